@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from codingagent.secrets import values
 from codingagent.secrets.values import Form
@@ -113,8 +114,9 @@ def _value(text: str, at: int, stem: str, form: Form) -> tuple[int, int, str] | 
     if kind is None or is_about:
         return None
     line = text[max(0, start - _LINE_CHARACTERS) : start].rpartition("\n")[2].lstrip()
-    in_string = not match["close"] and any(line.count(quote) & 1 for quote in "\"'`")
-    if form is Form.CODE and (in_string or line.startswith(_COMMENTS)):
+    if form is Form.CODE and (
+        line.startswith(_COMMENTS) or (not match["close"] and _ends_in_string(line))
+    ):
         form = Form.PROSE
     place = _literal(text, match, start, form, line)
     if place is None:
@@ -128,12 +130,17 @@ def _value(text: str, at: int, stem: str, form: Form) -> tuple[int, int, str] | 
     return (first, last, kind.replace("MAYBE", "KEY")) if fits else None
 
 
+def _ends_in_string(line: str) -> bool:
+    return any(line.count(quote) & 1 for quote in "\"'`")
+
+
 def _is_about_keys(before: str, after: str) -> bool:
     """Return whether the words around a bare `key` say which: API key, key of the API."""
     words = [*before.lower().rstrip("-").split()[-1:], *after.lower().split()]
     return not KEYS.isdisjoint(words)
 
 
+@lru_cache(1000)
 def _kind(name: str) -> str | None:
     """Return which kind of secret a name promises; None if none, MAYBE for a key of any sort."""
     parts = [word.lower() for word in _WORDS.findall(name)]
@@ -195,8 +202,8 @@ def _literal(
             end -= 1
     if is_blank and not (is_flag or form is Form.PROSE or is_bare_name):
         return None
-    is_sentence = match["said"] or (is_blank and form is Form.PROSE)
-    if is_sentence and not is_flag and not values.is_said(text[start:end]):
+    is_sentence = match["said"] or (is_blank and form is Form.PROSE and not is_flag)
+    if is_sentence and not values.is_said(text[start:end]):
         return None
     return start, end, False
 

@@ -267,7 +267,8 @@ def _stated(value: str, form: Form) -> bool:
 
 def _in_address(value: str, form: Form) -> bool:
     del form
-    return len(value) > 2 and not values.is_reference(value) and not values.is_example(value)
+    word = value.strip("[]()")
+    return len(word) > 2 and not values.is_reference(word) and not values.is_example(word)
 
 
 def _login(value: str, form: Form) -> bool:
@@ -374,7 +375,7 @@ _STATED = (
         "password|passphrase",
         r"(?:^|\s)[\"'`]?([^\s\"'`]{6,80})[\"'`]? [ia]s (?:(?:the|my|our) )?(?:[\w-]{1,20} ){0,2}pass\w{4,6}",
         _stated,
-        160,
+        100,
     ),
     (
         "PASSWORD",

@@ -115,6 +115,8 @@ def is_password(value: str, form: Form, *, quoted: bool = True) -> bool:
         _is_plain(value, bare=not quoted and form is not Form.DATA) and not _is_number(value)
     ):
         return False
+    if value.startswith("--"):  # an option
+        return False
     if " " in value:  # words: seldom a password
         said = value.endswith((".", "?", "!", ":")) or len(value) > 100
         return form is Form.DATA and quoted and not said and any(map(str.isdigit, value))
@@ -148,7 +150,9 @@ def is_token(value: str, form: Form, *, quoted: bool = True, named: bool = True)
         or _is_plain(value, bare=not quoted and form is not Form.DATA)
     ):
         return False
-    if not named and (_UUID.fullmatch(value) or _DIGEST.fullmatch(value)):
+    if not named and (_UUID.fullmatch(value) or _DIGEST.fullmatch(value) or _PATH.fullmatch(value)):
+        return False
+    if value.startswith("--") or value.count("|") > 5 or (not quoted and set("()|") & set(value)):
         return False
     if not quoted and form is not Form.DATA and _SYNTAX.search(value):
         return False
