@@ -104,12 +104,7 @@ def _is_odd_at_the_margin(moves: "_Moves") -> bool:
     old, new = list(ground.replaced), moves.new
     if len(old) > _ALIGNED_LIMIT_LINES or len(new) > _ALIGNED_LIMIT_LINES:
         return False
-    for kind, a, a_end, b, b_end in _steps(old, new):
-        if kind == "equal" or a_end - a == b_end - b:
-            pairs = zip(old[a:a_end], new[b:b_end], strict=True)
-            if any(is_out(line, [there]) for there, line in pairs):
-                return True
-            continue
+    for _, a, a_end, b, b_end in _steps(old, new):
         there = [line for line in old[a:a_end] if line.strip()] or [
             *last_word([*ground.lines[: ground.start], *old[:a]]),
             *last_word([*old[a_end:], *ground.lines[ground.end :]][::-1]),

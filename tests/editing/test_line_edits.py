@@ -283,3 +283,37 @@ def test_a_replace_whose_line_was_broken_is_asked_for_again() -> None:
     change = (Replacement("  one();\n", new),)
     with pytest.raises(OperationError, match="broken into two"):
         apply.apply(change, "a() {\n  one();\n}\n", AS_IT_IS, path="a.ts")
+
+
+_GO = ["func a() {", "\tx := one()", "\ty := two()", "}"]
+_PY = ["def f():", "    a = call_one()", "    b = 2"]
+_MD = ["- one", "    deep text here", "    more deep text"]
+
+
+@pytest.mark.parametrize(
+    ("path", "lines", "body", "in_code", "text"),
+    [
+        ("a.go", _GO, "    x := one()\n\n     * z\n", True, "\tx := one()\n\n\t * z\n"),
+        ("a.go", _GO, "    x := one()\n   z := three()\n", True, ""),
+        ("a.go", _GO, "x := one()\nz := three()\n", True, "x := one()\nz := three()\n"),
+        ("a.go", _GO, "x := one()\nz := three()\n", False, "\tx := one()\n\tz := three()\n"),
+        ("a.py", _PY, "a = call_one()\nc = 3\n", True, "    a = call_one()\n    c = 3\n"),
+        (
+            "a.md",
+            _MD,
+            " deep text here\n other text\n",
+            False,
+            "    deep text here\n    other text\n",
+        ),
+        ("a.md", _MD, "deep text here\nother text\n", False, ""),
+    ],
+)
+def test_indentation_is_given_back_where_lines_on_disk_or_the_parser_prove_it(
+    path: str, lines: list[str], body: str, in_code: bool, text: str
+) -> None:
+    """In a code block no chat takes it: then only the parser shows that it is gone. Else it is asked for."""
+    arrival = Arrival(in_code=in_code)
+    try:
+        assert body_repair.mend_lines(body, Ground(path, lines, 1, 3), arrival).text == text
+    except OperationError:
+        assert not text
