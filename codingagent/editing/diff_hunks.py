@@ -35,15 +35,11 @@ class HunkFile:
         self._bare_rows = places.framed(bare[row] for row in self.rows)
         self._sections: dict[str, list[tuple[int, int]]] = {}
 
-    def starts(self, wanted: list[str]) -> list[int]:
-        """Return where lines are, whatever blanks are round each of them."""
+    def starts(self, wanted: list[str], *, in_rows: bool = False) -> list[int]:
+        """Return where lines are, whatever blanks are round each; or among those not blank, the `rows`."""
         bare = [line.strip() for line in wanted]
-        return places.positions_in(self._bare, bare) if self.known.issuperset(bare) else []
-
-    def starts_in_rows(self, wanted: list[str]) -> list[int]:
-        """Return where lines are among those that are not blank, as indices of `rows`."""
-        bare = [line.strip() for line in wanted]
-        return places.positions_in(self._bare_rows, bare) if self.known.issuperset(bare) else []
+        text = self._bare_rows if in_rows else self._bare
+        return places.positions_in(text, bare) if self.known.issuperset(bare) else []
 
     def sections(self, name: str) -> list[tuple[int, int]]:
         """Return where each class or function of that name begins, and where the next thing does."""
@@ -116,7 +112,7 @@ def _spaced(file: HunkFile, hunk: PlacedHunk) -> Iterator[HunkFit]:
     """Yield places that a hunk fits but for blank lines that are missing or too many between its lines."""
     wanted = [line.rstrip() for line in hunk.old if line.strip()]
     note = "fitted with the blank lines of the file"
-    for at in file.starts_in_rows(wanted) if wanted else ():
+    for at in file.starts(wanted, in_rows=True) if wanted else ():
         rows = file.rows[at : at + len(wanted)]
         is_exact = [file.lines[row].rstrip() for row in rows] == wanted
         made = _with_blanks(hunk.said.lines, rows) if is_exact else None

@@ -36,7 +36,6 @@ _NAMES = words(
 _PROSE = words(
     "md markdown mdown mkd mdx mdc qmd rmd rst adoc asciidoc txt text org textile prompt tmpl j2 svx"
 )
-_HASH_COMMENTS = words("py pyi")
 # An & has its own meaning in these.
 _WITH_AMPERSANDS = words("tex sty sh bash zsh")
 _DASH_COMMENTS = words("sql lua")
@@ -177,7 +176,7 @@ def bare(line: str, path: str) -> str:
         return ""
     line = _STRING.sub(" ", line)
     kind = ending(path)
-    mark = "#" if kind in _HASH_COMMENTS else "--" if kind in _DASH_COMMENTS else "//"
+    mark = "#" if is_python(path) else "--" if kind in _DASH_COMMENTS else "//"
     # A string that does not end here, or has begun further up, is text to the end of the line.
     return re.split(rf"{mark}|/\*|[\"'`]", line, maxsplit=1)[0]
 

@@ -31,13 +31,11 @@ _TRAIL = re.compile(r"(?:<br[ \t]*/?>|[ \t])*$", re.IGNORECASE)
 _BLANK_REST = re.compile(r"(?:\s|`{3,}|\[END\])*")
 
 
-def repair(mended: Mended) -> bool:
-    """Undo the damage to the tags of an answer; return whether there was any."""
+def repair(mended: Mended) -> None:
+    """Undo the damage to the tags of an answer."""
     mender = _Mender(mended)
-    if not mender.is_needed():
-        return False
-    mender.run()
-    return True
+    if mender.is_needed():
+        mender.run()
 
 
 class _Mender:

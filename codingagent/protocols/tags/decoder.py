@@ -20,7 +20,6 @@ from codingagent.model.operations import (
     MoveFile,
     Operation,
     ReadFile,
-    Replacement,
     RunCommand,
     ShowMessage,
 )
@@ -138,7 +137,11 @@ def _edit_file(values: _Values) -> Operation:
     unchecked = values.unchecked()
     if values.get("start_line") is None and values.get("end_line") is None:
         arrival = values.arrival()
-        return EditFile(path, _replacements(values, arrival), arrival, unchecked)
+        if arrival is None:
+            return EditFile(path, apply.read_replacements(values.body), None, unchecked)
+        change, body = body_repair.mend_replacements(values.body, apply.read_replacements)
+        values.take(body)
+        return EditFile(path, change, arrival, unchecked)
     start, end = values.lines()
     if start is None or end is None:
         name = "start_line" if start is None else "end_line"
@@ -149,18 +152,6 @@ def _edit_file(values: _Values) -> Operation:
         )
     arrival = values.arrival()
     return EditFile(path, LineRange(start, end, values.body), arrival, unchecked)
-
-
-def _replacements(values: _Values, arrival: Arrival | None) -> tuple[Replacement, ...]:
-    if arrival is None:
-        return apply.read_replacements(values.body)
-    found, body = body_repair.mend_replacements(values.body, apply.read_replacements)
-    values.take(body)
-    return found
-
-
-def _delete_file(values: _Values) -> Operation:
-    return DeleteFile(values.path())
 
 
 def _move_file(values: _Values) -> Operation:
@@ -194,23 +185,15 @@ def _run_command(values: _Values) -> Operation:
     return RunCommand(command, timeout, "." if cwd is None else paths.folder_path(cwd))
 
 
-def _show_message(values: _Values) -> Operation:
-    return ShowMessage(values.body.strip("\n"))
-
-
-def _finish(values: _Values) -> Operation:
-    return Finish(values.body.strip("\n"))
-
-
 DECODE: "dict[str, Callable[[_Values], Operation]]" = {
     "CREATE_FILE": _create_file,
     "EDIT_FILE": _edit_file,
-    "DELETE_FILE": _delete_file,
+    "DELETE_FILE": lambda values: DeleteFile(values.path()),
     "MOVE_FILE": _move_file,
     "READ_FILE": _read_file,
     "RUN_COMMAND": _run_command,
-    "MESSAGE": _show_message,
-    "DONE": _finish,
+    "MESSAGE": lambda values: ShowMessage(values.body.strip("\n")),
+    "DONE": lambda values: Finish(values.body.strip("\n")),
 }
 _KNOWN = {
     str(command.kind): frozenset(attribute.name for attribute in command.attributes)

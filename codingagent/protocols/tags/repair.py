@@ -94,11 +94,6 @@ def _is_inside(blocks: Sequence[Block], offset: int, after: int) -> bool:
     return index >= 0 and blocks[index].start >= after and offset < blocks[index].end
 
 
-def _damaged_tags(mended: Mended) -> _Said:
-    block_repair.repair(mended)
-    return None
-
-
 def _encoded_twice(mended: Mended) -> _Said:
     """Decode the answer once; the other rules read what is left, as any encoded answer."""
     text = mended.text
@@ -237,7 +232,7 @@ RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
         "it is one of our tags once its damage is undone (the next table)",
         "reads it as that tag",
         "",
-        _damaged_tags,
+        block_repair.repair,
     ),
     Rule(
         "second copy",
