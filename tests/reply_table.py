@@ -16,13 +16,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from codingagent.agent.context import bare_context
 from codingagent.agent.executor import Agent
-from codingagent.agent.plan import Chat, Order
+from codingagent.agent.plan import Order
 from codingagent.editing import file_kinds
 from codingagent.model import encoding
 from codingagent.model.approval import Question
@@ -165,8 +166,7 @@ def _done(found: Reply, workspace: Workspace, root: Path) -> Done:
             events.append(Refused(item.kind, item.reason, item.detail, notes=item.notes))
             continue
         rest = [later.operation for later in found.items[index + 1 :] if isinstance(later, Step)]
-        chat = Chat(lambda rest=rest: rest)  # type: ignore[misc]  # bound now
-        event = agent.perform(Order(index, item.operation, events, chat=chat))
+        event = agent.perform(Order(index, item.operation, events, later=partial(tuple, rest)))
         assert not isinstance(event, Question), "nothing is asked"
         events.append(replace(event, notes=item.notes + event.notes))
     return Done(_files(root), tuple(events), found.notes, False)

@@ -14,7 +14,7 @@ from codingagent.model import encoding
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import CreateFile, Kind
 from codingagent.protocols.tags import continuation, prose, reply, tag_blocks, transcript
-from codingagent.protocols.tags.reply import Problem, Reply, Step
+from codingagent.protocols.tags.reply import Foreign, Problem, Reply, Step
 from codingagent.storage.mailbox import Mailbox
 
 # No model's answer has so many; each would be shown and need approval.
@@ -46,7 +46,7 @@ class AnswerReader:
 
     def read(self, data: bytes) -> ReadAnswer | None:
         """Parse an answer's bytes; return None if they are not text."""
-        decoded = encoding.decode_reply(data, locale.getpreferredencoding(do_setlocale=False))
+        decoded = _decoded(data)
         if decoded is None:
             return None
         found = reply.with_note(self.parse(decoded.text), decoded.note)
@@ -100,8 +100,7 @@ class AnswerReader:
         sequence = session.sequence - 1 if said is None else said
         name = self._mailbox.find_taken(session.session_id, sequence)
         data = None if name is None else self._mailbox.read_taken(name)
-        codec = locale.getpreferredencoding(do_setlocale=False)
-        read = None if data is None else encoding.decode_reply(data, codec)
+        read = None if data is None else _decoded(data)
         return None if read is None else continuation.whole_again(read.text, session.cut, text)
 
     def _with_others(self, found: Reply) -> Reply:
@@ -119,8 +118,7 @@ class AnswerReader:
         if len(other.items) > _FOREIGN_LIMIT:
             mixed = replace(found, items=(_too_many(other.items), *found.items))
         else:
-            accepts = self._context.person.accepts_formats
-            mixed = mixing.mixed(found, other, "accepted" if accepts else "asked")
+            mixed = mixing.mixed(found, other, self._foreign)
         return replace(mixed, files=files or ("",))
 
     def _parse_other_formats(self, text: str, found: Reply) -> Reply:
@@ -134,20 +132,20 @@ class AnswerReader:
             is_json = self._context.log.session.protocol == "json"
             words = prose.items_of(text, files, is_json=is_json)
             if (new := self._only_file(text)) is not None:
-                accepted = self._context.person.accepts_formats
-                step = Step(new, 1, foreign="accepted" if accepted else "asked")
+                step = Step(new, 1, foreign=self._foreign)
                 words, said = (words[0], step), (*said, _FOREIGN)
             return replace(found, items=words, notes=said, files=files or ("",))
         if len(other.items) > _FOREIGN_LIMIT:
             return replace(found, items=(_too_many(other.items),))
-        accepts = self._context.person.accepts_formats
         items = tuple(
-            replace(item, foreign="accepted" if accepts else "asked")
-            if isinstance(item, Step)
-            else item
+            replace(item, foreign=self._foreign) if isinstance(item, Step) else item
             for item in other.items
         )
         return replace(found, items=items, notes=(*said, _FOREIGN), files=files or ("",))
+
+    @property
+    def _foreign(self) -> Foreign:
+        return "accepted" if self._context.person.accepts_formats else "asked"
 
     def _only_file(self, text: str) -> CreateFile | None:
         """Return the new text of the only file that the person attached, if that is all an answer has."""
@@ -168,6 +166,10 @@ class AnswerReader:
             return tuple(listing.files)
         # As when it was taken: its effects since must not change the meaning of the rest.
         return session.reply.files
+
+
+def _decoded(data: bytes) -> encoding.ReplyText | None:
+    return encoding.decode_reply(data, locale.getpreferredencoding(do_setlocale=False))
 
 
 def _too_many(items: Sized) -> Problem:

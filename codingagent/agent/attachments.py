@@ -38,11 +38,8 @@ def attachable(
 ) -> Attachable:
     """Return the files that some paths, folders or globs name.
 
-    Args:
-        workspace: where they must be.
-        patterns: as the person wrote them: absolute, or relative to `folder`, or to the workspace.
-        folder: the person's current folder.
-        policy: files that it protects from reading must be named individually.
+    The `patterns` are as the person wrote them: absolute, or relative to `folder`, or to the workspace. What
+    the policy protects from reading must be named individually.
 
     Raises:
         UsageError: if one names nothing, nothing that can be shown, or something outside.
@@ -51,33 +48,29 @@ def attachable(
     left_out: list[str] = []
     views = Views(workspace)
     for pattern in patterns:
+        what = f"--attach '{paths.shown(pattern)}'"
         try:
             chosen, is_named = _files_of(workspace, pattern, folder)
         except OperationError as fault:
-            raise UsageError(f"--attach '{paths.shown(pattern)}': {fault.reason}") from fault
+            raise UsageError(f"{what}: {fault.reason}") from fault
         shown = 0
         for path in chosen:
             try:
-                _check_name(path)
-                if not is_named:
-                    _check_readable(workspace, policy, path)
+                _check(path, may_be_read=is_named or may_read(workspace, policy, path))
                 views.view(path, None, None)
+                found[path] = None
+                shown += 1
             except OperationError as fault:
                 if is_named:
-                    raise UsageError(
-                        f"--attach '{paths.shown(pattern)}': {fault.reason}"
-                    ) from fault
+                    raise UsageError(f"{what}: {fault.reason}") from fault
                 left_out.append(fault.reason)
-                continue
-            found[path] = None
-            shown += 1
         if not shown:
             which = "; ".join(left_out[:_NAMED])
             raise UsageError(
-                f"--attach '{paths.shown(pattern)}': nothing that can be shown fits ({which})"
+                f"{what}: nothing that can be shown fits ({which})"
                 if chosen
-                else f"--attach '{paths.shown(pattern)}': no file in the workspace matches; name one of"
-                f" {workspace.root}, or a glob such as 'src/**/*.py'; files that git ignores: one by one"
+                else f"{what}: no file in the workspace matches; name one of {workspace.root}, or a glob"
+                " such as 'src/**/*.py'; files that git ignores: one by one"
             )
     return Attachable(tuple(found), tuple(left_out))
 
@@ -91,24 +84,15 @@ def conventions(
 ) -> Iterator[FileView]:
     """Yield the files in which the repository tells agents how to work on it, whole.
 
-    Nobody asked for them: what `--attach` would refuse, or ask about, is passed over.
-
-    Args:
-        workspace: where they are.
-        policy: files that it protects from reading are passed over.
-        listed: the files that belong to the workspace.
-        near: the files that the request is about.
-        hide: hides the secrets of a text.
+    Nobody asked for them: what `--attach` would refuse, or ask about, is passed over. `listed` are the files
+    of the workspace, `near` those that the request is about; `hide` hides the secrets of a text.
     """
     views = Views(workspace, hide)
     for path in names.paths(listed, near):
         with contextlib.suppress(OperationError):
             # A link may have a harmless name.
-            if eligible.why_not_named(workspace.resolved(path)) or path.encode(
-                "utf-8", "replace"
-            ) != os.fsencode(path):
-                continue
-            if may_read(workspace, policy, path):
+            is_odd = eligible.why_not_named(workspace.resolved(path)) or not paths.is_utf8(path)
+            if not is_odd and may_read(workspace, policy, path):
                 yield views.view(path, None, None)
 
 
@@ -172,23 +156,10 @@ def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
     return list(dict.fromkeys(meanings))
 
 
-def _check_name(path: str) -> None:
-    """Reject a name that no record can hold.
-
-    Raises:
-        OperationError: if it is one.
-    """
-    if path.encode("utf-8", "replace") != os.fsencode(path):
+def _check(path: str, *, may_be_read: bool) -> None:
+    if not paths.is_utf8(path):
         raise OperationError(f"File '{paths.shown(path)}' has a name that is not UTF-8; rename it")
-
-
-def _check_readable(workspace: Workspace, policy: Policy, path: str) -> None:
-    """Reject a file that the policy protects from reading.
-
-    Raises:
-        OperationError: if it is one.
-    """
-    if not may_read(workspace, policy, path):
+    if not may_be_read:
         raise OperationError(
             f"File '{paths.shown(path)}' is blocked by the policy; name it by itself"
         )

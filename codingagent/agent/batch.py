@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from codingagent.agent.context import Context
 from codingagent.agent.executor import Agent
-from codingagent.agent.plan import Chat, Order, subject_of
+from codingagent.agent.plan import Order, subject_of
 from codingagent.checkpoints.file_changes import NAMED_LIMIT
 from codingagent.checkpoints.protected import NAME, Protection
 from codingagent.errors import ApprovalError, OperationError, UsageError
@@ -51,7 +51,6 @@ from codingagent.model.ui_events import (
     ApprovalAwaited,
     OperationBegan,
     OperationDone,
-    Remark,
 )
 from codingagent.protocols.json.spelling import type_of
 from codingagent.protocols.tags.reply import Problem, Step
@@ -66,12 +65,11 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
 # How many of the failures that keep a DONE from counting are named.
 _FAILED_NAMED = 3
 
-_SAID_NO = "the person said no"
 _AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
 
 
 class Execution:
-    """Execute what one answer, or one message, asks for."""
+    """Execute what one answer, or one message, asks for. What is done raises WorkError if the disk fails."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -103,16 +101,12 @@ class Execution:
         *,
         catches_up: bool = False,
     ) -> None:
-        """Execute the items that are not in the journal yet.
+        """Execute those of all items that are not in the journal yet; call `told` after each.
 
-        Args:
-            items: all of them.
-            told: called after each.
-            catches_up: the checkpoint after them may come later: the checkpointer then catches up.
+        With `catches_up` the checkpoint after them may come later: the checkpointer then catches up.
 
         Raises:
             ApprovalError: if one needs approval and nobody can answer; `answer` continues from there.
-            WorkError: if the disk fails.
         """
         self.context.workspace.check()
         is_done = len(self.session.results) >= len(items)
@@ -162,12 +156,15 @@ class Execution:
             reason = f"Not taken, because this failed: {failed}; fix that, then send DONE again"
             event = Refused(item.kind, reason)
         elif is_end and not self._check(ends=True):
-            event = Refused(item.kind, self._why_not_done())
-            self.context.show(
-                Remark(
-                    "if the check itself is wrong: stop with Ctrl-C, then name another: codingagent resume"
-                    f" {self.session.session_id} --check 'COMMAND'"
-                )
+            assert self.session.checked is not None, "it was just run"
+            why = results.check_result(self.session.checked).summary
+            reason = (
+                f"Not accepted: the person's check fails: {why}; fix that, then send DONE again"
+            )
+            event = Refused(item.kind, reason)
+            self.context.remark(
+                "if the check itself is wrong: stop with Ctrl-C, then name another: codingagent resume"
+                f" {self.session.session_id} --check 'COMMAND'"
             )
         elif isinstance(item, Problem):
             event = Refused(item.kind, item.reason, item.detail, item.subject)
@@ -178,9 +175,8 @@ class Execution:
             order = replace(order, names=item.names)
             if self.context.texts is not None:
                 later = partial(_operations, items, index + 1)
-                chat = Chat(later, session, self.context.texts)
-                order = replace(order, chat=chat)
-            event = self._decide(order, item.id)
+                order = replace(order, later=later, session=session, texts=self.context.texts)
+            event = self._decide(order)
         if item.notes:
             event = replace(event, notes=item.notes + event.notes)
         self._end(index, item.id, event)
@@ -242,17 +238,8 @@ class Execution:
         # A pause for approval splits a turn: the part before it counts too.
         return not self.checkpointer.is_as_at(self.session.checkpoints.began)
 
-    def _why_not_done(self) -> str:
-        assert self.session.checked is not None, "it was just run"
-        result = results.check_result(self.session.checked)
-        return f"Not accepted: the person's check fails: {result.summary}; fix that, then send DONE again"
-
-    def _decide(self, order: Order, name: str) -> Event:
-        """Do an operation, once approved if the policy asks; `name` is the answer's name for it.
-
-        Raises:
-            ApprovalError: if nobody can answer; the question is in the journal.
-        """
+    def _decide(self, order: Order) -> Event:
+        """Do an operation, once approved if the policy asks."""
         asked, answered = self.session.asked, self.session.answered
         given = None if answered is None else answered.answer
         if given is not None and given.decision == "no":
@@ -262,7 +249,7 @@ class Execution:
                 return _denied(order, asked.question, given)
         found = self._agent.perform(order)
         while isinstance(found, Question):
-            answer = self._answer_to(order.index, name, found)
+            answer = self._answer_to(order.index, order.id, found)
             if answer.decision == "no":
                 return _denied(order, found, answer)
             found = self._agent.perform(order, found.digest)
@@ -314,11 +301,7 @@ class Execution:
         return answer
 
     def answer(self, name: str | None, answer: Answer) -> None:
-        """Answer the pending question; `perform` then continues.
-
-        Args:
-            name: the operation's id, if the person named it.
-            answer: theirs.
+        """Answer the pending question; `perform` then continues. `name` is the operation's id, if named.
 
         Raises:
             UsageError: if nothing awaits approval, or something else does.
@@ -338,11 +321,7 @@ class Execution:
         self.log.record(ApprovalAnswered(asked.index, answer, now()))
 
     def end(self, sequence: int, notes: tuple[str, ...] = (), cut: str = "") -> None:
-        """Record the end of the turn, with the files that changed in it.
-
-        Raises:
-            WorkError: if the journal can't be written.
-        """
+        """Record the end of the turn, with the files that changed in it."""
         protection = self.protection
         changed = (*changed_paths(self.session.results), *protection.changed_paths())
         names = tuple(dict.fromkeys(changed))[:NAMED_LIMIT]
@@ -355,7 +334,7 @@ class Execution:
 
 
 def _denied(order: Order, question: Question, answer: Answer) -> Denied:
-    reason = f"the person said no: {answer.reason}" if answer.reason else _SAID_NO
+    reason = "the person said no" + (f": {answer.reason}" if answer.reason else "")
     return Denied(order.kind, question.subject, question.rules, reason, _AFTER_NO)
 
 

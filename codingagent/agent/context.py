@@ -10,7 +10,7 @@ from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.checkpoints.layout import LazyStore, WorkLayout
 from codingagent.model.approval import Answer
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import ApprovalAwaited, Notice
+from codingagent.model.ui_events import ApprovalAwaited, Notice, Remark
 from codingagent.policy.rules import Deny, Policy, Verdict, judge_read
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner
@@ -50,6 +50,10 @@ class Context(Struct, frozen=True):
     def show(self, notice: Notice) -> None:
         """Show a notice to the person."""
         self.person.show(notice)
+
+    def remark(self, text: str) -> None:
+        """Show one line to the person."""
+        self.person.show(Remark(text))
 
     def sync(self) -> None:
         """Make everything written durable, in the workspace and in the home."""

@@ -19,7 +19,6 @@ from codingagent.model.observations import digest_of
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.ui_events import (
-    Remark,
     ReplyAccepted,
     ReplyRejected,
     SessionDone,
@@ -40,7 +39,7 @@ _NO_TEXT = Objection("it is not text", _SAVE_AGAIN)
 
 
 class Conversation:
-    """One session: its turns, from one request to the next."""
+    """One session: its turns, from one request to the next. All but `is_answer` may raise WorkError."""
 
     def __init__(self, requests: Requests, home: Home, recipients: Recipients) -> None:
         self.requests = requests
@@ -80,15 +79,11 @@ class Conversation:
         """Take a complete file from the inbox: execute it, or move it to `rejected/` with the reason.
 
         Return the id of the other session of this home that it is for, if it is; it then stays in place.
-        Else "".
-
-        Args:
-            name: the file.
-            accept: execute it even if it answers another request or was executed already.
+        Else "". `accept` executes it even if it answers another request or was executed already. If the disk
+        fails, the answer is in the inbox or in processed/.
 
         Raises:
             UsageError: if its session is unknown.
-            WorkError: if the disk fails. The answer is then in the inbox or in processed/.
         """
         if not self._mailbox.has(name):
             return ""
@@ -130,7 +125,7 @@ class Conversation:
         how = f"it stays in the inbox, and `codingagent resume {other}` takes it"
         if self.follows_answers:
             how = "continuing with that session"
-        self._show(Remark(f"{name} is for session {other}: {how}"))
+        self.context.remark(f"{name} is for session {other}: {how}")
 
     def _begin(self, taken: str, digest: str, found: Reply | None) -> None:
         """Journal that an answer was taken: its turn begins."""
@@ -142,7 +137,6 @@ class Conversation:
 
         Raises:
             ApprovalError: if one needs approval and nobody can answer.
-            WorkError: if the disk fails.
         """
         taken = self.session.reply
         assert taken is not None, "a turn has a reply"
@@ -160,7 +154,7 @@ class Conversation:
         self._execution.end(self.session.sequence, found.notes, cut)
         self._conclude(taken)
         if found.cut:
-            self._show(Remark(_CUT.format(continuation.name_of(found.cut))))
+            self.context.remark(_CUT.format(continuation.name_of(found.cut)))
 
     def _conclude(self, taken: AnswerTaken) -> None:
         """Show the outcome of the turn, and of the session if it is done."""
@@ -179,9 +173,6 @@ class Conversation:
         """Write the request that is due, if any, and checkpoint the turn before.
 
         The last turn has no request after it, so its changes are made durable here. Nothing is executed.
-
-        Raises:
-            WorkError: if the disk fails.
         """
         self.requests.write()
         if self.session.is_complete:
@@ -191,28 +182,16 @@ class Conversation:
     # --- what was interrupted ------------------------------------------------------------------
 
     def answer(self, name: str | None, answer: Answer) -> None:
-        """Answer the pending question; `recover` then continues.
-
-        Args:
-            name: the operation's id, if the person named it.
-            answer: theirs.
-
-        Raises:
-            UsageError: if nothing awaits approval, or something else does.
-        """
+        """Answer the pending question, as `Execution.answer`; `recover` then continues."""
         self._execution.answer(name, answer)
 
     def recover(self) -> None:
-        """Finish what a kill, an interrupt or an error left unfinished, up to the next request.
-
-        Raises:
-            WorkError: if the disk fails.
-        """
+        """Finish what a kill, an interrupt or an error left unfinished, up to the next request."""
         if self.session.phase is Phase.AWAITING_ANSWER:
             self._recover_taken()
         if self.session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL):
             why = "was interrupted" if self.session.asked is None else "waited for approval"
-            self._show(Remark(f"continuing with answer {self.session.sequence}, which {why}"))
+            self.context.remark(f"continuing with answer {self.session.sequence}, which {why}")
             self._execution.settle()
             self._execute(self._read_again())
         self.write_due()

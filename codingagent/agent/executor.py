@@ -126,7 +126,7 @@ class Agent:
         if isinstance(started.event, FileMoved) and self._has_both_names(started.event):
             return started.event
         note = "the file is neither as it was before nor as it should be now: read it"
-        return Interrupted(started.kind, started.subject, (note,))
+        return Interrupted(started.kind, started.subject, notes=(note,))
 
     def _has_both_names(self, event: FileMoved) -> bool:
         """Finish a move that a kill stopped between its two steps; return whether it did."""

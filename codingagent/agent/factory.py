@@ -100,15 +100,8 @@ def open_workspace(
         runner = Runner(sandbox, variables, memory.limit_bytes(settings.command_memory))
         stack.callback(runner.close)
         lazy_store = stack.enter_context(contextlib.closing(LazyStore(place)))
-        yield Resources(
-            workspace,
-            runner,
-            sandbox,
-            policy,
-            settings,
-            lazy_store,
-            (workspace.root, *folders),
-        )
+        durable = (workspace.root, *folders)
+        yield Resources(workspace, runner, sandbox, policy, settings, lazy_store, durable)
 
 
 class OpenSession:
@@ -144,7 +137,7 @@ class OpenSession:
         if complaint := complaint_about(context.settings.check, root, variables, run):
             session_id = context.log.session.session_id
             remedy = f"to name another: codingagent resume {session_id} --check 'COMMAND'"
-            context.show(Remark(f"{complaint}; {remedy}"))
+            context.remark(f"{complaint}; {remedy}")
 
 
 # Looking up a few names is quick; a network disk may take longer.
@@ -167,10 +160,10 @@ def session_in(
         UsageError: if the session's workspace or the policy can't be used.
         WorkError: if its journal can't be written, or a sandbox is required and does not work.
     """
-    show = person.show
     session_id = session.session_id
     if (aside := home.sessions.set_damaged_document_aside(session_id)) is not None:
-        show(Remark(f"the session file was damaged: kept as {aside}, rebuilt from the journal"))
+        text = f"the session file was damaged: kept as {aside}, rebuilt from the journal"
+        person.show(Remark(text))
     check_workspace(home, session)
     place = place_of(home, session)
     with contextlib.ExitStack() as stack:
@@ -189,7 +182,7 @@ def session_in(
         stack.enter_context(_hidden_errors(secrecy))
         person = replace(
             person,
-            show=lambda notice: show(secrecy.notice(notice)),
+            show=lambda notice, show=person.show: show(secrecy.notice(notice)),
             ask=lambda awaited, ask=person.ask: ask(secrecy.hide_all(awaited)),
         )
         context = resources.context(log, person, texts, secrecy)
@@ -198,11 +191,11 @@ def session_in(
 
             undo.finish_undo(home, context.checkpointer)
         if session.is_new or session.tier not in ("", sandbox.tier):
-            show(Remark(sandbox.remark))
+            context.remark(sandbox.remark)
         if session.is_new and is_bare(place.root):
-            show(Remark(_BARE))
+            context.remark(_BARE)
         if session.is_new and find_program("git", place.root) is None:
-            show(Remark(_NO_GIT))
+            context.remark(_NO_GIT)
         yield OpenSession(context, home, recipients)
         if log.session.is_complete:
             # The next turn of a reopened session starts without files that commands left there.
@@ -223,11 +216,7 @@ def _hidden_errors(secrecy: Secrecy) -> Iterator[None]:
 def conversation_in(
     home: Home, session: Session, settings: Settings, person: Person
 ) -> "Iterator[Conversation]":
-    """Yield a session at work, ready to take answers.
-
-    Raises:
-        UsageError, WorkError: as `session_in`.
-    """
+    """Yield a session at work, ready to take answers, as `session_in`."""
     with session_in(home, session, settings, person) as work:
         yield work.conversation
 

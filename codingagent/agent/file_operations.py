@@ -34,7 +34,7 @@ from codingagent.model.operations import (
     MoveFile,
     Substitutions,
 )
-from codingagent.model.ui_events import FileChanged, Remark
+from codingagent.model.ui_events import FileChanged
 from codingagent.policy.rules import Ask, Deny, judge_change
 
 _THERE_ALREADY = "it is there already, to the byte: nothing was to be done"
@@ -88,7 +88,7 @@ def create(context: Context, order: Order, operation: CreateFile) -> Plan | Even
         return _write(context, order, _Change(path, seen, seen.data, workspace.digest(path), event))
     if not exists:
         paths.check_new_name(path)
-    if order.chat is not None:
+    if order.later is not None:
         meant = answer_checks.edit_meant(operation, _text_of(seen))
         if meant is not None:
             return edit(context, order, meant, (_EDIT_MEANT,))
@@ -97,7 +97,7 @@ def create(context: Context, order: Order, operation: CreateFile) -> Plan | Even
     data = _bytes_of(operation, seen)
     before = workspace.digest(path) if exists else None
     notes += _check_reading(order, operation, seen, data)
-    event = FileCreated(path, len(data), exists, notes)
+    event = FileCreated(path, len(data), exists, notes=notes)
     return _write(context, order, _Change(path, seen, data, before, event))
 
 
@@ -127,7 +127,7 @@ def edit(
     if edited.text == text.text:
         notes += ("the new lines are the same as the old ones: the file is as it was",)
     excerpt = context.secrecy.quote(apply.excerpt(edited.text, edited.hunks), path)
-    event = FileEdited(path, edited.hunks, excerpt, _count(operation), notes)
+    event = FileEdited(path, edited.hunks, excerpt, _count(operation), notes=notes)
     return _write(context, order, _Change(path, seen, data, digest_of(seen.data), event))
 
 
@@ -229,8 +229,8 @@ def _judged(
         if isinstance(verdict, Deny):
             return order.denied(effect.path, verdict)
         before, after = digests[effect.path]
-        if before not in (None, after) and _is_lost(context, real):
-            asked.append(_loss(paths.shown(real)))
+        if before not in (None, after) and (loss := _loss(context, real)) is not None:
+            asked.append(loss)
         if isinstance(verdict, Ask):
             asked.append(verdict)
         changes.append(
@@ -239,13 +239,12 @@ def _judged(
     return replace(plan, asked=tuple(asked), changes=tuple(changes))
 
 
-def _is_lost(context: Context, path: str) -> bool:
-    """Return whether no undo covers a change, unless the policy asks for nothing."""
+def _loss(context: Context, path: str) -> Ask | None:
+    """Return the question about a change that no undo covers, unless the policy asks for nothing."""
     asks = context.policy.filesystem.approval_required
-    return bool(asks) and context.checkpointer.is_uncovered(path)
-
-
-def _loss(shown: str) -> Ask:
+    if not asks or not context.checkpointer.is_uncovered(path):
+        return None
+    shown = paths.shown(path)
     reason = (
         f"undo does not cover '{shown}': there is no checkpoint of it, or too much of what git ignores,"
         " or is large, is kept already"
@@ -256,7 +255,7 @@ def _loss(shown: str) -> Ask:
 def _doubts(order: Order, change: _Change) -> Iterator[Ask]:
     """Yield what needs approval whatever the policy says about the path."""
     path, seen, data = paths.shown(change.path), change.seen, change.data
-    session = None if order.chat is None else order.chat.session
+    session = order.session
     is_replaced = seen is not None and isinstance(change.event, FileCreated)
     if is_replaced and session is not None and change.path in session.parts - session.known.keys():
         reason = f"the model saw only a part of '{path}', and replaces all of it"
@@ -281,7 +280,7 @@ def _leaks(context: Context, order: Order, change: _Change) -> Iterator[Ask]:
 
 def _known_otherwise(order: Order, change: _Change) -> str | None:
     """Return the digest of a file as the chat knows it, if the person has changed it since."""
-    session = None if order.chat is None else order.chat.session
+    session = order.session
     if session is None or change.seen is None or change.data == change.seen.data:
         return None
     # Most files are unchanged: search the journal only for the others.
@@ -295,8 +294,7 @@ def _known_otherwise(order: Order, change: _Change) -> str | None:
 
 def _refusal(context: Context, order: Order, change: _Change, known: str) -> Refused | None:
     """Return why a change would take back the person's; None if it is elsewhere in the file."""
-    assert order.chat is not None, "a chat knows it"
-    texts, path = order.chat.texts, change.path
+    texts, path = order.texts, change.path
     old = "" if known == "" else None if texts is None else texts.read(known)
     present = _text_of(change.seen)
     hide = context.secrecy.hide
@@ -309,11 +307,9 @@ def _refusal(context: Context, order: Order, change: _Change, known: str) -> Ref
     detail = ""
     if context.may_read(path) and old is not None and present is not None:
         detail = diff.text_of(path, old.encode(), present.encode(errors="replace"))
-    context.show(
-        Remark(
-            f"{paths.shown(path)}: you changed it since the chat saw it last, so the answer did not"
-            " replace it; the next request shows your change"
-        )
+    context.remark(
+        f"{paths.shown(path)}: you changed it since the chat saw it last, so the answer did not"
+        " replace it; the next request shows your change"
     )
     reason = (
         f"The person changed '{path}' since you saw it last, and this would take that back: nothing"
@@ -343,15 +339,14 @@ def _check_reading(
     order: Order, operation: CreateFile | EditFile, seen: Seen | None, data: bytes
 ) -> tuple[str, ...]:
     """Refuse a change that makes a file unparsable; return notes."""
-    chat = order.chat
-    if chat is None or not syntax_check.is_known(operation.path):
+    if order.later is None or not syntax_check.is_known(operation.path):
         return ()
     new = encoding.decode_file(data)
     return answer_checks.check_reading(
         operation,
         _text_of(seen),
         "" if new is None else new.text,
-        chat.later(),
+        order.later(),
         is_json=order.is_json,
     )
 

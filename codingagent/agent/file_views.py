@@ -1,19 +1,12 @@
 """Read files of a workspace as a request shows them."""
 
-from typing import Protocol
-
 from codingagent.errors import OperationError
 from codingagent.model import encoding
-from codingagent.model.observations import Seen, digest_of
+from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import joined, without_halves
 from codingagent.prompt.file_contents import FileView
 from codingagent.secrets.vault import Hides
-
-
-class FilesLike(Protocol):
-    """Where files are read from."""
-
-    def read(self, path: str, *, whole: bool = True) -> Seen: ...
+from codingagent.workspace.workspace import Workspace
 
 
 class Views:
@@ -22,7 +15,7 @@ class Views:
     The lines of the last one are cached: it is often read again.
     """
 
-    def __init__(self, workspace: FilesLike, hide: Hides = lambda text, _="": text) -> None:
+    def __init__(self, workspace: Workspace, hide: Hides = lambda text, _="": text) -> None:
         self._workspace = workspace
         self._hide = hide
         self._key: object = None

@@ -13,25 +13,16 @@ from codingagent.protocols.tags.reply import Foreign
 from codingagent.storage.shown_texts import ShownTexts
 
 
-class Chat(Struct, frozen=True):
-    """Context for checking the changes in a chat's answer; a program's are not checked.
-
-    `later` returns the operations that follow in the answer. `session` holds what the chat knows of files,
-    and `texts` the contents of such files, by digest.
-    """
-
-    later: Callable[[], Iterable[Operation]] = tuple
-    session: Session | None = None
-    texts: ShownTexts | None = None
-
-
 class Order(Struct, frozen=True):
     """An operation to do, and its position in the answer, counted from 0.
 
     `id` is the answer's own name for it, or empty. `earlier` are the events of the same answer so far. `room`
     is the number of characters of contents and outputs that its event may hold. `foreign` says whether it
     came in a format other than the protocol's. `is_check` means that it is the person's own check: the policy
-    does not ask. `chat` is set for operations of an answer. `names` are those of the secrets that it writes.
+    does not ask. `names` are those of the secrets that it writes.
+
+    A chat's changes are checked, a program's are not. For a chat, `later` returns the operations that follow
+    in the answer, `session` holds what it knows of files, and `texts` the contents of such files, by digest.
     """
 
     index: int
@@ -41,7 +32,9 @@ class Order(Struct, frozen=True):
     id: str = ""
     foreign: Foreign = "no"
     is_check: bool = False
-    chat: Chat | None = None
+    later: Callable[[], Iterable[Operation]] | None = None
+    session: Session | None = None
+    texts: ShownTexts | None = None
     names: tuple[str, ...] = ()
 
     @property

@@ -25,8 +25,7 @@ def request(context: Context, order: Order, operation: ReadFile, views: Views) -
         views.view(path, *lines)
         return FileRequested(path, (path,), *lines)
     fits = paths.glob_matcher(path)
-    # No answer can ask for a name that is not UTF-8.
-    listed = filter(_is_utf8, workspace.listing().files)
+    listed = filter(paths.is_utf8, workspace.listing().files)
     found = sorted(filter(fits, listed))
     readable = list(filter(context.may_read, found))
     if not readable:
@@ -37,7 +36,7 @@ def request(context: Context, order: Order, operation: ReadFile, views: Views) -
         notes += (f"{len(found) - len(readable)} more files fit; the policy blocks them",)
     if len(readable) > _GLOB_LIMIT_FILES:
         notes += (f"{len(readable)} files fit; only the first {_GLOB_LIMIT_FILES} were read",)
-    return FileRequested(path, tuple(readable[:_GLOB_LIMIT_FILES]), *lines, notes)
+    return FileRequested(path, tuple(readable[:_GLOB_LIMIT_FILES]), *lines, notes=notes)
 
 
 def fetch(context: Context, order: Order, operation: FetchFile) -> Event:
@@ -79,7 +78,3 @@ def _denied(context: Context, order: Order, path: str) -> Denied | None:
     is_root = path == "."
     verdict = judge_read(context.policy, path) if is_root else context.verdict_on_reading(path)
     return order.denied(path, verdict) if isinstance(verdict, Deny) else None
-
-
-def _is_utf8(name: str) -> bool:
-    return name.isprintable() or not any("\ud800" <= c <= "\udfff" for c in name)

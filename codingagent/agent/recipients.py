@@ -38,11 +38,6 @@ class Recipients(Struct):
     def of(self, name: str, header: Header | None, at_work: Session) -> str:
         """Return the id of the session that an answer is for; the current one if nothing says otherwise.
 
-        Args:
-            name: the answer's file in the inbox.
-            header: its [REPLY …] header.
-            at_work: the current session, which waits.
-
         Raises:
             UsageError: if several wait, the answer names none, and nobody can be asked.
         """
@@ -68,11 +63,7 @@ class Recipients(Struct):
         return chosen
 
     def other(self, name: str, answer: ReadAnswer, at_work: Session) -> str:
-        """Return the id of the session other than the current one that an answer is for; else "".
-
-        Raises:
-            UsageError: as `of`.
-        """
+        """Return the id of the session other than the current one that an answer is for; else ""."""
         header = answer.reply.header
         if answer.reply.is_joined:
             return ""

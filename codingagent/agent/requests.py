@@ -8,7 +8,7 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,7 @@ from codingagent.model.journal_entries import (
 )
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Phase, Session, no_request_waits
-from codingagent.model.ui_events import OutboxReady, QuestionAsked, Remark, Waiting
+from codingagent.model.ui_events import OutboxReady, QuestionAsked, Waiting
 from codingagent.policy.rules import advice
 from codingagent.process import memory
 from codingagent.prompt import file_contents, render, tokens
@@ -77,7 +77,7 @@ _TEXTS_LIMIT = 200
 
 
 class Requests:
-    """The requests of one session."""
+    """The requests of one session. What writes raises WorkError if the disk fails."""
 
     def __init__(self, context: Context, home: Home) -> None:
         self.context = context
@@ -92,11 +92,7 @@ class Requests:
         return self.log.session
 
     def begin(self) -> None:
-        """Record what is already in the inbox, to ignore it until it changes.
-
-        Raises:
-            WorkError: if the disk fails.
-        """
+        """Record what is already in the inbox, to ignore it until it changes."""
         earlier = tuple(
             EarlierFile(file.name, file.sighting.size_bytes, file.sighting.modified_ns)
             for file in self._home.mailbox.look()
@@ -104,11 +100,9 @@ class Requests:
         if earlier:
             self.log.record(InboxFound(earlier, now()))
             names = ", ".join(paths.shown(file.name) for file in earlier)
-            self.context.show(
-                Remark(
-                    f"ignored, because it was in the inbox before: {names}; to use one: codingagent"
-                    f" resume {self.session.session_id} --accept FILE"
-                )
+            self.context.remark(
+                f"ignored, because it was in the inbox before: {names}; to use one: codingagent"
+                f" resume {self.session.session_id} --accept FILE"
             )
 
     def reopen(self) -> None:
@@ -124,9 +118,6 @@ class Requests:
             text: their words; may be empty if there are files.
             attached: paths as `attachable` returns them.
             errand: the name of the errand that brought them; a second one of that name does nothing.
-
-        Raises:
-            WorkError: if the disk fails.
         """
         if errand and any(said.errand == errand for said in self.session.said):
             return
@@ -139,7 +130,6 @@ class Requests:
 
         Raises:
             UsageError: if none waits, or is due.
-            WorkError: if the disk fails.
         """
         if self.session.phase is Phase.REQUEST_DUE:
             return
@@ -152,20 +142,15 @@ class Requests:
 
         Raises:
             UsageError: if one of them was not granted, or is no longer.
-            WorkError: if the disk fails.
         """
         if missing := [grant for grant in grants if grant not in self.session.granted]:
             raise UsageError(f"not granted in session {self.session.session_id}: {missing[0]}")
         self.log.record(GrantsRevoked(grants, now()))
         for grant in grants:
-            self.context.show(Remark(f"no longer granted: {grant}"))
+            self.context.remark(f"no longer granted: {grant}")
 
     def name_check(self, command: str) -> None:
-        """Use another check from now on, or none if empty; `write` then tells the model.
-
-        Raises:
-            WorkError: if the disk fails.
-        """
+        """Use another check from now on, or none if empty; `write` then tells the model."""
         if command != self.session.check:
             self.log.record(CheckNamed(command, now()))
 
@@ -173,15 +158,12 @@ class Requests:
         """Tell the person what to do now, and whether a process watches the inbox.
 
         A request whose file is gone is written again.
-
-        Raises:
-            WorkError: if the disk fails.
         """
         session = self.session
         path = self._home.mailbox.outbox_path(session.session_id, session.sequence)
         if session.is_awaiting_answer and not path.exists():
-            self.context.show(
-                Remark(f"request {session.sequence} was missing from {path}: written again")
+            self.context.remark(
+                f"request {session.sequence} was missing from {path}: written again"
             )
             self.refresh()
             self.write()
@@ -197,11 +179,7 @@ class Requests:
             self.context.show(QuestionAsked(session.session_id))
 
     def write(self) -> None:
-        """Write the request that is due, if any. Everything that it reports is durable before it appears.
-
-        Raises:
-            WorkError: if the disk fails.
-        """
+        """Write the request that is due, if any. Everything that it reports is durable before it appears."""
         if self.session.phase is Phase.REQUEST_DUE:
             self._write()
         self._home.sessions.mend_document(self.session)
@@ -215,11 +193,8 @@ class Requests:
         dialect, secrecy = self._dialect(), self.context.secrecy
         hidden = secrecy.session(self.session)
         text = secrecy.seal(render.render(hidden, context, budget, dialect), dialect.guide)
-        mailbox, session_id, sequence = (
-            self._home.mailbox,
-            self.session.session_id,
-            self.session.sequence,
-        )
+        mailbox, sequence = self._home.mailbox, self.session.sequence
+        session_id, remark = self.session.session_id, self.context.remark
         path = mailbox.outbox_path(session_id, sequence)
         mailbox.write_beside(path, text)
         short = self._write_short(hidden, context, budget)
@@ -234,37 +209,25 @@ class Requests:
         first = guess if sequence == 1 else None
         self._record_written(text, context, first, "" if short is None else short[1])
         size = tokens.estimate(text)
-        ready = OutboxReady(
-            session_id, sequence, str(path), len(text), size, budget=budget.characters
-        )
-        if short is not None:
-            short_path, brief = short
-            ready = replace(
-                ready,
-                short_path=str(short_path),
-                short_characters=len(brief),
-                short_tokens=tokens.estimate(brief),
-            )
+        about = () if short is None else (str(short[0]), len(short[1]), tokens.estimate(short[1]))
+        ready = OutboxReady(session_id, sequence, str(path), len(text), size, *about)
         for line in () if first is None else first.told():
-            self.context.show(Remark(line))
-        self.context.show(ready)
+            remark(line)
+        self.context.show(replace(ready, budget=budget.characters))
         for line in filter(None, (*secrecy.news(), secrecy.summary(text))):
-            self.context.show(Remark(line))
+            remark(line)
         for reason in context.listing.unread:
-            self.context.show(Remark(f"left out of the file list: {reason}"))
+            remark(f"left out of the file list: {reason}")
         for view in context.conventions if sequence == 1 else ():
             told = f"{shown_path(view.path)} goes along as the repository's conventions"
-            self.context.show(Remark(f"{told} (--no-conventions leaves it out)"))
+            remark(f"{told} (--no-conventions leaves it out)")
         for part in file_contents.cuts(text, context.files):
-            self.context.show(Remark(f"the request shows a part of {part}"))
+            remark(f"the request shows a part of {part}")
         if size > _MUCH_TOKENS:
-            self.context.show(Remark(_MUCH.format(tokens=size)))
-        if len(text) > budget.characters:
-            limit = budget.characters
-            self.context.show(
-                Remark(
-                    f"the request is longer than context_chars ({limit}), because the task itself is"
-                )
+            remark(_MUCH.format(tokens=size))
+        if len(text) > (limit := budget.characters):
+            remark(
+                f"the request is longer than context_chars ({limit}), because the task itself is"
             )
 
     def _guess(self, context: render.Material) -> "Guess | None":
@@ -300,21 +263,20 @@ class Requests:
             for view in (*context.views, *context.offered, *conventions, *chosen)
             if file_contents.shows_whole(text, view)
         }
-        for event in self.session.results:
-            if isinstance(event, FileFetched) and event.encoding == "utf-8":
-                content = self.context.secrecy.content(event)
-                # Events as JSON hold the text themselves, unless it was cut to fit.
-                if json.dumps(content, ensure_ascii=False) in text:
-                    plain = content.replace("\r\n", "\n")
-                    whole[event.path] = (digest_of(event.content.encode()), plain)
+        fetched = [event for event in self.session.results if isinstance(event, FileFetched)]
+        for event in fetched:
+            content = self.context.secrecy.content(event)
+            # Events as JSON hold the text themselves, unless it was cut to fit.
+            if event.encoding == "utf-8" and json.dumps(content, ensure_ascii=False) in text:
+                digest = digest_of(event.content.encode())
+                whole[event.path] = (digest, content.replace("\r\n", "\n"))
         texts = self.context.texts
         assert texts is not None, "a session has a chat"
         texts.keep({**self._texts_written(texts), **dict(whole.values())})
         shown = tuple(ShownFile(path, digest) for path, (digest, _) in whole.items())
         parts = () if guess is None else guess.parts
         egress = egress_of(self.context.secrecy, (text, short), context.files, guess, whole)
-        record = RequestWritten(self.session.sequence, now(), shown, parts, egress)
-        self.log.record(record)
+        self.log.record(RequestWritten(self.session.sequence, now(), shown, parts, egress))
         texts.prune(self.session.known.values())
 
     def _texts_written(self, texts: ShownTexts) -> dict[str, str]:
@@ -366,27 +328,30 @@ class Requests:
 
         return dialect()
 
-    def _wanted_files(self) -> list[FileRequested]:
-        """Return the files whose text the request holds; JSON events already hold what they fetched."""
-        requests = [FileRequested(path, (path,)) for path in self.session.attached]
-        for event in self.session.results:
-            if isinstance(event, FileRequested):
-                requests.append(event)
-            elif isinstance(event, FileFetched) and self.session.protocol == "tags":
-                requests.append(FileRequested(event.path, (event.path,)))
-            elif (
-                isinstance(event, Refused) and event.digest and self.context.may_read(event.subject)
-            ):
-                requests.append(FileRequested(event.subject, (event.subject,)))
-        return requests
+    def _wanted(self) -> Iterator[tuple[str, int | None, int | None]]:
+        """Yield each file and range asked for once, and no range of a file that is wanted whole."""
+        session = self.session
+        wanted = dict.fromkeys(_whole(*session.attached))
+        for event in session.results:
+            match event:
+                case FileRequested(paths=named, start_line=start, end_line=end):
+                    wanted |= dict.fromkeys((path, start, end) for path in named)
+                case FileFetched() if (
+                    session.protocol == "tags"
+                ):  # JSON events hold what they fetched
+                    wanted |= dict.fromkeys(_whole(event.path))
+                case Refused() if event.digest and self.context.may_read(event.subject):
+                    wanted |= dict.fromkeys(_whole(event.subject))
+        for path, start, end in wanted:
+            if (start, end) == (None, None) or (path, None, None) not in wanted:
+                yield path, start, end
 
     def _material(self) -> render.Material:
         views: dict[tuple[str, int | None, int | None], file_contents.FileView] = {}
         unread: list[str] = []
-        requests = self._wanted_files()
         shown = Views(self.context.workspace, self._hide)
         room = _VIEWS_PER_BUDGET * self.context.settings.context_chars
-        for path, start, end in _wanted(requests):
+        for path, start, end in self._wanted():
             if room <= 0:
                 unread.append(
                     f"{paths.shown(path)}: did not fit here; ask for fewer files at a time"
@@ -486,11 +451,5 @@ def waiting(
     return Waiting(session_id, sequence, str(path), inbox, watched, short, elsewhere)
 
 
-def _wanted(requests: Iterable[FileRequested]) -> Iterator[tuple[str, int | None, int | None]]:
-    """Yield each file and range once, and no range of a file that is requested whole."""
-    wanted = dict.fromkeys(
-        (path, event.start_line, event.end_line) for event in requests for path in event.paths
-    )
-    for path, start, end in wanted:
-        if (start, end) == (None, None) or (path, None, None) not in wanted:
-            yield path, start, end
+def _whole(*files: str) -> Iterator[tuple[str, int | None, int | None]]:
+    return ((path, None, None) for path in files)

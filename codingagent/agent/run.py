@@ -97,17 +97,18 @@ class Run:
         try:
             self._execution.settle()
             self._execution.perform(self._items, self._catch_up)
+            self._execution.end(1)
+            self.finish()
         except ApprovalError:
             self._catch_up()
             for event in self._pending:
                 self._tell(event)
             self._pause()
-            return
         except WorkError as fault:
             # 001, graceful degradation: a system error may halt the run.
-            self._halt(str(fault))
-            return
-        self._end()
+            self._catch_up()
+            self._fault = ErrorEvent(timestamp=now(), category="system", message=str(fault))
+            self._tell(self._fault)
 
     @property
     def pending_approval(self) -> ApprovalRequiredEvent | None:
@@ -117,10 +118,7 @@ class Run:
         return approval_event(asked) if waits and asked is not None else None
 
     def approve(self, operation_id: str | None = None) -> None:
-        """Approve the pending operation and continue.
-
-        Args:
-            operation_id: of the operation; None means whichever waits.
+        """Approve the pending operation and continue; None means whichever waits.
 
         Raises:
             UsageError: if the run does not wait, or waits for another operation, or its space is closed;
@@ -129,18 +127,11 @@ class Run:
         self.decide(operation_id, Answer("yes", how="program"))
 
     def deny(self, operation_id: str | None = None, reason: str = "") -> None:
-        """Deny the pending operation: its event is `policyDenied`, with the reason; the rest continues.
-
-        Raises:
-            UsageError: as `approve`.
-        """
+        """Deny the pending operation: its event is `policyDenied`, with the reason; the rest continues."""
         self.decide(operation_id, Answer("no", reason=reason, how="program"))
 
     def answer(self, message: object) -> None:
-        """Apply an answer that came as a message: `{"approval": …}`, or a `userMessage`.
-
-        Args:
-            message: JSON (str or bytes), or a JSON value.
+        """Apply an answer that came as JSON, or its value: `{"approval": …}`, or a `userMessage`.
 
         Raises:
             MessageError: if it is not an answer.
@@ -149,11 +140,7 @@ class Run:
         self.decide(*read_answer(message))
 
     def decide(self, operation_id: str | None, answer: Answer) -> None:
-        """Take the person's answer, and continue.
-
-        Raises:
-            UsageError: as `approve`.
-        """
+        """Take the person's answer, and continue; raise UsageError as `approve`."""
         self._ready()
         self._execution.answer(operation_id, answer)
         self.go_on()
@@ -161,13 +148,6 @@ class Run:
     def to_json(self, since: int = 0) -> str:
         """Return the events message as JSON on one line; without the first `since` events."""
         return to_json(self.message(since))
-
-    def _end(self) -> None:
-        try:
-            self._execution.end(1)
-            self.finish()
-        except WorkError as fault:
-            self._halt(str(fault))
 
     def finish(self) -> None:
         """Make everything that was done durable, and remove what was only needed to continue."""
@@ -200,11 +180,6 @@ class Run:
             "updatedAt": session.updated_at,
             "operations": list(operations),
         }
-
-    def _halt(self, message: str) -> None:
-        self._catch_up()
-        self._fault = ErrorEvent(timestamp=now(), category="system", message=message)
-        self._tell(self._fault)
 
     @property
     def _pending(self) -> tuple[Event, ...]:

@@ -117,7 +117,7 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
         outcome.has_network,
         _within(streams[0], order.room),
         _within(streams[1], order.room),
-        notes,
+        notes=notes,
     )
 
 

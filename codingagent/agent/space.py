@@ -15,7 +15,6 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -38,7 +37,7 @@ from codingagent.protocols.json.errors import Fault, MessageError
 from codingagent.protocols.json.events import Event
 from codingagent.protocols.json.operations import Operation
 from codingagent.protocols.json.parser import (
-    ReceivedMessage,
+    Received,
     read_operations_message,
     to_wire,
 )
@@ -179,12 +178,11 @@ class Space:
             message = {"protocolVersion": "1.0", "operations": values}
         assert message is not None
         received = read_operations_message(message)
-        if self._home is None:
-            run = self._passing(received)
-        else:
+        data = b""
+        if self._home is not None:
             data = message if isinstance(message, bytes) else _as_json(message)
-            del message
-            run = self._kept(self._home, self._begun(self._home, data), received)
+        del message
+        run = self._run_of(self._begun(data), received)
         run.go_on()
         return run
 
@@ -204,7 +202,7 @@ class Space:
         session = self._home.runs.load(run_id)
         if Path(session.workspace) != self._root.resolve():
             raise UsageError(f"{run_id} works in '{session.workspace}', not in '{self._root}'")
-        received = ReceivedMessage(())
+        received: Received = ()
         if not session.is_complete:
             data = self._home.messages.read(run_id)
             if session.reply is None or digest_of(data) != session.reply.digest:
@@ -213,7 +211,7 @@ class Space:
                     " executed: send it again as a new run"
                 )
             received = read_operations_message(data)
-        return self._kept(self._home, session, received)
+        return self._run_of(session, received)
 
     def _ready(self) -> Resources:
         if not self._closing.alive:
@@ -234,48 +232,44 @@ class Space:
                 self._person.show(Remark(self._resources.sandbox.remark))
         return self._resources
 
-    def _ready_for(self, run_id: str) -> None:
-        """Give the commands of a run their own /tmp."""
-        self._ready().use_temporary(run_id)
-
-    def _begun(self, home: Home, data: bytes) -> Session:
+    def _begun(self, data: bytes) -> Session:
+        """Begin a run; `data` is its message, kept until all of it is done."""
         self._ready()
-        record = self._started(digest_of(data))
-        home.messages.keep(record.run_id, data)
-        home.runs.begin(record.run_id, record)
-        return fold(None, record)
-
-    def _started(self, digest: str) -> RunStarted:
-        settings = self._settings
-        return RunStarted(
+        settings, home = self._settings, self._home
+        record = RunStarted(
             factory.new_run_id(),
             str(self._root.resolve()),
-            digest,
+            digest_of(data),
             now(),
             factory.kept_policy(settings),
             settings.sandbox,
             settings.network,
         )
-
-    def _passing(self, received: ReceivedMessage) -> Run:
-        return self._run_of(SessionLog(Unkept(), fold(None, self._started(""))), received, None)
-
-    def _kept(self, home: Home, session: Session, received: ReceivedMessage) -> Run:
-        log = SessionLog(home.runs.open(session.session_id), session)
-        self._stack.callback(log.close)
-        run = self._run_of(log, received, home)
-        if session.is_complete and home.messages.has(run.run_id):
-            # A kill came between the last record and the steps after it.
-            run.finish()
-        self._runs[run.run_id] = run
-        return run
-
-    def _run_of(self, log: SessionLog, received: ReceivedMessage, home: Home | None) -> Run:
-        context = self._ready().context(log, self._person)
         if home is not None:
+            home.messages.keep(record.run_id, data)
+            home.runs.begin(record.run_id, record)
+        return fold(None, record)
+
+    def _run_of(self, session: Session, received: Received) -> Run:
+        home, run_id = self._home, session.session_id
+        log = SessionLog(Unkept() if home is None else home.runs.open(run_id), session)
+        context = self._ready().context(log, self._person)
+        run = Run(
+            context,
+            # The commands of a run have their own /tmp.
+            lambda: self._ready().use_temporary(run_id),
+            items_of(received),
+            self._on_event,
+            home,
+        )
+        if home is not None:
+            self._stack.callback(log.close)
             undo.finish_undo(home, context.checkpointer)
-        ready = partial(self._ready_for, log.session.session_id)
-        return Run(context, ready, items_of(received), self._on_event, home)
+            if session.is_complete and home.messages.has(run_id):
+                # A kill came between the last record and the steps after it.
+                run.finish()
+            self._runs[run_id] = run
+        return run
 
 
 def _as_json(message: object) -> bytes:

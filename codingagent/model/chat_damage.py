@@ -6,7 +6,7 @@ right:
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 from msgspec import Struct
@@ -68,7 +68,7 @@ class Arrival(Struct, frozen=True):
 AS_IT_IS = Arrival()
 
 # CommonMark 2.4: any ASCII punctuation may be escaped.
-_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 # A chat that escapes one of these escapes them all: they form emphasis and links.
 _INLINE_ESCAPE = re.compile(r"\\([_*\[\]])")
 _BARE_INLINE = re.compile(r"(?<!\\)[_\[\]]")
@@ -79,15 +79,12 @@ ENTITY = re.compile(
 )
 _ENTITY_NAMES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
-_QUOTES = str.maketrans({**dict.fromkeys("“”„‟″＂", '"'), **dict.fromkeys("‘’‚‛′", "'")})
 _BLANKS = str.maketrans(
     dict.fromkeys(
         "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000",
         " ",
     )
 )
-_ZERO_WIDTH = str.maketrans(dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"))
-_BRACKETS = str.maketrans("［］【】〔〕〖〗", "[][][][]")
 
 TYPOGRAPHIC = re.compile("[“”„‟″＂‘’‚‛′]")
 ODD_BLANK = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]|&nbsp;")
@@ -98,7 +95,7 @@ FULL_WIDTH = re.compile("[［］【】〔〕〖〗]")
 
 def without_escapes(text: str) -> str:
     """Remove all CommonMark escapes, including those of backslashes."""
-    return _ESCAPE.sub(r"\1", text) if "\\" in text else text
+    return ESCAPE.sub(r"\1", text) if "\\" in text else text
 
 
 def without_inline_escapes(text: str) -> str:
@@ -123,9 +120,16 @@ def _decoded(found: re.Match[str]) -> str:
     return chr(int(name[2:], 16) if name[1] in "xX" else int(name[1:]))  # noqa: FURB166  # there is no "0x" prefix
 
 
-def with_straight_quotes(text: str) -> str:
-    """Replace typographic quotes with ASCII quotes."""
-    return text if text.isascii() else text.translate(_QUOTES)
+def _translating(table: Mapping[str, str | None]) -> Callable[[str], str]:
+    """Return a function that replaces characters; none of them is ASCII."""
+    codes = str.maketrans(dict(table))
+    return lambda text: text if text.isascii() else text.translate(codes)
+
+
+with_straight_quotes = _translating(dict.fromkeys("“”„‟″＂", '"') | dict.fromkeys("‘’‚‛′", "'"))
+without_zero_width = _translating(dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"))
+with_ascii_brackets = _translating(dict(zip("［］【】〔〕〖〗", "[][][][]", strict=True)))
+_with_plain_dashes = _translating({"\u2010": "-", "\u2011": "-", "—": "--", "…": "..."})
 
 
 def with_plain_blanks(text: str) -> str:
@@ -137,16 +141,6 @@ def with_plain_blanks(text: str) -> str:
 def without_soft_hyphens(text: str) -> str:
     """Remove the marks of where a word may be broken."""
     return text.replace("\u00ad", "")
-
-
-def without_zero_width(text: str) -> str:
-    """Remove zero-width characters: byte-order marks, joiners, soft hyphens."""
-    return text if text.isascii() else text.translate(_ZERO_WIDTH)
-
-
-def with_ascii_brackets(text: str) -> str:
-    """Replace full-width brackets with ASCII brackets."""
-    return text if text.isascii() else text.translate(_BRACKETS)
 
 
 LEADING_BLANK = re.compile("^[ \t]*(?:[\u00a0\u3000]|&nbsp;)")
@@ -172,12 +166,6 @@ def without_links(text: str) -> str:
 
 
 DASH = re.compile("[\u2010\u2011—…]")
-_DASHES = str.maketrans({"\u2010": "-", "\u2011": "-", "—": "--", "…": "..."})
-
-
-def with_plain_dashes(text: str) -> str:
-    """Replace typographic dashes and ellipses with what a keyboard types."""
-    return text if text.isascii() else text.translate(_DASHES)
 
 
 class DamageRow(Struct, frozen=True):
@@ -193,7 +181,6 @@ class DamageRow(Struct, frozen=True):
     plain: str
 
 
-ESCAPE = _ESCAPE
 _ESCAPED = "`*_[]"
 ROWS = (
     DamageRow(Damage.SOFT_HYPHENS, SOFT_HYPHEN, without_soft_hyphens, ""),
@@ -207,7 +194,7 @@ ROWS = (
     DamageRow(Damage.ESCAPES, ESCAPE, without_escapes, _ESCAPED),
     DamageRow(Damage.ESCAPES, _INLINE_ESCAPE, without_inline_escapes, _ESCAPED),
     DamageRow(Damage.QUOTES, TYPOGRAPHIC, with_straight_quotes, "\"'"),
-    DamageRow(Damage.DASHES, DASH, with_plain_dashes, ""),
+    DamageRow(Damage.DASHES, DASH, _with_plain_dashes, ""),
 )
 
 
@@ -217,8 +204,8 @@ def is_escaped_throughout(text: str) -> bool:
     Such a chat escapes each `_`, `[`, `]` and backslash. A bare one of these, or a backslash before a
     letter (LaTeX, a regular expression, "\\n"), shows that the text did not pass through such a chat.
     """
-    pairs = _ESCAPE.findall(text)
-    rest = _ESCAPE.sub("", text)
+    pairs = ESCAPE.findall(text)
+    rest = ESCAPE.sub("", text)
     return any(c in "_[]" for c in pairs) and "\\" not in rest and not _BARE_INLINE.search(rest)
 
 

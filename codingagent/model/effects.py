@@ -9,35 +9,9 @@ from typing import Literal, assert_never
 
 from msgspec import Struct
 
-from codingagent.model.events import (
-    CommandRan,
-    Denied,
-    Event,
-    FileCreated,
-    FileDeleted,
-    FileEdited,
-    FileFetched,
-    FileMoved,
-    FileRequested,
-    Finished,
-    FolderListed,
-    Interrupted,
-    MessageShown,
-    Refused,
-)
-from codingagent.model.operations import (
-    CreateFile,
-    DeleteFile,
-    EditFile,
-    FetchFile,
-    Finish,
-    ListFolder,
-    MoveFile,
-    Operation,
-    ReadFile,
-    RunCommand,
-    ShowMessage,
-)
+from codingagent.model import events, operations
+from codingagent.model.events import Event
+from codingagent.model.operations import Operation
 
 After = Literal["whole", "part", "moved", "nothing", "anything"]
 """What is at a path afterwards: a file written whole, one changed in part, one from another path, none, or
@@ -76,18 +50,24 @@ EVERYWHERE = PathChange("", "anything")
 def effects(operation: Operation) -> tuple[PathChange, ...]:
     """Return what an operation may change, as far as it says so itself."""
     match operation:
-        case CreateFile():
+        case operations.CreateFile():
             return (PathChange(operation.path, "whole", None if operation.overwrite else True),)
-        case EditFile():
+        case operations.EditFile():
             return (PathChange(operation.path, "part", is_new=False),)
-        case DeleteFile():
+        case operations.DeleteFile():
             return (PathChange(operation.path, "nothing", is_new=False),)
-        case MoveFile():
+        case operations.MoveFile():
             is_new = None if operation.overwrite else True
             return _moved(operation.path, operation.to, is_new=is_new)
-        case RunCommand():
+        case operations.RunCommand():
             return (EVERYWHERE,)
-        case ReadFile() | FetchFile() | ListFolder() | ShowMessage() | Finish():
+        case (
+            operations.ReadFile()
+            | operations.FetchFile()
+            | operations.ListFolder()
+            | operations.ShowMessage()
+            | operations.Finish()
+        ):
             return ()
         case _:
             assert_never(operation)
@@ -105,33 +85,33 @@ def named(operation: Operation) -> tuple[PathChange, ...]:
 def changes_of(event: Event) -> tuple[PathChange, ...]:
     """Return what an operation changed; of a command nobody knows, nor of what was interrupted."""
     match event:
-        case FileCreated():
+        case events.FileCreated():
             return (PathChange(event.path, "whole", not event.replaced),)
-        case FileEdited():
+        case events.FileEdited():
             return (PathChange(event.path, "part", is_new=False),)
-        case FileDeleted():
+        case events.FileDeleted():
             return (PathChange(event.path, "nothing", is_new=False),)
-        case FileMoved():
+        case events.FileMoved():
             return _moved(event.path, event.to, is_new=not event.replaced)
-        case CommandRan() | Interrupted():
+        case events.CommandRan() | events.Interrupted():
             return (EVERYWHERE,)
         case (
-            FileRequested()
-            | FileFetched()
-            | FolderListed()
-            | MessageShown()
-            | Finished()
-            | Refused()
-            | Denied()
+            events.FileRequested()
+            | events.FileFetched()
+            | events.FolderListed()
+            | events.MessageShown()
+            | events.Finished()
+            | events.Refused()
+            | events.Denied()
         ):
             return ()
         case _:
             assert_never(event)
 
 
-def file_changes(events: Iterable[Event]) -> tuple[PathChange, ...]:
+def file_changes(made: Iterable[Event]) -> tuple[PathChange, ...]:
     """Return the changes that file operations made, in order."""
-    found = (change for event in events for change in changes_of(event))
+    found = (change for event in made for change in changes_of(event))
     return tuple(change for change in found if change is not EVERYWHERE)
 
 
@@ -140,6 +120,6 @@ def may_change_anything(event: Event) -> bool:
     return EVERYWHERE in changes_of(event)
 
 
-def changed_paths(events: Iterable[Event]) -> tuple[str, ...]:
+def changed_paths(made: Iterable[Event]) -> tuple[str, ...]:
     """Return the paths that file operations changed, in order, each once."""
-    return tuple(dict.fromkeys(change.path for change in file_changes(events)))
+    return tuple(dict.fromkeys(change.path for change in file_changes(made)))

@@ -23,6 +23,12 @@ class Tagged(Struct, frozen=True, tag_field="kind"):
         return str(self.__struct_config__.tag)
 
 
+class _Noted(Tagged, frozen=True, kw_only=True):
+    """What came of an operation; `notes` are for the model, one line each."""
+
+    notes: tuple[str, ...] = ()
+
+
 class Hunk(Struct, frozen=True):
     """Lines of a file that an edit replaced; a count of 0 means none.
 
@@ -35,16 +41,15 @@ class Hunk(Struct, frozen=True):
     new_count: int
 
 
-class FileCreated(Tagged, frozen=True, tag="file_created"):
+class FileCreated(_Noted, frozen=True, tag="file_created"):
     """A whole file was written."""
 
     path: str
     size_bytes: int
     replaced: bool
-    notes: tuple[str, ...] = ()
 
 
-class FileEdited(Tagged, frozen=True, tag="file_edited"):
+class FileEdited(_Noted, frozen=True, tag="file_edited"):
     """Part of a file was changed; `excerpt` shows the lines around it with their new numbers."""
 
     path: str
@@ -52,44 +57,39 @@ class FileEdited(Tagged, frozen=True, tag="file_edited"):
     excerpt: str
     edits: int = 1
     """How many consecutive edits led to this."""
-    notes: tuple[str, ...] = ()
 
 
-class FileDeleted(Tagged, frozen=True, tag="file_deleted"):
+class FileDeleted(_Noted, frozen=True, tag="file_deleted"):
     """A file was deleted."""
 
     path: str
-    notes: tuple[str, ...] = ()
 
 
-class FileMoved(Tagged, frozen=True, tag="file_moved"):
+class FileMoved(_Noted, frozen=True, tag="file_moved"):
     """A file has another path; `replaced` says that another file was there."""
 
     path: str
     to: str
     size_bytes: int
     replaced: bool
-    notes: tuple[str, ...] = ()
 
 
-class FileRequested(Tagged, frozen=True, tag="file_requested"):
+class FileRequested(_Noted, frozen=True, tag="file_requested"):
     """Files whose text the next request will hold; `asked` is the path or glob as written."""
 
     asked: str
     paths: tuple[str, ...]
     start_line: int | None = None
     end_line: int | None = None
-    notes: tuple[str, ...] = ()
 
 
-class FileFetched(Tagged, frozen=True, tag="file_fetched"):
+class FileFetched(_Noted, frozen=True, tag="file_fetched"):
     """A file's whole content, as text or in base64."""
 
     path: str
     content: str
     encoding: Encoding
     size_bytes: int
-    notes: tuple[str, ...] = ()
 
 
 class FolderEntry(Struct, frozen=True):
@@ -100,15 +100,14 @@ class FolderEntry(Struct, frozen=True):
     size_bytes: int
 
 
-class FolderListed(Tagged, frozen=True, tag="folder_listed"):
+class FolderListed(_Noted, frozen=True, tag="folder_listed"):
     """The contents of a folder, by name."""
 
     path: str
     entries: tuple[FolderEntry, ...]
-    notes: tuple[str, ...] = ()
 
 
-class CommandRan(Tagged, frozen=True, tag="command_ran"):
+class CommandRan(_Noted, frozen=True, tag="command_ran"):
     """A command ended by itself, or at a limit.
 
     `exit_code` is the shell's, or minus the number of the signal that ended it. `output` has both
@@ -130,33 +129,29 @@ class CommandRan(Tagged, frozen=True, tag="command_ran"):
     stdout: str | None = None
     """With `stderr`, if they were kept apart: each as it came, cut at its end."""
     stderr: str | None = None
-    notes: tuple[str, ...] = ()
 
 
-class Interrupted(Tagged, frozen=True, tag="interrupted"):
+class Interrupted(_Noted, frozen=True, tag="interrupted"):
     """The agent was killed during this operation, and its outcome is unknown."""
 
     kind: Kind = field(name="tag")
     subject: str
     """The command, or the path of the file."""
-    notes: tuple[str, ...] = ()
 
 
-class MessageShown(Tagged, frozen=True, tag="message_shown"):
+class MessageShown(_Noted, frozen=True, tag="message_shown"):
     """A text was shown to the person."""
 
     text: str
-    notes: tuple[str, ...] = ()
 
 
-class Finished(Tagged, frozen=True, tag="finished"):
+class Finished(_Noted, frozen=True, tag="finished"):
     """The model says that the task is done."""
 
     summary: str
-    notes: tuple[str, ...] = ()
 
 
-class Refused(Tagged, frozen=True, tag="refused"):
+class Refused(_Noted, frozen=True, tag="refused"):
     """Nothing was done. `reason` is one line that says what to send instead; `detail` may show more."""
 
     kind: Kind = field(name="tag")
@@ -164,13 +159,12 @@ class Refused(Tagged, frozen=True, tag="refused"):
     detail: str = ""
     subject: str = ""
     """The path or the command, if known."""
-    notes: tuple[str, ...] = ()
     digest: str = ""
     """The digest of the file as the person changed it, if that is the reason: the next request shows
     it."""
 
 
-class Denied(Tagged, frozen=True, tag="denied"):
+class Denied(_Noted, frozen=True, tag="denied"):
     """The policy or the person refused the operation. `suggestion` says what to do instead."""
 
     kind: Kind = field(name="tag")
@@ -178,7 +172,6 @@ class Denied(Tagged, frozen=True, tag="denied"):
     rules: tuple[str, ...]
     reason: str
     suggestion: str = ""
-    notes: tuple[str, ...] = ()
 
 
 Event = (

@@ -15,24 +15,18 @@ from codingagent.model.events import Event, Tagged
 from codingagent.model.operations import Kind
 from codingagent.model.plain_text import in_json
 
-_SESSION_ID = re.compile(r"[0-9a-f]{8}")
-
-
 # The file that holds the message of a run.
 MESSAGE_NAME = "message.json"
 
 
 def is_session_id(text: str) -> bool:
     """Return whether a text is a session id: eight lower-case hex digits."""
-    return _SESSION_ID.fullmatch(text) is not None
-
-
-_RUN_ID = re.compile(r"run_[0-9a-f]{12}")
+    return re.fullmatch(r"[0-9a-f]{8}", text) is not None
 
 
 def is_run_id(text: str) -> bool:
     """Return whether a text is a run id: `run_` and twelve lower-case hex digits."""
-    return _RUN_ID.fullmatch(text) is not None
+    return re.fullmatch(r"run_[0-9a-f]{12}", text) is not None
 
 
 Protocol = Literal["tags", "json"]

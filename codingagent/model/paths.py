@@ -110,6 +110,11 @@ def folded(name: str) -> str:
     return seen.casefold().split(":")[0].rstrip(". ")
 
 
+def is_utf8(path: str) -> bool:
+    """Return whether a name is UTF-8: no answer can ask for another, and no record can hold it."""
+    return path.isprintable() or not any("\ud800" <= c <= "\udfff" for c in path)
+
+
 def is_glob(path: str) -> bool:
     """Return whether a path holds `*` or `?`. Brackets are never a glob: `[id].tsx` is a name."""
     return "*" in path or "?" in path

@@ -7,25 +7,8 @@ from typing import assert_never
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from codingagent.model import plain_text
-from codingagent.model.events import (
-    CommandRan,
-    Denied,
-    Event,
-    FileCreated,
-    FileDeleted,
-    FileEdited,
-    FileFetched,
-    FileMoved,
-    FileRequested,
-    Finished,
-    FolderListed,
-    Hunk,
-    Interrupted,
-    MessageShown,
-    Refused,
-    succeeded,
-)
+from codingagent.model import events, plain_text
+from codingagent.model.events import CommandRan, Event, FileRequested, Hunk, succeeded
 from codingagent.model.operations import Kind
 
 # POSIX, shell command language, 2.8.2: exit status of a command ended by a signal.
@@ -72,9 +55,9 @@ def result_of(event: Event) -> Result:
 
 def check_result(event: Event) -> Result:
     """Return the result of the person's check."""
-    result = replace(result_of(event), kind=Kind.CHECK)
+    result = result_of(event)
     # The limit is the person's setting: no answer can ask for more.
-    return replace(result, summary=result.summary.replace(_MORE_TIME, ""))
+    return replace(result, kind=Kind.CHECK, summary=result.summary.replace(_MORE_TIME, ""))
 
 
 def lines_of(result: Result, output_limit: int | None = None) -> str:
@@ -109,36 +92,36 @@ def without_end_tags(text: str) -> str:
 
 def _words(event: Event) -> tuple[Kind, str, str]:
     match event:
-        case FileCreated():
+        case events.FileCreated():
             return (
                 Kind.CREATE_FILE,
                 f"{'Replaced' if event.replaced else 'Created'} '{event.path}'",
                 "",
             )
-        case FileEdited():
+        case events.FileEdited():
             return Kind.EDIT_FILE, f"Edited '{event.path}' ({_hunks(event.hunks)})", event.excerpt
-        case FileDeleted():
+        case events.FileDeleted():
             return Kind.DELETE_FILE, f"Deleted '{event.path}'", ""
-        case FileMoved():
+        case events.FileMoved():
             return Kind.MOVE_FILE, f"Moved '{event.path}' to '{event.to}'", ""
-        case FileRequested():
+        case events.FileRequested():
             return Kind.READ_FILE, _requested(event), ""
-        case FileFetched():
+        case events.FileFetched():
             size = f"{event.size_bytes} {'byte' if event.size_bytes == 1 else 'bytes'}"
             return Kind.READ_FILE, f"Read '{event.path}' ({size})", ""
-        case FolderListed():
+        case events.FolderListed():
             return Kind.LIST_FOLDER, f"Listed '{event.path}' ({len(event.entries)} entries)", ""
-        case CommandRan():
+        case events.CommandRan():
             return Kind.RUN_COMMAND, _ran(event), event.output
-        case Interrupted():
+        case events.Interrupted():
             return event.kind, f"'{plain_text.one_line(event.subject)}' {NOT_RUN_AGAIN}", ""
-        case MessageShown():
+        case events.MessageShown():
             return Kind.MESSAGE, "Message was shown", ""
-        case Finished():
+        case events.Finished():
             return Kind.DONE, "Task was ended", ""
-        case Refused():
+        case events.Refused():
             return event.kind, event.reason, event.detail
-        case Denied():
+        case events.Denied():
             subject = f" '{plain_text.one_line(event.subject)}'" if event.subject else ""
             return event.kind, f"DENIED{subject}: {event.reason}", event.suggestion
         case _:
@@ -169,27 +152,35 @@ def _requested(event: FileRequested) -> str:
 
 
 def _ran(event: CommandRan) -> str:
-    command = f"Ran '{plain_text.one_line(event.command)}'"
+    return f"Ran '{plain_text.one_line(event.command)}' ({_end_of(event)})"
+
+
+def _end_of(event: CommandRan) -> str:
+    if why := why_ended(event):
+        return f"{why}; print less" if event.ended_by == "output_limit" else why
+    if event.ended_by == "time_limit":
+        return f"ended at its time limit of {event.limit}{_MORE_TIME}"
+    if event.exit_code < 0:
+        return f"ended by signal {_signal_name(-event.exit_code)}"
+    # Shells and sandboxes report a signal this way.
+    number = event.exit_code - _SIGNAL_BASE
+    meaning = f", as after {_signal_name(number)}" if number in _TELLING else ""
+    return f"exit code {event.exit_code}{meaning}"
+
+
+def why_ended(event: CommandRan) -> str:
+    """Return what ended a command, other than itself and its time limit; empty: nothing."""
     match event.ended_by:
-        case "time_limit":
-            return f"{command} (ended at its time limit of {event.limit}{_MORE_TIME})"
         case "output_limit":
-            return f"{command} (ended after {event.limit} of output; print less)"
+            return f"ended after {event.limit} of output"
         case "process_limit":
-            return f"{command} (ended, having started more than {event.limit} at once)"
+            return f"ended, having started more than {event.limit} at once"
         case "memory_limit":
-            return f"{command} (ended, having taken more than {event.limit})"
+            return f"ended, having taken more than {event.limit}"
         case "agent":
-            return f"{command} (ended: the program that asked for it is gone)"
-        case "itself" if event.exit_code < 0:
-            return f"{command} (ended by signal {_signal_name(-event.exit_code)})"
-        case "itself" if event.exit_code > _SIGNAL_BASE:
-            # Shells and sandboxes report a signal this way.
-            number = event.exit_code - _SIGNAL_BASE
-            meaning = f", as after {_signal_name(number)}" if number in _TELLING else ""
-            return f"{command} (exit code {event.exit_code}{meaning})"
-        case "itself":
-            return f"{command} (exit code {event.exit_code})"
+            return "ended: the program that asked for it is gone"
+        case "itself" | "time_limit":
+            return ""
         case _:
             assert_never(event.ended_by)
 

@@ -349,10 +349,10 @@ _HUNKS = st.lists(st.builds(Hunk, _NUMBER, _NUMBER, _NUMBER, _NUMBER), max_size=
 _PATHS = st.lists(_TEXT, max_size=3).map(tuple)
 _KINDS = st.sampled_from(Kind)
 _EVENTS: st.SearchStrategy[Event] = st.one_of(
-    st.builds(FileCreated, _TEXT, _NUMBER, st.booleans(), _NOTES),
-    st.builds(FileEdited, _TEXT, _HUNKS, _TEXT, _NUMBER, _NOTES),
-    st.builds(FileDeleted, _TEXT, _NOTES),
-    st.builds(FileRequested, _TEXT, _PATHS, st.none() | _NUMBER, st.none() | _NUMBER, _NOTES),
+    st.builds(FileCreated, _TEXT, _NUMBER, st.booleans(), notes=_NOTES),
+    st.builds(FileEdited, _TEXT, _HUNKS, _TEXT, _NUMBER, notes=_NOTES),
+    st.builds(FileDeleted, _TEXT, notes=_NOTES),
+    st.builds(FileRequested, _TEXT, _PATHS, st.none() | _NUMBER, st.none() | _NUMBER, notes=_NOTES),
     st.builds(
         CommandRan,
         _TEXT,
@@ -366,14 +366,16 @@ _EVENTS: st.SearchStrategy[Event] = st.one_of(
         st.booleans(),
         st.none() | _TEXT,
         st.none() | _TEXT,
-        _NOTES,
+        notes=_NOTES,
     ),
-    st.builds(Interrupted, _KINDS, _TEXT, _NOTES),
-    st.builds(MessageShown, _TEXT, _NOTES),
-    st.builds(Finished, _TEXT, _NOTES),
-    st.builds(Refused, _KINDS, _TEXT, _TEXT, _TEXT, _NOTES),
-    st.builds(FileFetched, _TEXT, _TEXT, st.sampled_from(["utf-8", "base64"]), _NUMBER, _NOTES),
-    st.builds(Denied, _KINDS, _TEXT, _NOTES, _TEXT, _TEXT, _NOTES),
+    st.builds(Interrupted, _KINDS, _TEXT, notes=_NOTES),
+    st.builds(MessageShown, _TEXT, notes=_NOTES),
+    st.builds(Finished, _TEXT, notes=_NOTES),
+    st.builds(Refused, _KINDS, _TEXT, _TEXT, _TEXT, notes=_NOTES),
+    st.builds(
+        FileFetched, _TEXT, _TEXT, st.sampled_from(["utf-8", "base64"]), _NUMBER, notes=_NOTES
+    ),
+    st.builds(Denied, _KINDS, _TEXT, _NOTES, _TEXT, _TEXT, notes=_NOTES),
 )
 _QUESTIONS = st.builds(Question, _KINDS, _TEXT, _NOTES, _NOTES, _TEXT, _TEXT)
 _ANSWERS = st.builds(Answer, st.sampled_from(["yes", "no", "always"]), _TEXT, _TEXT)

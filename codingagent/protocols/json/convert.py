@@ -13,11 +13,11 @@ from typing import Any, assert_never
 from codingagent.errors import OperationError
 from codingagent.model import events as core
 from codingagent.model import operations, paths
-from codingagent.model.approval import Answer, Decision
+from codingagent.model.approval import Answer, Decision, operation_id
 from codingagent.model.journal_entries import ApprovalAsked, OperationEnded
 from codingagent.model.operations import Kind
 from codingagent.model.plain_text import without_halves
-from codingagent.model.results import NOT_RUN_AGAIN, exit_code_of
+from codingagent.model.results import NOT_RUN_AGAIN, exit_code_of, why_ended
 from codingagent.protocols.json import events as wire
 from codingagent.protocols.json.errors import Fault, MessageError, described
 from codingagent.protocols.json.operations import (
@@ -31,7 +31,7 @@ from codingagent.protocols.json.operations import (
 )
 from codingagent.protocols.json.parser import (
     Malformed,
-    ReceivedMessage,
+    Received,
     validate_approval,
     value_of,
 )
@@ -57,25 +57,24 @@ _SPACES = str.maketrans("", "", " \t\r\n")
 # --- operations ------------------------------------------------------------------------------------
 
 
-def items_of(message: ReceivedMessage) -> tuple[Step | Problem, ...]:
-    """Return what a message asks for, in order, each item under its own id, or by its place."""
-    return tuple(
-        _item(index, received, name)
-        for index, (received, name) in enumerate(zip(message.items, message.ids, strict=True))
-    )
+def items_of(received: Received) -> tuple[Step | Problem, ...]:
+    """Return what a message asks for, in order, each item under its own id, or by its place.
+
+    001 asks for no unique ids, so neither do we: two items may be called the same.
+    """
+    return tuple(_item(index, item) for index, item in enumerate(received))
 
 
-def _item(index: int, received: Operation | Malformed, name: str) -> Step | Problem:
-    line = index + 1
+def _item(index: int, received: Operation | Malformed) -> Step | Problem:
+    line, name = index + 1, operation_id(index) if received.id is None else received.id
     if isinstance(received, Malformed):
-        return Problem(Kind.MALFORMED, str(received), line, id=name, subject=received.where)
+        fault = received.fault
+        return Problem(Kind.MALFORMED, str(fault), line, id=name, subject=fault.where)
     try:
         return Step(_operation(received), line, id=name)
     except OperationError as fault:
-        subject = "" if isinstance(received, MessageOperation) else _subject(received)
-        return Problem(
-            _KINDS[received.type], fault.reason, line, fault.detail, id=name, subject=subject
-        )
+        kind, subject = _KINDS[received.type], _subject(received)
+        return Problem(kind, fault.reason, line, fault.detail, id=name, subject=subject)
 
 
 def _operation(received: Operation) -> operations.Operation:
@@ -186,7 +185,6 @@ def _file_event(
 
 
 def _shell_event(ended: OperationEnded, event: core.CommandRan) -> wire.ShellEvent:
-    timed_out = event.ended_by == "time_limit"
     return wire.ShellEvent(
         operation_id=ended.name,
         timestamp=ended.at,
@@ -196,25 +194,9 @@ def _shell_event(ended: OperationEnded, event: core.CommandRan) -> wire.ShellEve
         stdout=event.output if event.stdout is None else event.stdout,
         stderr="" if event.stderr is None else event.stderr,
         duration_ms=round(event.duration_s * 1000),
-        error=_ended_why(event),
-        timed_out=True if timed_out else None,
+        error=why_ended(event) or None,
+        timed_out=True if event.ended_by == "time_limit" else None,
     )
-
-
-def _ended_why(event: core.CommandRan) -> str | None:
-    match event.ended_by:
-        case "output_limit":
-            return f"ended after {event.limit} of output"
-        case "process_limit":
-            return f"ended, having started more than {event.limit} at once"
-        case "memory_limit":
-            return f"ended, having taken more than {event.limit}"
-        case "agent":
-            return "ended: the program that asked for it is gone"
-        case "itself" | "time_limit":
-            return None
-        case _:
-            assert_never(event.ended_by)
 
 
 def _failure(ended: OperationEnded, type_: str, subject: str, reason: str) -> wire.Event:

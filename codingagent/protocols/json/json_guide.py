@@ -3,7 +3,7 @@
 The guide is the same text in every request. Each example in it is one of our own values, written out.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from textwrap import fill
@@ -188,19 +188,18 @@ def _results(session: Session, room: int, is_short: bool) -> str:
     room -= len(check)
     # The first ones stay, and the last.
     del events[RESULTS_SHOWN // 2 : -RESULTS_SHOWN // 2]
-    left_out = known - len(events)
-    lines, is_cut = _fitting(events, room)
-    while lines is None:
+    while (found := _fitting(events, room)) is None:
         # Even cut short they are too many.
         middle = len(events) // 2
         del events[max(middle, 1) : max(middle, 1) + max(len(events) // 4, 1)]
-        left_out = known - len(events)
-        lines, is_cut = _fitting(events, room)
+    lines, is_cut = found
     if is_cut:
         notes.append(_CUT)
-    if left_out:
+    if left_out := known - len(events):
         notes.append(f"{left_out} events did not fit here; send fewer operations in one answer")
-    head = to_json(_message(session)).removesuffix("]}")
+    name = f"{session.session_id}-{session.sequence}"
+    empty = EventsMessage(protocol_version="1.0", run_id=name, status="completed", events=())
+    head = to_json(empty).removesuffix("]}")
     said = "".join(f"Note: {without_end_tags(note)}\n" for note in notes)
     return f"## Previous Command Results\n{head}\n" + ",\n".join(lines) + f"\n]}}\n{check}{said}\n"
 
@@ -212,27 +211,23 @@ def _without_echo(event: Event) -> Event:
     return replace(event, command=plain_text.one_line(event.command, _COMMAND_SHOWN))
 
 
-def _message(session: Session) -> EventsMessage:
-    name = f"{session.session_id}-{session.sequence}"
-    return EventsMessage(protocol_version="1.0", run_id=name, status="completed", events=())
+def _fitting(events: Sequence[Event], room: int) -> tuple[list[str], bool] | None:
+    """Return the events as JSON, a line each, and whether texts were cut, as little as need be.
 
-
-def _fitting(events: Sequence[Event], room: int) -> tuple[list[str] | None, bool]:
-    """Return the events as JSON, a line each, their long texts cut as little as need be."""
-    limit = max(room, _SHORTEST)
-    lines = list(map(to_json, events)) if _size(events) <= 4 * room else None
-    if lines is not None and sum(map(len, lines)) <= room:
-        return lines, False
+    None: they do not fit, however short.
+    """
+    size = sum(len(getattr(event, name, None) or "") for event in events for name in _LONG)
+    if size <= 4 * room:
+        lines = list(map(to_json, events))
+        if sum(map(len, lines)) <= room:
+            return lines, False
+    limit = max(room, 2 * _SHORTEST)
     while limit > _SHORTEST:
         limit = max(limit // 2, _SHORTEST)
         lines = [to_json(_cut(event, limit)) for event in events]
         if sum(map(len, lines)) <= room or len(events) < 2:
             return lines, True
-    return (lines, True) if len(events) < 2 else (None, True)
-
-
-def _size(events: Iterable[Event]) -> int:
-    return sum(len(getattr(event, name, None) or "") for event in events for name in _LONG)
+    return None
 
 
 def _cut(event: Event, limit: int) -> Event:

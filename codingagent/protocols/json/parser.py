@@ -9,13 +9,12 @@ import json
 import math
 from codecs import BOM_UTF8
 from functools import cache
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from codingagent.model.approval import operation_id
 from codingagent.model.operations import AT_ONCE
 from codingagent.protocols.json.errors import (
     Accepted,
@@ -50,32 +49,14 @@ WireValue = Operation | Event | OperationsMessage | EventsMessage | ApprovalMess
 
 
 class Malformed(Struct, frozen=True):
-    """Something in a message's list that is no operation; `id` is its own, or by its place."""
+    """Something in a message's list that is no operation; `id` is its own, if it has one."""
 
-    index: int
-    id: str
-    where: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.where} {self.reason}"
+    id: str | None
+    fault: Fault
 
 
-class ReceivedMessage(Struct, frozen=True):
-    """An operations message as it came: each item is an operation, or says why it is none."""
-
-    items: tuple[Operation | Malformed, ...]
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Return the name of each item: its own id, or its place, `op-1` the first.
-
-        001 asks for no unique ids, so neither do we: two items may be called the same.
-        """
-        return tuple(
-            operation_id(index) if item.id is None else item.id
-            for index, item in enumerate(self.items)
-        )
+Received = tuple[Operation | Malformed, ...]
+"""An operations message as it came: each item is an operation, or says why it is none."""
 
 
 def validate_operation(obj: object) -> Validated[Operation]:
@@ -116,9 +97,7 @@ def validate_approval(obj: object) -> Validated[Approval]:
     return Accepted(validated.data.approval) if validated.success else validated
 
 
-def read_operations_message(
-    source: object, *, limit_bytes: int = SIZE_LIMIT_BYTES
-) -> ReceivedMessage:
+def read_operations_message(source: object, *, limit_bytes: int = SIZE_LIMIT_BYTES) -> Received:
     """Read a message from JSON (str, or bytes in UTF-8), or from a value of JSON (a dict).
 
     An operation that is malformed does not spoil the others. `limit_bytes` is for JSON; a str is
@@ -137,14 +116,14 @@ def read_operations_message(
         except ValueError:
             source = value_of(text)
         else:
-            return ReceivedMessage(_not_too_many(message.operations))
+            return _not_too_many(message.operations)
     if isinstance(source, OperationsMessage):
-        return ReceivedMessage(_not_too_many(source.operations))
+        return _not_too_many(source.operations)
     envelope = _validated_message(_Envelope, source, of="operation")
     if not envelope.success:
         raise MessageError(envelope.error)
     operations = _not_too_many(envelope.data.operations)
-    return ReceivedMessage(tuple(_item(index, obj) for index, obj in enumerate(operations)))
+    return tuple(_item(f"operations[{index}]", obj) for index, obj in enumerate(operations))
 
 
 def _not_too_many(operations: tuple[_T, ...]) -> tuple[_T, ...]:
@@ -189,12 +168,12 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
 
 
 def _validated(
-    form: Any, obj: object, *, of: Literal["operation", "event"], name: str = ""
+    form: Any, obj: object, *, of: Literal["operation", "event"], root: str = "", name: str = ""
 ) -> Validated[Any]:
     try:
         return Accepted(_adapter(form).validate_python(obj, by_name=False, context=FROM_WIRE))
     except ValidationError as error:
-        return Rejected(fault_of(error, "", of=of, name=name))
+        return Rejected(fault_of(error, root, of=of, name=name))
 
 
 def _validated_message(
@@ -205,17 +184,12 @@ def _validated_message(
     return Rejected(Fault("message", f"must be an object, not {described(obj)}"))
 
 
-def _item(index: int, obj: object) -> Operation | Malformed:
-    try:
-        return cast(
-            "Operation",
-            _adapter(TaggedOperation).validate_python(obj, by_name=False, context=FROM_WIRE),
-        )
-    except ValidationError as error:
-        fault = fault_of(error, f"operations[{index}]", of="operation")
+def _item(where: str, obj: object) -> Operation | Malformed:
+    found: Validated[Operation] = _validated(TaggedOperation, obj, of="operation", root=where)
+    if found.success:
+        return found.data
     own = obj.get("id") if isinstance(obj, dict) else None
-    name = own if isinstance(own, str) and is_text(own) else operation_id(index)
-    return Malformed(index, name, fault.where, fault.reason)
+    return Malformed(own if isinstance(own, str) and is_text(own) else None, found.error)
 
 
 def _without_mark(text: str | bytes, limit_bytes: int) -> str | bytes:

@@ -8,7 +8,7 @@ from codingagent.model.operations import Finish, Kind, ShowMessage
 from codingagent.protocols.json import mend
 from codingagent.protocols.json.convert import items_of
 from codingagent.protocols.json.errors import MessageError
-from codingagent.protocols.json.parser import ReceivedMessage, read_operations_message, value_of
+from codingagent.protocols.json.parser import Received, read_operations_message, value_of
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
@@ -43,7 +43,7 @@ def read(text: str) -> Reply | None:
     )
 
 
-def _received(body: str) -> tuple[ReceivedMessage, str, tuple[str, ...]]:
+def _received(body: str) -> tuple[Received, str, tuple[str, ...]]:
     """Read a message, repaired if need be; return it, its text, and notes on the repair.
 
     Raises:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from codingagent.agent.context import bare_context
 from codingagent.agent.executor import Agent
-from codingagent.agent.plan import Chat, Order
+from codingagent.agent.plan import Order
 from codingagent.model.approval import Question
 from codingagent.model.events import Denied, Event, Interrupted, Refused
 from codingagent.policy.rules import PRESETS
@@ -61,7 +61,7 @@ def do(text: str, before: Mapping[str, bytes | str], root: Path) -> Done:
             if isinstance(item, Problem):
                 failures.append(f"{item.kind}: {item.reason}")
                 continue
-            order = Order(index, item.operation, tuple(events), foreign="accepted", chat=Chat())
+            order = Order(index, item.operation, tuple(events), foreign="accepted", later=tuple)
             event = agent.perform(order)
             if isinstance(event, Question):
                 event = agent.perform(order, event.digest)

@@ -271,7 +271,7 @@ _SHELL = {
             {"type": "shell", "command": "make", "success": False, "error": NOT_RUN_AGAIN},
         ),
         (
-            core.Interrupted(Kind.EDIT_FILE, "a", ("read it",)),
+            core.Interrupted(Kind.EDIT_FILE, "a", notes=("read it",)),
             {
                 "type": "editFile",
                 "path": "a",
@@ -396,7 +396,7 @@ _EVENTS: st.SearchStrategy[core.Event] = st.one_of(
         stdout=st.none() | st.text(),
         stderr=st.none() | st.text(),
     ),
-    st.builds(core.Interrupted, _KINDS, _HALVES, st.just(("note",))),
+    st.builds(core.Interrupted, _KINDS, _HALVES, notes=st.just(("note",))),
     st.builds(core.MessageShown, st.text()),
     st.builds(core.Finished, st.text()),
     st.builds(core.Refused, _KINDS, _HALVES, _HALVES, _HALVES),

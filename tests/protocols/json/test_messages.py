@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from codingagent.model.operations import AT_ONCE
-from codingagent.protocols.json.errors import MessageError, OperationValidationError, Validated
+from codingagent.protocols.json.convert import items_of
+from codingagent.protocols.json.errors import (
+    Fault,
+    MessageError,
+    OperationValidationError,
+    Validated,
+)
 from codingagent.protocols.json.events import (
     ApprovalDetails,
     ApprovalRequiredEvent,
@@ -277,7 +283,7 @@ def check_agreement(value: Any) -> None:
         assert fault(validated).partition(" ")[0].rpartition(".")[2] in {"path", "cwd"}
     for source in (value, json.dumps(value), json.dumps(value, ensure_ascii=False).encode()):
         try:
-            items = read_operations_message(source).items
+            items = read_operations_message(source)
         except MessageError:
             assert not kept
             continue
@@ -743,7 +749,7 @@ def test_a_malformed_operation_does_not_spoil_the_rest(bad: str, where: str, rea
     value = json.loads(
         text, parse_int=lambda digits: math.inf if len(digits) > 4300 else int(digits)
     )
-    malformed = Malformed(1, "op-2", f"operations[1]{where}", reason)
+    malformed = Malformed(None, Fault(f"operations[1]{where}", reason))
     for source in (
         text,
         text.encode(),
@@ -751,8 +757,8 @@ def test_a_malformed_operation_does_not_spoil_the_rest(bad: str, where: str, rea
         f"\ufeff{text}".encode(),
         value,
     ):
-        assert read_operations_message(source).items == (_LS, malformed, _LS)
-    assert str(malformed) == f"operations[1]{where} {reason}"
+        assert read_operations_message(source) == (_LS, malformed, _LS)
+    assert str(malformed.fault) == f"operations[1]{where} {reason}"
 
 
 @pytest.mark.parametrize(
@@ -763,8 +769,8 @@ def test_unknown_fields_are_ignored_whatever_they_hold(unknown: str) -> None:
     """Design: unknown fields are ignored, in a message and in an operation."""
     operation = f'{{"x":{unknown},"type":"shell","command":"ls"}}'
     text = f'{{"y":{unknown},"protocolVersion":"1.0","operations":[{operation}]}}'
-    assert read_operations_message(text).items == (_LS,)
-    assert read_operations_message(text.encode()).items == (_LS,)
+    assert read_operations_message(text) == (_LS,)
+    assert read_operations_message(text.encode()) == (_LS,)
 
 
 def test_of_a_field_named_twice_the_last_counts() -> None:
@@ -772,7 +778,7 @@ def test_of_a_field_named_twice_the_last_counts() -> None:
     twice = '{"type":"message","type":"shell","command":5,"command":"ls"}'
     for other in ("", ",5", ',"\\ud800"'):
         text = f'{{"protocolVersion":"1.0","operations":[{twice}{other}]}}'
-        assert read_operations_message(text).items[0] == _LS
+        assert read_operations_message(text)[0] == _LS
 
 
 @pytest.mark.parametrize(
@@ -810,7 +816,7 @@ def test_only_what_is_no_operations_message_is_refused_whole(source: object, lin
 def test_a_message_over_the_size_limit_is_not_read() -> None:
     """What is too large is refused before anything looks at it."""
     text = json.dumps(message())
-    assert read_operations_message(text, limit_bytes=len(text)).items == ()
+    assert read_operations_message(text, limit_bytes=len(text)) == ()
     for source in (text, text.encode()):
         assert refusal(source, limit_bytes=len(text) - 1) == (
             f"message has {len(text)} bytes; at most {len(text) - 1} are read: send less at once"
@@ -827,7 +833,7 @@ def test_a_message_of_too_many_operations_is_refused_whole(one: str) -> None:
     assert refusal(text) == said
     assert refusal(json.loads(text)) == said
     whole = f"{head}{','.join([one] * AT_ONCE)}]}}"
-    assert len(read_operations_message(whole).items) == AT_ONCE
+    assert len(read_operations_message(whole)) == AT_ONCE
 
 
 def test_ids_are_given_by_place_and_kept_as_they_are() -> None:
@@ -836,16 +842,24 @@ def test_ids_are_given_by_place_and_kept_as_they_are() -> None:
     bare = {"type": "message", "content": "a"}
     odd = [{"id": "own"}, {"id": 5}, {"id": "\ud800"}, 7]
     received = read_operations_message(message(named, bare, named, *odd))
-    assert received.ids == ("x", "op-2", "x", "own", "op-5", "op-6", "op-7")
+    assert tuple(item.id for item in items_of(received)) == (
+        "x",
+        "op-2",
+        "x",
+        "own",
+        "op-5",
+        "op-6",
+        "op-7",
+    )
 
 
 def test_a_message_made_in_python_is_read_as_it_is() -> None:
     """Operations may be values of ours or dicts, in a list or a tuple."""
     made = OperationsMessage(protocol_version="1.0", operations=(_LS,))
-    assert read_operations_message(made).items == (_LS,)
+    assert read_operations_message(made) == (_LS,)
     assert validate_operations_message(made).data is made
     mixed = {"protocolVersion": "1.0", "operations": (_LS, {"type": "shell", "command": "ls"})}
-    assert read_operations_message(mixed).items == (_LS, _LS)
+    assert read_operations_message(mixed) == (_LS, _LS)
 
 
 @pytest.mark.parametrize("bad", ["", ",7"])
@@ -853,8 +867,8 @@ def test_thousands_of_operations_are_read(bad: str) -> None:
     """A message may be long; that one operation of it is malformed does not change that."""
     text = f'{{"protocolVersion":"1.0","operations":[{",".join([_GOOD] * 9_999)}{bad}]}}'
     received = read_operations_message(text)
-    assert received.items[:9_999] == (_LS,) * 9_999
-    assert len(received.ids) == 9_999 + bool(bad)
+    assert received[:9_999] == (_LS,) * 9_999
+    assert len(received) == 9_999 + bool(bad)
 
 
 @given(
