@@ -20,7 +20,7 @@ from codingagent.model.commands import COMMANDS
 from codingagent.model.rule import Rule
 from codingagent.model.settings import Settings, meanings
 from codingagent.policy.shell_parser import TEXT_LIMIT_BYTES
-from codingagent.process.runner import STREAM_LIMIT_BYTES
+from codingagent.process.output import STREAM_LIMIT_BYTES
 from codingagent.protocols.foreign import parser
 from codingagent.protocols.json import fields as json_fields
 from codingagent.protocols.tags import repair, tag_lines

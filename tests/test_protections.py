@@ -883,12 +883,13 @@ BOX, FLOW, RUN, SUP = (
 SHOP, DIRS, COMP = "workspace/workspace.py", "workspace/dirfd.py", "storage/homes.py"
 WALK = "workspace/path_walk.py"
 MOUNTS, SAFE = "process/mounts.py", "process/credentials.py"
+OUT = "process/output.py"
 MARKER = "{marker}"
 
 NO_FILTER = (BOX, 'argv += ["--seccomp", 0]', "pass")
 NO_LOOK = (MOUNTS, "_NO_LINKS = 0x04 | 0x08", "_NO_LINKS = 0x08")
-NO_LIMIT = (SUP, "elif left == 0:", "elif False:")
-NO_OVERDUE = (RUN, "_OVERDUE_AFTER_S = 1.0", "_OVERDUE_AFTER_S = 3600.0")
+NO_LIMIT = (SUP, "elif now >= deadline:", "elif False:")
+NO_OVERDUE = (OUT, "_OVERDUE_AFTER_S = 1.0", "_OVERDUE_AFTER_S = 3600.0")
 
 
 def flag(text: str) -> Text:
@@ -1276,7 +1277,7 @@ ROWS: dict[str, Row] = {
     ),
     "a stopped watcher is overdue": Row(limit_holds, (MARKER, "kill -STOP $PPID;"), NO_OVERDUE),
     "the drain timer": Row(
-        outsider_does_not_hold_us, (), (RUN, "_DRAIN_S = 0.2", "_DRAIN_S = 3600.0")
+        outsider_does_not_hold_us, (), (OUT, "DRAIN_S = 0.2", "DRAIN_S = 3600.0")
     ),
     "the agent's end ends the command": Row(
         agent_killed,
@@ -1296,9 +1297,11 @@ ROWS: dict[str, Row] = {
     "the limit of output": Row(
         flood_ends,
         (),
-        (RUN, "if self._kept.total > FLOOD_LIMIT_BYTES:", "if False:"),
+        (OUT, "return self._together.total > FLOOD_LIMIT_BYTES", "return False"),
     ),
-    "bounded memory": Row(memory_bounded, (), (RUN, "del self._tail[:-_KEPT_BYTES]", "pass")),
+    "bounded memory": Row(
+        memory_bounded, (), (OUT, "del self._tail[: len(self._tail) - self._tail_bytes]", "pass")
+    ),
     "an allow list of variables": Row(
         secrets_kept, ("env",), (RUN, "if name in names or", "if True or")
     ),
@@ -1313,7 +1316,9 @@ ROWS: dict[str, Row] = {
     "no core dumps": Row(
         no_core_dumps, (), (SUP, "resource.setrlimit(resource.RLIMIT_CORE, (0, 0))", "pass")
     ),
-    "standard input is empty": Row(input_empty, (), (SUP, "    _point_to_null(0)\n", "")),
+    "standard input is empty": Row(
+        input_empty, (), (SUP, "    os.dup2(os.open(os.devnull, os.O_RDWR), 0)\n", "")
+    ),
     "no handles of ours": Row(
         three_descriptors,
         (),

@@ -1,6 +1,6 @@
-"""Limit and measure the memory of a command's process tree.
+"""Limits of a command's process tree, and its memory, which is measured.
 
-It is not a per-process kernel limit: programs that reserve address space without using it (a
+The memory limit is not a per-process kernel limit: programs that reserve address space without using it (a
 sanitizer's shadow, 14 TB) would not start, and a hundred processes could each take the whole. Nor
 is it a control group, which few systems let a user create. Instead, the command's guard measures.
 
@@ -16,6 +16,9 @@ from collections.abc import Iterable, Iterator
 _SHARE = 3 / 4
 
 _MIB = 2**20
+
+# More processes than this are a fork bomb, which must not take the machine down.
+PROCESS_LIMIT = 1000
 
 
 def limit_bytes(megabytes: int) -> int | None:

@@ -12,10 +12,12 @@ The supervisor imports it and must start fast: it imports nothing from the packa
 import contextlib
 import ctypes
 import errno
+import fcntl
 import os
+import select
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 
 # linux/sched.h, mount.h, fcntl.h, openat2.h. The system calls have these numbers on all relevant
@@ -38,6 +40,11 @@ _LOOKS, _PAUSE_S = 100, 0.0005
 # Errors of opening a path that has changed meanwhile.
 _CHANGED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EAGAIN})
 
+_ABOVE_STANDARD = 10
+
+# A mounter's report of success.
+_MOUNTED = "+"
+
 # A path where bwrap mounts last, so this file ends up hidden.
 _EMPTY_FILE = f"{_SANDBOX}/proc/.empty"
 
@@ -54,25 +61,68 @@ class _Attributes(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "users"))
 
 
-def mount_all(pid: int, mounts: list[Mapping[str, object]]) -> str:
-    """Enter a process's namespaces for good and mount there; return why that failed, or an empty string.
+def moved_up(handle: int) -> int:
+    """Duplicate a descriptor above those that a command starts with."""
+    return fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, _ABOVE_STANDARD)
 
-    Args:
-        pid: a bwrap process that waits while it sets up a sandbox.
-        mounts: the fields of a `Mount` each.
-    """
-    target = ""
-    try:
-        _enter(pid)
-        for mount in mounts:
-            target = f"{mount['target']}: "
-            _mount(mount)
-    except OSError as fault:
-        return f"{target}{fault.strerror}"
-    return ""
+
+class Gate:
+    """A full pipe that a sandbox reads to its end before it runs anything."""
+
+    def __init__(self) -> None:
+        entry, self._exit = os.pipe()
+        self.entry = moved_up(entry)
+        os.close(entry)
+        os.set_blocking(self._exit, False)
+        # It becomes writable exactly when the sandbox has come to read it.
+        os.write(self._exit, bytes(fcntl.fcntl(self._exit, fcntl.F_SETPIPE_SZ, 1)))
+
+    def prepare(self, find: Callable[[], int], mounts: list[Mapping[str, object]]) -> int:
+        """Fork a child that mounts once the sandbox reaches the gate; return its report's descriptor.
+
+        Args:
+            find: returns the pid of the bwrap process that waits while it sets up the sandbox.
+            mounts: the fields of a `Mount` each.
+        """
+        os.close(self.entry)
+        self._report, theirs = os.pipe()
+        if os.fork() == 0:
+            said = ""
+            try:
+                said = self._mounted(find, mounts)
+            finally:
+                os.write(theirs, os.fsencode(said))
+                os._exit(0)
+        os.close(theirs)
+        return self._report
+
+    def open(self) -> str:
+        """Let the sandbox continue if everything is mounted; return why not, or an empty string."""
+        said = os.fsdecode(os.read(self._report, 4096))
+        if said == _MOUNTED:
+            os.close(self._exit)
+            return ""
+        return f"the sandbox can't be set up: {said or 'what mounts in it was ended'}"
+
+    def _mounted(self, find: Callable[[], int], mounts: list[Mapping[str, object]]) -> str:
+        waiting = select.poll()
+        waiting.register(self._exit, select.POLLOUT)
+        [(_, events)] = waiting.poll()
+        if events & select.POLLERR:
+            return _MOUNTED  # it has ended, and reports the reason itself
+        target = ""
+        try:
+            _enter(find())
+            for mount in mounts:
+                target = f"{mount['target']}: "
+                _mount(mount)
+        except OSError as fault:
+            return f"{target}{fault.strerror}"
+        return _MOUNTED
 
 
 def _enter(pid: int) -> None:
+    """Enter a process's namespaces, for good."""
     kinds = {"user": _CLONE_NEWUSER, "mnt": _CLONE_NEWNS}
     # Open both first: a process that has entered one can't open the other.
     opened = [(os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY), kinds[kind]) for kind in kinds]

@@ -1,63 +1,35 @@
 """Run commands with a time limit, bounded output and a chosen environment, and end their process trees.
 
 The only module that starts processes. On POSIX systems it delegates to the `supervisor` process.
-
-Over 500 lines: it is the only module that starts processes, so that all care for them is in one place.
 """
 
 import contextlib
 import json
 import os
-import selectors
 import shlex
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
 import time
-from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Protocol
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.events import EndedBy
 from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.process import memory
-
-# The output limit of one command: beyond it, something runs away (`yes`) and takes a core with it.
-FLOOD_LIMIT_BYTES = 256 * 2**20
-
-# Kept at each end of the output; much more than a result shows, so that its cut can find line ends.
-_KEPT_BYTES = 64 * 1024
-_CHUNK_BYTES = 64 * 1024
-
-# Kept of each of two streams, and the marker of a cut (specification 004, ExecResult).
-STREAM_LIMIT_BYTES = 2**20
-_TRUNCATED = "\n... [output truncated]"
-
-# How long to keep reading after the command and its tree have ended while the pipe is still open: a
-# process outside the tree was given it and may keep it forever.
-_DRAIN_S = 0.2
-
-# Each UTF-8 character has exactly one byte that is not one of these.
-_CONTINUATION = bytes(range(0x80, 0xC0))
+from codingagent.process.output import CHUNK_BYTES, DRAIN_S, FLOOD_LIMIT_BYTES, Output, Reading
 
 _TRIAL_S = 20
 
 # How long a supervisor may take to end its commands and itself.
 _CLOSE_PATIENCE_S = 10.0
-
-_LOOK_UP_S = 0.5
-
-# The guard ends a command at its limit and reports at once; a later report means it was prevented.
-_OVERDUE_AFTER_S = 1.0
 
 # How long a transport program may take to end after its connection closes.
 _TRANSPORT_PATIENCE_S = 2.0
@@ -155,7 +127,7 @@ class Runner:
         self.sandbox = sandbox
         self._variables = dict(variables)
         self._supervisor: tuple[subprocess.Popen[bytes], socket.socket] | None = None
-        self._reading: _Reading | None = None
+        self._reading: Reading | None = None
 
     def close(self) -> None:
         """End the supervisor and every command it still guards."""
@@ -187,30 +159,41 @@ class Runner:
         Raises:
             KeyboardInterrupt: re-raised after the command and its tree have ended.
         """
-        if os.name == "nt":
-            argv = ["cmd.exe", "/d", "/s", "/c", command]
-            variables = {**self._variables, **extras.variables}
-            where = _Where(str(folder), variables, extras.parts_streams)
-            outcome = _run_directly(argv, where, timeout_s, show)
-        else:
-            outcome = self._run_supervised(
-                ["/bin/sh", "-c", "--", command], folder, timeout_s, show, extras
-            )
-        if outcome.ended_by == "memory_limit":
-            outcome = replace(outcome, limit=memory.in_words(self._memory_bytes))
-        return replace(outcome, sandbox=self.sandbox.tier, has_network=self.sandbox.has_network)
+        run = self._run_directly if os.name == "nt" else self._run_supervised
+        outcome = run(command, folder, timeout_s, show, extras)
+        return replace(
+            outcome,
+            limit=self._limit_in_words(outcome.ended_by, timeout_s),
+            sandbox=self.sandbox.tier,
+            has_network=self.sandbox.has_network,
+        )
+
+    def _limit_in_words(self, ended_by: EndedBy, timeout_s: float | None) -> str:
+        match ended_by:
+            case "time_limit" if timeout_s is not None:
+                return f"{timeout_s:g} s"
+            case "output_limit":
+                return f"{FLOOD_LIMIT_BYTES // 2**20} MiB"
+            case "process_limit":
+                return f"{memory.PROCESS_LIMIT} processes"
+            case "memory_limit":
+                return memory.in_words(self._memory_bytes)
+            case _:
+                return ""
 
     def _run_supervised(
         self,
-        argv: list[str],
+        command: str,
         folder: int | str,
         timeout_s: float | None,
         show: Callable[[str], None],
         extras: Extras,
     ) -> Outcome:
+        argv = ["/bin/sh", "-c", "--", command]
         with contextlib.ExitStack() as stack:
-            handle = _handle(folder, stack)
-            name = _name_of(handle, folder)
+            handle = os.open(folder, os.O_RDONLY) if isinstance(folder, str) else os.dup(folder)
+            stack.callback(os.close, handle)
+            name = folder if isinstance(folder, str) else _name_of(handle)
             try:
                 confined = self.sandbox.confine(argv, self._variables, name, extras.variables)
             except OSError as fault:
@@ -239,18 +222,58 @@ class Runner:
                 theirs.close()
                 for write_end in write_ends:
                     os.close(write_end)
-            body = json.dumps(order).encode()
-            with contextlib.suppress(
-                BrokenPipeError
-            ):  # then the report is missing, as the outcome says below
-                control.sendall(struct.pack("!I", len(body)) + body)
-            reading = self._reading = _Reading(control, outputs, show, extras.is_flooded)
+            with contextlib.suppress(BrokenPipeError):  # the report is then missing
+                control.sendall(json.dumps(order).encode() + b"\n")
+            reading = self._reading = Reading(control, outputs, show, extras.is_flooded)
             try:
                 return reading.outcome(timeout_s)
             finally:
                 self._reading = None
                 if reading.is_overdue:
                     self._end_all()
+
+    def _run_directly(
+        self,
+        command: str,
+        folder: int | str,
+        timeout_s: float | None,
+        show: Callable[[str], None],
+        extras: Extras,
+    ) -> Outcome:
+        """Run a command on a system without fork (Windows); `taskkill /t` ends its tree."""
+        started = time.monotonic()
+        try:
+            process = subprocess.Popen(
+                ["cmd.exe", "/d", "/s", "/c", command],
+                cwd=str(folder),
+                env={**self._variables, **extras.variables},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE if extras.parts_streams else subprocess.STDOUT,
+            )
+        except OSError as fault:
+            return Outcome(-1, "", 0.0, failure=fault.strerror or str(fault))
+        pipes = [pipe for pipe in (process.stdout, process.stderr) if pipe is not None]
+        output = Output(len(pipes), lambda _: None)
+        readers = [
+            threading.Thread(target=_copy, args=(pipe, output, stream), daemon=True)
+            for stream, pipe in enumerate(pipes)
+        ]
+        for reader in readers:
+            reader.start()
+        ended_by: EndedBy = "itself"
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            ended_by = "time_limit"
+        finally:
+            if process.poll() is None:
+                _end_tree(process)
+        for reader in readers:
+            reader.join(DRAIN_S)
+        outcome = output.outcome(process.returncode, time.monotonic() - started)
+        show(outcome.output)
+        return replace(outcome, ended_by=ended_by)
 
     def end_command(self) -> None:
         """End the running command, if any; called from another thread than the one that waits for it."""
@@ -345,21 +368,25 @@ def open_editor(path: Path) -> None:
 
 
 class Transport:
-    """A program whose standard input and output are one connection; `connection` is our end.
+    """A program that carries a connection, such as `ssh HOST codingagent serve --stdio`.
 
-    Its error output goes to our own.
+    Its standard input and output are one connection; `connection` is our end. Its error output goes
+    to our own.
+
+    Raises:
+        WorkError: if it can't be started.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
         self.connection, theirs = socket.socketpair()
-        with theirs:
-            try:
-                self._process = subprocess.Popen(
-                    argv, stdin=theirs.fileno(), stdout=theirs.fileno()
-                )
-            except BaseException:
-                self.connection.close()
-                raise
+        try:
+            self._process = subprocess.Popen(argv, stdin=theirs.fileno(), stdout=theirs.fileno())
+        except (OSError, ValueError) as fault:
+            self.connection.close()
+            why = fault.strerror if isinstance(fault, OSError) else None
+            raise WorkError(f"{argv[0]!r} can't be started: {why or fault}") from fault
+        finally:
+            theirs.close()
 
     def close(self) -> int:
         """Close the connection, wait for the program to end, terminate it if needed; return its exit code."""
@@ -370,19 +397,6 @@ class Transport:
             except subprocess.TimeoutExpired:
                 urge()
         return self._process.wait()
-
-
-def open_transport(argv: Sequence[str]) -> Transport:
-    """Start a program that carries a connection, such as `ssh HOST codingagent serve --stdio`.
-
-    Raises:
-        WorkError: if it can't be started.
-    """
-    try:
-        return Transport(argv)
-    except (OSError, ValueError) as fault:
-        why = fault.strerror if isinstance(fault, OSError) else None
-        raise WorkError(f"{argv[0]!r} can't be started: {why or fault}") from fault
 
 
 def find_program(name: str, *outside: Path) -> str | None:
@@ -443,296 +457,19 @@ def _start_supervisor() -> tuple[subprocess.Popen[bytes], socket.socket]:
     return process, ours
 
 
-def _handle(folder: int | str, stack: contextlib.ExitStack) -> int:
-    if isinstance(folder, int):
-        return folder
-    handle = os.open(folder, os.O_RDONLY)
-    stack.callback(os.close, handle)
-    return handle
-
-
-def _name_of(handle: int, folder: int | str) -> str:
+def _name_of(handle: int) -> str:
     """Return the real path of an open folder for a sandbox; without one it is not needed."""
-    if isinstance(folder, str):
-        return folder
     name = f"/proc/self/fd/{handle}"
     return os.readlink(name) if os.path.islink(name) else "."
 
 
-class _Kept:
-    """The head and tail of a byte stream of any length."""
-
-    def __init__(self) -> None:
-        self.total = 0
-        self._characters = 0
-        self._head = bytearray()
-        self._tail = bytearray()
-
-    def add(self, chunk: bytes) -> None:
-        self.total += len(chunk)
-        self._characters += len(chunk.translate(None, _CONTINUATION))
-        room = _KEPT_BYTES - len(self._head)
-        self._head += chunk[:room]
-        if len(chunk) > room:
-            self._tail += chunk[room:]
-            if len(self._tail) > 2 * _KEPT_BYTES:
-                del self._tail[:-_KEPT_BYTES]
-
-    def text(self) -> tuple[str, int]:
-        """Return the kept text and how many characters are missing in the middle."""
-        tail = self._tail[-_KEPT_BYTES:]
-        if self.total == len(self._head) + len(tail):
-            return bytes(self._head + tail).decode("utf-8", "replace"), 0
-        # Drop partial characters at the cut.
-        head = self._head.decode("utf-8", "ignore")
-        while tail and 0x80 <= tail[0] < 0xC0:
-            del tail[0]
-        end = tail.decode("utf-8", "replace")
-        return f"{head}\n{end}", max(self._characters - len(head) - len(end), 1)
-
-
-class _Beginning:
-    """The first bytes of a stream."""
-
-    def __init__(self) -> None:
-        self._bytes = bytearray()
-        self._is_cut = False
-
-    def add(self, chunk: bytes) -> None:
-        room = STREAM_LIMIT_BYTES - len(self._bytes)
-        self._bytes += chunk[:room]
-        self._is_cut = self._is_cut or len(chunk) > room
-
-    def text(self) -> str:
-        """Return the text of these bytes, and mark it if the stream continued."""
-        # Not final: a character split by the cut is dropped.
-        decoder = getincrementaldecoder("utf-8")("replace")
-        text = decoder.decode(bytes(self._bytes), not self._is_cut)
-        return text + _TRUNCATED if self._is_cut else text
-
-
-class _Reading:
-    """Read a command's output and report until both are complete; `outputs` is one pipe, or two."""
-
-    def __init__(
-        self,
-        control: socket.socket,
-        outputs: Sequence[int],
-        show: Callable[[str], None],
-        is_flooded: Callable[[], bool] | None,
-    ) -> None:
-        self._is_flooded = is_flooded
-        self._control = control
-        self._outputs = tuple(outputs)
-        self._show = show
-        self._kept = _Kept()
-        self._decoders = {o: getincrementaldecoder("utf-8")("replace") for o in outputs}
-        self._apart = {o: _Beginning() for o in outputs} if len(outputs) > 1 else {}
-        self._report = b""
-        self._flooded = False
-        self._hurries = False
-        self.is_overdue = False
-        """Whether a report is missing that should have come."""
-        self._selector = selectors.DefaultSelector()
-
-    def hurry(self) -> None:
-        """End the command early; called from another thread than the one that waits."""
-        self._hurries = True
-        with contextlib.suppress(OSError):
-            self._control.shutdown(socket.SHUT_WR)
-
-    def outcome(self, timeout_s: float | None) -> Outcome:
-        started = time.monotonic()
-        try:
-            self._read(None if timeout_s is None else started + timeout_s + _OVERDUE_AFTER_S)
-        except BaseException:
-            # Interrupted: closing our end makes the guard end the tree; it then closes its own end.
-            self._control.shutdown(socket.SHUT_WR)
-            self._wait_for_end()
-            raise
-        finally:
-            self._selector.close()
-        took = time.monotonic() - started
-        text, dropped = self._kept.text()
-        stdout, stderr = (
-            (self._apart[o].text() for o in self._outputs) if self._apart else (None, None)
-        )
-        ended = Outcome(
-            -signal.SIGKILL, text, took, dropped_characters=dropped, stdout=stdout, stderr=stderr
-        )
-        if self.is_overdue:
-            note = "the command stopped the process that watched over it; both were ended"
-            limit = _limit("time_limit", timeout_s)
-            return replace(ended, ended_by="time_limit", limit=limit, notes=(note,))
-        if not self._report:
-            note = "the command ended the process that watched over it; what it left was ended"
-            return replace(ended, notes=(note,))
-        report = json.loads(self._report)
-        if "failure" in report:
-            return Outcome(-1, "", took, failure=report["failure"])
-        notes: tuple[str, ...] = ()
-        if report["alive"]:
-            notes = (f"{report['alive']} processes could not be ended",)
-        if not report["has_begun"] and report["ended_by"] == "itself":
-            return Outcome(-1, "", took, failure=text.strip() or "the sandbox did not start")
-        ended_by: EndedBy = report["ended_by"]
-        if self._flooded:
-            ended_by = "output_limit"
-        return replace(
-            ended,
-            exit_code=report["code"],
-            duration_s=report["took_s"],
-            ended_by=ended_by,
-            limit=_limit(ended_by, timeout_s),
-            stopped_processes=report["stopped"],
-            notes=notes,
-        )
-
-    def _read(self, overdue_at: float | None) -> None:
-        """Read until the report has come and the pipe is closed, or has been open long enough."""
-        self._selector.register(self._control, selectors.EVENT_READ)
-        for output in self._outputs:
-            self._selector.register(output, selectors.EVENT_READ)
-        give_up: float | None = None
-        while self._selector.get_map():
-            if self._hurries and overdue_at is None:
-                overdue_at = time.monotonic() + _OVERDUE_AFTER_S
-            wake_at = give_up or overdue_at
-            # Without a limit, wake now and then: another thread may want the command ended.
-            left = _LOOK_UP_S if wake_at is None else max(wake_at - time.monotonic(), 0)
-            if self._is_flooded is not None:
-                left = min(left, _LOOK_UP_S)
-                if self._is_flooded():
-                    self._end_flood()
-            ready = {key.fileobj for key, _ in self._selector.select(left)}
-            for output in self._outputs:
-                if output in ready:
-                    self._read_output(output)
-            if self._control in ready:
-                self._read_report()
-            if self._control not in self._selector.get_map() and give_up is None:
-                give_up = time.monotonic() + _DRAIN_S
-            if give_up is not None and time.monotonic() >= give_up:
-                return
-            if give_up is None and overdue_at is not None and time.monotonic() >= overdue_at:
-                self.is_overdue = True
-                return
-
-    def _read_output(self, output: int) -> None:
-        chunk = os.read(output, _CHUNK_BYTES)
-        if not chunk:
-            self._selector.unregister(output)
-            return
-        self._kept.add(chunk)
-        if self._apart:
-            self._apart[output].add(chunk)
-        self._show(self._decoders[output].decode(chunk))
-        if self._kept.total > FLOOD_LIMIT_BYTES:
-            self._end_flood()
-
-    def _end_flood(self) -> None:
-        if not self._flooded:
-            self._flooded = True
-            with contextlib.suppress(OSError):  # it has just ended by itself
-                self._control.shutdown(socket.SHUT_WR)
-
-    def _read_report(self) -> None:
-        try:
-            chunk = self._control.recv(4096)
-        except ConnectionResetError:
-            chunk = b""  # it ended before it read its input
-        self._report += chunk
-        if not chunk or self._report.endswith(b"\n"):
-            self._selector.unregister(self._control)
-
-    def _wait_for_end(self) -> None:
-        self._control.settimeout(_OVERDUE_AFTER_S)
-        try:
-            while self._control.recv(4096):
-                pass
-        except OSError:
-            self.is_overdue = True
-
-
-class _Where(Struct, frozen=True):
-    """The surroundings of a command that runs without a supervisor."""
-
-    folder: str
-    variables: Variables
-    parts_streams: bool
-
-
-def _run_directly(
-    argv: list[str], where: _Where, timeout_s: float | None, show: Callable[[str], None]
-) -> Outcome:
-    """Run a command on a system without fork (Windows); `taskkill /t` ends its tree."""
-    started = time.monotonic()
-    try:
-        process = subprocess.Popen(
-            argv,
-            cwd=where.folder,
-            env=dict(where.variables),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE if where.parts_streams else subprocess.STDOUT,
-        )
-    except OSError as fault:
-        return Outcome(-1, "", 0.0, failure=fault.strerror or str(fault))
-    kept = _Kept()
-    streams = [process.stdout, process.stderr] if where.parts_streams else [process.stdout]
-    apart = [_Beginning() for _ in streams]
-    readers = [
-        threading.Thread(target=_copy, args=(stream, kept, beginning), daemon=True)
-        for stream, beginning in zip(streams, apart, strict=True)
-    ]
-    for reader in readers:
-        reader.start()
-    ended_by: EndedBy = "itself"
-    try:
-        process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        ended_by = "time_limit"
-    finally:
-        if process.poll() is None:
-            _end_tree(process)
-    for reader in readers:
-        reader.join(_DRAIN_S)
-    text, dropped = kept.text()
-    show(text)
-    outcome = Outcome(
-        process.returncode,
-        text,
-        time.monotonic() - started,
-        ended_by,
-        _limit(ended_by, timeout_s),
-        dropped_characters=dropped,
-    )
-    if where.parts_streams:
-        return replace(outcome, stdout=apart[0].text(), stderr=apart[1].text())
-    return outcome
-
-
-def _limit(ended_by: str, timeout_s: float | None) -> str:
-    if ended_by == "output_limit":
-        return f"{FLOOD_LIMIT_BYTES // 2**20} MiB"
-    if ended_by == "process_limit":
-        from codingagent.process.supervisor import PROCESS_LIMIT
-
-        return f"{PROCESS_LIMIT} processes"
-    return f"{timeout_s:g} s" if ended_by == "time_limit" and timeout_s is not None else ""
-
-
-def _copy(stream: IO[bytes] | None, kept: _Kept, beginning: _Beginning) -> None:
-    assert stream is not None
-    while chunk := os.read(stream.fileno(), _CHUNK_BYTES):
-        kept.add(chunk)
-        beginning.add(chunk)
+def _copy(pipe: IO[bytes], output: Output, stream: int) -> None:
+    while chunk := os.read(pipe.fileno(), CHUNK_BYTES):
+        output.add(stream, chunk)
 
 
 def _end_tree(process: "subprocess.Popen[bytes]") -> None:
-    if os.name == "nt":
-        subprocess.run(
-            ["taskkill", "/f", "/t", "/pid", str(process.pid)], capture_output=True, check=False
-        )
+    line = ["taskkill", "/f", "/t", "/pid", str(process.pid)]
+    subprocess.run(line, capture_output=True, check=False)
     process.kill()
     process.wait()

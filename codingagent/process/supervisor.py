@@ -20,39 +20,32 @@ sandbox's program, and everything inside ends with it.
 A sandbox first waits at a gate while a child of the guard mounts in it what the agent examined
 (`mounts`).
 
-It imports nothing else from the package: it must start fast.
-
-Over 500 lines: it runs alone, as one file, and must start fast.
+It imports little else from the package: it must start fast.
 """
 
-import array
 import contextlib
 import ctypes
-import fcntl
 import json
+import math
 import os
 import resource
 import select
 import signal
 import socket
-import struct
 import sys
 import time
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from codingagent.process import memory
-from codingagent.process.mounts import mount_all
+from codingagent.process.mounts import Gate, moved_up
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 # A stopped tree can't outrun the killing; this allows for kernels that are slow to reap.
 _KILL_PATIENCE_S = 5.0
-
-# More processes than this are a fork bomb, which must not take the machine down.
-PROCESS_LIMIT = 1000
 
 # How often the guard measures the command: at most a fifth of its own time.
 _LOOK_EVERY_S = 0.05
@@ -62,31 +55,30 @@ _REST = 4
 _FILE_LIMIT_BYTES = 2 * 2**30
 _OPEN_FILES_LIMIT = 4096
 
+# More than come with any command.
+_MOST_HANDLES = 8
+
+# At most so many ended children are read from the wakeup pipe at once.
+_WAKEUPS = 4096
+
 # Every shell can write to a single-digit descriptor.
 _STATUS_HANDLE = 3
 _GATE_HANDLE = 4
-_ABOVE_STANDARD = 10
-
-_LENGTH = struct.Struct("!I")
-
-# A mounter's report of success.
-_MOUNTED = "+"
 
 
 def main() -> None:
     """Serve the agent on standard input until it closes."""
     agent = socket.socket(fileno=os.dup(0))
-    _point_to_null(0)
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     _become_subreaper()
     _wake_at_parents_end()
     wakeup = _wakeup_on_child()
     guards: set[int] = set()
-    spare = _fork_guard(agent)
-    guards.add(spare[0])
+    spare = _fork_guard(agent, guards)
     while True:
         ready, _, _ = select.select([agent.fileno(), wakeup], [], [])
         if wakeup in ready:
-            _drain(wakeup)
+            os.read(wakeup, _WAKEUPS)
             ended = _reap_all()
             guards.difference_update(ended)
             kill_all(lambda: set(_children(os.getpid())) - guards, ended)  # called at once
@@ -98,17 +90,15 @@ def main() -> None:
                 kill_all(lambda: tree(os.getpid()), {})
                 return
             while not _hand_on(spare, handles):
-                spare = _fork_guard(agent)
-                guards.add(spare[0])
+                spare = _fork_guard(agent, guards)
             for handle in handles:
                 os.close(handle)
             # Fork the next guard while this command runs, so that no command waits for a fork.
-            spare = _fork_guard(agent)
-            guards.add(spare[0])
+            spare = _fork_guard(agent, guards)
 
 
-def _fork_guard(agent: socket.socket) -> tuple[int, socket.socket]:
-    """Fork a guard that waits for a command; return its pid and socket."""
+def _fork_guard(agent: socket.socket, guards: set[int]) -> tuple[int, socket.socket]:
+    """Fork a guard that waits for a command; add its pid to `guards`; return it and its socket."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
@@ -116,6 +106,7 @@ def _fork_guard(agent: socket.socket) -> tuple[int, socket.socket]:
         ours.close()
         _guard(theirs)
     theirs.close()
+    guards.add(pid)
     return pid, ours
 
 
@@ -133,15 +124,10 @@ def _hand_on(guard: tuple[int, socket.socket], handles: list[int]) -> bool:
 
 def _receive_handles(agent: socket.socket) -> list[int]:
     """Return the control socket, output pipe, folder and other handles of one command; empty at the end."""
-    handles = array.array("i")
-    room = socket.CMSG_SPACE(8 * handles.itemsize)
-    message, ancillary, _, _ = agent.recvmsg(1, room)
-    for level, kind, data in ancillary:
-        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-            handles.frombytes(data[: len(data) - len(data) % handles.itemsize])
+    message, handles, _, _ = socket.recv_fds(agent, 1, _MOST_HANDLES)
     for handle in handles:
         os.set_inheritable(handle, False)  # received descriptors would survive exec
-    return list(handles) if message else []
+    return handles if message else []
 
 
 # --- the guard -------------------------------------------------------------------------------------
@@ -157,9 +143,12 @@ def _guard(way: socket.socket) -> NoReturn:
         control_handle, *handles = _receive_handles(way) or [-1]
         if control_handle >= 0:
             control = socket.socket(fileno=control_handle)
-            order = _receive_order(control)
-            if order is not None:
-                _send(control, _run(order, control, wakeup, tuple(handles)))
+            # One line; it stays empty if the agent is gone.
+            if line := control.makefile("rb").readline():
+                report = _run(json.loads(line), control, wakeup, tuple(handles))
+                # The agent may be gone; then there is no one to tell.
+                with contextlib.suppress(OSError):
+                    control.sendall(json.dumps(report).encode() + b"\n")
         status = 0
     finally:
         # Whatever went wrong, this copy of the supervisor must not live on.
@@ -167,80 +156,55 @@ def _guard(way: socket.socket) -> NoReturn:
         os._exit(status)
 
 
-def _receive_order(control: socket.socket) -> dict[str, object] | None:
-    head = _receive_exactly(control, _LENGTH.size)
-    body = _receive_exactly(control, _LENGTH.unpack(head)[0]) if head else b""
-    return json.loads(body) if body else None
-
-
-def _receive_exactly(control: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        chunk = control.recv(count - len(data))
-        if not chunk:
-            return b""
-        data += chunk
-    return data
-
-
 def _run(
-    order: dict[str, object], control: socket.socket, wakeup: int, handles: tuple[int, ...]
+    order: dict[str, Any], control: socket.socket, wakeup: int, handles: tuple[int, ...]
 ) -> dict[str, object]:
     """Start the command, wait for its end, end all that it left running; return the report."""
     started = time.monotonic()
+    deadline = math.inf if order["timeout_s"] is None else started + order["timeout_s"]
+    look_at = started + _LOOK_EVERY_S
     status, theirs = os.pipe()
-    gate = _Gate() if order["mounts"] else None
-    limit = order["timeout_s"]
-    deadline = started + float(limit) if isinstance(limit, (int, float)) else None
-    pid, failure = _start(order, handles, theirs, gate)
-    for handle in (*handles, theirs):
-        os.close(handle)
-    if failure:
-        os.close(status)
-        return {"failure": failure}
+    gate = Gate() if order["mounts"] else None
+    try:
+        pid = _start(order, handles, theirs, gate)
+    except OSError as fault:
+        return {"failure": fault.strerror or str(fault)}
+    finally:
+        for handle in (*handles, theirs):
+            os.close(handle)
     listened = [control.fileno(), wakeup]
     if gate is not None:
-        listened.append(gate.prepare(pid, order["mounts"]))
-    ended_by, code = "itself", None
+        listened.append(gate.prepare(lambda: _children(pid)[0], order["mounts"]))
+    ended_by, failure = "itself", ""
     ended: dict[int, int] = {}
-    most = order["memory_bytes"]
-    assert most is None or isinstance(most, int)
-    look_at = started + _LOOK_EVERY_S
-    while code is None:
-        left = _LOOK_EVERY_S if deadline is None else max(deadline - time.monotonic(), 0)
-        until_look = max(look_at - time.monotonic(), 0)
-        ready, _, _ = select.select(listened, [], [], min(left, until_look))
+    while ended_by == "itself" and not failure:
+        left = max(min(deadline, look_at) - time.monotonic(), 0)
+        ready, _, _ = select.select(listened, [], [], left)
         if wakeup in ready:
-            _drain(wakeup)
+            os.read(wakeup, _WAKEUPS)
         ended.update(_reap_all())
-        code = ended.get(pid)
-        if code is not None:
+        if pid in ended:
             break
         if gate is not None and listened[-1] in ready:
             listened.pop()
             failure, gate = gate.open(), None
-            if failure:
-                break
+        now = time.monotonic()
         if control.fileno() in ready:
             ended_by = "agent"
-        elif left == 0:
+        elif now >= deadline:
             ended_by = "time_limit"
-        elif (looked_at := time.monotonic()) >= look_at and (exceeded := _exceeded(most)):
-            ended_by = exceeded
-        else:
-            if looked_at >= look_at:
-                done_at = time.monotonic()
-                look_at = done_at + max(_LOOK_EVERY_S, _REST * (done_at - looked_at))
-            continue
-        break
+        elif now >= look_at:
+            ended_by = _exceeded(order["memory_bytes"])
+            done_at = time.monotonic()
+            look_at = done_at + max(_LOOK_EVERY_S, _REST * (done_at - now))
     took = time.monotonic() - started
+    code = ended.get(pid)
     stopped = kill_all(lambda: _tree_of_group(pid), ended) - {pid}
     if failure:
         return {"failure": failure}
-    code = ended.get(pid, -signal.SIGKILL) if code is None else code
     has_begun, left_running = _told(status)
     return {
-        "code": code,
+        "code": ended.get(pid, -signal.SIGKILL) if code is None else code,
         "ended_by": ended_by,
         "stopped": left_running if order["is_told"] else len(stopped),
         "has_begun": has_begun or not order["is_told"],
@@ -250,60 +214,48 @@ def _run(
 
 
 def _exceeded(most: int | None) -> str:
-    """Return which limit the command's tree exceeds; empty if none."""
+    """Return which limit the command's tree exceeds; "itself" if none."""
     pids = tree(os.getpid())
-    if len(pids) > PROCESS_LIMIT:
+    if len(pids) > memory.PROCESS_LIMIT:
         return "process_limit"
     is_beyond = most is not None and memory.taken_bytes(pids, most) > most
-    return "memory_limit" if is_beyond else ""
+    return "memory_limit" if is_beyond else "itself"
 
 
-def _start(
-    order: dict[str, object], handles: tuple[int, ...], status: int, gate: "_Gate | None"
-) -> tuple[int, str]:
-    """Start the command; return its pid, and why it could not start or an empty string.
+def _start(order: dict[str, Any], handles: tuple[int, ...], status: int, gate: Gate | None) -> int:
+    """Start the command; return its pid.
 
     The guard applies folder and limits to itself first, so that nothing happens between fork and
     exec: posix_spawn then copies no memory, which is most of the cost of forking Python.
     """
     output, folder, *more = handles
     errors = more.pop(0) if order["parts_streams"] else output
-    argv, environment = order["argv"], order["environment"]
-    assert isinstance(argv, list)
-    assert isinstance(environment, dict)
     actions = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, errors, 2)]
     if order["is_told"]:
         # Move them first: one of ours may have the number that is wanted.
-        more = [_moved_up(handle) for handle in more]
+        more = [moved_up(handle) for handle in more]
         actions.append((os.POSIX_SPAWN_DUP2, status, _STATUS_HANDLE))
     if gate is not None:
         actions.append((os.POSIX_SPAWN_DUP2, gate.entry, _GATE_HANDLE))
     for handle in more:
         os.set_inheritable(handle, True)
     # A number is an index into the handles that came along.
-    words = [str(more[word]) if isinstance(word, int) else word for word in argv]
-    try:
-        os.fchdir(folder)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        _limit(resource.RLIMIT_FSIZE, _FILE_LIMIT_BYTES)
-        _limit(resource.RLIMIT_NOFILE, _OPEN_FILES_LIMIT)
-        score = memory.end_first()
-        pid = os.posix_spawn(
-            words[0],
-            words,
-            environment,
-            file_actions=actions,
-            setsid=True,
-            setsigdef=[signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ],
-        )
-        memory.put_score(score)
-    except OSError as fault:
-        return 0, fault.strerror or str(fault)
-    return pid, ""
-
-
-def _moved_up(handle: int) -> int:
-    return fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, _ABOVE_STANDARD)
+    words = [str(more[word]) if isinstance(word, int) else word for word in order["argv"]]
+    os.fchdir(folder)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit(resource.RLIMIT_FSIZE, _FILE_LIMIT_BYTES)
+    _limit(resource.RLIMIT_NOFILE, _OPEN_FILES_LIMIT)
+    score = memory.end_first()
+    pid = os.posix_spawn(
+        words[0],
+        words,
+        order["environment"],
+        file_actions=actions,
+        setsid=True,
+        setsigdef=[signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ],
+    )
+    memory.put_score(score)
+    return pid
 
 
 def _limit(resource_: int, value: int) -> None:
@@ -327,54 +279,7 @@ def _told(status: int) -> tuple[bool, int]:
     finally:
         os.close(status)
     count = words[1] if len(words) > 1 else b"0"
-    return words[:1] == [b"+"], min(int(count), PROCESS_LIMIT) if count.isdigit() else 0
-
-
-# --- the gate --------------------------------------------------------------------------------------
-
-
-class _Gate:
-    """A full pipe that a sandbox reads to its end before it runs anything."""
-
-    def __init__(self) -> None:
-        entry, self._exit = os.pipe()
-        self.entry = _moved_up(entry)
-        os.close(entry)
-        os.set_blocking(self._exit, False)
-        # It becomes writable exactly when the sandbox has come to read it.
-        os.write(self._exit, bytes(fcntl.fcntl(self._exit, fcntl.F_SETPIPE_SZ, 1)))
-
-    def prepare(self, sandbox: int, mounts: object) -> int:
-        """Fork a child that mounts once the sandbox reaches the gate; return its report's descriptor."""
-        os.close(self.entry)
-        self._report, theirs = os.pipe()
-        if os.fork() == 0:
-            said = b""
-            try:
-                said = os.fsencode(self._mounted(sandbox, mounts))
-            finally:
-                os.write(theirs, said)
-                os._exit(0)
-        os.close(theirs)
-        return self._report
-
-    def open(self) -> str:
-        """Let the sandbox continue if everything is mounted; return why not, or an empty string."""
-        said = os.fsdecode(os.read(self._report, 4096))
-        if said == _MOUNTED:
-            os.close(self._exit)
-            return ""
-        return f"the sandbox can't be set up: {said or 'what mounts in it was ended'}"
-
-    def _mounted(self, sandbox: int, mounts: object) -> str:
-        waiting = select.poll()
-        waiting.register(self._exit, select.POLLOUT)
-        [(_, events)] = waiting.poll()
-        if events & select.POLLERR:
-            return _MOUNTED  # it has ended, and reports the reason itself
-        assert isinstance(mounts, list)
-        [setting_up] = _children(sandbox)
-        return mount_all(setting_up, mounts) or _MOUNTED
+    return words[:1] == [b"+"], min(int(count), memory.PROCESS_LIMIT) if count.isdigit() else 0
 
 
 # --- ending processes ------------------------------------------------------------------------------
@@ -519,23 +424,3 @@ def _wakeup_on_child() -> int:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
     return readable
-
-
-def _drain(handle: int) -> None:
-    try:
-        while os.read(handle, 4096):
-            pass
-    except BlockingIOError:
-        pass
-
-
-def _send(control: socket.socket, report: dict[str, object]) -> None:
-    # The agent may be gone; then there is no one to tell.
-    with contextlib.suppress(OSError):
-        control.sendall(json.dumps(report).encode() + b"\n")
-
-
-def _point_to_null(handle: int) -> None:
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, handle)
-    os.close(null)

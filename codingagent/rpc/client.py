@@ -177,7 +177,7 @@ class Client:
 
     @classmethod
     def _over_command(cls, endpoint: Command, timeout_s: float | None) -> Self:
-        from codingagent.process.runner import open_transport
+        from codingagent.process.runner import Transport
 
         try:
             argv = shlex.split(endpoint.line)
@@ -186,7 +186,7 @@ class Client:
         if not argv:
             raise UsageError("the command is empty")
         try:
-            transport = open_transport(argv)
+            transport = Transport(argv)
         except WorkError as fault:
             raise ConnectError(str(fault)) from fault
         return cls(

@@ -19,9 +19,9 @@ from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.model.results import result_of
 from codingagent.process import memory
 from codingagent.process.bubblewrap import NOTHING, Bubblewrap, Confined, Unconfined
-from codingagent.process.runner import FLOOD_LIMIT_BYTES, Runner, environment
+from codingagent.process.output import FLOOD_LIMIT_BYTES
+from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import bubblewrap_for
-from codingagent.process.supervisor import PROCESS_LIMIT
 from tests.helpers import (
     HANG_S,
     children,
@@ -308,7 +308,10 @@ def test_a_fork_bomb_is_ended(either: Run, line: str) -> None:
     with none_left(marker):
         outcome = either(line.format(m=marker))
         assert not processes_with(marker)
-    assert (outcome.ended_by, outcome.limit) == ("process_limit", f"{PROCESS_LIMIT} processes")
+    assert (outcome.ended_by, outcome.limit) == (
+        "process_limit",
+        f"{memory.PROCESS_LIMIT} processes",
+    )
     assert outcome.exit_code == -9
     assert either("echo on").output == "on\n"
 

@@ -14,7 +14,7 @@ import pytest
 
 import codingagent.rpc
 from codingagent.errors import CodingAgentError, UsageError
-from codingagent.process.runner import open_transport
+from codingagent.process.runner import Transport
 from codingagent.rpc import (
     AnswerError,
     CallTimeoutError,
@@ -445,7 +445,7 @@ def test_a_command_that_ends_is_said() -> None:
 
 
 def test_a_command_that_does_not_end_is_ended() -> None:
-    transport = open_transport(["sleep", "1000"])
+    transport = Transport(["sleep", "1000"])
     assert transport.close() == -15
 
 

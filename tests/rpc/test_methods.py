@@ -18,7 +18,8 @@ from codingagent.errors import UsageError
 from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.model.settings import Settings
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
-from codingagent.process.runner import STREAM_LIMIT_BYTES, Runner
+from codingagent.process.output import STREAM_LIMIT_BYTES
+from codingagent.process.runner import Runner
 from codingagent.rpc.endpoints import Listenable, UnixSocket
 from codingagent.rpc.listeners import listen
 from codingagent.rpc.methods import Host, RemoteMethods, host_of
