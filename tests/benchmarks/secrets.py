@@ -8,11 +8,11 @@ lines are counted that it calls a risk. Peers that are not installed are left ou
 import csv
 import importlib
 import json
+import os
 import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -117,10 +117,10 @@ def code_of(folder: Path) -> Texts:
 
 
 def lines_found(texts: Texts, tool: Callable[[Texts], Findings]) -> tuple[int, int, float]:
-    """Return the lines with a finding, all lines, and the speed in MB/s."""
-    started = time.perf_counter()
+    """Return the lines with a finding, all lines, and the speed in MB/s of processor time."""
+    started = sum(os.times()[:4])
     found = tool(texts)
-    seconds = time.perf_counter() - started
+    seconds = sum(os.times()[:4]) - started
     flagged = sum(len({line for line, _ in each}) for each in found.values())
     size = sum(len(text) for _, text in texts) / 1e6
     return flagged, sum(text.count("\n") for _, text in texts), size / seconds

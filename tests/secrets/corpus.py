@@ -475,9 +475,10 @@ SAID = (
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A document: its group, path and text, the secrets planted in it, and its half."""
+    """A document: its group and syntax, path and text, the secrets planted in it, and its half."""
 
     group: str
+    syntax: str
     path: str
     text: str
     secrets: tuple[str, ...]
@@ -568,6 +569,7 @@ def cases(seed: int = SEED, rounds: int = 4) -> Iterator[Case]:
             secret = whole.partition("<")[2].rstrip(">") or whole
             yield Case(
                 "known",
+                form,
                 path,
                 text.format(whole.replace("<", "").replace(">", "")),
                 (secret,),
@@ -579,6 +581,7 @@ def cases(seed: int = SEED, rounds: int = 4) -> Iterator[Case]:
                 text_made = made(text, luck)
                 yield Case(
                     "context",
+                    f"{path}: {text}",
                     path,
                     text_made,
                     (text_made.strip().partition(":")[2],),
@@ -586,7 +589,14 @@ def cases(seed: int = SEED, rounds: int = 4) -> Iterator[Case]:
                 )
                 continue
             secret = _value(sort, luck)
-            yield Case("context", path, text.format(secret), (secret,), half_of(path, text))
+            yield Case(
+                "context",
+                f"{path}: {text}",
+                path,
+                text.format(secret),
+                (secret,),
+                half_of(path, text),
+            )
     for text in SAID:
         for number in range(rounds * 2):
             secret = _value(
@@ -595,11 +605,13 @@ def cases(seed: int = SEED, rounds: int = 4) -> Iterator[Case]:
             )
             path = ("", "notes.md", "mail.txt")[number % 3]
             around = luck.choice(("{}", "Hello,\n\n{}\n\nBest, Ana\n", "TODO: {}\n"))
-            yield Case("said", path, around.format(text.format(secret)), (secret,), half_of(text))
+            yield Case(
+                "said", text, path, around.format(text.format(secret)), (secret,), half_of(text)
+            )
     for path, lines in LOOKALIKES.items():
         for text in lines.strip().splitlines():
             document = made(text, luck).replace("\\n", "\n") + "\n"
-            yield Case("lookalike", path, document, (), half_of(path, text))
+            yield Case("lookalike", text, path, document, (), half_of(path, text))
 
 
 # What only looks like a secret: references, types, names, digests, examples that say so; one a line.

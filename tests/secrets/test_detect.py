@@ -51,6 +51,10 @@ HOSTILE = [
 ]
 
 
+# Only a comment after the value says what it is.
+UNKNOWN = ["a.js: const client = twilio(sid, '{}'); // authToken\n"]
+
+
 def values_of(text: str, path: str = "") -> list[str]:
     return [text[each.start : each.end] for each in find_secrets(text, path)]
 
@@ -65,16 +69,18 @@ def is_hidden(case: corpus.Case) -> bool:
 
 def test_the_share_of_secrets_that_is_found() -> None:
     """The figures that README promises, on documents made from a seed, half of which nobody tuned on."""
-    wanted = {"known": 0.995, "context": 0.97, "said": 0.95, "lookalike": 0.99}
+    wanted = {"known": 0.995, "context": 0.97, "said": 0.95, "lookalike": 1}
     done: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for case in corpus.cases(rounds=1):
-        done[case.group] += 1
-        right[case.group] += (
-            is_hidden(case) if case.secrets else not values_of(case.text, case.path)
-        )
+        is_right = is_hidden(case) if case.secrets else not values_of(case.text, case.path)
+        for name in (case.group, case.syntax):
+            done[name] += 1
+            right[name] += is_right
+    missed = [name for name in done if not right[name] and name not in UNKNOWN]
+    assert missed == []
     assert {group for group in wanted if right[group] < wanted[group] * done[group]} == set()
-    assert min(done.values()) > 100
+    assert all(done[group] > 100 for group in wanted)
 
 
 def test_there_are_120_known_kinds() -> None:
