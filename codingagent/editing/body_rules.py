@@ -76,7 +76,8 @@ def _fence(case: BodyCase) -> list[str] | None:
     lines = None if bare is None else split(bare)
     if lines is not None and _wraps(case, lines):
         # In there no chat has escaped anything.
-        case.arrival = _spared(case.arrival)
+        way = case.arrival.way - {Damage.ESCAPES, Damage.UNDERSCORES}
+        case.arrival = replace(case.arrival, way=way, in_code=True, is_spaced=False)
         case.lines = lines
         return _fence(case) or lines  # a label may be above a fence
     if (rest := _without_extra_fence(case)) is not None:
@@ -128,11 +129,6 @@ def _wraps(case: BodyCase, bare: list[str]) -> bool:
     if parses is not None:
         return not parses
     return case.ground.start not in case.ground.text_among(case.lines)
-
-
-def _spared(arrival: Arrival) -> Arrival:
-    way = arrival.way - {Damage.ESCAPES, Damage.UNDERSCORES}
-    return replace(arrival, way=way, in_code=True, is_spaced=False)
 
 
 def _numbers(case: BodyCase) -> list[str] | None:

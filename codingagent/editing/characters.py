@@ -285,7 +285,9 @@ def _verdict(look: _Look, way: Channel) -> tuple[_Says, str]:
     damage, is_prose = look.row.damage, file_kinds.is_prose(look.path)
     if damage in way or (damage is Damage.ENTITIES and Damage.ANGLES in way):
         return _by_tags(look, way)
-    if look.stands_so or look.is_all_that_changes or _is_other_escape(damage, way):
+    # The tags may have escapes of another extent.
+    is_other = damage in _ESCAPES and not _ESCAPES.isdisjoint(way)
+    if look.stands_so or look.is_all_that_changes or is_other:
         return _Says.KEEP, ""
     if look.is_syntax:
         return _Says.UNDO, "where only plain ones have a meaning"
@@ -341,11 +343,6 @@ def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
                 return _Says.KEEP, ""
             is_sure = look.is_impossible or look.is_foreign
             return (_Says.UNDO, why) if is_sure else (_Says.ASK, may_be)
-
-
-def _is_other_escape(damage: Damage, way: Channel) -> bool:
-    """Return whether the tags have escapes of another extent."""
-    return damage in _ESCAPES and not _ESCAPES.isdisjoint(way)
 
 
 _JOINER = re.compile("[\u200c\u200d\u00ad]")

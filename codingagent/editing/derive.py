@@ -9,7 +9,7 @@ the same text, nothing is taken. Where a new line may be meant as it came, nothi
 import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
+from functools import reduce
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -162,17 +162,12 @@ def _repairs(lines: list[str], search: Sequence[str]) -> Iterator[_Repair]:
     for damage, undo in there:
         yield _Repair((damage,), undo)
     if len({damage for damage, _ in there}) > 1:
-        chain = tuple(undo for _, undo in there)
         damages = tuple(dict.fromkeys(damage for damage, _ in there))
-        yield _Repair(damages, partial(_in_turn, chain))
+        yield _Repair(damages, lambda line: reduce(lambda text, each: each[1](text), there, line))
     whole = "\n".join(lines)
     folds = [(d, u) for d, u in _UNDO if d in _FOLDS and not whole.isascii() and u(whole) != whole]
     for damage, undo in folds:
         yield _Repair((damage,), undo, folds_file=True)
-
-
-def _in_turn(chain: Sequence[Callable[[str], str]], line: str) -> str:
-    return reduce(lambda text, undo: undo(text), chain, line)
 
 
 def mended(lines: list[str], sought: Sought) -> Found | None:

@@ -260,11 +260,8 @@ def _are_alike(moves: _Moves) -> bool:
     """Return whether each new line takes the place of one that says the same in other words."""
     old = [line for line in moves.ground.replaced if line.strip()]
     new = [line for line in moves.new if line.strip()]
-    return len(old) == len(new) and all(map(_is_alike_within, old, new))
-
-
-def _is_alike_within(one: str, other: str) -> bool:
-    return is_alike(one.strip(), other.strip())
+    pairs = zip(old, new, strict=False)
+    return len(old) == len(new) and all(is_alike(a.strip(), b.strip()) for a, b in pairs)
 
 
 def _aligned(new: list[str], old: list[str]) -> list[str] | None:

@@ -261,7 +261,10 @@ def name_in_comment(line: str, at: int, files: Files) -> Name | None:
         return None
     name = re.sub(r"(?i)^(?:file(?:name|path)?|path)[ \t]*:[ \t]*", "", text).strip("`\"'")
     if is_path(name, files) and (
-        "/" in name or name in files or name != text or _has_known_extension(name)
+        "/" in name
+        or name in files
+        or name != text
+        or name.rpartition(".")[2].lower() in _EXTENSIONS
     ):
         return Name((name,), at)
     return None
@@ -311,7 +314,3 @@ def is_path(text: str, files: Files, *, labelled: bool = False) -> bool:
         known = extension[1].lower() in _EXTENSIONS
         return known and "(" not in text and not (_PRODUCTS.fullmatch(text) and not labelled)
     return True
-
-
-def _has_known_extension(name: str) -> bool:
-    return name.rpartition(".")[2].lower() in _EXTENSIONS

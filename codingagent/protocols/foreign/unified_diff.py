@@ -355,7 +355,8 @@ def operation_of(
         raise OperationError(renaming(old, new, edited=bool(difference.hunks)))
     path, note = files.existing(new)
     notes = (*notes, note) if note else notes
-    if path not in files and _only_adds(difference.hunks):
+    first = difference.hunks[0] if len(difference.hunks) == 1 else None
+    if path not in files and first is not None and first.new and not any(first.old):
         return hunks.creation_of(path, difference.hunks), notes
     if not difference.hunks:
         raise OperationError("it has no hunks; send them")
@@ -367,10 +368,6 @@ def renaming(old: str, new: str, *, edited: bool) -> str:
     move = f'[MOVE_FILE path="{paths.shown(old)}" to="{paths.shown(new)}"]'
     then = f', then [EDIT_FILE path="{paths.shown(new)}"] with the changes' if edited else ""
     return f"it renames '{paths.shown(old)}' to '{paths.shown(new)}'; send {move}{then}"
-
-
-def _only_adds(found: list[DiffPart]) -> bool:
-    return len(found) == 1 and bool(found[0].new) and not any(found[0].old)
 
 
 def _makes_empty(difference: FileDiff) -> bool:

@@ -255,7 +255,8 @@ class _Mender:
         if lead and _without_lead(body, lead, blank_may_lack=True) is not None:
             line = self._lines.of(opening.start)
             self._mended.leads[line] = (lead, "a list item" in opening.how)
-        trail, other = (_trail_of(self._text[t.start : t.end]) for t in (opening, closing))
+        found = (_TRAIL.search(self._text, t.start, t.end) for t in (opening, closing))
+        trail, other = (each[0] if each is not None else "" for each in found)
         if trail and trail == other:
             cut = _without_trail(body, trail)
             if cut is not None:
@@ -318,11 +319,6 @@ def _without_lead(body: str, lead: str, *, blank_may_lack: bool = False) -> str 
         else:
             return None
     return "\n".join(out)
-
-
-def _trail_of(line: str) -> str:
-    found = _TRAIL.search(line)
-    return "" if found is None else found[0]
 
 
 def _without_trail(body: str, trail: str) -> str | None:

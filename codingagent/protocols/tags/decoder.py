@@ -160,11 +160,6 @@ def _move_file(values: _Values) -> Operation:
     return MoveFile(values.path(), to, overwrite)
 
 
-def _read_file(values: _Values) -> Operation:
-    path = values.path()
-    return ReadFile(path, *values.lines())
-
-
 def _run_command(values: _Values) -> Operation:
     arrival, command = values.arrival(), values.body
     if arrival is not None:
@@ -190,7 +185,7 @@ DECODE: "dict[str, Callable[[_Values], Operation]]" = {
     "EDIT_FILE": _edit_file,
     "DELETE_FILE": lambda values: DeleteFile(values.path()),
     "MOVE_FILE": _move_file,
-    "READ_FILE": _read_file,
+    "READ_FILE": lambda values: ReadFile(values.path(), *values.lines()),
     "RUN_COMMAND": _run_command,
     "MESSAGE": lambda values: ShowMessage(values.body.strip("\n")),
     "DONE": lambda values: Finish(values.body.strip("\n")),

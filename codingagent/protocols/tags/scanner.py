@@ -73,7 +73,6 @@ def _tag_of(names: Iterable[str], bracket: str = r"\[/?") -> re.Pattern[str]:
     return re.compile(rf"{bracket}(?:{'|'.join(names)})(?![^ \t\]\n])")
 
 
-_TAG = _tag_of(HAS_BODY)
 _OPENING = _tag_of(HAS_BODY, r"\[")
 
 
