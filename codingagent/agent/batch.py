@@ -17,7 +17,9 @@ from codingagent.agent.plan import Order, subject_of
 from codingagent.checkpoints.file_changes import NAMED_LIMIT
 from codingagent.checkpoints.protected import NAME, Protection
 from codingagent.errors import ApprovalError, OperationError, UsageError
+from codingagent.model import journal_entries as entries
 from codingagent.model import paths, plain_text, results
+from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer, Question, nothing_awaits
 from codingagent.model.effects import (
     changed_paths,
@@ -33,13 +35,6 @@ from codingagent.model.events import (
     Refused,
     succeeded,
 )
-from codingagent.model.journal_entries import (
-    ApprovalAnswered,
-    ApprovalAsked,
-    CheckEnded,
-    OperationEnded,
-    TurnEnded,
-)
 from codingagent.model.operations import (
     Finish,
     Kind,
@@ -47,11 +42,6 @@ from codingagent.model.operations import (
     RunCommand,
 )
 from codingagent.model.session_state import Phase, Session
-from codingagent.model.ui_events import (
-    ApprovalAwaited,
-    OperationBegan,
-    OperationDone,
-)
 from codingagent.protocols.json.spelling import type_of
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now
@@ -81,7 +71,6 @@ class Execution:
 
     @property
     def session(self) -> Session:
-        """The state from the journal."""
         return self.log.session
 
     def settle(self) -> None:
@@ -149,7 +138,7 @@ class Execution:
     def _perform(self, index: int, items: Sequence[Step | Problem]) -> None:
         """Execute one item; any mistake of the model becomes its result."""
         item = items[index]
-        self.context.show(OperationBegan(index, item.kind, _subject(item)))
+        self.context.show(ui.OperationBegan(index, item.kind, _subject(item)))
         event: Event
         is_end = isinstance(item, Step) and isinstance(item.operation, Finish)
         if is_end and (failed := self._failed_before(items)):
@@ -211,7 +200,7 @@ class Execution:
         was_run = session.checked is not None and not is_another
         if not was_run and ((ends and not self._is_checked(check)) or self._has_changed()):
             index = len(session.results)
-            self.context.show(OperationBegan(index, Kind.CHECK, check))
+            self.context.show(ui.OperationBegan(index, Kind.CHECK, check))
             operation = RunCommand(check, timeout_s=self.context.settings.check_timeout)
             found = self._agent.perform(Order(index, operation, is_check=True))
             assert not isinstance(found, Question), "the person is not asked for what they want"
@@ -219,15 +208,14 @@ class Execution:
         return not self.session.is_failing
 
     def _is_checked(self, check: str) -> bool:
-        """Return whether the check last succeeded on the files as they are."""
         session = self.session
         if session.is_failing or session.is_unchecked or session.checked_by != check:
             return False
         return self.checkpointer.is_as_at(session.checked_on)
 
     def _end_check(self, event: Event, command: str) -> None:
-        self.log.record(CheckEnded(event, now(), command))
-        self.context.show(OperationDone(len(self.session.results), results.check_result(event)))
+        self.log.record(entries.CheckEnded(event, now(), command))
+        self.context.show(ui.OperationDone(len(self.session.results), results.check_result(event)))
 
     def _has_changed(self) -> bool:
         """Return whether this turn changed a file; changes by commands show only in a checkpoint."""
@@ -261,7 +249,7 @@ class Execution:
         if is_same and answered is not None:
             return answered.answer
         if not is_same:
-            asked = ApprovalAsked(index, question, now(), name)
+            asked = entries.ApprovalAsked(index, question, now(), name)
             self.log.record(asked)
         assert asked is not None
         if question.grants and self.session.granted.issuperset(question.grants):
@@ -270,12 +258,12 @@ class Execution:
             answer = Answer("yes", "--yes", how="--yes")
         else:
             answer = self._ask(asked)
-        self.log.record(ApprovalAnswered(index, answer, now()))
+        self.log.record(entries.ApprovalAnswered(index, answer, now()))
         return answer
 
-    def _ask(self, asked: ApprovalAsked) -> Answer:
+    def _ask(self, asked: entries.ApprovalAsked) -> Answer:
         session_id, name, question = self.session.session_id, asked.name, asked.question
-        awaited = ApprovalAwaited(
+        awaited = ui.ApprovalAwaited(
             session_id,
             name,
             question.kind,
@@ -318,7 +306,7 @@ class Execution:
             )
         if name not in (None, awaited):
             raise UsageError(f"'{name}' does not await approval; {awaited} does")
-        self.log.record(ApprovalAnswered(asked.index, answer, now()))
+        self.log.record(entries.ApprovalAnswered(asked.index, answer, now()))
 
     def end(self, sequence: int, notes: tuple[str, ...] = (), cut: str = "") -> None:
         """Record the end of the turn, with the files that changed in it."""
@@ -326,11 +314,11 @@ class Execution:
         changed = (*changed_paths(self.session.results), *protection.changed_paths())
         names = tuple(dict.fromkeys(changed))[:NAMED_LIMIT]
         notes += protection.notes()
-        self.log.record(TurnEnded(sequence, notes, now(), cut, names))
+        self.log.record(entries.TurnEnded(sequence, notes, now(), cut, names))
 
     def _end(self, index: int, name: str, event: Event) -> None:
-        self.log.record(OperationEnded(index, event, now(), name))
-        self.context.show(OperationDone(index, results.result_of(event)))
+        self.log.record(entries.OperationEnded(index, event, now(), name))
+        self.context.show(ui.OperationDone(index, results.result_of(event)))
 
 
 def _denied(order: Order, question: Question, answer: Answer) -> Denied:
@@ -339,12 +327,10 @@ def _denied(order: Order, question: Question, answer: Answer) -> Denied:
 
 
 def _may_change(item: Step | Problem) -> bool:
-    """Return whether an item could change the workspace."""
     return isinstance(item, Step) and bool(effects(item.operation))
 
 
 def _operations(items: Sequence[Step | Problem], start: int) -> Iterator[Operation]:
-    """Yield the operations from an item on."""
     for index in range(start, len(items)):
         if isinstance(item := items[index], Step):
             yield item.operation

@@ -48,11 +48,9 @@ class Context(Struct, frozen=True):
     secrecy: Secrecy = NO_SECRECY
 
     def show(self, notice: Notice) -> None:
-        """Show a notice to the person."""
         self.person.show(notice)
 
     def remark(self, text: str) -> None:
-        """Show one line to the person."""
         self.person.show(Remark(text))
 
     def sync(self) -> None:
@@ -92,7 +90,6 @@ class Resources(Struct, frozen=True):
         texts: ShownTexts | None = None,
         secrecy: Secrecy = NO_SECRECY,
     ) -> Context:
-        """Return the context of one session or run."""
         checkpointer = Checkpointer(log, self.lazy_store, self.folders, person.show)
         return Context(
             log,

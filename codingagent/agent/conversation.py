@@ -54,7 +54,6 @@ class Conversation:
 
     @property
     def session(self) -> Session:
-        """The session as its journal has it now."""
         return self._log.session
 
     @property
@@ -214,14 +213,12 @@ class Conversation:
                 f"The reply {taken.name} was changed or removed while it was executed; what is not"
                 " among these results was not done: send it again"
             )
-            # Items that are done keep their positions; the one after them reports the loss.
-            lost = Problem(Kind.ANSWER, reason, 1)
-            return Reply(
-                (lost,) * (len(self.session.results) + 1), None, has_outbox=False, notes=()
-            )
-        answer = self._reader.read(data)
-        if answer is None or answer.reply.has_outbox:
+        else:
+            answer = self._reader.read(data)
+            if answer is not None and not answer.reply.has_outbox:
+                return answer.reply
             # Recovery after a kill takes an answer by name only; a power failure may have emptied it.
             reason = f"The reply {taken.name} can't be read: send it again"
-            return Reply((Problem(Kind.ANSWER, reason, 1),), None, has_outbox=False, notes=())
-        return answer.reply
+        # Items that are done keep their positions; the one after them reports the loss.
+        lost = Problem(Kind.ANSWER, reason, 1)
+        return Reply((lost,) * (len(self.session.results) + 1), None, has_outbox=False, notes=())

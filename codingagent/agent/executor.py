@@ -35,12 +35,8 @@ class Agent:
     def perform(self, order: Order, approved: str = "") -> Event | Question:
         """Do one operation and return its outcome; the model's mistakes are events too.
 
-        If the policy requires approval, return a question instead. Call again with the question's digest: the
-        operation is done if it would still do exactly the same.
-
-        Args:
-            order: the operation.
-            approved: the digest of the question that was answered with yes.
+        If the policy requires approval, return a question instead. Call again with `approved`, the digest of
+        the question that was answered with yes: the operation is done if it would still do exactly the same.
 
         Raises:
             WorkError: if the journal can't be written. Nothing was changed then.

@@ -311,7 +311,6 @@ def check_workspace(home: Home, session: Session) -> None:
 
 
 def new_run_id() -> str:
-    """Return an unused run id."""
     return f"run_{secrets.token_hex(6)}"
 
 

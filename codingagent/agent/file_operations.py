@@ -73,7 +73,6 @@ class _Change(Struct, frozen=True):
 
 
 def create(context: Context, order: Order, operation: CreateFile) -> Plan | Event:
-    """Plan to write a whole file."""
     workspace, path = context.workspace, operation.path
     workspace.check_writable(path)
     exists = workspace.exists(path)
@@ -104,7 +103,6 @@ def create(context: Context, order: Order, operation: CreateFile) -> Plan | Even
 def edit(
     context: Context, order: Order, operation: EditFile, notes: tuple[str, ...] = ()
 ) -> Plan | Event:
-    """Plan to change part of a file."""
     path = operation.path
     context.workspace.check_writable(path)
     seen = context.workspace.read(path)
@@ -132,7 +130,6 @@ def edit(
 
 
 def delete(context: Context, order: Order, operation: DeleteFile) -> Plan | Event:
-    """Plan to remove a file."""
     path = operation.path
     context.workspace.check_deletable(path)
     before = context.workspace.digest(path, follow_last=False)
@@ -140,7 +137,6 @@ def delete(context: Context, order: Order, operation: DeleteFile) -> Plan | Even
 
 
 def move(context: Context, order: Order, operation: MoveFile) -> Plan | Event:
-    """Plan to give a file another path."""
     workspace, path, to = context.workspace, operation.path, operation.to
     state, replaces = workspace.check_movable(path, to, overwrite=operation.overwrite)
     if not replaces:
@@ -213,12 +209,7 @@ def _judged(
 ) -> Plan | Event:
     """Return a plan with its changes and what needs approval, or the denial by the policy.
 
-    Args:
-        context: the context of the session.
-        order: the operation.
-        plan: the plan, whose event says what it changes.
-        digests: by path, what is there before and after.
-        size_bytes: of the file that is written.
+    The event of the plan says what it changes; `digests` are those before and after, by path.
     """
     assert plan.event is not None, "it changes files"
     asked, changes = list(plan.asked), list[ContentChange]()

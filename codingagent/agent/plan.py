@@ -47,7 +47,6 @@ class Order(Struct, frozen=True):
         return Kind.CHECK if self.is_check else self.operation.kind
 
     def denied(self, subject: str, verdict: Deny) -> Denied:
-        """Return the event of its denial by the policy."""
         return Denied(self.kind, subject, (verdict.rule,), verdict.reason, verdict.suggestion)
 
 

@@ -68,7 +68,6 @@ def fetch(context: Context, order: Order, operation: FetchFile) -> Event:
 
 
 def list_folder(context: Context, order: Order, operation: ListFolder) -> Event:
-    """Return the contents of a folder."""
     denied = _denied(context, order, operation.path)
     return denied or FolderListed(operation.path, context.workspace.entries(operation.path))
 

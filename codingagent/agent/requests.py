@@ -18,6 +18,7 @@ from codingagent.agent.context import Context
 from codingagent.agent.egress import egress_of
 from codingagent.agent.file_views import Views
 from codingagent.errors import OperationError, UsageError
+from codingagent.model import journal_entries as entries
 from codingagent.model import paths
 from codingagent.model.effects import file_changes
 from codingagent.model.events import (
@@ -26,17 +27,6 @@ from codingagent.model.events import (
     FileRequested,
     Refused,
     succeeded,
-)
-from codingagent.model.journal_entries import (
-    CheckNamed,
-    EarlierFile,
-    GrantsRevoked,
-    InboxFound,
-    PersonSaid,
-    RefreshAsked,
-    RequestWritten,
-    SessionReopened,
-    ShownFile,
 )
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Phase, Session, no_request_waits
@@ -88,17 +78,16 @@ class Requests:
 
     @property
     def session(self) -> Session:
-        """The session as its journal has it now."""
         return self.log.session
 
     def begin(self) -> None:
         """Record what is already in the inbox, to ignore it until it changes."""
         earlier = tuple(
-            EarlierFile(file.name, file.sighting.size_bytes, file.sighting.modified_ns)
+            entries.EarlierFile(file.name, file.sighting.size_bytes, file.sighting.modified_ns)
             for file in self._home.mailbox.look()
         )
         if earlier:
-            self.log.record(InboxFound(earlier, now()))
+            self.log.record(entries.InboxFound(earlier, now()))
             names = ", ".join(paths.shown(file.name) for file in earlier)
             self.context.remark(
                 f"ignored, because it was in the inbox before: {names}; to use one: codingagent"
@@ -107,23 +96,18 @@ class Requests:
 
     def reopen(self) -> None:
         """Reopen a complete session: the next request has its last results."""
-        self.log.record(SessionReopened(now()))
+        self.log.record(entries.SessionReopened(now()))
 
     def say(self, text: str, attached: tuple[str, ...] = (), errand: str = "") -> None:
         """Add the person's words and files to the request that is due or waits; `write` writes it.
 
-        A complete session is reopened.
-
-        Args:
-            text: their words; may be empty if there are files.
-            attached: paths as `attachable` returns them.
-            errand: the name of the errand that brought them; a second one of that name does nothing.
+        A complete session is reopened. A second errand of the same name does nothing.
         """
         if errand and any(said.errand == errand for said in self.session.said):
             return
         if self.session.is_complete:
             self.reopen()
-        self.log.record(PersonSaid(text, attached, now(), errand))
+        self.log.record(entries.PersonSaid(text, attached, now(), errand))
 
     def refresh(self) -> None:
         """Have `write` rewrite the waiting request, from the workspace as it is now.
@@ -135,7 +119,7 @@ class Requests:
             return
         if self.session.phase is not Phase.AWAITING_ANSWER:
             raise UsageError(no_request_waits(self.session))
-        self.log.record(RefreshAsked(now()))
+        self.log.record(entries.RefreshAsked(now()))
 
     def revoke(self, grants: tuple[str, ...]) -> None:
         """Revoke all or some of the person's "always" approvals.
@@ -145,14 +129,14 @@ class Requests:
         """
         if missing := [grant for grant in grants if grant not in self.session.granted]:
             raise UsageError(f"not granted in session {self.session.session_id}: {missing[0]}")
-        self.log.record(GrantsRevoked(grants, now()))
+        self.log.record(entries.GrantsRevoked(grants, now()))
         for grant in grants:
             self.context.remark(f"no longer granted: {grant}")
 
     def name_check(self, command: str) -> None:
         """Use another check from now on, or none if empty; `write` then tells the model."""
         if command != self.session.check:
-            self.log.record(CheckNamed(command, now()))
+            self.log.record(entries.CheckNamed(command, now()))
 
     def announce(self, *, watched: bool) -> None:
         """Tell the person what to do now, and whether a process watches the inbox.
@@ -273,10 +257,11 @@ class Requests:
         texts = self.context.texts
         assert texts is not None, "a session has a chat"
         texts.keep({**self._texts_written(texts), **dict(whole.values())})
-        shown = tuple(ShownFile(path, digest) for path, (digest, _) in whole.items())
+        shown = tuple(entries.ShownFile(path, digest) for path, (digest, _) in whole.items())
         parts = () if guess is None else guess.parts
         egress = egress_of(self.context.secrecy, (text, short), context.files, guess, whole)
-        self.log.record(RequestWritten(self.session.sequence, now(), shown, parts, egress))
+        written = entries.RequestWritten(self.session.sequence, now(), shown, parts, egress)
+        self.log.record(written)
         texts.prune(self.session.known.values())
 
     def _texts_written(self, texts: ShownTexts) -> dict[str, str]:

@@ -28,12 +28,8 @@ from codingagent.storage.homes import Home
 class Run:
     """One message being executed.
 
-    Args:
-        context: the context of this run.
-        ready: prepares its space; fails if nothing can be executed any more.
-        items: all of them, including those done according to the journal.
-        tell: gets each event as it comes.
-        home: where it is kept, if it is.
+    `ready` prepares its space, and fails if nothing can be executed any more. `items` are all of the message,
+    `tell` gets each event as it comes, and `home` is where the run is kept, if it is.
     """
 
     def __init__(
@@ -55,7 +51,6 @@ class Run:
 
     @property
     def session(self) -> Session:
-        """The state from the journal."""
         return self._context.log.session
 
     @property

@@ -34,7 +34,6 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def plan(context: Context, order: Order, operation: RunCommand) -> Plan | Denied:
-    """Return the plan of a command, or its denial."""
     command, variables = operation.command, operation.variables
     _check_command(operation)
     verdict = evaluate.judge_command(

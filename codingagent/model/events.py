@@ -42,8 +42,6 @@ class Hunk(Struct, frozen=True):
 
 
 class FileCreated(_Noted, frozen=True, tag="file_created"):
-    """A whole file was written."""
-
     path: str
     size_bytes: int
     replaced: bool
@@ -60,8 +58,6 @@ class FileEdited(_Noted, frozen=True, tag="file_edited"):
 
 
 class FileDeleted(_Noted, frozen=True, tag="file_deleted"):
-    """A file was deleted."""
-
     path: str
 
 
@@ -101,8 +97,6 @@ class FolderEntry(Struct, frozen=True):
 
 
 class FolderListed(_Noted, frozen=True, tag="folder_listed"):
-    """The contents of a folder, by name."""
-
     path: str
     entries: tuple[FolderEntry, ...]
 
@@ -140,8 +134,6 @@ class Interrupted(_Noted, frozen=True, tag="interrupted"):
 
 
 class MessageShown(_Noted, frozen=True, tag="message_shown"):
-    """A text was shown to the person."""
-
     text: str
 
 

@@ -69,12 +69,9 @@ def _last_drawing(line: str) -> str:
 
 
 def clip_middle(text: str, limit: int, dropped: int = 0) -> str:
-    """Return at most about `limit` characters of a text: its head and its tail.
+    """Return at most about `limit` characters of a text, its head and its tail, and what was left out.
 
-    Args:
-        text: the text.
-        limit: in characters, not counting the line that says what was left out.
-        dropped: how many characters of the middle were already lost.
+    `dropped` characters of its middle were already lost.
     """
     left_out = max(len(text) - limit, 0) + dropped
     if not left_out:

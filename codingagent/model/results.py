@@ -47,14 +47,12 @@ def exit_code_of(event: CommandRan) -> int:
 
 
 def result_of(event: Event) -> Result:
-    """Return the result of an event."""
     kind, summary, output = _words(event)
     sandbox = event.sandbox if isinstance(event, CommandRan) else ""
     return Result(kind, summary, succeeded(event), output, event.notes, sandbox)
 
 
 def check_result(event: Event) -> Result:
-    """Return the result of the person's check."""
     result = result_of(event)
     # The limit is the person's setting: no answer can ask for more.
     return replace(result, kind=Kind.CHECK, summary=result.summary.replace(_MORE_TIME, ""))
@@ -63,11 +61,8 @@ def check_result(event: Event) -> Result:
 def lines_of(result: Result, output_limit: int | None = None) -> str:
     """Return a result as the next request shows it: one line, then indented output and notes.
 
-    All outside text is indented, so that no line of it can pass for a heading or a result.
-
-    Args:
-        result: the result.
-        output_limit: the most characters of output; None: all.
+    All outside text is indented, so that no line of it can pass for a heading or a result. The output has at
+    most `output_limit` characters; None: all.
     """
     summary = without_end_tags(result.summary)
     lines = [f"[{'OK' if result.success else 'FAILED'}] {result.kind}: {summary}"]

@@ -278,7 +278,6 @@ def _answer(session: Session, record: entries.ApprovalAnswered) -> Session:
 
 
 def _keep(session: Session, record: entries.CheckpointTaken) -> Session:
-    """Return the state with one more checkpoint."""
     kept, name, begins = session.checkpoints, record.name, record.name if record.before else ""
     # The request about its turn is already out.
     is_told = session.phase is _AWAITING

@@ -157,7 +157,6 @@ def from_environment(variables: Mapping[str, str]) -> Source:
 
 
 def meanings() -> dict[str, str]:
-    """Return the meaning of each setting, by name."""
     return {name: meta.description or "" for name, (_, meta) in _about().items()}
 
 

@@ -7,8 +7,8 @@ becomes the failure event of its operation.
 
 import base64
 import binascii
-from collections.abc import Mapping
-from typing import Any, assert_never
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, assert_never
 
 from codingagent.errors import OperationError
 from codingagent.model import events as core
@@ -44,7 +44,7 @@ NOT_ON_THIS_WIRE = frozenset({Kind.LIST_FOLDER, Kind.MOVE_FILE})
 """Operations that no message can ask for; their results have the name of the other protocol."""
 
 _FileEvent = wire.CreateFileEvent | wire.ReadFileEvent | wire.EditFileEvent | wire.DeleteFileEvent
-_OF_FILES: Mapping[str, type[_FileEvent]] = {
+_OF_FILES: Mapping[str, Callable[..., _FileEvent]] = {
     "createFile": wire.CreateFileEvent,
     "readFile": wire.ReadFileEvent,
     "editFile": wire.EditFileEvent,
@@ -127,111 +127,101 @@ def _bytes_of(received: CreateFileOperation) -> bytes:
 
 def event_of(ended: OperationEnded) -> wire.Event:
     """Return the outcome of one operation as an event of this wire."""
-    event, name, at = ended.event, ended.name, ended.at
+    event = ended.event
     match event:
         case core.MessageShown() | core.Finished():
-            return wire.MessageEvent(operation_id=name, timestamp=at, success=True)
-        case (
-            core.FileCreated(path=path, size_bytes=size) | core.FileMoved(to=path, size_bytes=size)
-        ):
+            return _made(wire.MessageEvent, ended, success=True)
+        case core.FileCreated(path=path, size_bytes=size):
+            return _done(wire.CreateFileEvent, ended, path, bytes_written=size)
+        case core.FileMoved(to=path, size_bytes=size):
             # Only the other protocol moves files; this one can say where the file is now.
-            return _file_event(ended, wire.CreateFileEvent, path, bytes_written=size)
-        case core.FileFetched():
-            return _file_event(
-                ended,
-                wire.ReadFileEvent,
-                event.path,
-                content=event.content,
-                encoding=event.encoding,
-                size=event.size_bytes,
+            return _done(wire.CreateFileEvent, ended, path, bytes_written=size)
+        case core.FileFetched(path=path, content=text, encoding=encoding, size_bytes=size):
+            return _done(
+                wire.ReadFileEvent, ended, path, content=text, encoding=encoding, size=size
             )
         case core.FileRequested(asked=path) | core.FolderListed(path=path):
             # Only the other protocol asks for these, and its request shows what was found.
-            return _file_event(ended, wire.ReadFileEvent, path)
+            return _done(wire.ReadFileEvent, ended, path)
         case core.FileEdited():
-            return _file_event(ended, wire.EditFileEvent, event.path, edits_applied=event.edits)
+            return _done(wire.EditFileEvent, ended, event.path, edits_applied=event.edits)
         case core.FileDeleted():
-            return _file_event(ended, wire.DeleteFileEvent, event.path)
+            return _done(wire.DeleteFileEvent, ended, event.path)
         case core.CommandRan():
-            return _shell_event(ended, event)
+            return _made(
+                wire.ShellEvent,
+                ended,
+                command=event.command,
+                success=core.succeeded(event),
+                exit_code=exit_code_of(event),
+                stdout=event.output if event.stdout is None else event.stdout,
+                stderr=event.stderr or "",
+                duration_ms=round(event.duration_s * 1000),
+                error=why_ended(event) or None,
+                timed_out=True if event.ended_by == "time_limit" else None,
+            )
         case core.Denied():
-            return wire.PolicyDeniedEvent(
-                operation_id=name,
-                timestamp=at,
+            return _made(
+                wire.PolicyDeniedEvent,
+                ended,
                 operation_type=type_of(event.kind),
-                reason=without_halves(event.reason),
-                suggestion=without_halves(event.suggestion) or None,
+                reason=event.reason,
+                suggestion=event.suggestion or None,
             )
         case core.Interrupted():
-            why = "; ".join((NOT_RUN_AGAIN, *event.notes))
-            return _failure(ended, type_of(event.kind), event.subject, why)
+            return _failure(ended, event, "; ".join((NOT_RUN_AGAIN, *event.notes)))
         case core.Refused():
             reason = f"{event.reason}\n{event.detail}" if event.detail else event.reason
-            return _failure(ended, type_of(event.kind), event.subject, reason)
+            return _failure(ended, event, reason)
         case _:
             assert_never(event)
 
 
-def _file_event(
-    ended: OperationEnded, form: type[_FileEvent], path: str, *, success: bool = True, **found: Any
+_Made = TypeVar("_Made")
+
+# What quotes names and commands, which may not be UTF-8.
+_QUOTES = frozenset({"path", "command", "reason", "suggestion", "error", "message"})
+
+
+def _made(form: Callable[..., _Made], of: OperationEnded | ApprovalAsked, **found: Any) -> _Made:
+    for name in _QUOTES & found.keys():
+        found[name] = found[name] and without_halves(found[name])
+    return form(operation_id=of.name, timestamp=of.at, **found)
+
+
+def _done(
+    form: Callable[..., _FileEvent], ended: OperationEnded, path: str, **found: Any
 ) -> _FileEvent:
-    return form(
-        operation_id=ended.name,
-        timestamp=ended.at,
-        path=without_halves(path),
-        success=success,
-        **found,
-    )
+    return _made(form, ended, path=path, success=True, **found)
 
 
-def _shell_event(ended: OperationEnded, event: core.CommandRan) -> wire.ShellEvent:
-    return wire.ShellEvent(
-        operation_id=ended.name,
-        timestamp=ended.at,
-        command=without_halves(event.command),
-        success=core.succeeded(event),
-        exit_code=exit_code_of(event),
-        stdout=event.output if event.stdout is None else event.stdout,
-        stderr="" if event.stderr is None else event.stderr,
-        duration_ms=round(event.duration_s * 1000),
-        error=why_ended(event) or None,
-        timed_out=True if event.ended_by == "time_limit" else None,
-    )
-
-
-def _failure(ended: OperationEnded, type_: str, subject: str, reason: str) -> wire.Event:
+def _failure(
+    ended: OperationEnded, event: core.Interrupted | core.Refused, reason: str
+) -> wire.Event:
     """Return the event of an operation that was not done; an error, where its type is not known."""
-    name, at, reason = ended.name, ended.at, without_halves(reason)
+    type_ = type_of(event.kind)
     if (of_file := _OF_FILES.get(type_)) is not None:
-        return _file_event(ended, of_file, subject, success=False, error=reason)
+        return _made(of_file, ended, path=event.subject, success=False, error=reason)
     if type_ == "shell":
-        command = without_halves(subject)
-        return wire.ShellEvent(
-            operation_id=name, timestamp=at, command=command, success=False, error=reason
-        )
-    return wire.ErrorEvent(operation_id=name, timestamp=at, category="validation", message=reason)
+        return _made(wire.ShellEvent, ended, command=event.subject, success=False, error=reason)
+    return _made(wire.ErrorEvent, ended, category="validation", message=reason)
 
 
 def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
     """Return the event of a run that has paused (001, approvalRequired)."""
     question = asked.question
-    type_ = type_of(question.kind)
-    subject, policy = without_halves(question.subject), without_halves(", ".join(question.rules))
+    type_, subject = type_of(question.kind), without_halves(question.subject)
     is_command = type_ == "shell"
     reasons = list(question.reasons)
     if is_command and question.shown != question.subject:
         # Its folder and its variables decide too, and 001 has no field for them.
         reasons.append(f"it is run as: {question.shown}")
-    return wire.ApprovalRequiredEvent(
-        timestamp=asked.at,
-        operation_id=asked.name,
-        operation_type=type_,
-        reason=without_halves("; ".join(reasons)),
-        details=wire.ApprovalDetails(
-            command=subject if is_command else None,
-            path=None if is_command else subject,
-            policy=policy,
-        ),
+    policy = without_halves(", ".join(question.rules))
+    about = {"command" if is_command else "path": subject}
+    details = wire.ApprovalDetails(**about, policy=policy)
+    reason = "; ".join(reasons)
+    return _made(
+        wire.ApprovalRequiredEvent, asked, operation_type=type_, reason=reason, details=details
     )
 
 
@@ -243,9 +233,8 @@ _DECISIONS: Mapping[str, Decision] = {"approved": "yes", "denied": "no"}
 def read_answer(source: object) -> tuple[str | None, Answer]:
     """Read the answer to an approval: the operation's id, if it is named, and the decision.
 
-    Args:
-        source: JSON (str or bytes), or a value of JSON: `{"approval": {…}}`, or a `userMessage` event
-            that says `approved` or `denied`, alone or in `{"events": […]}` (001, approval flow).
+    It is JSON (str or bytes), or a value of JSON: `{"approval": {…}}`, or a `userMessage` event that says
+    `approved` or `denied`, alone or in `{"events": […]}` (001, approval flow).
 
     Raises:
         MessageError: if it is neither.

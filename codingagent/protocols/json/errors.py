@@ -68,7 +68,7 @@ _WHOLE = "a whole number"
 _ENCODING = "'utf-8' or 'base64'"
 _PATH = f"a relative path without `..` and NUL, of at most {PATH_LIMIT} characters"
 
-# What may be in a field, where that is not just any text.
+# What may be in a field, where that is not just any text; in some it depends on the type that has it.
 _ALLOWED = {
     "path": _PATH,
     "cwd": _PATH,
@@ -94,14 +94,13 @@ _ALLOWED = {
     "status": "one of completed, awaiting_approval, error",
     "approval": "an object with operationId and decision",
     "decision": "'approved' or 'denied'",
+    "operation message.content": f"a text of at most {MESSAGE_LIMIT} characters",
+    "operation createFile.content": f"a text that makes a file of at most {FILE_LIMIT_BYTES} bytes",
+    # In an event these tell what happened, not what may be asked for.
+    "event path": _TEXT,
+    "event command": _TEXT,
+    "event message.success": "true",
 }
-_ALLOWED_IN = {
-    ("message", "content"): f"a text of at most {MESSAGE_LIMIT} characters",
-    ("createFile", "content"): f"a text that makes a file of at most {FILE_LIMIT_BYTES} bytes",
-}
-_ALLOWED_IN_EVENTS = {("message", "success"): "true"}
-# In an event these tell what happened, not what may be asked for.
-_SAID_IN_EVENTS = frozenset({"path", "command", "content"})
 
 # After these more of the way follows; after others only what pydantic calls its own validators.
 _CONTAINERS = frozenset({"edits", "env", "details", "approval"})
@@ -197,8 +196,5 @@ def _allowed(tag: str, steps: tuple[int | str, ...], *, of: Literal["operation",
         if isinstance(steps[-1], int):
             return "an object"
         name = "" if name == "env" else steps[-1]
-    if of == "event" and (tag, name) in _ALLOWED_IN_EVENTS:
-        return _ALLOWED_IN_EVENTS[tag, name]
-    if of == "event" and name in _SAID_IN_EVENTS:
-        return _TEXT
-    return _ALLOWED_IN.get((tag, name)) or _ALLOWED.get(name, _TEXT)
+    places = (f"{of} {tag}.{name}", f"{of} {name}", name)
+    return next((_ALLOWED[place] for place in places if place in _ALLOWED), _TEXT)

@@ -35,11 +35,7 @@ _CONTROLS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def mended(text: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return valid JSON for an answer that is almost that, and what was repaired; None if in doubt.
-
-    Args:
-        text: an operations message that is not JSON; it begins with "{".
-    """
+    """Return valid JSON for an answer that is almost that, and what was repaired; None if in doubt."""
     if len(text) > _LIMIT_CHARACTERS:
         return None
     for has_quotes in (False, True):

@@ -14,12 +14,10 @@ from codingagent.protocols.json.operations import OperationsMessage
 
 
 def operations_schema() -> dict[str, Any]:
-    """Return the schema of the operations message."""
     return _schema(OperationsMessage)
 
 
 def events_schema() -> dict[str, Any]:
-    """Return the schema of the events message."""
     return _schema(EventsMessage)
 
 
