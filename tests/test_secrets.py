@@ -31,23 +31,26 @@ def token(channel: str) -> str:
 PIN = "hunter4Blue!x"
 KEY = [base64.b64encode(random.Random(i).randbytes(48)).decode() for i in range(12)]
 CHANNELS = "task said file excerpt output long name refused traceback encoded check range created"
-VALUES = (*map(token, CHANNELS.split()), PIN, *KEY)
+UNREAD = "zq-81-opal"
+VALUES = (*map(token, CHANNELS.split()), PIN, UNREAD, *KEY)
 
 
-def left(live: LiveSession) -> Iterator[tuple[str, str]]:
-    """Yield all that left a session, each with where."""
+def left(live: LiveSession, *, is_end: bool) -> Iterator[tuple[str, str]]:
+    """Yield all that left a session, each with where; at its end also what the commands show of it."""
     for path in sorted(live.home.mailbox.outbox.rglob("*.txt")):
         yield str(path), path.read_text("utf-8")
     yield "screen", json.dumps(list(map(repr, map(to_builtins, live.notices))), ensure_ascii=False)
-    for words in ("show", "log", "list", "diff", "log --egress", "secrets"):
+    for words in ("show", "log", "list", "diff", "log --egress", "secrets") if is_end else ():
         for more in ([], ["--json"]):
             done = command_line(live.home.root, *words.split(), *more)
             assert done.returncode == 0 or "of this session changed files" in done.stderr
             yield words, done.stdout + done.stderr
 
 
-def leaks(live: LiveSession) -> list[tuple[str, str, str]]:
-    lines = ((where, line) for where, text in left(live) for line in text.split("\n"))
+def leaks(live: LiveSession, *, is_end: bool) -> list[tuple[str, str, str]]:
+    lines = (
+        (where, line) for where, text in left(live, is_end=is_end) for line in text.split("\n")
+    )
     return [
         (where, value, line[max(line.find(value) - 200, 0) :][:400])
         for where, line in lines
@@ -59,6 +62,7 @@ def leaks(live: LiveSession) -> list[tuple[str, str, str]]:
 def plant(workspace: Path) -> None:
     workspace.mkdir(parents=True)
     files = {
+        ".env.local": f"X={UNREAD}\n",
         "app.py": f"import os\nKEY = '{token('file')}'\nprint(1)\n",
         "edited.py": f"one = 1\nKEY = '{token('excerpt')}'\ntwo = 2\n",
         "bad.py": f"KEY = '{token('traceback')}'\nraise SystemExit(KEY)\n",
@@ -90,7 +94,7 @@ TURNS = (
     '[READ_FILE path="app.py"]\n[READ_FILE path=".env"]\n[READ_FILE path="encoded_plain.txt"]\n',
     '[READ_FILE path="site.key" start_line="3" end_line="5"]\n[READ_FILE path="range.txt"]\n',
     command("cat .env; cat site.key; cat long.txt") + command("cat encoded.txt; ls"),
-    command(f"printf 'A=%s' {token('output')}; sed -n 4,6p site.key"),
+    command(f"printf 'A=%s' {token('output')}; cut -c3- .env.local; sed -n 4,6p site.key"),
     edit("edited.py", "one = 1", "one = 3")
     + edit("refused.py", "b = 7", "b")
     + edit(".env", "MODE=7", "x"),
@@ -114,7 +118,7 @@ def test_no_planted_value_leaves(tmp_path: Path, protocol: Protocol) -> None:
                 live.conversation.requests.say(f"It is {token('said')}.")
                 live.conversation.write_due()
             live.answer(reply)
-            assert leaks(live) == []
+            assert leaks(live, is_end=number == len(TURNS) - 1) == []
         for path in (tmp_path / "workspace").rglob("*"):
             assert path.is_dir() or b"SECRET-" not in path.read_bytes()
 

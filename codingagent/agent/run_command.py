@@ -93,6 +93,8 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
     if outcome.failure:
         raise OperationError(f"The command could not be started: {outcome.failure}")
     # Before it is cut: what is left of a secret could not be found.
+    named = re.split(r"[\s'\"`;|&<>()=,]+", operation.command)
+    context.secrecy.read_files(context.workspace, (*context.workspace.names(), *named))
     hide = context.secrecy.hide
     output = hide(plain_text.without_controls(outcome.output))
     streams = [None if each is None else hide(each) for each in (outcome.stdout, outcome.stderr)]

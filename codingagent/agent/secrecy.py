@@ -1,25 +1,33 @@
 """Hide a session's secrets from its chat and its screens."""
 
 import base64
+import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 from msgspec.structs import replace
 
+from codingagent.errors import OperationError
 from codingagent.model import encoding, events
 from codingagent.model.events import FileFetched
 from codingagent.model.paths import shown
 from codingagent.model.session_state import Session
 from codingagent.model.ui_events import FileChanged, Notice
+from codingagent.secrets.files import is_secret_file
 from codingagent.secrets.vault import HiddenValue, Hides, Vault, mapped
 from codingagent.storage.vault_file import VaultFile
+from codingagent.workspace.workspace import Workspace
 
 _Any = TypeVar("_Any")
 
 # Of those found at once; the others are counted.
 _NAMED = 5
+
+# Of secret files that nobody asked for.
+_FILES_READ = 50
+_BYTES_READ = 1_000_000
 
 
 # The path in git's diff: of a deleted file that before.
@@ -143,6 +151,19 @@ class Secrecy:
         """
         if self.vault is not None and self._file is not None:
             self.vault.obey(self._file.wishes())
+
+    def read_files(self, workspace: Workspace, paths: Iterable[str]) -> None:
+        """Learn the values in secret files: a command may print what nobody asked to read.
+
+        Args:
+            workspace: where the files are.
+            paths: names that may be such files; whatever can't be read is passed over.
+        """
+        if self.vault is None:
+            return
+        for path in list(filter(is_secret_file, dict.fromkeys(paths)))[:_FILES_READ]:
+            with contextlib.suppress(OperationError):
+                self.hide_bytes(workspace.read(path).data[:_BYTES_READ], path)
 
     def learn(self, value: str, where: str) -> None:
         """Hide a value wherever it is met."""

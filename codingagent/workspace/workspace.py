@@ -314,6 +314,12 @@ class Workspace(PathWalk):
         with self._opened(path) as folder:
             yield folder.handle()
 
+    def names(self) -> list[str]:
+        """Return the names in the root, unsorted; none if it can't be read."""
+        with contextlib.suppress(OSError):
+            return os.listdir(self.root)
+        return []
+
     def entries(self, path: str) -> tuple[FolderEntry, ...]:
         """Return a folder's entries by name; a link that stays inside counts as its target.
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.secrets.vault import LITERAL, HiddenValue, Vault, Wishes, mapped
+from tests.helpers import grows_with
 
 
 def token(seed: int = 0) -> str:
@@ -157,6 +158,18 @@ def test_a_diff_is_hidden_in_its_lines() -> None:
     assert [line[:1] for line in hidden.split("\n")] == [line[:1] for line in diff.split("\n")]
     assert "ghp_" not in hidden
     assert "B=1" not in hidden
+
+
+def test_a_text_full_of_secrets_takes_linear_time() -> None:
+    """Whatever somebody writes into a file: each line a secret of its own, or one and the same."""
+
+    def work(size: int) -> None:
+        ours = vault()
+        hidden = ours.hide("".join(f'password = "x7-{n}-kd92jf0"\\n' for n in range(size)))
+        ours.put_back(hidden)
+        ours.hide("password=" * size)
+
+    grows_with(500, work)
 
 
 def test_a_vault_that_warns_leaves_the_text() -> None:
