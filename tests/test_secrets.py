@@ -54,7 +54,8 @@ def leaks(live: LiveSession, *, is_end: bool) -> list[tuple[str, str, str]]:
     return [
         (where, value, line[max(line.find(value) - 200, 0) :][:400])
         for where, line in lines
-        for value in VALUES
+        for whole in VALUES
+        for value in {whole[:16], whole[-16:]}
         if value in line
     ]
 
@@ -70,7 +71,8 @@ def plant(workspace: Path) -> None:
         ".env": f"PIN={PIN}\nMODE=1\n",
         "range.txt": f"a\nb {token('range')}\n",
         f"data-{token('name')}.txt": "x\n",
-        "long.txt": f"{'x' * 75}\n" * 130 + f"{token('long')}\n" + f"{'y' * 75}\n" * 300,
+        # A part of it would be left where the output is cut in the middle.
+        "long.txt": f"{'x' * 9_980} {token('long')} {'y' * 30_000}\n",
         "site.key": "\n".join(
             ["-----BEGIN RSA PRIVATE KEY-----", *KEY, "-----END RSA PRIVATE KEY-----"]
         ),
@@ -93,7 +95,7 @@ def edit(path: str, search: str, new: str) -> str:
 TURNS = (
     '[READ_FILE path="app.py"]\n[READ_FILE path=".env"]\n[READ_FILE path="encoded_plain.txt"]\n',
     '[READ_FILE path="site.key" start_line="3" end_line="5"]\n[READ_FILE path="range.txt"]\n',
-    command("cat .env; cat site.key; cat long.txt") + command("cat encoded.txt; ls"),
+    command("cat .env; cat site.key") + command("cat long.txt") + command("cat encoded.txt; ls"),
     command(f"printf 'A=%s' {token('output')}; cut -c3- .env.local; sed -n 4,6p site.key"),
     edit("edited.py", "one = 1", "one = 3")
     + edit("refused.py", "b = 7", "b")
@@ -112,7 +114,9 @@ def test_no_planted_value_leaves(tmp_path: Path, protocol: Protocol) -> None:
     plant(tmp_path / "workspace")
     check = f"echo {token('check')}"
     settings = Settings(sandbox="off", check=check)
-    with live_session(tmp_path, f"Use {token('task')}", settings, protocol=protocol) as live:
+    with live_session(
+        tmp_path, f"{'w' * 175} {token('task')}", settings, protocol=protocol
+    ) as live:
         for number, reply in enumerate(TURNS):
             if number == 2:
                 live.conversation.requests.say(f"It is {token('said')}.")

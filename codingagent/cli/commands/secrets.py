@@ -24,7 +24,7 @@ def _secrets(
     context: typer.Context,
     action: Annotated[
         Literal["list", "allow", "hide", "show"],
-        argument("[ACTION]", "list, allow, hide or show. [default: list]"),
+        argument("[ACTION]", "list, allow, hide or show."),
     ] = "list",
     what: Annotated[
         str,
