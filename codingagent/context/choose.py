@@ -19,6 +19,8 @@ _OUTLINE_SHARE = 0.4
 _FILE_TOKENS, _LINE_TOKENS = 12, 2
 # Less of a file is a scrap, unless it is all of it.
 _LEAST_TOKENS = 60
+# Of the budget, what other files may take where the task names some: more is worse.
+_UNNAMED_SHARE = 0.25
 
 
 class Chosen(Struct, frozen=True):
@@ -42,17 +44,35 @@ def choose(
 ) -> list[Chosen]:
     """Return at most twelve files that together cost at most the budget, in their order.
 
+    Where the task names files, all others get a quarter of it at most.
+
     Args:
         asked: what the files were ranked for.
         ranked: the files, the best first.
         read: the text of a file; None leaves it out.
         budget: the number of tokens.
     """
+    files = list(ranked)
+    chosen = _fill(asked, (file for file in files if file.is_named), read, budget)
+    if chosen:
+        left = budget - sum(part.tokens for part in chosen)
+        budget = min(left, round(budget * _UNNAMED_SHARE))
+    others = (file for file in files if not file.is_named)
+    return [*chosen, *_fill(asked, others, read, budget, FILES_LIMIT - len(chosen))]
+
+
+def _fill(
+    asked: Query,
+    ranked: Iterable[Ranked],
+    read: Callable[[str], str | None],
+    budget: int,
+    limit: int = FILES_LIMIT,
+) -> list[Chosen]:
     chosen: list[Chosen] = []
     texts: dict[str, str] = {}
     left = budget
     for file in ranked:
-        if len(chosen) == FILES_LIMIT or left < _FILE_TOKENS:
+        if len(chosen) == limit or left < _FILE_TOKENS:
             break
         text = read(file.path)
         if not text:

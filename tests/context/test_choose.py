@@ -77,3 +77,14 @@ def test_a_choice_keeps_its_budget(texts: dict[str, str], budget: int) -> None:
         text = texts[part.file.path]
         assert part.total == text.count("\n") + (not text.endswith("\n"))
         assert list(part.shown) == sorted({*part.shown} & {*range(1, part.total + 1)})
+
+
+def test_where_the_task_names_a_file_others_share_a_quarter() -> None:
+    """The named one goes whole, even if it takes most of the budget."""
+    texts = {f"{name}.py": functions("wanted", lines=60) for name in "abcdefgh"}
+    texts["named.py"] = functions("wanted", lines=250)
+    parts = chosen("Make wanted faster in named.py", texts, 4_000)
+    assert (parts[0].file.path, parts[0].is_whole, len(parts) > 1) == ("named.py", True, True)
+    assert parts[0].tokens > 1_000
+    assert sum(part.tokens for part in parts[1:]) <= 1_000
+    assert sum(part.tokens for part in chosen("Make wanted faster", texts, 4_000)) > 3_000
