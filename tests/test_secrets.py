@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from msgspec import to_builtins
 
+from codingagent.agent.secrecy import HiddenStream, Secrecy
 from codingagent.errors import ApprovalError
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import Protocol
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Remark
+from codingagent.storage.vault_file import VaultFile
 from tests.helpers import LiveSession, command_line, live_session
 
 
@@ -32,7 +34,8 @@ PIN = "hunter4Blue!x"
 KEY = [base64.b64encode(random.Random(i).randbytes(48)).decode() for i in range(12)]
 CHANNELS = "task said file excerpt output long name refused traceback encoded check range created"
 UNREAD = "zq-81-opal"
-VALUES = (*map(token, CHANNELS.split()), PIN, UNREAD, *KEY)
+SHORT = "q7!zk"
+VALUES = (*map(token, CHANNELS.split()), PIN, UNREAD, SHORT, *KEY)
 
 
 def left(live: LiveSession, *, is_end: bool) -> Iterator[tuple[str, str]]:
@@ -64,6 +67,7 @@ def plant(workspace: Path) -> None:
     workspace.mkdir(parents=True)
     files = {
         ".env.local": f"X={UNREAD}\n",
+        "short.env": f"CODE={SHORT}\nMODE=1\n",
         "app.py": f"import os\nKEY = '{token('file')}'\nprint(1)\n",
         "edited.py": f"one = 1\nKEY = '{token('excerpt')}'\ntwo = 2\n",
         "bad.py": f"KEY = '{token('traceback')}'\nraise SystemExit(KEY)\n",
@@ -99,7 +103,7 @@ TURNS = (
     command(f"printf 'A=%s' {token('output')}; cut -c3- .env.local; sed -n 4,6p site.key"),
     edit("edited.py", "one = 1", "one = 3")
     + edit("refused.py", "b = 7", "b")
-    + edit(".env", "MODE=7", "x"),
+    + edit("short.env", "MODE=7", "x"),
     command("echo 'Traceback:\n  File \"bad.py\", line 1, in x'; python3 bad.py")
     + edit(".env", "MODE=1", "MODE=3"),
     f'[CREATE_FILE path="c.py"]\nKEY = "{token("created")}"\n[/CREATE_FILE]\n'
@@ -263,9 +267,44 @@ def test_the_person_decides(tmp_path: Path) -> None:
         assert token("file") not in live.results()
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "base64"])
+def test_a_file_in_a_json_event_is_hidden_as_a_file(tmp_path: Path, encoding: str) -> None:
+    """All values of a secret file, also short ones and in base64; what is written back is as it was."""
+    with with_app(tmp_path, "json") as live:
+        env = live.workspace / ".env"
+        env.write_text(f"CODE={SHORT}\n", "utf-8")
+        read = {"id": "1", "type": "readFile", "path": ".env", "encoding": encoding}
+        message = {"type": "operations", "protocolVersion": "1.0", "operations": [read]}
+        live.answer(json.dumps(message))
+        request = live.request()
+        assert SHORT not in request
+        assert base64.b64encode(env.read_bytes()).decode() not in request
+        found = re.search(r'"content":\s*"([^"]*)"', request.partition("=== CONTEXT ===")[2])
+        assert found is not None
+        write = {"id": "1", "type": "createFile", "path": ".env", "encoding": encoding}
+        write["content"] = found[1].replace("\\n", "\n") if encoding == "utf-8" else found[1]
+        live.answer(json.dumps({**message, "operations": [write]}))
+        assert env.read_text("utf-8") == f"CODE={SHORT}\n"
+
+
+def test_an_output_is_shown_in_whole_lines_and_a_key_whole(tmp_path: Path) -> None:
+    """It comes in pieces that end anywhere: half a secret is none that a rule finds."""
+    stream = HiddenStream(Secrecy("redact", VaultFile(tmp_path)))
+    text = "\n".join(["a", token("output"), "-----BEGIN RSA PRIVATE KEY-----", *KEY])
+    text += "\n-----END RSA PRIVATE KEY-----\nlast"
+    shown = [stream.add(text[at : at + 7]) for at in range(0, len(text), 7)]
+    assert "".join(shown).startswith("a\nSECRET-GITHUB-")
+    whole = "".join((*shown, stream.rest()))
+    assert whole.endswith("\nlast")
+    assert [value for value in VALUES if value[:16] in whole] == []
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
 def test_only_the_owner_reads_a_home(tmp_path: Path) -> None:
     with with_app(tmp_path) as live:
+        for folder in ("sessions", "inbox", "outbox"):
+            (tmp_path / folder).chmod(0o755)  # as earlier versions left it
+        command_line(tmp_path, "list")
         for folder in ("sessions", "inbox", "outbox"):
             assert (tmp_path / folder).stat().st_mode & 0o077 == 0
         kept = [

@@ -116,6 +116,8 @@ class Secrecy:
             task=self.hide(session.task),
             said=self.hide_all(session.said),
             results=tuple(map(self._told, session.results)),
+            # Events as JSON are told from these.
+            ends=tuple(replace(end, event=self._told(end.event)) for end in session.ends),
             checked=self.hide_all(session.checked),
             notes=self.hide_all(session.notes),
         )
