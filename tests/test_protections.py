@@ -28,7 +28,6 @@ import pytest
 
 import codingagent
 from codingagent.agent.executor import Agent
-from codingagent.model.operations import Kind
 from tests.helpers import HANG_S, new_marker, processes_with
 from tests.sandboxes import needs_bwrap, needs_root
 from tests.warm import Program, Warm
@@ -631,6 +630,7 @@ def synced_before_the_request() -> bool:
 def command_not_run_again() -> bool:
     from codingagent.model.events import Interrupted
     from codingagent.model.journal_entries import OperationStarted
+    from codingagent.model.operations import Kind
 
     started = OperationStarted(0, Kind.RUN_COMMAND, "echo x >>log", "")
     return isinstance(forgetful_agent().settle(started), Interrupted)
@@ -883,7 +883,7 @@ BOX, FLOW, RUN, SUP = (
 SHOP, DIRS, COMP = "workspace/workspace.py", "workspace/dirfd.py", "storage/homes.py"
 WALK = "workspace/path_walk.py"
 MOUNTS, SAFE = "process/mounts.py", "process/credentials.py"
-OUT = "process/output.py"
+OUT, GIT = "process/output.py", "process/repositories.py"
 MARKER = "{marker}"
 
 NO_FILTER = (BOX, 'argv += ["--seccomp", 0]', "pass")
@@ -947,14 +947,14 @@ ROWS: dict[str, Row] = {
     "a worktree is not believed": Row(
         worktree_not_believed,
         (),
-        (BOX, "if is_ours and (common", "if (common"),
+        (GIT, "if is_ours and (common", "if (common"),
         needs="bwrap",
     ),
     "a link as .git is not followed": Row(
         git_link_stays_out_of_view,
         (),
         (
-            BOX,
+            GIT,
             "return [real] if workspace in real.parents and real.exists() else []",
             "return [real]",
         ),

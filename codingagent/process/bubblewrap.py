@@ -9,16 +9,13 @@ another class with the same attributes.
 
 bwrap mounts the system, whose names no command can change. The person's folders are examined here
 and mounted by the guard, which finds the same folders or starts nothing (`mounts`).
-
-Over 500 lines: one command line is built here, and each flag has its reason beside it.
 """
 
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -27,8 +24,8 @@ from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
 from codingagent.process import credentials, seccomp, toolchains
+from codingagent.process.repositories import OpenRepository, git_folders
 from codingagent.storage import atomic_write
-from codingagent.workspace.dirfd import walk_names
 
 # Only paths that no answer can write. Some systems grant user namespaces to this very path.
 _BWRAP = (
@@ -50,13 +47,6 @@ _SECRET_FOLDERS = (
 )
 # Where systemd keeps the target of /etc/resolv.conf.
 _RESOLVER = "/run/systemd/resolve"
-
-# A start must not wait for a walk through everything ever installed.
-_LOOK_LIMIT_FOLDERS = 2000
-_NOT_LOOKED_INTO = frozenset({".git", "node_modules", ".venv", "venv", "target", "__pycache__"})
-
-# Each is held open, and a process has about a thousand descriptors.
-_REPOSITORY_LIMIT = 400
 
 _MEMORY_BYTES = 256 * 2**20
 
@@ -193,7 +183,7 @@ class Bubblewrap(Struct, frozen=True):
     home: Path
     has_network: bool = False
     tools: tuple[Path, ...] = ()
-    repositories: tuple["OpenRepository", ...] = ()
+    repositories: tuple[OpenRepository, ...] = ()
     others: tuple[Path, ...] = ()
     tier: str = "bwrap"
     _look: credentials.CredentialSearch = field(default_factory=credentials.CredentialSearch)
@@ -306,7 +296,8 @@ class Bubblewrap(Struct, frozen=True):
             *("--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
             *_system(),
             *("--dev", "/dev", "--size", str(_MEMORY_BYTES), "--tmpfs", "/dev/shm"),  # noqa: S108
-            *("--dir", "/run", *(self._resolver() if self.has_network else ())),
+            *("--dir", "/run"),
+            *(("--ro-bind-try", _RESOLVER, _RESOLVER) if self.has_network else ()),
             *gate,
             # Without the remount, root could write /proc/sys whatever its capabilities.
             *("--proc", "/proc", "--remount-ro", "/proc"),
@@ -319,21 +310,22 @@ class Bubblewrap(Struct, frozen=True):
         # Later mounts cover earlier ones: private folders first, then tools, then the workspace,
         # and its protected paths last.
         own, root = self.make_temporary(), self.workspace
+        own_home = Mount("empty", self.home, is_read_only=False, mode=0o700, size=_MEMORY_BYTES)
         places = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108
         return [
             *(Mount("bind", each, self.temporary, own, is_read_only=False) for each in places),
             *(self._covered(each) for each in self.others if each != self.home),
-            *(self._own_home() if self._has_own_home() else ()),
+            *([own_home] if self._has_own_home() else []),
             *self._tools(),
             Mount("bind", root, root, _identity(root), is_read_only=False),
             *(self._kept(git) for git in git_folders(self.workspace)),
-            *(kept for each in self.repositories for kept in self._kept_where_it_is(each)),
+            *(
+                Mount("keep", git, identity=each.identity)
+                for each in self.repositories
+                if root in (git := each.place()).parents
+            ),
             *self._covers(),
         ]
-
-    @staticmethod
-    def _resolver() -> tuple[str, ...]:
-        return ("--ro-bind-try", _RESOLVER, _RESOLVER)
 
     def _tools(self) -> list[Mount]:
         """Return the mounts that show the tools and cover the credentials in or beside them."""
@@ -353,19 +345,11 @@ class Bubblewrap(Struct, frozen=True):
         mode = 0o700 if is_around else 0o500
         return Mount("empty", path, None, _identity(path), not is_around, mode, size)
 
-    def _own_home(self) -> tuple[Mount]:
-        return (Mount("empty", self.home, is_read_only=False, mode=0o700, size=_MEMORY_BYTES),)
-
     def _kept(self, git: Path) -> Mount:
         """Return the mount that makes a `.git` read-only; a worktree's is outside the workspace."""
         if self.workspace in git.parents:
             return Mount("keep", git, identity=_identity(git))
         return Mount("bind", git, git, _identity(git))
-
-    def _kept_where_it_is(self, repository: "OpenRepository") -> Iterator[Mount]:
-        git = repository.place()
-        if git is not None and self.workspace in git.parents:
-            yield Mount("keep", git, identity=repository.identity)
 
     def _covers(self) -> list[Mount]:
         """Return the mounts that hide the agent's own folders in the workspace."""
@@ -402,72 +386,6 @@ def advice_on(message: str) -> str:
         if part in message:
             return f"{message}: {advice}"
     return message
-
-
-def git_folders(workspace: Path) -> list[Path]:
-    """Return the paths to make read-only to protect git's data: `.git` and, for a worktree, its repository.
-
-    A worktree's `.git` is a file that names a folder elsewhere. It is trusted only if that folder
-    names this worktree in turn, which a process that writes only here can't arrange.
-    """
-    git = workspace / ".git"
-    if git.is_symlink():
-        # A command may have written this file: its target must not become visible because of that.
-        with contextlib.suppress(
-            OSError, RuntimeError
-        ):  # a link to itself; Python 3.11 raises the latter
-            real = git.resolve()
-            return [real] if workspace in real.parents and real.exists() else []
-        return []
-    if git.is_dir():
-        return [git]
-    said = toolchains.small_text(git)
-    if not said.startswith("gitdir:") or "\0" in said:
-        return [git] if git.exists() else []
-    with contextlib.suppress(OSError, RuntimeError, ValueError):
-        folder = (workspace / said.removeprefix("gitdir:").strip()).resolve()
-        back = toolchains.small_text(folder / "gitdir").strip()
-        common = (folder / toolchains.small_text(folder / "commondir").strip()).resolve()
-        is_ours = (
-            back and (folder / back).resolve() == git and folder.parent == common / "worktrees"
-        )
-        if is_ours and (common / "HEAD").is_file() and (common / "objects").is_dir():
-            return [git, common]
-    return [git]
-
-
-class OpenRepository:
-    """The `.git` of a repository, held open so that it can be found wherever a command moves it."""
-
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-        found = os.fstat(handle)
-        self.identity = found.st_dev, found.st_ino
-
-    def __del__(self) -> None:
-        os.close(self._handle)
-
-    def place(self) -> Path | None:
-        """Return its current path; None if it was removed."""
-        path = os.readlink(f"/proc/self/fd/{self._handle}")
-        return None if path.endswith("/.git (deleted)") else Path(path)
-
-
-def repositories_in(workspace: Path) -> tuple[OpenRepository, ...]:
-    """Return the repositories below a workspace's root, as far as a bounded walk finds them."""
-    found: list[OpenRepository] = []
-    for folder, names, others in islice(walk_names(os.fspath(workspace)), _LOOK_LIMIT_FOLDERS):
-        if (".git" in names or ".git" in others) and Path(folder) != workspace:
-            with contextlib.suppress(OSError):  # removed meanwhile
-                handle = os.open(Path(folder) / ".git", os.O_PATH | os.O_NOFOLLOW)
-                repository = OpenRepository(handle)
-                if not stat.S_ISLNK(os.fstat(handle).st_mode):
-                    found.append(repository)
-        for name in _NOT_LOOKED_INTO.intersection(names):
-            names.remove(name)
-        if len(found) == _REPOSITORY_LIMIT:
-            break
-    return tuple(found)
 
 
 def plain_path(path: Path, workspace: Path) -> Path:

@@ -26,9 +26,9 @@ from codingagent.process.bubblewrap import (
     homes_in_system,
     lack_for_mounts,
     plain_path,
-    repositories_in,
     tools_for,
 )
+from codingagent.process.repositories import repositories_in
 from codingagent.process.runner import Runner, environment, find_program, run_tool, try_out
 from codingagent.storage.toml_file import read_toml
 

@@ -35,7 +35,7 @@ _GO = "src/runtime"
 _WHOLE = frozenset({".pyenv", ".rbenv", ".nodenv", ".asdf", ".nvm", ".volta", ".bun", ".deno"})
 _MARKS = ("lib", "libexec", "pyvenv.cfg", "conda-meta")
 
-_LINK_LIMIT = 40
+_STEP_LIMIT = 1000
 _FIRST_PERSON = 1_000
 _SMALL_BYTES = 64 * 1024
 
@@ -69,23 +69,19 @@ def homes() -> list[Path]:
 
 def _passes(folder: Path, workspace: Path) -> bool:
     """Return whether the path to a folder leads through the workspace, by any link on it."""
-    at, left, links = Path("/"), list(folder.parts[1:]), 0
-    while left:
-        name = left.pop(0)
-        if name == "..":
-            at = at.parent
-        else:
-            at /= name
+    at, left = Path("/"), list(folder.parts)
+    for _ in range(_STEP_LIMIT):
         if at == workspace or workspace in at.parents:
             return True
-        if at.is_symlink():
-            links += 1
-            if links > _LINK_LIMIT:
-                return True
-            target = Path(os.readlink(at))
-            at = Path("/") if target.is_absolute() else at.parent
-            left = [*(part for part in target.parts if part != "/"), *left]
-    return False
+        if not left:
+            return False
+        name = left.pop(0)
+        inner = at.parent if name == ".." else at / name
+        if inner.is_symlink():
+            left = [*Path(os.readlink(inner)).parts, *left]
+        else:
+            at = inner
+    return True  # links without end
 
 
 def _installation(folder: Path, homes_and_above: set[Path]) -> Iterator[Path]:
