@@ -5,6 +5,7 @@ Each item records its end in the journal, and each change its start too. After a
 """
 
 import contextlib
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -99,7 +100,8 @@ class Execution:
         """
         self.context.workspace.check()
         is_done = len(self.session.results) >= len(items)
-        if not is_done and not self.session.checkpoints.before and any(map(_may_change, items)):
+        begun = is_done or self.session.checkpoints.before
+        if not begun and any(map(effects, _operations(items))):
             self.checkpointer.before(self._held(items))
         for index in range(len(self.session.results), len(items)):
             # A command may have moved the workspace away during the turn.
@@ -124,13 +126,9 @@ class Execution:
     def _held(self, items: Sequence[Step | Problem]) -> set[str]:
         """Return the files that operations are about to change, by their real names."""
         held: set[str] = set()
-        for item in items:
-            operation = item.operation if isinstance(item, Step) else None
-            for change in () if operation is None else named(operation):
-                with contextlib.suppress(OperationError):
-                    held.add(
-                        self.context.workspace.resolved(change.path, follow_last=change.follows)
-                    )
+        for change in itertools.chain.from_iterable(map(named, _operations(items))):
+            with contextlib.suppress(OperationError):
+                held.add(self.context.workspace.resolved(change.path, follow_last=change.follows))
         return held
 
     # --- one item ------------------------------------------------------------------------------
@@ -326,11 +324,7 @@ def _denied(order: Order, question: Question, answer: Answer) -> Denied:
     return Denied(order.kind, question.subject, question.rules, reason, _AFTER_NO)
 
 
-def _may_change(item: Step | Problem) -> bool:
-    return isinstance(item, Step) and bool(effects(item.operation))
-
-
-def _operations(items: Sequence[Step | Problem], start: int) -> Iterator[Operation]:
+def _operations(items: Sequence[Step | Problem], start: int = 0) -> Iterator[Operation]:
     for index in range(start, len(items)):
         if isinstance(item := items[index], Step):
             yield item.operation

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from codingagent.agent.secrecy import NO_SECRECY, Secrecy
 from codingagent.checkpoints.checkpointer import Checkpointer
@@ -32,15 +33,27 @@ class Person(Struct, frozen=True):
     """Operations in other formats need no approval."""
 
 
-class Context(Struct, frozen=True):
-    """Everything that requests and the execution of answers need."""
+class Resources(Struct, frozen=True):
+    """Hold what is open for a workspace: one session's, or shared by all runs in it."""
 
-    log: SessionLog
     workspace: Workspace
     runner: Runner
     sandbox: Bubblewrap | Unconfined
     policy: Policy
     settings: Settings
+    lazy_store: LazyStore
+    folders: tuple[Path, ...]
+    """Folders that must be durable before anything is reported."""
+
+    def use_temporary(self, name: str) -> None:
+        """Give commands a /tmp of this name from now on."""
+        self.runner.sandbox = self.sandbox.with_temporary(name)
+
+
+class Context(Resources, frozen=True):
+    """Everything that requests and the execution of answers need, in one session or run."""
+
+    log: SessionLog
     checkpointer: Checkpointer
     person: Person
     texts: ShownTexts | None = None
@@ -71,42 +84,23 @@ def may_read(workspace: Workspace, policy: Policy, path: str) -> bool:
     return not isinstance(judge_read(policy, workspace.resolved(path)), Deny)
 
 
-class Resources(Struct, frozen=True):
-    """Hold what is open for a workspace: one session's, or shared by all runs in it."""
-
-    workspace: Workspace
-    runner: Runner
-    sandbox: Bubblewrap | Unconfined
-    policy: Policy
-    settings: Settings
-    lazy_store: LazyStore
-    folders: tuple[Path, ...]
-    """Folders that must be durable before anything is reported."""
-
-    def context(
-        self,
-        log: SessionLog,
-        person: Person,
-        texts: ShownTexts | None = None,
-        secrecy: Secrecy = NO_SECRECY,
-    ) -> Context:
-        checkpointer = Checkpointer(log, self.lazy_store, self.folders, person.show)
-        return Context(
-            log,
-            self.workspace,
-            self.runner,
-            self.sandbox,
-            self.policy,
-            self.settings,
-            checkpointer,
-            person,
-            texts,
-            secrecy,
-        )
-
-    def use_temporary(self, name: str) -> None:
-        """Give commands a /tmp of this name from now on."""
-        self.runner.sandbox = self.sandbox.with_temporary(name)
+def context_of(
+    resources: Resources,
+    log: SessionLog,
+    person: Person,
+    texts: ShownTexts | None = None,
+    secrecy: Secrecy = NO_SECRECY,
+) -> Context:
+    """Return the context of one session or run; only a session has texts and secrets."""
+    checkpointer = Checkpointer(log, resources.lazy_store, resources.folders, person.show)
+    return Context(
+        **asdict(resources),
+        log=log,
+        checkpointer=checkpointer,
+        person=person,
+        texts=texts,
+        secrecy=secrecy,
+    )
 
 
 def bare_context(
@@ -117,4 +111,4 @@ def bare_context(
     resources = Resources(
         workspace, runner, Unconfined(), policy, Settings(), LazyStore(nowhere), ()
     )
-    return resources.context(log or UnkeptLog(), Person(lambda _: None))
+    return context_of(resources, log or UnkeptLog(), Person(lambda _: None))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from codingagent.agent.context import Context, Person, Resources
+from codingagent.agent.context import Context, Person, Resources, context_of
 from codingagent.agent.requests import Requests
 from codingagent.agent.secrecy import Secrecy
 from codingagent.checkpoints.layout import GIT_S, LazyStore, WorkLayout, place_of
@@ -185,7 +185,7 @@ def session_in(
             show=lambda notice, show=person.show: show(secrecy.notice(notice)),
             ask=lambda awaited, ask=person.ask: ask(secrecy.hide_all(awaited)),
         )
-        context = resources.context(log, person, texts, secrecy)
+        context = context_of(resources, log, person, texts, secrecy)
         if session.undoing is not None:
             from codingagent.checkpoints import undo
 

@@ -48,13 +48,10 @@ class Recipients(Struct):
         # `paste` names a file after its session, and a person may save an answer under the request's
         # name.
         by_name = self.home.mailbox.named(name)
-        if by_name is not None and by_name[0] == at_work.session_id:
+        is_own = by_name is not None and by_name[0] == at_work.session_id
+        if by_name is not None and (is_own or self._expects(*by_name)):
             return by_name[0]
-        if by_name is not None and self._expects(*by_name):
-            return by_name[0]
-        if self.ask is None:
-            return at_work.session_id
-        if self._chosen.pop(name, "") == at_work.session_id:
+        if self.ask is None or self._chosen.pop(name, "") == at_work.session_id:
             return at_work.session_id
         waiting = waiting_sessions(self.home)
         chosen = at_work.session_id if len(waiting) < 2 else self.ask(name, waiting)

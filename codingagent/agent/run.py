@@ -10,7 +10,7 @@ from codingagent.agent.batch import Execution
 from codingagent.agent.context import Context
 from codingagent.errors import ApprovalError, WorkError
 from codingagent.model.approval import Answer
-from codingagent.model.session_state import Phase, Session
+from codingagent.model.session_state import Session
 from codingagent.protocols.json.convert import approval_event, event_of, read_answer
 from codingagent.protocols.json.events import (
     ApprovalRequiredEvent,
@@ -63,7 +63,7 @@ class Run:
         """`error` if a system failure or a kill halted it; what was done until then is done."""
         if self._fault is None and self.session.is_complete:
             return "completed"
-        waits = self._fault is None and self.session.phase is Phase.AWAITING_APPROVAL
+        waits = self._fault is None and self.session.is_awaiting_approval
         return "awaiting_approval" if waits else "error"
 
     @property
@@ -108,9 +108,8 @@ class Run:
     @property
     def pending_approval(self) -> ApprovalRequiredEvent | None:
         """The operation that awaits approval, or None."""
-        asked = self.session.asked
-        waits = self.session.phase is Phase.AWAITING_APPROVAL
-        return approval_event(asked) if waits and asked is not None else None
+        asked = self.session.asked if self.session.is_awaiting_approval else None
+        return None if asked is None else approval_event(asked)
 
     def approve(self, operation_id: str | None = None) -> None:
         """Approve the pending operation and continue; None means whichever waits.

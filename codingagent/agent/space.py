@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from codingagent.agent import factory
-from codingagent.agent.context import Person, Resources
+from codingagent.agent.context import Person, Resources, context_of
 from codingagent.agent.run import Run
 from codingagent.checkpoints import layout, undo
 from codingagent.checkpoints.layout import WorkLayout
@@ -253,7 +253,7 @@ class Space:
     def _run_of(self, session: Session, received: Received) -> Run:
         home, run_id = self._home, session.session_id
         log = SessionLog(Unkept() if home is None else home.runs.open(run_id), session)
-        context = self._ready().context(log, self._person)
+        context = context_of(self._ready(), log, self._person)
         run = Run(
             context,
             # The commands of a run have their own /tmp.

@@ -8,6 +8,7 @@ right:
 import re
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import partial
 
 from msgspec import Struct
 
@@ -96,11 +97,6 @@ FULL_WIDTH = re.compile("[［］【】〔〕〖〗]")
 def without_escapes(text: str) -> str:
     """Remove all CommonMark escapes, including those of backslashes."""
     return ESCAPE.sub(r"\1", text) if "\\" in text else text
-
-
-def without_inline_escapes(text: str) -> str:
-    """Remove only the escapes of `_`, `*`, `[` and `]`."""
-    return _INLINE_ESCAPE.sub(r"\1", text) if "\\" in text else text
 
 
 def without_underscore_escapes(text: str) -> str:
@@ -192,7 +188,7 @@ ROWS = (
     DamageRow(Damage.ENTITIES, ENTITY, without_entities, "<>&"),
     DamageRow(Damage.UNDERSCORES, re.compile(r"\\_"), without_underscore_escapes, "_"),
     DamageRow(Damage.ESCAPES, ESCAPE, without_escapes, _ESCAPED),
-    DamageRow(Damage.ESCAPES, _INLINE_ESCAPE, without_inline_escapes, _ESCAPED),
+    DamageRow(Damage.ESCAPES, _INLINE_ESCAPE, partial(_INLINE_ESCAPE.sub, r"\1"), _ESCAPED),
     DamageRow(Damage.QUOTES, TYPOGRAPHIC, with_straight_quotes, "\"'"),
     DamageRow(Damage.DASHES, DASH, _with_plain_dashes, ""),
 )

@@ -36,7 +36,8 @@ _SAME = {phase: phase for phase in Phase}
 # A waiting request is rewritten.
 _REWRITTEN = {**_SAME, _AWAITING: _DUE}
 
-# By record: the phases in which it may come, and the phase after each. Others may come in any.
+# By record: the phases in which it may come, and the phase after each. Others may come in any. The circle is
+# REQUEST_DUE, AWAITING_ANSWER, EXECUTING, and back.
 _PHASES: Mapping[type[entries.Record], Mapping[Phase, Phase]] = {
     entries.RequestWritten: {_DUE: _AWAITING},
     # During a turn its own request is due anyway.

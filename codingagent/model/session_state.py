@@ -1,15 +1,4 @@
-"""The state of a session between two records; `session_fold` makes it.
-
-Phases follow one another in a circle until COMPLETE:
-
-    REQUEST_DUE --RequestWritten--> AWAITING_ANSWER --AnswerTaken--> EXECUTING
-    EXECUTING --TurnEnded--> REQUEST_DUE
-    EXECUTING --TurnEnded, with Finished and nothing said meanwhile--> COMPLETE
-    COMPLETE --SessionReopened--> REQUEST_DUE
-    AWAITING_ANSWER --UndoEnded, PersonSaid, RefreshAsked, CheckNamed--> REQUEST_DUE
-
-    EXECUTING --ApprovalAsked--> AWAITING_APPROVAL --ApprovalAnswered--> EXECUTING
-"""
+"""The state of a session between two records; `session_fold` makes it, and has a table of its phases."""
 
 from collections.abc import Mapping
 from enum import Enum

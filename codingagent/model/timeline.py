@@ -98,12 +98,7 @@ def entries(records: Iterable[Record]) -> list[Entry]:
 
 def _with(entry: Entry, items: list[Item], ended: TurnEnded | None = None) -> Entry:
     assert isinstance(entry, TurnTold), "it is where a turn began"
+    told = replace(entry, items=tuple(items))
     if ended is None:
-        return replace(entry, items=tuple(items))
-    return replace(
-        entry,
-        items=tuple(items),
-        ended_at=ended.at,
-        notes=ended.notes,
-        ended_with=ended.changed,
-    )
+        return told
+    return replace(told, ended_at=ended.at, notes=ended.notes, ended_with=ended.changed)
