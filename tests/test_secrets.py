@@ -100,7 +100,7 @@ TURNS = (
     '[READ_FILE path="app.py"]\n[READ_FILE path=".env"]\n[READ_FILE path="encoded_plain.txt"]\n',
     '[READ_FILE path="site.key" start_line="3" end_line="5"]\n[READ_FILE path="range.txt"]\n',
     command("cat .env; cat site.key") + command("cat long.txt") + command("cat encoded.txt; ls"),
-    command(f"printf 'A=%s' {token('output')}; cut -c3- .env.local; sed -n 4,6p site.key"),
+    command(f"printf 'A=%s\\n' {token('output')}; cut -c3- .env.local; sed -n 4,6p site.key"),
     edit("edited.py", "one = 1", "one = 3")
     + edit("refused.py", "b = 7", "b")
     + edit("short.env", "MODE=7", "x"),
