@@ -49,18 +49,6 @@ _MOUNTED = "+"
 _EMPTY_FILE = f"{_SANDBOX}/proc/.empty"
 
 
-class _How(ctypes.Structure):
-    """struct open_how of linux/openat2.h."""
-
-    _fields_ = tuple((name, ctypes.c_uint64) for name in ("flags", "mode", "resolve"))
-
-
-class _Attributes(ctypes.Structure):
-    """struct mount_attr of linux/mount.h."""
-
-    _fields_ = tuple((name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "users"))
-
-
 def moved_up(handle: int) -> int:
     """Duplicate a descriptor above those that a command starts with."""
     return fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, _ABOVE_STANDARD)
@@ -202,7 +190,7 @@ def _open_or_make(at: int, name: str, made: str, opened: list[int]) -> int:
 
 
 def _open_below(folder: int, path: str) -> int:
-    how = _How(os.O_PATH | os.O_CLOEXEC, 0, _NO_LINKS)
+    how = _words(os.O_PATH | os.O_CLOEXEC, 0, _NO_LINKS)  # struct open_how: flags, mode, resolve
     name = os.fsencode(path.strip("/"))
     return _call(_OPENAT2, folder, name, ctypes.byref(how), ctypes.sizeof(how))
 
@@ -222,7 +210,7 @@ def _bind(source: int, place: int, attributes: int) -> None:
     """Mount the tree open as `source`, with all mounts below it, at a place."""
     clone = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
     tree = _call(_OPEN_TREE, source, b"", clone)
-    chosen = _Attributes(attributes, 0, 0, 0)
+    chosen = _words(attributes, 0, 0, 0)  # struct mount_attr: set, clear, propagation, users
     size = ctypes.sizeof(chosen)
     try:
         _call(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, ctypes.byref(chosen), size)
@@ -235,6 +223,10 @@ def _mount_memory(place: int, flags: int, options: str) -> None:
     """Mount an empty in-memory folder."""
     name = f"{_HOST}/proc/self/fd/{place}"
     _check(_library().mount(b"tmpfs", os.fsencode(name), b"tmpfs", flags, options.encode()))
+
+
+def _words(*values: int) -> ctypes.Array[ctypes.c_uint64]:
+    return (ctypes.c_uint64 * len(values))(*values)
 
 
 def _call(number: int, *arguments: object) -> int:

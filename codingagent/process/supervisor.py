@@ -70,9 +70,7 @@ def main() -> None:
     """Serve the agent on standard input until it closes."""
     agent = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-    _become_subreaper()
-    _wake_at_parents_end()
-    wakeup = _wakeup_on_child()
+    wakeup = _become_watcher()
     guards: set[int] = set()
     spare = _fork_guard(agent, guards)
     while True:
@@ -137,9 +135,7 @@ def _guard(way: socket.socket) -> NoReturn:
     """Run one command to its end and report; never return into the supervisor's loop."""
     status = 1
     try:
-        _become_subreaper()
-        _wake_at_parents_end()
-        wakeup = _wakeup_on_child()
+        wakeup = _become_watcher()
         control_handle, *handles = _receive_handles(way) or [-1]
         if control_handle >= 0:
             control = socket.socket(fileno=control_handle)
@@ -320,8 +316,12 @@ def _signal(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _tree_of_group(pid: int) -> list[int]:
-    return tree(os.getpid()) if _has_proc() else _group(pid)
+def _tree_of_group(group: int) -> set[int]:
+    """Return all descendants; where there is no subreaper (macOS), also what is in a process group."""
+    found = set(tree(os.getpid()))
+    if not _has_proc():
+        found.update(pid for pid, _, of in _ps() if of == group and pid != os.getpid())
+    return found
 
 
 def tree(root: int) -> list[int]:
@@ -365,13 +365,6 @@ def is_zombie(pid: int) -> bool:
         return True
 
 
-def _group(group: int) -> list[int]:
-    descendants = tree(os.getpid())
-    return sorted(
-        {pid for pid, _, of in _ps() if of == group and pid != os.getpid()} | set(descendants)
-    )
-
-
 def _ps() -> Iterable[tuple[int, int, int]]:
     import subprocess
 
@@ -402,22 +395,15 @@ def _reap_all() -> dict[int, int]:
 # --- helpers ---------------------------------------------------------------------------------------
 
 
-def _become_subreaper() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+def _become_watcher() -> int:
+    """Adopt orphaned descendants; return a descriptor that becomes readable when a child ends.
 
-
-def _wake_at_parents_end() -> None:
-    """Have the kernel wake this process when its parent ends, even if a command stopped it.
-
-    Not SIGKILL: it would interrupt the cleanup, leaving processes stopped but not killed.
+    The kernel wakes this process when its parent ends, even if a command stopped it. Not by
+    SIGKILL: it would interrupt the cleanup, leaving processes stopped but not killed.
     """
     if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
-
-
-def _wakeup_on_child() -> int:
-    """Return a descriptor that becomes readable when a child ends."""
     readable, writable = os.pipe()
     os.set_blocking(readable, False)
     os.set_blocking(writable, False)
