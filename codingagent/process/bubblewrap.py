@@ -14,7 +14,7 @@ and mounted by the guard, which finds the same folders or starts nothing (`mount
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -153,10 +153,10 @@ class Unconfined(Struct, frozen=True):
         """Remove nothing: the system's /tmp is not the agent's to clear."""
 
     def confine(
-        self, argv: Sequence[str], variables: Variables, folder: str, added: Variables = NOTHING
+        self, command: str, variables: Variables, folder: str, added: Variables = NOTHING
     ) -> Confined:
         del folder  # an unconfined command needs only its own handle on the folder
-        return Confined(tuple(argv), {**variables, **added})
+        return Confined(("/bin/sh", "-c", "--", command), {**variables, **added})
 
 
 class Bubblewrap(Struct, frozen=True):
@@ -213,12 +213,12 @@ class Bubblewrap(Struct, frozen=True):
         return "on" if self.has_network else "off; servers on 127.0.0.1 work within one command"
 
     def confine(
-        self, argv: Sequence[str], variables: Variables, folder: str, added: Variables = NOTHING
+        self, command: str, variables: Variables, folder: str, added: Variables = NOTHING
     ) -> Confined:
         """Return the bwrap command line for one command.
 
         Args:
-            argv: `/bin/sh`, its options, and the shell line.
+            command: a shell line.
             variables: the environment, also visible to bwrap itself.
             folder: the real path of the folder to run in.
             added: untrusted variables, set inside the sandbox only: bwrap runs outside and must not
@@ -232,8 +232,6 @@ class Bubblewrap(Struct, frozen=True):
         handles = _add_filter(head)
         for name, value in added.items():
             head += ["--setenv", name, value]
-        *shell, command = argv
-        del shell  # /bin/sh -c, which the teller runs itself
         told = ("/bin/sh", "-c", _TELLER, "sh", command)
         orders = tuple(to_builtins(mount, enc_hook=os.fspath) for mount in mounts)
         chosen = self._variables(variables)
@@ -264,18 +262,14 @@ class Bubblewrap(Struct, frozen=True):
         with contextlib.ExitStack() as opened:
             at = os.open("/", os.O_PATH)
             opened.callback(os.close, at)
-            for name in self.temporary.parts[1:]:
-                try:
+            with contextlib.suppress(NotADirectoryError):
+                for name in self.temporary.parts[1:]:
                     at = _opened_or_made(name, at)
-                except NotADirectoryError:
-                    raise OSError(
-                        f"{self.temporary} is not a folder of yours; move it away"
-                    ) from None
-                opened.callback(os.close, at)
-            found = os.fstat(at)
-        if found.st_uid != os.geteuid():
-            raise OSError(f"{self.temporary} is not a folder of yours; move it away")
-        return found.st_dev, found.st_ino
+                    opened.callback(os.close, at)
+                found = os.fstat(at)
+                if found.st_uid == os.geteuid():
+                    return found.st_dev, found.st_ino
+        raise OSError(f"{self.temporary} is not a folder of yours; move it away")
 
     def _variables(self, variables: Variables) -> dict[str, str]:
         chosen = {**variables, "TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108

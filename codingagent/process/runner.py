@@ -98,9 +98,9 @@ class SandboxLike(Protocol):
     def has_network(self) -> bool: ...
 
     def confine(
-        self, argv: Sequence[str], variables: Variables, folder: str, added: Variables
+        self, command: str, variables: Variables, folder: str, added: Variables
     ) -> ConfinedLike:
-        """Return how to run `argv` confined in `folder`; the variables in `added` are untrusted."""
+        """Return how to run a shell line confined in `folder`; the variables in `added` are untrusted."""
         ...
 
 
@@ -189,13 +189,12 @@ class Runner:
         show: Callable[[str], None],
         extras: Extras,
     ) -> Outcome:
-        argv = ["/bin/sh", "-c", "--", command]
         with contextlib.ExitStack() as stack:
             handle = os.open(folder, os.O_RDONLY) if isinstance(folder, str) else os.dup(folder)
             stack.callback(os.close, handle)
             name = folder if isinstance(folder, str) else _name_of(handle)
             try:
-                confined = self.sandbox.confine(argv, self._variables, name, extras.variables)
+                confined = self.sandbox.confine(command, self._variables, name, extras.variables)
             except OSError as fault:
                 return Outcome(-1, "", 0.0, failure=f"the sandbox can't be set up: {fault}")
             for each in confined.handles:

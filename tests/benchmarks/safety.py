@@ -51,7 +51,7 @@ def sandboxed_true() -> Iterator[Figure]:
         def ours() -> None:
             assert runner.run("true", str(root / "workspace"), 30, lambda _: None).exit_code == 0
 
-        confined = found.confine(["/bin/sh", "-c", "true"], variables, str(root / "workspace"))
+        confined = found.confine("true", variables, str(root / "workspace"))
 
         def bare() -> None:
             for handle in confined.handles:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -164,13 +164,14 @@ def test_a_command_that_cannot_start_says_why(tmp_path: Path) -> None:
     class Nowhere(Unconfined, frozen=True):
         def confine(
             self,
-            argv: Sequence[str],
+            command: str,
             variables: Mapping[str, str],
             folder: str,
             added: Mapping[str, str] = NOTHING,
         ) -> Confined:
             return replace(
-                super().confine(argv, variables, folder, added), argv=("/no/such/sandbox", *argv)
+                super().confine(command, variables, folder, added),
+                argv=("/no/such/sandbox", command),
             )
 
     with contextlib.closing(Runner(Nowhere(), {})) as runner:
@@ -648,7 +649,7 @@ def test_variables_are_added_for_one_command(either: Run) -> None:
 def test_variables_of_a_command_do_not_reach_the_sandbox_itself(tmp_path: Path) -> None:
     """Design, commands: what a reply sets acts inside; bwrap runs outside, where LD_PRELOAD would act."""
     sandbox = sandbox_of("bwrap", tmp_path, tmp_path / "own")
-    confined = sandbox.confine(["/bin/sh", "-c", "--", "true"], {}, "/", {"LD_PRELOAD": "/x.so"})
+    confined = sandbox.confine("true", {}, "/", {"LD_PRELOAD": "/x.so"})
     for handle in confined.handles:
         os.close(handle)
     assert "LD_PRELOAD" not in confined.variables

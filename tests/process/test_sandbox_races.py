@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,12 +98,12 @@ class Late:
 
     def confine(
         self,
-        argv: Sequence[str],
+        command: str,
         variables: Mapping[str, str],
         folder: str,
         added: Mapping[str, str],
     ) -> Confined:
-        confined = self.sandbox.confine(argv, variables, folder, added)
+        confined = self.sandbox.confine(command, variables, folder, added)
         self.happens()
         return confined
 
@@ -299,7 +299,7 @@ def test_a_long_race_mounts_nothing_outside(site: Site, race_of: tuple[str, str,
 
 def output_by_names(sandbox: Bubblewrap, line: str, happens: Callable[[], object]) -> bytes:
     """Runs a line in the same sandbox, in which bwrap mounts all by its name."""
-    confined = sandbox.confine(["sh", "-c", line], environment(os.environ), "/")
+    confined = sandbox.confine(line, environment(os.environ), "/")
     happens()
     *words, _, _, _, _ = line_by_names(confined)
     argv = [str(confined.handles[w]) if isinstance(w, int) else w for w in words]
