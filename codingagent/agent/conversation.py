@@ -61,16 +61,19 @@ class Conversation:
         """Return whether the caller continues with the session that an answer is for."""
         return self._recipients.follows_answers
 
-    def is_answer(self, text: str) -> bool:
-        """Return whether a text says that it answers the waiting request, and asks for something."""
+    def is_answer(self, text: str, *, is_handed: bool = False) -> bool:
+        """Return whether a text says that it answers the waiting request, and asks for something.
+
+        A text that the person hands over need not say what it answers.
+        """
         found = self._reader.parse(text)
-        header = found.header
-        if found.has_outbox or header is None:
+        if found.has_outbox or not (found.header or is_handed):
             return False
         awaited = (self.session.session_id, self.session.sequence)
         has_steps = any(isinstance(item, Step) for item in found.items)
         is_prose = found.is_bare and found.items[-1].kind is Kind.ANSWER
-        return has_steps and not is_prose and (header.session, header.sequence) == awaited
+        named = found.header and (found.header.session, found.header.sequence)
+        return has_steps and not is_prose and (is_handed or named == awaited)
 
     # --- the way of an answer ------------------------------------------------------------------
 

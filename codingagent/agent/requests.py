@@ -75,6 +75,8 @@ class Requests:
         self._home = home
         self._asked = 0
         self._hide = context.secrecy.hide
+        self.written = 0
+        """Number of requests written by this process."""
 
     @property
     def session(self) -> Session:
@@ -260,8 +262,9 @@ class Requests:
         shown = tuple(entries.ShownFile(path, digest) for path, (digest, _) in whole.items())
         parts = () if guess is None else guess.parts
         egress = egress_of(self.context.secrecy, (text, short), context.files, guess, whole)
-        written = entries.RequestWritten(self.session.sequence, now(), shown, parts, egress)
-        self.log.record(written)
+        record = entries.RequestWritten(self.session.sequence, now(), shown, parts, egress)
+        self.log.record(record)
+        self.written += 1
         texts.prune(self.session.known.values())
 
     def _texts_written(self, texts: ShownTexts) -> dict[str, str]:

@@ -4,16 +4,18 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from codingagent.errors import CodingAgentError, InterruptError, UsageError, WorkError
 from codingagent.model.approval import Answer, nothing_awaits
+from codingagent.model.session_state import Session
 from codingagent.model.settings import SESSION_VARIABLE
 from codingagent.model.ui_events import ApprovalAwaited, Notice, Remark
 from codingagent.storage import queued_request
-from codingagent.storage.homes import Home
+from codingagent.storage.homes import Home, told_as
 from codingagent.storage.lock import HeldError
 from codingagent.storage.queued_request import Errand, Report, What
 from codingagent.storage.request_queue import Left, RequestQueue
@@ -27,6 +29,39 @@ _LOCK_EVERY_S = 0.5
 _SAY_SO_AFTER_S = 2.0
 
 
+AT_WORK: "ContextVar[tuple[OpenSession, QueueWorker] | None]" = ContextVar("at_work", default=None)
+"""The open session while a command runs that was entered in the terminal that waits.
+
+The command uses it: a journal has one writer.
+"""
+
+
+def at_work_on(session: Session) -> "tuple[OpenSession, QueueWorker]":
+    """Return what this process works on.
+
+    Raises:
+        UsageError: if that is another session.
+    """
+    own = AT_WORK.get()
+    assert own is not None, "a command entered in the terminal that waits asks"
+    if (other := own[0].context.log.session).session_id != session.session_id:
+        raise UsageError(f"this terminal works on {told_as(other)}: leave that first, with /quit")
+    return own
+
+
+@contextlib.contextmanager
+def locked(home: Home) -> Iterator[None]:
+    """Hold the home's lock; a command entered in the terminal that waits has it already."""
+    with contextlib.nullcontext() if AT_WORK.get() else home.locked():
+        yield
+
+
+def announce(conversation: "Conversation") -> None:
+    """Tell the person what to do now, unless this process waits for it and does so itself."""
+    if AT_WORK.get() is None:
+        conversation.requests.announce(watched=False)
+
+
 @contextlib.contextmanager
 def held_or_handed(
     home: Home, errand: Errand, complain: Callable[[str], None]
@@ -38,7 +73,7 @@ def held_or_handed(
     """
     queue = home.queue
     with contextlib.ExitStack() as stack:
-        if not _lock(home, stack):
+        if AT_WORK.get() is not None or not _lock(home, stack):
             yield False, ""
             return
         if os.environ.get(SESSION_VARIABLE) == errand.session_id:
@@ -115,14 +150,11 @@ class QueueWorker:
         """Set the current session: words may come for it while it waits for approval."""
         self._work = work
 
-    def __call__(self, conversation: "Conversation") -> bool:
-        """Run all waiting errands; return whether the request was rewritten."""
-        is_new = False
+    def __call__(self, conversation: "Conversation") -> None:
+        """Run all waiting errands."""
         for left in self._queue.take():
             if (what := self._do(left, conversation)) is not None:
                 self._show(Remark(f"{what}: send the chat this request"))
-                is_new = True
-        return is_new
 
     def answer_to(self, awaited: ApprovalAwaited) -> Answer | None:
         """Return the answer given elsewhere to the question that waits here, if any."""

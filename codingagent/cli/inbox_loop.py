@@ -33,6 +33,14 @@ class Patience(Protocol):
     def wait(self, timeout_s: float) -> Mapping[str, Hint]: ...
 
 
+class Line(Protocol):
+    """Where the person can type meanwhile."""
+
+    def wait(self, is_due: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Wait until something was entered, or is due; return False at once if nobody can type."""
+        ...
+
+
 class Inbox:
     """The files in the inbox, and which of them are complete.
 
@@ -65,7 +73,7 @@ class Inbox:
 
         An older file that is still being written delays the younger ones: the order is by time.
         """
-        files = [file for file in self._look() if _as_earlier(file) not in self._left_alone]
+        files = self._files()
         self._tracker = self._tracker.after({file.name: file.sighting for file in files})
         for file in files:
             if file.sighting.size_bytes == 0:
@@ -78,6 +86,10 @@ class Inbox:
                 return file, True
             return None, True
         return None, False
+
+    def has_any(self) -> bool:
+        """Return whether there is any file that `next` may return, now or later."""
+        return any(file.sighting.size_bytes for file in self._files())
 
     def complaints(self, *, is_last_look: bool = False) -> list[str]:
         """Return what to do about files that can't be taken, once each; those that may still grow wait."""
@@ -93,6 +105,9 @@ class Inbox:
                 self._named.add(earlier)
                 found.append(_advice(file))
         return found
+
+    def _files(self) -> list[InboxFile]:
+        return [file for file in self._look() if _as_earlier(file) not in self._left_alone]
 
     def names_left_alone(self) -> list[str]:
         """Return the files that are there from before, oldest first."""
@@ -120,40 +135,51 @@ def _as_earlier(file: InboxFile) -> EarlierFile:
     return EarlierFile(file.name, now.size_bytes, now.modified_ns)
 
 
-def follow(
+def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
     conversation: "Conversation",
     inbox: Inbox,
     patience: Patience,
     glance: "Callable[[Conversation], None]" = lambda _: None,
-    attend: "Callable[[Conversation], bool]" = lambda _: False,
+    attend: "Callable[[Conversation], object]" = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
+    line: Line | None = None,
 ) -> str:
     """Take answers until the session is complete.
 
     Return the session that the next answer is for, if the conversation follows answers to others; else "".
-    Before each wait, `attend` runs errands of other processes and returns whether the request was rewritten,
-    and `glance` may bring answers to the inbox from elsewhere.
+    Before each wait, `attend` runs errands of other processes and does what was entered on the `line`, and
+    `glance` may bring answers to the inbox from elsewhere.
     """
-    announced = preparations = 0
+    announced, preparations = -1, 0
+    complaints: list[str] = []
+
+    def is_due() -> bool:
+        inbox.hear(patience.wait(0))
+        glance(conversation)
+        complaints.extend(inbox.complaints())
+        return bool(complaints) or inbox.has_any()
+
     while not conversation.session.is_complete:
         file, any_left = inbox.next()
         if file is not None:
             if other := _take(conversation, inbox, file):
                 return other
             continue
-        if attend(conversation):
-            announced = 0
-        if announced != conversation.session.sequence:
+        attend(conversation)
+        if announced != conversation.requests.written:
             conversation.requests.announce(watched=True)
-            announced = conversation.session.sequence
+            announced = conversation.requests.written
             preparations = _PREPARATIONS
-        for complaint in inbox.complaints():
+        for complaint in (*complaints, *inbox.complaints()):
             say(complaint)
+        complaints.clear()
         glance(conversation)
         if not any_left and preparations:
             preparations = 0 if conversation.context.checkpointer.prepare() else preparations - 1
         is_soon = any_left or preparations
-        inbox.hear(patience.wait(SETTLED_AFTER_S if is_soon else LOOK_EVERY_S))
+        can_type = line if not any_left else None
+        if not (can_type and can_type.wait(is_due, SETTLED_AFTER_S if is_soon else None)):
+            inbox.hear(patience.wait(SETTLED_AFTER_S if is_soon else LOOK_EVERY_S))
     return ""
 
 

@@ -63,6 +63,9 @@ if sys.platform == "win32":
         def __exit__(self, *fault: object) -> None:
             pass
 
+        def mark_pastes(self) -> None:
+            pass
+
         def discard(self, *, settles: bool = False) -> bool:
             time.sleep(_QUIET_S if settles else 0)
             found = False
@@ -123,6 +126,10 @@ else:
             self._give_back()
             for number in self._signals:
                 signal.signal(number, signal.SIG_DFL)
+
+        def mark_pastes(self) -> None:
+            """Have the terminal mark pastes again, after another program used it."""
+            self._switch(_MARK_PASTES)
 
         def discard(self, *, settles: bool = False) -> bool:
             """Drop earlier input until no more comes; return whether there was any.

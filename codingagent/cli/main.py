@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from typer.main import get_command_from_info
 
 from codingagent import __version__
-from codingagent.cli.output import fail, suggestion
+from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.stdio import be_plainer, silence
 from codingagent.errors import CodingAgentError, UsageError
 
@@ -155,6 +155,8 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
     except CodingAgentError as fault:
         return fail(str(fault), fault.exit_status)
+    except LeaveError as leaving:
+        return run(leaving.arguments) if leaving.arguments else 0
     except typer.TyperException as fault:
         return fail(_usage(fault, arguments), 2)
     except (KeyboardInterrupt, typer.Abort):

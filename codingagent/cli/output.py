@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from codingagent.cli.plain_output import Screen
 
 
+class LeaveError(Exception):
+    """The person ends the wait; `arguments` are the command line that follows, if any."""
+
+    def __init__(self, *arguments: str) -> None:
+        super().__init__()
+        self.arguments = list(arguments)
+
+
 @contextlib.contextmanager
 def screen_for(json: bool) -> "Iterator[Screen]":
     """Yield the screen for this output: JSON, a terminal, or plain lines."""

@@ -3,7 +3,8 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TextIO, assert_never, get_args
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, TextIO, assert_never, get_args
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -18,6 +19,9 @@ from codingagent.model.approval import Answer
 from codingagent.model.operations import Kind, Operation
 from codingagent.model.plain_text import on_screen, unmasked, without_controls
 from codingagent.model.results import Result
+
+if TYPE_CHECKING:
+    from codingagent.cli.keyboard import Keyboard
 
 # A change that needs no approval is shown in brief; the rest is counted.
 _SHORT_LINES = 12
@@ -62,6 +66,9 @@ class Screen:
 
     def choose(self, question: str, choices: Sequence[str]) -> int | None:
         """Ask the person for one of these; None if nobody can answer."""
+
+    def keyboard(self) -> "AbstractContextManager[Keyboard] | None":
+        """Return the person's keyboard, to be entered; None if nobody can type here."""
 
     def close(self) -> None:
         """Restore the terminal, if it is one."""

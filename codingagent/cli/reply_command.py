@@ -35,7 +35,7 @@ def follow(
     home: Home,
     command: ReplyCommand,
     show: Callable[[Notice], None],
-    attend: Callable[[Conversation], bool],
+    attend: Callable[[Conversation], object],
 ) -> None:
     """Have a command answer request after request, until the session is complete.
 

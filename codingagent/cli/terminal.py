@@ -4,7 +4,8 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 
 from rich.console import Console as RichConsole
 from rich.markup import escape
@@ -38,8 +39,6 @@ _DECISIONS: tuple[Decision, ...] = ("yes", "no", "always")
 # Colours of the styles in `layout`.
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
 
-_WAITING = "waiting (Ctrl-C stops)"
-
 _COLOUR_SYSTEMS = {
     "standard": "16 colours",
     "256": "256 colours",
@@ -57,6 +56,7 @@ class Console(Lines):
         self._rich = RichConsole(highlight=False, color_system="auto" if has_colour else None)
         self._look = layout.look_of(sys.stdout)
         self._status: Status | None = None
+        self._keys: Keyboard | None = None
         self._within_line = False
 
     def tell_changes(self, how: str, *, asked: bool) -> None:
@@ -96,11 +96,26 @@ class Console(Lines):
                 return self._answered_elsewhere(found)
             time.sleep(_LOOK_ELSEWHERE_S)
         try:
-            with Keyboard(sys.stdin, sys.stdout) as keys:
+            with self._keyboard() as keys:
                 prompt = _KEEP_IT if notice.kind is Kind.FILES_CHANGED else _DO_IT
                 return self._ask(keys, prompt, lambda: elsewhere(notice))
         except EOFError:
             raise KeyboardInterrupt from None
+
+    def keyboard(self) -> AbstractContextManager[Keyboard] | None:
+        return self._keyboard() if self._can_ask and not self._is_gone else None
+
+    @contextlib.contextmanager
+    def _keyboard(self) -> Iterator[Keyboard]:
+        if self._keys is not None:
+            yield self._keys
+            return
+        with Keyboard(sys.stdin, sys.stdout) as keys:
+            self._keys = keys
+            try:
+                yield keys
+            finally:
+                self._keys = None
 
     def _ask(self, keys: Keyboard, prompt: str, elsewhere: Callable[[], Answer | None]) -> Answer:
         if keys.discard():
@@ -151,7 +166,7 @@ class Console(Lines):
         numbers = [str(number) for number in range(1, len(choices) + 1)]
         said = ""
         try:
-            with Keyboard(sys.stdin, sys.stdout) as keys:
+            with self._keyboard() as keys:
                 while said not in numbers:
                     said = str(self._line(keys, "  Its number: ", lambda: None)).strip()
         except EOFError:
@@ -199,15 +214,9 @@ class Console(Lines):
 
     def _wait(self, notice: ui.Waiting) -> None:
         hint = "     (`codingagent copy` and `paste` do both through the clipboard)"
-        self._say((hint, "dim"), indent=5)
-        line = waiting_line(notice)
-        if not notice.watched:
-            self._say((line, ""))
-        elif len(line) < self._look.width - 2:
-            self._start_status(line)
-        else:
-            # A spinner has one line; Ctrl-C says how to continue.
-            self._start_status(layout.cut(_WAITING, self._look.width - 3, self._look))
+        if not notice.watched or self._keys is None:
+            self._say((hint, "dim"), indent=5)
+            self._say((waiting_line(notice), ""))
 
     def _begin(self, notice: ui.OperationBegan) -> None:
         self._has_shown_output = False

@@ -96,6 +96,10 @@ class RequestQueue:
 
     # --- for the process that does them --------------------------------------------------------
 
+    def has_errands(self) -> bool:
+        """Return whether errands wait."""
+        return any(entry.name.endswith(_ERRAND) for entry in self._entries())
+
     def open(self) -> None:
         """Create the folder if it is missing, and remove stale files.
 

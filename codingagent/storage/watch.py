@@ -51,6 +51,11 @@ class Watch:
             self._observer.stop()
             self._observer.join()
 
+    @property
+    def has_heard(self) -> bool:
+        """Return whether `wait` would return at once."""
+        return self._heard.any
+
     def wait(self, timeout_s: float) -> dict[str, Hint]:
         """Wait for an event or the timeout; return the hints by file name."""
         return self._heard.wait(self._inbox, timeout_s)
@@ -62,7 +67,7 @@ class _Heard(FileSystemEventHandler):
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._hints: dict[Path, Hint] = {}
-        self._any = False
+        self.any = False
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         if event.event_type in ("opened", "closed_no_write") or event.is_directory:
@@ -74,12 +79,12 @@ class _Heard(FileSystemEventHandler):
                 self._hints[Path(str(event.dest_path))] = Hint.CLOSED
             elif event.event_type == "created":
                 self._hints.setdefault(Path(str(event.src_path)), Hint.APPEARED)
-            self._any = True
+            self.any = True
             self._condition.notify()
 
     def wait(self, inbox: Path, timeout_s: float) -> dict[str, Hint]:
         with self._condition:
-            self._condition.wait_for(lambda: self._any, timeout_s)
-            self._any = False
+            self._condition.wait_for(lambda: self.any, timeout_s)
+            self.any = False
             hints, self._hints = self._hints, {}
         return {path.name: hint for path, hint in hints.items() if path.parent == inbox}

@@ -18,7 +18,7 @@ from tests.warm import start
 
 # ECMA-48: what moves the cursor or colours text, and is no text.
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[1-9][0-9;]*m")  # not what ends colours
 
 HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
 

@@ -226,8 +226,9 @@ def test_what_is_typed_while_it_waits_answers_no_question(
     with terminal(home, "resume") as asked:
         asked.says("waiting for the answer")
         asked.types("a\ny\nand half a li")
+        asked.says("Its number:")
         drop(home, BUILD)
-        asked.says("what was typed before this question was discarded")
+        asked.types("3\n")
         asked.says(ASKED)
         asked.types("n\n")
         asked.says("Why not?")

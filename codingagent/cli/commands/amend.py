@@ -18,7 +18,7 @@ from codingagent.cli.commands.common import (
     settings_of,
 )
 from codingagent.cli.commands.options import Attach, Json, OpenSessionName, argument, flag, value
-from codingagent.cli.handoff import held_or_handed, write_request
+from codingagent.cli.handoff import announce, held_or_handed, write_request
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_words
@@ -54,14 +54,19 @@ def _say(  # one for each command-line option
     state, rest = _meant(home, words or [])
     text = read_words(rest, file, edit, may_be_empty=bool(attach))
     with screen_for(json) as screen:
-        files: tuple[str, ...] = ()
-        if attach:
-            layout.check_present(state)
-            root = Path(state.workspace)
-            policy = policy_of(settings_of(home, state, {}, executes=False), root)
-            files = factory.attached(home.root, root, attach, policy, screen.show)
-        errand = Errand("say", state.session_id, text, files)
-        _write_anew(home, errand, lambda asked, name: asked.say(text, files, name), screen)
+        say(home, state, text, attach, screen)
+
+
+def say(home: Home, state: Session, text: str, attach: list[str] | None, screen: Screen) -> None:
+    """Add words and files to a session's request, here or in the other terminal."""
+    files: tuple[str, ...] = ()
+    if attach:
+        layout.check_present(state)
+        root = Path(state.workspace)
+        policy = policy_of(settings_of(home, state, {}, executes=False), root)
+        files = factory.attached(home.root, root, attach, policy, screen.show)
+    errand = Errand("say", state.session_id, text, files)
+    _write_anew(home, errand, lambda asked, name: asked.say(text, files, name), screen)
 
 
 @app.command(epilog="Example: codingagent refresh", name="refresh")
@@ -164,7 +169,7 @@ def _write_anew(
                 _, is_any_left = inbox_of(conversation, home).next()
                 if is_any_left:
                     screen.remark(_LIES_THERE.format(conversation.session.session_id))
-                conversation.requests.announce(watched=False)
+                announce(conversation)
             elif conversation.session.is_complete:
                 screen.remark(_ENDED.format(conversation.session.session_id))
             else:

@@ -110,11 +110,7 @@ def _put(text: str, *outside: Path) -> tuple[str, str]:
 
 
 def _save_answer(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None:
-    """Save an answer in the inbox: from a pipe, an editor, or else the clipboard.
-
-    It is for this session unless it names another one that waits. If it names none and several wait, `ask`
-    decides; without `ask`, the person named the session.
-    """
+    """Save an answer in the inbox: from a pipe, an editor, or else the clipboard."""
     if edits:
         data = edited("answer.txt")
     elif not sys.stdin.isatty():
@@ -122,6 +118,19 @@ def _save_answer(home: Home, session: Session, ask: Ask | None, *, edits: bool) 
         data = sys.stdin.buffer.read(REPLY_LIMIT_BYTES + 1)
     else:
         data = clipboard.read().encode("utf-8", "replace")
+    path, owner = save_answer(home, session, ask, data)
+    sys.stdout.write(
+        f"saved as {path}; a waiting session takes it at once, otherwise run"
+        f" `codingagent resume {owner}`\n"
+    )
+
+
+def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> tuple[Path, str]:
+    """Save an answer in the inbox; return its path, and the session that it is for.
+
+    It is for this session unless it names another one that waits. If it names none and several wait, `ask`
+    decides; without `ask`, the person named the session.
+    """
     text = data.decode("utf-8", "replace")
     if not text.strip():
         raise UsageError("there is nothing to paste: copy the chat's answer first")
@@ -130,8 +139,4 @@ def _save_answer(home: Home, session: Session, ask: Ask | None, *, edits: bool) 
     request = home.mailbox.outbox_path(session.session_id, session.sequence)
     if request.exists() and request.read_text("utf-8", "replace").strip() == text.strip():
         raise UsageError("that is the request itself: copy the chat's answer, then paste again")
-    path = home.mailbox.drop(data, session.session_id, session.sequence)
-    sys.stdout.write(
-        f"saved as {path}; a waiting session takes it at once, otherwise run"
-        f" `codingagent resume {session.session_id}`\n"
-    )
+    return home.mailbox.drop(data, session.session_id, session.sequence), owner

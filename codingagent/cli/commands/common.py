@@ -115,6 +115,15 @@ class Given(Struct, frozen=True):
         given = {**self.settings, "yes": self.yes or None}
         return [f"--{name}" for name, value in given.items() if value]
 
+    @property
+    def arguments(self) -> list[str]:
+        """Return those that `resume` takes too, as words of a command line."""
+        flags = {"--yes": self.yes, "--accept-formats": self.accept_formats}
+        flags |= {"--network": self.network is True, "--no-network": self.network is False}
+        values = {"--policy": self.policy, "--sandbox": self.sandbox, "--diff": self.diff}
+        given = [f"{name}={value}" for name, value in values.items() if value is not None]
+        return [*(name for name, is_on in flags.items() if is_on), *given]
+
 
 def settings_of(
     home: Home, session: Session, options: dict[str, object], *, executes: bool = True
@@ -130,41 +139,6 @@ def inbox_of(conversation: "Conversation", home: Home) -> "Inbox":
 
     mailbox = home.mailbox
     return Inbox(mailbox.look, conversation.session.earlier, mailbox.look_at_others)
-
-
-def follow(
-    conversation: "Conversation",
-    home: Home,
-    screen: Screen,
-    *,
-    attend: "QueueWorker",
-    clipboard: bool,
-    reply: "ReplyCommand | None" = None,
-) -> str:
-    """Wait for answers, whichever way they come, until the session is complete.
-
-    Return what `inbox_loop.follow` returns.
-    """
-    from codingagent.agent import factory
-    from codingagent.cli import inbox_loop
-
-    inbox = inbox_of(conversation, home)
-    if reply is not None:
-        from codingagent.cli import reply_command as replying
-
-        replying.follow(conversation, inbox, home, reply, screen.show, attend)
-        return ""
-    with factory.watch_inbox(home) as watch:
-        if watch.fault:
-            screen.remark(
-                f"the inbox can't be watched ({watch.fault}); it is checked once a second"
-            )
-        if not clipboard:
-            return inbox_loop.follow(conversation, inbox, watch, attend=attend, say=screen.remark)
-        from codingagent.cli.clipboard import Glance
-
-        glance = Glance(home, screen.remark)
-        return inbox_loop.follow(conversation, inbox, watch, glance, attend, screen.remark)
 
 
 # A long answer of a slow model takes minutes; a task with more turns needs a look.
@@ -208,19 +182,20 @@ def opened(  # noqa: PLR0913
     """Yield a session at work in a locked home, and the worker for errands from other terminals.
 
     An interrupt says how to continue. Without `executes` nothing of an answer may be executed; otherwise
-    the confinement must be as before. `recipients` and `follows_answers` are as in `Person`.
+    the confinement must be as before.
     """
-    from codingagent.agent import factory
-    from codingagent.agent.context import Person
-    from codingagent.cli.handoff import QueueWorker
+    from codingagent.agent import context, factory
+    from codingagent.cli.handoff import AT_WORK, QueueWorker, at_work_on
 
+    if AT_WORK.get() is not None:
+        yield at_work_on(session)
+        return
     settings = settings or settings_of(home, session, given.settings, executes=executes)
     worker = QueueWorker(home, screen.show)
-    file, root = home.root / FILE_NAME, Path(session.workspace)
-    if executes and file.exists() and not homes.obeys_file(home.root, root):
-        screen.remark(_IGNORED.format(file))
+    if executes:
+        _warn_of_file(home, session, screen)
     screen.tell_changes(settings.diff, asked=given.diff is not None)
-    person = Person(
+    person = context.Person(
         screen.show,
         lambda notice: screen.ask(notice, worker.answer_to),
         given.yes,
@@ -234,6 +209,12 @@ def opened(  # noqa: PLR0913
         raise InterruptError(
             f"stopped; nothing is lost: `codingagent resume {session.session_id}` continues"
         ) from None
+
+
+def _warn_of_file(home: Home, session: Session, screen: Screen) -> None:
+    file = home.root / FILE_NAME
+    if file.exists() and not homes.obeys_file(home.root, Path(session.workspace)):
+        screen.remark(_IGNORED.format(file))
 
 
 _IGNORED = (

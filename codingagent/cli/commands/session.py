@@ -5,7 +5,7 @@ import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from msgspec import Struct
@@ -16,7 +16,6 @@ from codingagent.cli.commands import options
 from codingagent.cli.commands.common import (
     Given,
     ask_whose,
-    follow,
     home_of,
     inbox_of,
     latest_of,
@@ -25,7 +24,7 @@ from codingagent.cli.commands.common import (
     settings_of,
     trusted_home,
 )
-from codingagent.cli.handoff import QueueWorker, held_or_handed
+from codingagent.cli.handoff import QueueWorker, announce, held_or_handed, locked
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_task
@@ -88,8 +87,15 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
         home, (work, worker) = begun
         if no_wait:
             work.requests.announce(watched=False)
-            return
-        follow(work.conversation, home, screen, attend=worker, clipboard=clipboard, reply=reply)
+        else:
+            _follow(work, worker, home, screen, given, clipboard=clipboard, reply=reply)
+
+
+def _follow(*session: Any, **ways: Any) -> str:
+    """Wait for answers; what that takes is imported once the request is out."""
+    from codingagent.cli.commands.waiting import follow
+
+    return follow(*session, **ways)
 
 
 class _Place(Struct, frozen=True):
@@ -260,14 +266,8 @@ class _Resume(Struct, frozen=True):
                 conversation.take(_brought(home, self.accept), accept=True)
             if self.once:
                 return self._take_present(conversation)
-            return follow(
-                conversation,
-                home,
-                screen,
-                attend=worker,
-                clipboard=self.clipboard,
-                reply=self.reply,
-            )
+            clipboard, reply = self.clipboard, self.reply
+            return _follow(work, worker, home, screen, self.given, clipboard=clipboard, reply=reply)
 
     def _take_present(self, conversation: "Conversation") -> str:
         """Take the answers that are there now; say so if there are none."""
@@ -376,7 +376,7 @@ def _undo(
     from codingagent.checkpoints.undo import take_back
 
     home = home_of(context)
-    with screen_for(json) as screen, home.locked():
+    with screen_for(json) as screen, locked(home):
         state = latest_of(home, or_run=True) if session is None else home.load(session)
         if state.is_run:
             from codingagent.cli import runs
@@ -395,7 +395,7 @@ def _undo(
             conversation.recover()
             if not conversation.session.is_complete:
                 screen.remark("the request was rewritten: send the chat this one")
-                conversation.requests.announce(watched=False)
+                announce(conversation)
 
 
 def _answer(

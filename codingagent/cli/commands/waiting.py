@@ -1,0 +1,238 @@
+"""Wait for answers, and do what the person enters meanwhile: words, a pasted answer, or a command.
+
+A command does what the command of its name does, by running it.
+"""
+
+import contextlib
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from codingagent.agent.factory import OpenSession
+from codingagent.cli import inbox_loop, keyboard
+from codingagent.cli.clipboard import Glance
+from codingagent.cli.commands import amend
+from codingagent.cli.commands.clipboard import save_answer
+from codingagent.cli.commands.common import Given, inbox_of
+from codingagent.cli.handoff import AT_WORK, QueueWorker
+from codingagent.cli.keyboard import Keyboard
+from codingagent.cli.output import LeaveError, fail, suggestion
+from codingagent.cli.plain_output import Screen
+from codingagent.errors import UsageError
+from codingagent.model.plain_text import one_line
+from codingagent.storage.homes import Home
+from codingagent.storage.watch import Watch
+
+if TYPE_CHECKING:
+    from codingagent.agent.conversation import Conversation
+    from codingagent.cli.reply_command import ReplyCommand
+    from codingagent.cli.waiting_line import LineEntry, WaitingLine
+
+# The words of each command line; S is the session.
+_WORDS = {
+    "/copy": "copy S",
+    "/attach": "say S --attach",
+    "/diff": "diff S",
+    "/undo": "undo S",
+    "/redo": "undo S --redo",
+    "/refresh": "refresh S",
+    "/show": "show S",
+    "/sessions": "list",
+}
+_COMMANDS = {
+    "/copy": "[--short] put the request on the clipboard",
+    "/attach": "GLOB    add files to the request",
+    "/diff": "[--turn N] show what was changed",
+    "/undo": "[--turns N] restore the files as they were before",
+    "/redo": "revert the last undo",
+    "/refresh": "rewrite the request from the files as they are now",
+    "/show": "show the turns of this session",
+    "/check": "COMMAND run this after changes from now on",
+    "/new": "TASK    leave this session and start another",
+    "/sessions": "list all sessions",
+    "/help": "show this list",
+    "/quit": "stop waiting; nothing is lost (also Ctrl-D)",
+}
+_HELP = (
+    "paste the chat's answer to have it taken; type words for the model, and Enter sends them (Alt-Enter"
+    " starts a new line, Ctrl-X Ctrl-E opens your editor); Tab completes a command:"
+)
+_MEANINGS = ("words for the model", "the chat's answer all the same", "neither: forget it")
+# Enough of a paste to recognize it.
+_SHOWN_CHARACTERS = 60
+
+
+def follow(  # noqa: PLR0913
+    work: OpenSession,
+    worker: QueueWorker,
+    home: Home,
+    screen: Screen,
+    given: Given,
+    *,
+    clipboard: bool,
+    reply: "ReplyCommand | None" = None,
+) -> str:
+    """Wait for answers, whichever way they come, until the session is complete.
+
+    Return what `inbox_loop.follow` returns.
+    """
+    from codingagent.agent import factory
+
+    conversation = work.conversation
+    inbox = inbox_of(conversation, home)
+    if reply is not None:
+        from codingagent.cli import reply_command as replying
+
+        replying.follow(conversation, inbox, home, reply, screen.show, worker)
+        return ""
+    with factory.watch_inbox(home) as watch, contextlib.ExitStack() as stack:
+        if watch.fault:
+            screen.remark(
+                f"the inbox can't be watched ({watch.fault}); it is checked once a second"
+            )
+        glance = Glance(home, screen.remark) if clipboard else lambda _: None
+        line = attend = None
+        if (keys := screen.keyboard()) is not None:
+            given_again = [*given.arguments, *["--clipboard"] * clipboard]
+            own = (stack.enter_context(keys), given_again)
+            attend = line = Entered(home, work, worker, screen, watch, *own)
+        said = screen.remark
+        return inbox_loop.follow(conversation, inbox, watch, glance, attend or worker, said, line)
+
+
+class Entered:
+    """Wait at the line of the terminal, and do what is entered there."""
+
+    def __init__(  # noqa: PLR0913, PLR0917
+        self,
+        home: Home,
+        work: OpenSession,
+        worker: QueueWorker,
+        screen: Screen,
+        watch: Watch,
+        keys: Keyboard,
+        arguments: list[str],
+    ) -> None:
+        self._home = home
+        self._work = work
+        self._worker = worker
+        self._screen = screen
+        self._watch = watch
+        self._keys = keys
+        self._arguments = arguments
+        self._line: WaitingLine | None = None
+        self._entry: LineEntry | None = None
+
+    def wait(self, is_due: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Wait until something is entered or due; return False at once if nobody can type here."""
+        if not keyboard.is_ours(sys.stdin):
+            return False
+        if self._line is None:
+            # Imported late: the request is out, and the person has something to read.
+            from codingagent.cli.waiting_line import WaitingLine
+
+            self._line = WaitingLine(_COMMANDS)
+        looked = 0.0
+
+        def is_due_now() -> bool:
+            nonlocal looked
+            if not self._watch.has_heard and time.monotonic() - looked < inbox_loop.LOOK_EVERY_S:
+                return False
+            looked = time.monotonic()
+            return self._home.queue.has_errands() or is_due()
+
+        try:
+            self._entry = self._line.read(is_due_now, timeout_s)
+        except EOFError:
+            self._leave()
+        finally:
+            self._keys.mark_pastes()
+        return True
+
+    def __call__(self, conversation: "Conversation") -> None:
+        """Run errands of other processes, then what was entered."""
+        self._worker(conversation)
+        entry, self._entry = self._entry, None
+        if entry is None:
+            return
+        at_work = AT_WORK.set((self._work, self._worker))
+        try:
+            self._do(entry, conversation)
+        except UsageError as fault:
+            fail(str(fault))
+        finally:
+            AT_WORK.reset(at_work)
+
+    def _do(self, entry: "LineEntry", conversation: "Conversation") -> None:
+        text = entry.text
+        if not entry.is_line:
+            self._judge(text, conversation)
+            return
+        self._screen.remark(f"> {text}")
+        if not text.startswith("/"):
+            self._say(text)
+        elif entry.has_paste:
+            raise UsageError("what is pasted is no command: type it")
+        else:
+            self._command(*text.strip().partition(" ")[::2])
+
+    def _say(self, text: str) -> None:
+        amend.say(self._home, self._work.requests.session, text.strip(), None, self._screen)
+
+    def _judge(self, text: str, conversation: "Conversation") -> None:
+        """Take a paste as the answer if it looks like one; else ask."""
+        meaning: int | None = 1
+        if not conversation.is_answer(text, is_handed=True):
+            lines = text.strip().count("\n") + 1
+            size = f"{len(text):,} characters, {lines:,} {'line' if lines == 1 else 'lines'}"
+            shown = one_line(text, _SHOWN_CHARACTERS)
+            asked = f'what is this paste ({size}: "{shown}")? It is no answer with commands'
+            meaning = self._screen.choose(asked, _MEANINGS)
+        if meaning == 0:
+            self._say(text.encode("utf-8", "replace").decode())
+        elif meaning == 1:
+            data = text.encode("utf-8", "surrogateescape")
+            path, _ = save_answer(self._home, conversation.session, None, data)
+            self._screen.remark(f"pasted: {len(data):,} bytes, saved as {path.name}")
+
+    def _command(self, name: str, rest: str) -> None:
+        from codingagent.cli import main
+
+        session = self._work.requests.session
+        root, rest = f"--home={self._home.root}", rest.strip()
+        if name in ("/check", "/new") and not rest:
+            raise UsageError(f"{name} {_COMMANDS[name]}")
+        match name:
+            case "/quit":
+                self._leave()
+            case "/help":
+                width = max(map(len, _COMMANDS)) + 2
+                self._screen.remark(_HELP)
+                for each, does in _COMMANDS.items():
+                    self._screen.remark(f"  {each:{width}}{' '.join(does.split())}")
+            case "/check":
+                given = [f"--check={rest}", *self._arguments]
+                raise LeaveError(root, "resume", session.session_id, *given)
+            case "/new":
+                kept = [f"--policy={session.policy}", f"--sandbox={session.sandbox}"]
+                kept += [f"--workspace={session.workspace}", *self._arguments]
+                network = "--network" if session.network else "--no-network"
+                raise LeaveError(root, "new", network, *kept, "--", rest)
+            case _ if name in _WORDS:
+                words = _WORDS[name].replace("S", session.session_id).split()
+                try:
+                    status = main.run([root, *words, *shlex.split(rest)])
+                except ValueError as fault:
+                    raise UsageError(f"{rest}: {fault}") from fault
+                if status not in (0, 2) and not self._work.requests.session.is_awaiting_answer:
+                    self._leave()
+            case _:
+                how = suggestion(name, list(_COMMANDS), "/help lists them")
+                raise UsageError(f"there is no {name}; {how} (begin words with a space)")
+
+    def _leave(self) -> None:
+        session_id = self._work.requests.session.session_id
+        self._screen.remark(f"nothing is lost: `codingagent resume {session_id}` continues")
+        raise LeaveError

@@ -1,0 +1,258 @@
+"""The line at which the person types or pastes while a request waits. Only this module uses prompt_toolkit.
+
+The line is there only between turns: when something is due it disappears, what was typed is kept, and the
+terminal belongs to the output again. So output needs no care for it, and a question is never asked beside it.
+
+An Enter counts only if it came alone. What comes together with one is a paste, also where the terminal marks
+none. A paste is returned as such; a few pasted words become part of the line.
+"""
+
+import asyncio
+import codecs
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from msgspec import Struct
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import AnyFormattedText
+from prompt_toolkit.input import Input, create_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.output import create_output
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.shortcuts import CompleteStyle
+
+from codingagent.cli import layout
+
+_POLL_S = 0.1
+# Keys that follow one another this quickly came at once.
+_TOGETHER_S = 0.05
+# An answer that no marks enclose may come with pauses.
+_PAUSE_S = 1.0
+_CHUNK_BYTES = 2**16
+# A longer text is no part of a line.
+_WORDS_LIMIT = 500
+
+# xterm, control sequences: bracketed paste mode.
+_PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
+_ALT_ENTER = ("\x1b\r", "\x1b\n")
+_ENTER = re.compile(r"[\r\n]")
+# ECMA-48: sequences that arrows and other keys send.
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
+
+_PROMPT = "> "
+_HINTS = (
+    "waiting for the answer: paste it here, or type words or /help",
+    "waiting for the answer",
+    "waiting",
+)
+
+
+class LineEntry(Struct, frozen=True):
+    """What the person entered: a line, which may hold pasted words, or a paste that is none."""
+
+    text: str
+    is_line: bool
+    has_paste: bool
+
+
+class WaitingLine:
+    """A line with history, completion, and a draft that outlives interruptions."""
+
+    def __init__(self, commands: Mapping[str, str]) -> None:
+        self._has_paste = False
+        output = create_output()
+        if isinstance(output, Vt100_Output):
+            # The terminal's reply to the question where the cursor is could come when nobody reads it.
+            output.enable_cpr = False
+        self._session: PromptSession[LineEntry | None] = PromptSession(
+            _PROMPT,
+            multiline=True,
+            prompt_continuation=" " * len(_PROMPT),
+            completer=WordCompleter(list(commands), sentence=True, meta_dict=dict(commands)),
+            complete_while_typing=False,
+            complete_style=CompleteStyle.READLINE_LIKE,
+            reserve_space_for_menu=0,
+            placeholder=_hint,
+            key_bindings=self._keys(),
+            enable_suspend=True,
+            enable_open_in_editor=True,
+            erase_when_done=True,
+            input=_input(),
+            output=output,
+        )
+
+    def read(self, is_due: Callable[[], bool], timeout_s: float | None) -> LineEntry | None:
+        """Return what was entered; None when something is due or the time is over.
+
+        Raises:
+            KeyboardInterrupt: at Ctrl-C.
+            EOFError: at Ctrl-D on an empty line, or if the terminal is gone.
+        """
+        app, buffer = self._session.app, self._session.default_buffer
+
+        async def poll() -> None:
+            left, fault = timeout_s, None
+            try:
+                while not is_due() and (left is None or left > 0):
+                    await asyncio.sleep(_POLL_S)
+                    left = None if left is None else left - _POLL_S
+            except Exception as found:  # noqa: BLE001  # raised again by `prompt`
+                fault = found
+            if app.future is not None and not app.future.done():
+                app.exit(exception=fault) if fault else app.exit()
+
+        def begin() -> None:
+            app.create_background_task(poll())
+
+        entry = self._session.prompt(default=buffer.document, pre_run=begin)
+        if entry is not None and entry.is_line:
+            buffer.reset(append_to_history=True)
+            buffer.document = Document()
+            self._has_paste = False
+        return entry
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add("enter")
+        def _(event: KeyPressEvent) -> None:
+            text = event.current_buffer.text
+            if text.strip():
+                event.app.exit(result=LineEntry(text, is_line=True, has_paste=self._has_paste))
+
+        @keys.add("escape", "enter")
+        def _(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text("\n")
+
+        @keys.add(Keys.BracketedPaste)
+        def _(event: KeyPressEvent) -> None:
+            text = _as_copied(event.data)
+            words = text.strip()
+            if not words:
+                return
+            if len(words) > _WORDS_LIMIT or "\n" in words or words.startswith(("[", "{")):
+                event.app.exit(result=LineEntry(text, is_line=False, has_paste=True))
+                return
+            self._has_paste = True
+            event.current_buffer.insert_text(_without_controls(words))
+
+        return keys
+
+
+def _hint() -> AnyFormattedText:
+    width = layout.look_of(sys.stdout).width - len(_PROMPT) - 1
+    fitting = next((hint for hint in _HINTS if len(hint) <= width), "")
+    return [("fg:ansibrightblack", fitting)]
+
+
+def _as_copied(text: str) -> str:
+    """Return a paste with the line ends that it was copied with: terminals send each as a CR."""
+    return text if "\n" in text else text.replace("\r", "\n")
+
+
+def _without_controls(text: str) -> str:
+    return "".join(filter(str.isprintable, _ESCAPE.sub("", text)))
+
+
+def _input() -> Input:
+    if sys.platform == "win32":
+        return create_input()
+    return _Terminal(sys.stdin)
+
+
+if sys.platform != "win32":
+    import select
+
+    from prompt_toolkit.input.vt100 import Vt100Input
+
+    class _Terminal(Vt100Input):
+        """A terminal's keys, with each paste in one piece."""
+
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+            self._held = ""
+            """The end of the input, which may be the beginning of a mark."""
+            self._paste: list[str] | None = None
+            """The pieces of a paste until its end mark comes."""
+            self._is_gone = False
+
+        @property
+        def closed(self) -> bool:
+            return self._is_gone
+
+        def read_keys(self) -> list[KeyPress]:
+            new = self._read()
+            if self._paste is not None and new == "\x03":
+                # An end mark that never comes must not lock the person out.
+                self._paste, self._held = None, ""
+            text, self._held = self._held + new, ""
+            is_alone = text in ("\r", "\n", *_ALT_ENTER)
+            found: list[KeyPress] = []
+            while text:
+                text = self._take(text, found, is_alone=is_alone)
+            return found
+
+        def flush_keys(self) -> list[KeyPress]:
+            if self._paste is None:
+                self.vt100_parser.feed(self._held)
+                self._held = ""
+            return super().flush_keys()
+
+        def _take(self, text: str, found: list[KeyPress], *, is_alone: bool) -> str:
+            """Add the keys or the paste at the beginning of a text; return the rest of it."""
+            if self._paste is not None:
+                piece, mark, rest = text.partition(_PASTE_END)
+                if mark:
+                    found.append(KeyPress(Keys.BracketedPaste, "".join([*self._paste, piece])))
+                    self._paste = None
+                    return rest
+                end = max(len(text) - len(_PASTE_END) + 1, 0)
+                self._paste.append(text[:end])
+                self._held = text[end:]
+                return ""
+            typed, mark, rest = text.partition(_PASTE)
+            if mark:
+                self._paste = []
+            elif not is_alone and _ENTER.search(typed):
+                typed, rest = self._burst(typed)
+            else:
+                begun = next(
+                    n for n in range(len(_PASTE) - 1, -1, -1) if typed.endswith(_PASTE[:n])
+                )
+                typed, self._held = typed[: len(typed) - begun], typed[len(typed) - begun :]
+            if is_alone or not _ENTER.search(typed):
+                self.vt100_parser.feed(typed)
+                found += self._buffer
+                self._buffer.clear()
+            elif _without_controls(typed).strip():
+                found.append(KeyPress(Keys.BracketedPaste, typed))
+            return rest
+
+        def _burst(self, text: str) -> tuple[str, str]:
+            """Read what comes together with a text; return all of it, and what follows from a mark on."""
+            pieces = [text]
+            while select.select([self._fileno], [], [], self._patience_s(pieces))[0]:
+                if self._is_gone or _PASTE in (piece := self._read()):
+                    return "".join(pieces), "" if self._is_gone else piece
+                pieces.append(piece)
+            return "".join(pieces), ""
+
+        @staticmethod
+        def _patience_s(pieces: list[str]) -> float:
+            is_cut = "[REPLY" in pieces[0] and "[END]" not in "".join(pieces[-2:])
+            return _PAUSE_S if is_cut else _TOGETHER_S
+
+        def _read(self) -> str:
+            data = b""
+            with suppress(OSError):  # Linux raises this for a terminal that is gone
+                data = os.read(self._fileno, _CHUNK_BYTES)
+            self._is_gone = not data
+            return self._decoder.decode(data)

@@ -1,0 +1,171 @@
+"""The terminal that waits, on a real one: answers are pasted there, words and commands are typed."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminals import on_terminal
+from tests.cli.test_amend import Terminal, request, terminal
+from tests.cli.test_cli import DONE, run, session_of
+from tests.helpers import HANG_S, REPOSITORY
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a pty is what is tested")
+
+PROMPT = "paste it here"
+ASKED = "what is this paste"
+MAKE = '[CREATE_FILE path="notes.txt"]\ngrüß\tdich \n[/CREATE_FILE]\n'
+REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    assert run(home, "new", "--no-wait", "--sandbox", "off", "clean up") == 0
+    (home / "workspace" / "build").mkdir()
+    return home
+
+
+def paste(terminal: Terminal, text: str, *, marked: bool = True) -> None:
+    """Paste a text as terminals do, whose line ends are CR; in two halves."""
+    text = text.replace("\n", "\r")
+    data = (f"\x1b[200~{text}\x1b[201~" if marked else text).encode()
+    half = len(data) // 2
+    for piece in (data[:half], data[half:]):
+        while piece:
+            piece = piece[terminal.write(piece) :]  # noqa: PLW2901
+
+
+def enter(terminal: Terminal, text: str) -> None:
+    """Type a line; the Enter comes by itself, when the rest is on the screen."""
+    before = terminal.said.count(text)
+    terminal.types(text)
+    terminal.says(text, before + 1)
+    terminal.types("\r")
+
+
+def answer(home: Path, sequence: int, text: str) -> str:
+    return f'[REPLY session="{session_of(home)}" sequence="{sequence}"]\n{text}[END]\n'
+
+
+def taken(home: Path) -> list[bytes]:
+    folder = home / "inbox" / "processed"
+    return [path.read_bytes() for path in sorted(folder.iterdir())] if folder.exists() else []
+
+
+def test_a_whole_session_in_one_terminal(home: Path) -> None:
+    """Three turns by pasting, an approval, words, a look at the changes, undo and redo."""
+    made = home / "workspace" / "notes.txt"
+    answers = [answer(home, n, text) for n, text in enumerate((REMOVE, MAKE, DONE), start=1)]
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        paste(asked, answers[0])
+        asked.says("Do it?")
+        asked.types("\x1b[200~y\r\x1b[201~")
+        asked.says("pasted text is ignored: type the answer")
+        asked.says("Do it?", 2)
+        asked.types("y\r")
+        asked.says("request 2 is ready")
+        asked.says(PROMPT, 2)
+        enter(asked, "keep the licence")
+        asked.says("request 2 is ready", 2)
+        assert "keep the licence" in request(home, 2)
+        enter(asked, "/attach nothing.txt")
+        asked.says("codingagent: ")
+        paste(asked, answers[1])
+        asked.says("request 3 is ready")
+        enter(asked, "/diff")
+        asked.says("+grüß", 2)
+        enter(asked, "/undo")
+        asked.says("undid turn 2")
+        assert not made.exists()
+        enter(asked, "/redo")
+        asked.says("request 3 is ready", 3)
+        assert made.read_text("utf-8") == "grüß\tdich \n"
+        paste(asked, answers[2])
+        asked.says("done: All is well.")
+        assert asked.process.wait(HANG_S) == 0
+    assert taken(home) == [text.encode() for text in answers]
+
+
+def test_what_is_pasted_is_neither_command_nor_answer_to_a_question(home: Path) -> None:
+    """Marked or not, with control characters, half typed: the person is asked, or nothing happens."""
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        # Nothing of it reaches the terminal as a control sequence, or is left for the question.
+        paste(asked, "first\x1b]0;title\x07\n\x1b[2Jy\n1\n")
+        asked.says(f"{ASKED} (24 characters, 3 lines:")
+        asked.says("Its number:")
+        asked.types("1\r1\r")
+        asked.says("pasted text is ignored")
+        asked.says("Its number:", 2)
+        asked.types("3\r")
+        asked.says(PROMPT, 2)
+        assert "\x1b]0;title" not in asked.said
+        # A command with its Enter, as a terminal without marks sends it, and as one with marks.
+        for count, marked in enumerate((False, True), start=1):
+            paste(asked, "/quit\n", marked=marked)
+            asked.says("/quit", 2 * count - 1)
+            asked.types("\r")
+            asked.says("what is pasted is no command", count)
+        # An answer without marks.
+        paste(asked, answer(home, 1, DONE), marked=False)
+        asked.says("done: All is well.")
+    assert taken(home) == [answer(home, 1, DONE).encode()]
+
+
+def test_megabytes_are_pasted(home: Path) -> None:
+    """Byte for byte; a terminal passes on a few kilobytes at a time."""
+    text = answer(home, 1, DONE + "a line of words, as models write\n" * 64_000)
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        paste(asked, text)
+        asked.says("done: All is well.")
+    assert taken(home) == [text.encode()]
+
+
+@pytest.mark.parametrize("end", ["\x03", "\x04", "/quit", signal.SIGHUP])
+def test_the_wait_ends_and_goes_on(home: Path, end: str | signal.Signals) -> None:
+    """In the middle of a line; the session waits as before."""
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        if isinstance(end, signal.Signals):
+            asked.process.send_signal(end)
+        elif end == "/quit":
+            enter(asked, end)
+        else:
+            asked.types("half a li" if end == "\x03" else "")
+            asked.says("half a li" if end == "\x03" else "")
+            asked.types(end)
+        status = {"\x03": 130, signal.SIGHUP: -signal.SIGHUP}.get(end, 0)
+        assert asked.process.wait(HANG_S) == status
+    assert run(home, "resume", "--once") == 0
+
+
+@pytest.mark.parametrize("columns", [20, 60, 200])
+def test_it_fits(home: Path, columns: int) -> None:
+    """A hint that does not fit is left out, not wrapped."""
+    shown = on_terminal(["--home", str(home), "resume"], columns, answers=[("?2004h", "\x04")])
+    assert shown.status == 0
+    assert (PROMPT in shown.text) == (columns > 60)
+    lines = shown.text.partition("> ")[0].split("\n")
+    assert all(len(line) <= columns for line in lines if "/" not in line)
+
+
+def test_only_a_terminal_that_waits_imports_the_line(tmp_path: Path) -> None:
+    """Every other command starts without it, and a pipe never needs it."""
+    program = (
+        "import sys; from codingagent.cli import main\n"
+        "for words in (['new', '--no-wait', 'x'], ['list'], ['show'], ['copy'], ['resume', '--once']):\n"
+        "    assert main.run(words) == 0\n"
+        "assert not [n for n in sys.modules if n.startswith('prompt_toolkit')]\n"
+    )
+    variables = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
