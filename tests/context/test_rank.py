@@ -87,6 +87,36 @@ def test_history_speaks_for_files() -> None:
     assert order("refunds fail", other, alike)[0] == "shop/orders.py"
 
 
+def test_a_file_whose_own_name_the_title_says_comes_first() -> None:
+    """All of a short name says more than the same word in a long one, and than the rest of the task."""
+    asked = query("Fix hyperlinks")
+    paths = ("src/big_hyperlink_palette.rs", "src/hyperlink.rs", "src/walk.rs")
+    found = rank(asked, [look(asked, path, "") for path in paths])
+    assert [file.path for file in found][:2] == ["src/hyperlink.rs", paths[0]]
+    asked = query("Something is wrong\n\nhyperlinks")
+    assert len({file.score for file in rank(asked, [look(asked, path, "") for path in paths])}) == 1
+
+
+def test_without_history_a_large_file_comes_first() -> None:
+    """Large files are changed more often; with a history that is known, and size says nothing."""
+    asked = query("discount")
+    rows = [look(asked, "a/discount.py", "x"), look(asked, "large/discount.py", "x" * 9_000)]
+    gone = Commit("x", ("gone.py",))
+    assert [file.path for file in rank(asked, rows)] == ["large/discount.py", "a/discount.py"]
+    assert [file.path for file in rank(asked, rows, [gone])] == [
+        "a/discount.py",
+        "large/discount.py",
+    ]
+    assert rank(asked, [look(asked, "b.py", "x" * 9_000)])[0].score == 0.0
+
+
+def test_tests_come_before_docs_and_settings() -> None:
+    """What counts against a kind of file, unless the task names it."""
+    rows = [look(query("a"), path, "") for path in ("guide.md", "a.toml", "tests/x.c", "x.c")]
+    order_of_kinds = [file.path for file in rank(query("a"), rows)]
+    assert order_of_kinds == ["x.c", "tests/x.c", "a.toml", "guide.md"]
+
+
 def test_reasons_say_when_a_file_changed() -> None:
     """One line a file tells the person why: the words, and how long ago."""
     log = (Commit("a", ("shop/stock.py",), 90), Commit("b", ("shop/stock.py", "shop/cart.py"), 50))
