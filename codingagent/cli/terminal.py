@@ -39,6 +39,14 @@ _DECISIONS: tuple[Decision, ...] = ("yes", "no", "always")
 # Colours of the styles in `layout`.
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
 
+# From here on a request's size is news.
+_NEARLY_FULL = 0.8
+
+_AFTER = (
+    "`codingagent diff` shows it, `codingagent undo` takes the last turn back,"
+    " `git add -p && git commit` keeps it"
+)
+
 _COLOUR_SYSTEMS = {
     "standard": "16 colours",
     "256": "256 colours",
@@ -57,6 +65,10 @@ class Console(Lines):
         self._look = layout.look_of(sys.stdout)
         self._status: Status | None = None
         self._keys: Keyboard | None = None
+        self._knows_steps = False
+        """The person was told in full what to do, while this terminal waits."""
+        self._changed: dict[str, None] = {}
+        """The files that turns changed here."""
         self._within_line = False
 
     def tell_changes(self, how: str, *, asked: bool) -> None:
@@ -76,6 +88,8 @@ class Console(Lines):
                 self._within_line = not notice.text.endswith("\n")
                 self._rich.print(Text(notice.text, style="dim"), end="", soft_wrap=True)
             case _:
+                if isinstance(notice, ui.TurnDone):
+                    self._changed |= dict.fromkeys(notice.changed)
                 if isinstance(notice, ui.OperationDone) and self._within_line:
                     self._rich.print()
                     self._within_line = False
@@ -211,6 +225,29 @@ class Console(Lines):
 
     def colours(self) -> str:
         return _COLOUR_SYSTEMS.get(self._rich.color_system or "", "no colours")
+
+    def _show_ready(self, notice: ui.OutboxReady) -> None:
+        if not self._knows_steps:
+            super()._show_ready(notice)
+            return
+        short = (notice.short_characters, notice.short_tokens)
+        size = layout.size(*(short if notice.short_path else (notice.characters, notice.tokens)))
+        self._say((f"request {notice.sequence}", "bold"), (f" is ready: {size}", ""))
+        if notice.characters >= _NEARLY_FULL * notice.budget > 0:
+            self._say(("  ", ""), *layout.budget_line(notice.characters, notice.budget, self._look))
+
+    def _show_steps(self, notice: ui.Waiting) -> None:
+        if self._knows_steps and notice.watched:
+            self.lines([[("  send ", ""), (notice.short or notice.outbox, "bold cyan")]])
+            return
+        super()._show_steps(notice)
+        self._knows_steps = notice.watched and self._keys is not None
+
+    def _show_done(self, notice: ui.SessionDone) -> None:
+        super()._show_done(notice)
+        if self._changed:
+            what = f"changed: {', '.join(self._changed)}"
+            self._say((f"{what}; {_AFTER}", "dim"))
 
     def _wait(self, notice: ui.Waiting) -> None:
         hint = "     (`codingagent copy` and `paste` do both through the clipboard)"

@@ -86,8 +86,11 @@ def test_a_whole_session_in_one_terminal(home: Path) -> None:
         asked.says("request 3 is ready", 3)
         assert made.read_text("utf-8") == "grüß\tdich \n"
         paste(asked, answers[2])
-        asked.says("done: All is well.")
+        asked.says("changed: notes.txt; `codingagent diff` shows it")
         assert asked.process.wait(HANG_S) == 0
+        # What to do is told in full once; then the request and its file do.
+        assert asked.said.count("now it is your turn") == 1
+        assert asked.said.count("  send /") > 3
     assert taken(home) == [text.encode() for text in answers]
 
 
