@@ -136,7 +136,8 @@ class _Live:
         self._left = _LIVE_LIMIT_CHARACTERS
 
     def add(self, text: str) -> None:
-        self._add(self._hidden.add(text))
+        if self._left > 0:  # A flood is not worth looking through.
+            self._add(self._hidden.add(text))
 
     def end(self) -> None:
         """Show what was held back."""

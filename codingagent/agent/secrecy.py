@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from codingagent.editing.diff import BYTES_LIMIT
 from codingagent.errors import OperationError
 from codingagent.model import encoding, events
 from codingagent.model.events import FileFetched
@@ -96,6 +97,9 @@ class Secrecy:
         """Return a notice as a screen may show it."""
         if isinstance(notice, FileChanged) and self.vault is not None:
             old, new = notice.old, notice.new
+            if len(old or b"") + len(new) > BYTES_LIMIT:
+                # Only their sizes are shown.
+                return FileChanged(self.hide(notice.path), old, new)
             if old is not None:
                 self.hide_bytes(old, notice.path)  # its values are known from here on
                 old = _in_bytes(old, notice.path, self.vault.hide_quote)
