@@ -2,6 +2,7 @@
 
 import base64
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -171,6 +172,17 @@ class Tmux(Struct, frozen=True):
         return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
+def put(text: str, *outside: Path) -> tuple[str, str]:
+    """Put a text on the clipboard; return what was done, and what to try if that does not help."""
+    if not is_the_terminals(os.environ):
+        write(text)
+        return "is on the clipboard", ""
+    tmux = Tmux.around(os.environ, *outside)
+    write_through_terminal(text, sys.stdout, tmux)
+    if_not = "  if nothing arrives, your terminal does not let programs do this (OSC 52): attach the file\n"
+    return "was sent to your terminal's clipboard", if_not
+
+
 def _first_line(fault: Exception) -> str:
     return next(
         (line.strip() for line in str(fault).splitlines() if line.strip()), "no reason given"
@@ -178,16 +190,38 @@ def _first_line(fault: Exception) -> str:
 
 
 class Glance:
-    """Poll the clipboard, and save what answers the waiting request in the inbox.
+    """Put requests on the clipboard; poll it, and save what answers the waiting request in the inbox.
 
-    If there is no clipboard, complain once and stop polling.
+    If there is no clipboard, complain once and stop.
     """
 
     def __init__(self, home: "Home", complain: Callable[[str], None]) -> None:
         self._home = home
         self._complain = complain
         self._seen = ""
-        self._is_blind = False
+        self._is_blind = self._is_mute = False
+        self._put = -1
+
+    def put(self, conversation: "Conversation") -> None:
+        """Put a new request on the clipboard: the short one if there is one."""
+        session, written = conversation.session, conversation.requests.written
+        if self._is_mute or self._put == written or not session.is_awaiting_answer:
+            return
+        self._put = written
+        where = (session.session_id, session.sequence)
+        paths = (self._home.mailbox.short_path(*where), self._home.mailbox.outbox_path(*where))
+        path = next((path for path in paths if path.exists()), None)
+        if path is None or (is_the_terminals(os.environ) and not sys.stdout.isatty()):
+            return
+        try:
+            done, if_not = put(path.read_text("utf-8"), self._home.root, Path(session.workspace))
+        except (OSError, WorkError) as fault:
+            self._is_mute = True
+            self._complain(f"requests are not put on the clipboard: {fault}")
+            return
+        self._complain(
+            f"request {session.sequence} {done}" + (f";{if_not[1:].rstrip()}" * bool(if_not))
+        )
 
     def __call__(self, conversation: "Conversation") -> None:
         if self._is_blind:

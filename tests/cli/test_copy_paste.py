@@ -284,7 +284,6 @@ def test_a_watched_clipboard_is_taken_from_only_what_answers_this_request(
 ) -> None:
     """`--clipboard` takes only text that has a block of ours for this session."""
     session_id = live.request.name[:8]
-    live.clipboard.write_text('[CREATE_FILE path="other.txt"]\nsomething else\n[/CREATE_FILE]\n')
     with start_command(
         *("resume", "--clipboard"),
         cwd=live.root,
@@ -296,10 +295,15 @@ def test_a_watched_clipboard_is_taken_from_only_what_answers_this_request(
         seen = ""
         while "waiting for the answer" not in seen:
             seen += process.stdout.readline()
+        # The request is there by then: a turn is paste, send, copy.
+        is_put = live.clipboard.read_text() == live.request.read_text()
+        other = '[CREATE_FILE path="other.txt"]\nsomething else\n[/CREATE_FILE]\n'
+        live.clipboard.write_text(other)
         live.clipboard.write_text(
             f'[REPLY session="{session_id}" sequence="1"]\n[DONE]\nall of it\n[/DONE]\n[END]\n'
         )
         rest = process.stdout.read()
+    assert is_put
     assert process.returncode == 0
     assert "done: all of it" in rest
     assert not (live.root / "workspace" / "other.txt").exists()

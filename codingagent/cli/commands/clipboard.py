@@ -1,6 +1,5 @@
 """The commands copy and paste: carry requests and answers through the clipboard, or pipes."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -85,7 +84,7 @@ def _put_request(
         sys.stdout.write(text if limit is None else "".join(f"{name}\n" for name in names))
         return
     for number, (name, piece) in enumerate(zip(names, pieces, strict=True), start=1):
-        done, if_not = _put(piece, home.root, Path(session.workspace))
+        done, if_not = clipboard.put(piece, home.root, Path(session.workspace))
         size = layout.size(len(piece), tokens.estimate(piece))
         sys.stdout.write(f"{name.name} {done} ({size}): paste it into the chat\n{if_not}")
         if limit is None:
@@ -96,17 +95,6 @@ def _put_request(
             sys.stdout.flush()
             if not sys.stdin.readline():
                 raise UsageError(f"only {number} of {len(pieces)} parts were copied")
-
-
-def _put(text: str, *outside: Path) -> tuple[str, str]:
-    """Put a text on the clipboard; return what was done, and what to try if that does not help."""
-    if not clipboard.is_the_terminals(os.environ):
-        clipboard.write(text)
-        return "is on the clipboard", ""
-    tmux = clipboard.Tmux.around(os.environ, *outside)
-    clipboard.write_through_terminal(text, sys.stdout, tmux)
-    if_not = "  if nothing arrives, your terminal does not let programs do this (OSC 52): attach the file\n"
-    return "was sent to your terminal's clipboard", if_not
 
 
 def _save_answer(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None:

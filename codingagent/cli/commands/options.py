@@ -116,7 +116,9 @@ Once = Annotated[bool, flag("--once", "Take the answers that are in the inbox no
 SetAside = Annotated[
     _File, value("--accept", "FILE", "Execute this answer even though it was rejected.")
 ]
-Clipboard = Annotated[bool, flag("--clipboard", "Also take the answer from the clipboard.")]
+Clipboard = Annotated[
+    bool, flag("--clipboard", "Put requests on the clipboard, take the answer from there.")
+]
 ReplyWith = Annotated[
     _Text,
     value("--reply-with", "COMMAND", "Let a command answer: request on stdin, answer on stdout."),

@@ -74,10 +74,7 @@ def follow(  # noqa: PLR0913
     clipboard: bool,
     reply: "ReplyCommand | None" = None,
 ) -> str:
-    """Wait for answers, whichever way they come, until the session is complete.
-
-    Return what `inbox_loop.follow` returns.
-    """
+    """Wait for answers until the session is complete; return what `inbox_loop.follow` returns."""
     from codingagent.agent import factory
 
     conversation = work.conversation
@@ -92,14 +89,20 @@ def follow(  # noqa: PLR0913
             screen.remark(
                 f"the inbox can't be watched ({watch.fault}); it is checked once a second"
             )
-        glance = Glance(home, screen.remark) if clipboard else lambda _: None
-        line = attend = None
+        glance = Glance(home, screen.remark) if clipboard else None
+        line = None
         if (keys := screen.keyboard()) is not None:
             given_again = [*given.arguments, *["--clipboard"] * clipboard]
             own = (stack.enter_context(keys), given_again)
-            attend = line = Entered(home, work, worker, screen, watch, *own)
-        said = screen.remark
-        return inbox_loop.follow(conversation, inbox, watch, glance, attend or worker, said, line)
+            line = Entered(home, work, worker, screen, watch, *own)
+
+        def attend(conversation: "Conversation") -> None:
+            (line or worker)(conversation)
+            if glance is not None:
+                glance.put(conversation)
+
+        look, said = glance or (lambda _: None), screen.remark
+        return inbox_loop.follow(conversation, inbox, watch, look, attend, said, line)
 
 
 class Entered:
