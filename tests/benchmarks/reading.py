@@ -21,7 +21,7 @@ from tests.benchmarks.measuring import Figure, ratio
 
 COUNT = 2_000
 PIECE_CHARACTERS = 5_000
-LARGE_COUNT = 20_000
+LARGE_COUNT = 10_000
 
 # Reads a reply as a session does, and tells the most memory that it took; with no file, reads nothing.
 _CHILD = """
