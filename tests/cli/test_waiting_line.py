@@ -30,10 +30,10 @@ def _home(tmp_path: Path) -> Path:
 
 
 def paste(terminal: Terminal, text: str, *, marked: bool = True) -> None:
-    """Paste a text as terminals do, whose line ends are CR; in two halves."""
+    """Paste a text as terminals do, whose line ends are CR; in two halves, if marks hold it together."""
     text = text.replace("\n", "\r")
     data = (f"\x1b[200~{text}\x1b[201~" if marked else text).encode()
-    half = len(data) // 2
+    half = len(data) // 2 if marked else 0
     for piece in (data[:half], data[half:]):
         while piece:
             piece = piece[terminal.write(piece) :]  # noqa: PLW2901
