@@ -297,6 +297,12 @@ def test_an_output_is_shown_in_whole_lines_and_a_key_whole(tmp_path: Path) -> No
     whole = "".join((*shown, stream.rest()))
     assert whole.endswith("\nlast")
     assert [value for value in VALUES if value[:16] in whole] == []
+    # Of a line that is too long to be held back, no half is shown.
+    cut = token("cut")
+    pieces = ["a\n", "x " * 49_990, cut[:20], "y" * 100, f"{cut[20:]} {cut[20:]}\nb\n"]
+    long = "".join(map(stream.add, ("x " * 51_000, *pieces, "")))
+    assert cut[20:] not in long
+    assert long.endswith("b\n")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")

@@ -235,15 +235,23 @@ class HiddenStream:
     def __init__(self, secrecy: Secrecy) -> None:
         self._secrecy = secrecy
         self._held = ""
+        self._skips = False
 
     def add(self, text: str) -> str:
-        """Return what may be shown now."""
+        """Return what may be shown now; half of a secret could not be found, so no half of a line is."""
         if self._secrecy.mode != "redact":
             return text
+        if self._skips:
+            _, newline, text = text.partition("\n")
+            self._skips = not newline
         self._held += text
-        if len(self._held) > self._LIMIT:
-            return self.rest()
         end = self._held.rfind("\n") + 1
+        if len(self._held) > self._LIMIT:
+            ready, self._held = self._held[:end], self._held[end:]
+            if len(self._held) > self._LIMIT:
+                self._held, self._skips = "", True
+                ready += "… (a long line is not shown)\n"
+            return self._secrecy.hide(ready)
         opening = self._held.rfind("-----BEGIN ", 0, end)
         if opening >= 0 and self._held.find("-----END ", opening, end) < 0:
             end = self._held.rfind("\n", 0, opening) + 1

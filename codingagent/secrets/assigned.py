@@ -8,7 +8,7 @@ from codingagent.secrets import values
 from codingagent.secrets.values import Form
 from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, TRAILING
 
-_STEMS = ("pass", "pw", "secret", "token", "key", "cred", "auth", "salt")
+_STEMS = ("pass", "pw", "secret", "token", "key", "cred", "auth", "salt", "psk")
 _OTHER_LANGUAGES = (
     "kennwort",
     "contraseñ",
@@ -29,7 +29,7 @@ _KINDS = (
         re.compile(
             r".*(?:password|passwd|passphrase|pwd|passwort|passcode)s?"
             r"|(?:db|my|user|root|smtp|mail|ftp|ssh|admin|redis|sql|irc|http|proxy|key|trust|store|ldap|pg|bind"
-            r"|sa|require)?pass|passe|pw|masterauth"
+            r"|sa|require)?pass|passe|pw|psk|masterauth"
         ),
     ),
     ("SECRET", re.compile(r".*secrets?|salt|.*auth|cred(?:ential)?s?")),
@@ -39,7 +39,7 @@ _KINDS = (
 # What is between the name of a secret and its value.
 _SEPARATOR = re.compile(
     r"""(?P<rest>[\w-]{0,48})(?:"""
-    r"""(?P<close>\\{0,3}["'`]\]?|["'`]?\]|\})?[ \t]*(?P<sep>"""
+    r"""(?P<close>\\{0,3}["'`][\])]?|["'`]?\]|\[\d{0,4}\]|\})?[ \t]*(?P<sep>"""
     # password: str = "…"; password string = "…"
     r""":[ \t]*[A-Za-z&*][\w.<>\[\]&'|? ]{0,30}=(?=[^\n"'`]{0,60}["'`])|[*\[\]]?string[ \t]*="""
     # password="…", password: …, $_['password'] => …, ?password=…
@@ -48,7 +48,8 @@ _SEPARATOR = re.compile(
     r"""|={2,3}|!={1,2}|\|\||\?\?|\bor\b|\((?=\s{0,40}[\w&@.:(]{0,60}["'`])"""
     r"""|,(?!\s{0,40}["']?\w{0,9}(?:value|default))|\.equals\("""
     # name="password" value="…"; name: PASSWORD, value: …; variable "password" { default = … }
-    r"""|,?\s{0,40}["']?(?:(?:parameter)?value|default)["']?[ \t]*[:=]|\{\s{1,40}default[ \t]*=)"""
+    r"""|,?\s{0,40}["']?(?:(?:parameter)?value|default)["']?[ \t]*[:=]"""
+    r"""|\{\s{1,40}(?:\w{1,20}[ \t]*=[^\n]{0,100}\n[ \t]{0,40}){0,3}default[ \t]*=)"""
     # <password>…</password>, <key>password</key><string>…
     r"""|(?P<xml>["']?(?:[ ][^<>\n]{0,80})?>|</key>\s{0,40}<string>)"""
     # The password of the server is …; password (for today): …
@@ -59,11 +60,11 @@ _SEPARATOR = re.compile(
     r"""(?::\*\*|[:=→—–：|]|->|- ))"""
     # --password …, password …
     r"""|["']?(?P<blank>)(?=[ \t]+[^ \t\n])"""
-    r""")[ \t]*(?:\n\n?[ \t]*)?""",
+    r""")[ \t]*(?:\\?\r?\n(?:\r?\n)?[ \t]*)?""",
     re.IGNORECASE,
 )
 _QUOTE = re.compile(
-    r"(?:&?[A-Za-z_][\w.:]{0,60}[(<]{1,2}[ \t]*){0,2}[A-Za-z]{0,2}@?(\\{0,3}(?:\"{3}|'{3}|[\"'`]))"
+    r"(?:(?:&?[A-Za-z_][\w.:]{0,60})?[(<]{1,2}\s{0,40}){0,2}[A-Za-z]{0,2}@?(\\{0,3}(?:\"{3}|'{3}|[\"'`]))"
 )
 # A call that takes the name of something, not its value.
 _LOOK_UP = re.compile(
@@ -72,6 +73,11 @@ _LOOK_UP = re.compile(
     re.IGNORECASE,
 )
 _BARE = re.compile(r"[^\s\"'`<>]{1,1000}")
+# The value of a name is the next line of YAML, if that is one word: after `|` any, else one with digits.
+_BLOCK = re.compile(r"[|>][+-]?\d?[ \t]*\r?\n[ \t]*([^\s\"'`<>]{4,1000})[ \t]*\r?(?:\n|$)")
+_LINE = re.compile(r"([^\s\"'`<>:=-][^\s\"'`<>:=]{5,1000})[ \t]*\r?(?:\n|$)")
+_CLOSED = re.compile(r"(?:\]\]>)?\s{0,40}</")
+_CDATA = "<![CDATA["
 _LINE_CHARACTERS = 300
 _QUOTED_CHARACTERS = 1000
 _AFTER_A_SENTENCE = ".,;:)}]"
@@ -104,7 +110,7 @@ def _value(text: str, at: int, stem: str, form: Form) -> tuple[int, int, str] | 
     ):
         start -= 1
     name = text[start : match.end("rest")]
-    kind = "PASSWORD" if stem in _OTHER_LANGUAGES else _kind(name)
+    kind = "PASSWORD" if stem in _OTHER_LANGUAGES else kind_of(name)
     said = match["said"] or ""
     if kind == "MAYBE" and _is_about_keys(text[max(0, start - 20) : start], said):
         kind = "KEY"
@@ -141,7 +147,7 @@ def _is_about_keys(before: str, after: str) -> bool:
 
 
 @lru_cache(1000)
-def _kind(name: str) -> str | None:
+def kind_of(name: str) -> str | None:
     """Return which kind of secret a name promises; None if none, MAYBE for a key of any sort."""
     parts = [word.lower() for word in _WORDS.findall(name)]
     while parts and (parts[-1].isdigit() or parts[-1] in TRAILING):
@@ -168,8 +174,10 @@ def _literal(
     prefix = line.split()[-1:]
     is_bare_name = not prefix or prefix[0] in _BEFORE_A_NAME
     if quote := _QUOTE.match(text, start):
-        is_list = match["sep"] == "," and (
-            not match["close"] or "\n" in match[0] or form is Form.DATA
+        is_list = (
+            match["sep"] == ","
+            and not is_flag
+            and (not match["close"] or "\n" in match[0] or form is Form.DATA)
         )
         if is_list or (is_blank and form is Form.CODE and not (is_bare_name or is_flag)):
             return None
@@ -179,25 +187,30 @@ def _literal(
         if place is None or (match["said"] and not values.is_said(text[place[0] : place[1]])):
             return None
         return place
+    if match["xml"] and text.startswith(_CDATA, start):
+        start += len(_CDATA)
+    if form is Form.DATA and (block := _BLOCK.match(text, start)):
+        return *block.span(1), False
     bare = _BARE.match(text, start)
-    if (
-        bare is None
-        or match["sep"] in _ONLY_QUOTED
-        or (form is Form.DATA and "\n" in match[0] and not match["xml"])
-    ):
+    if bare is None or match["sep"] in _ONLY_QUOTED:
         return None
+    is_below = form is Form.DATA and "\n" in match[0] and not match["xml"]
+    if is_below and "value" not in (match["sep"] or "") and "\\" not in match[0]:
+        below = _LINE.match(text, start)
+        return (*below.span(1), False) if below and values.is_said(below[1]) else None
     end = bare.end()
     before = text[begin - 1 : begin]
     if match["xml"]:
         is_element = line.rfind("<") > line.rfind(">") or "string" in match["xml"]
-        return (start, end, True) if is_element and text.startswith("</", end) else None
+        end -= 2 * text.startswith("]]>", end - 2)
+        return (start, end, True) if is_element and _CLOSED.match(text, end) else None
     is_parameter = before in {"?", "&", ";"}
     if form is Form.CODE and not (is_parameter or match["said"]):
         return None
     if is_parameter:
         ends = (at for sign in "&;" if (at := text.find(sign, start, end)) >= 0)
         return start, min(ends, default=end), True
-    if form is not Form.DATA or match["close"]:
+    if form is not Form.DATA or match["close"] or "{" in line:
         while end > start and text[end - 1] in _AFTER_A_SENTENCE:
             end -= 1
     if is_blank and not (is_flag or form is Form.PROSE or is_bare_name):

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from codingagent.secrets import values
+from codingagent.secrets import assigned, values
 from codingagent.secrets.files import is_secret_file
+from codingagent.secrets.values import Form, form_of
 
 # The end of a path, and the expression whose group 1 is a secret.
 _BY_PATH = (
@@ -28,11 +29,22 @@ _BY_PATH = (
         r"://[^\s:]{0,200}:([^\s]{1,500})@[^\s@/]{1,200}",
     ),
 )
-_MANIFEST = re.compile(r"^kind:[ \t]*[\"']?Secret\b", re.MULTILINE)
-_ENTRIES = re.compile(r"^(?P<indent>[ ]{0,20})(?:data|stringData):[ \t]*\r?\n", re.MULTILINE)
-_ENTRY = re.compile(
-    r"[ ]+[\w.-]{1,100}:[ \t]+[\"']?([^\s\"'|>#][^\n\"'#]{2,5000}?)[\"']?[ \t]*\r?(?:\n|$)"
+_MANIFEST = re.compile(r"^[ \t{-]*[\"']?kind[\"']?:[ \t]*[\"']?Secret\b", re.MULTILINE)
+_ENTRIES = re.compile(
+    r"^(?P<indent>[ -]{0,20})(?:data|stringData):[ \t]*(?:\{([^{}]{1,20000})\}|\r?\n)"
+    r"|\"(?:data|stringData)\"\s{0,9}:\s{0,9}\{([^{}]{1,20000})\}",
+    re.MULTILINE,
 )
+_ENTRY = re.compile(
+    r"[ ]+(?:[\w.-]{1,100}:[ \t]+)?[\"']?([^\s\"'#][^\n\r\"'#]{2,5000}?)[\"']?[ \t]*\r?$",
+    re.MULTILINE,
+)
+_PAIR = re.compile(r"[\w.-]{1,100}[\"']?\s{0,9}:\s{0,9}[\"']?([^\s\"',}]{3,5000})")
+_RESULT = re.compile(r"\"result\"\s{0,9}:\s{0,9}\"([^\"\n]{8,500})\"")
+# Columns of a table, one of which may be of secrets.
+_CELL = re.compile(r"[\w .\"'*-]{0,40}")
+_HEADING = re.compile(r"passw|pwd|secret|token|api[ _-]?key", re.IGNORECASE)
+_HEADER_CHARACTERS = 400
 
 
 def spans(text: str, path: str) -> Iterator[tuple[int, int, str]]:
@@ -48,10 +60,68 @@ def spans(text: str, path: str) -> Iterator[tuple[int, int, str]]:
         start = text.index(bare)
         if "=" not in bare.rstrip("=") and not values.is_reference(bare):
             yield start, start + len(bare), "SECRET"
+    if name.endswith((".tfstate", ".tfstate.backup")):
+        yield from ((*match.span(1), "SECRET") for match in _RESULT.finditer(text))
     if _MANIFEST.search(text):
-        for entries in _ENTRIES.finditer(text):
-            at = entries.end()
-            while entry := _ENTRY.match(text, at):
-                if not values.is_reference(entry[1]) and not values.is_example(entry[1]):
-                    yield entry.start(1), entry.end(1), "SECRET"
-                at = entry.end()
+        yield from _manifest(text)
+    if form_of(path) is not Form.CODE:
+        yield from _columns(text)
+
+
+def _manifest(text: str) -> Iterator[tuple[int, int, str]]:
+    end = 0
+    for entries in _ENTRIES.finditer(text):
+        if pairs := entries.lastindex and max(2, entries.lastindex):
+            found = [*_PAIR.finditer(text, *entries.span(pairs))] if entries[pairs] else []
+            yield from ((*each.span(1), "SECRET") for each in found if _is_literal(each[1]))
+            if found:
+                continue
+        if entries["indent"] is None or entries.end() < end:
+            continue
+        end = entries.end()
+        margin = len(entries["indent"])
+        while end < len(text):
+            stop = text.find("\n", end) + 1 or len(text)
+            line = text[end:stop]
+            bare = line.strip()
+            if bare and len(line) - len(line.lstrip(" ")) <= margin:
+                break
+            entry = None if bare.startswith("#") else _ENTRY.match(text, end, stop)
+            if entry and _is_literal(entry[1]) and not bare.endswith((":", "|", ">", "|-", ">-")):
+                yield *entry.span(1), "SECRET"
+            end = stop
+
+
+def _is_literal(value: str) -> bool:
+    return not values.is_reference(value) and not values.is_example(value)
+
+
+def _columns(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the values below a heading that calls them secrets: of CSV, Markdown, a database's table."""
+    at = 0
+    while found := _HEADING.search(text, at):
+        start = (
+            text.rfind("\n", max(at, found.start() - _HEADER_CHARACTERS), found.start()) + 1 or at
+        )
+        at = text.find("\n", found.end()) + 1 or len(text)
+        header = text[start:at]
+        sign = next((each for each in "|\t;," if each in header), "")
+        if not sign or len(header) > _HEADER_CHARACTERS or not start <= found.start():
+            continue
+        cells = header.strip(" \r\n").split(sign)
+        if not all(map(_CELL.fullmatch, cells)):
+            continue
+        kinds = [assigned.kind_of(re.sub(r"\W+", "_", cell.strip(" \"'*"))) for cell in cells]
+        while at < len(text) and any(kinds):
+            stop = text.find("\n", at) + 1 or len(text)
+            row = text[at:stop].rstrip(" \r\n").split(sign)
+            if len(row) != len(cells) and set(row[0]) - set("-+|: ="):
+                break
+            place = at
+            for cell, kind in zip(row, kinds, strict=False):
+                value = cell.strip(" \"'`\r\n*")
+                if kind and values.is_password(value, Form.DATA) and values.is_said(value):
+                    first = place + cell.index(value)
+                    yield first, first + len(value), kind.replace("MAYBE", "KEY")
+                place += len(cell) + 1
+            at = stop

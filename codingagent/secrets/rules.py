@@ -228,6 +228,8 @@ _AFTER = (
     # Forms that no issuer owns.
     ("JWT", "eyJ", r"[\w-]{8,2000}+\.eyJ[\w-]{8,8000}+(?:\.[\w-]{8,2000})?"),
     ("JWT", "eyJ", r"[\w-]{8,2000}+\.[\w-]{0,1000}\.[\w-]{10,200}\.[\w-]{8,8000}\.[\w-]{16,60}"),
+    ("HASH", "$1$", r"[\w./]{1,8}\$[\w./]{22}"),
+    ("HASH", "{SHA}", f"{_BASE64}{{27}}="),
     ("HASH", "$2a$ $2b$ $2y$", r"\d\d\$[\w./]{53}"),
     ("HASH", "$5$ $6$ $y$ $apr1$", r"[\w./=,$-]{20,160}"),
     ("HASH", "$argon2", r"[a-z]{1,2}\$[\w=,$+/-]{30,200}"),
@@ -279,6 +281,10 @@ def _login(value: str, form: Form) -> bool:
         word = plain.partition(b":")[2].decode("ascii")
         return len(word) > 2 and not values.is_reference(word) and not values.is_example(word)
     return False
+
+
+def _aws(value: str, form: Form) -> bool:
+    return _token(value, form) and not (value.islower() or value.isupper())
 
 
 def _authorization(value: str, form: Form) -> bool:
@@ -342,9 +348,38 @@ _BESIDE = (
     (
         "PASSWORD",
         " -p",
-        rf"\b(?:mongo[a-z]{{0,8}}|sqlcmd|cqlsh|influx|sshpass|login)\b{_OPTIONS} -p[ =]?{_VALUE}",
+        rf"\b(?:mongo[a-z]{{0,8}}|sqlcmd|cqlsh|influx|sshpass|login|zip|7z[ar]?)\b{_OPTIONS} -p[ =]?{_VALUE}",
         _password,
         220,
+    ),
+    ("PASSWORD", "ldap", rf"ldap[a-z]{{3,8}}\b{_OPTIONS} -w +{_VALUE}", _password, 0),
+    (
+        "PASSWORD",
+        "htpasswd",
+        rf"htpasswd +-[a-z]{{0,5}}b[a-z]{{0,5}} (?:\S{{1,100}} ){{1,2}}{_VALUE}",
+        _password,
+        0,
+    ),
+    (
+        "SECRET",
+        "--from-literal",
+        rf"--from-literal[= ][\"']?[\w.-]{{1,80}}={_VALUE}",
+        _password,
+        0,
+    ),
+    (
+        "PASSWORD",
+        "chpasswd|--password-stdin",
+        rf"(?:echo|printf)(?: -n)? +[\"']?(?:[\w.-]{{1,40}}:)?{_VALUE}[\"']? *\|",
+        _password,
+        220,
+    ),
+    (
+        "AWS",
+        "akia",
+        r"akia[a-z2-7]{16}\b[\s\S]{1,120}?(?<![\w/+])([\w/+]{40})(?![\w/+=])",
+        _aws,
+        0,
     ),
     (
         "PASSWORD",

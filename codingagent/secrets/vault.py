@@ -47,9 +47,8 @@ _REST_OF_WORD = re.compile(r"[0-9A-Za-z]*")
 _SHORTEST = 8
 # One without digits or signs may be a word up to this length.
 _LONGEST_WORD = 15
-# Beyond this many, only whole words of a text are compared with the values: the time stays linear.
+# Beyond this many, a text is compared with how the values begin, at each character: the time stays linear.
 _SEARCHED = 1_000
-_WORD = re.compile(r"[^\s\"'`,;:=<>(){}\[\]]+")
 # Other characters of value lines say what they are: these may be seen.
 _FRAME = re.compile(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
 
@@ -305,10 +304,14 @@ class Vault:
 
     def _plain(self, text: str) -> Iterator[tuple[tuple[int, int], HiddenValue]]:
         if len(self._forms) > _SEARCHED:
-            for match in _WORD.finditer(text):
-                entry = self._forms.get(match[0])
-                if entry is not None and not entry.is_allowed:
-                    yield match.span(), entry
+            begin: dict[str, list[str]] = {}
+            for form, entry in self._forms.items():
+                if not entry.is_allowed:
+                    begin.setdefault(form[:_SHORTEST], []).append(form)
+            for at in range(len(text) - _SHORTEST + 1):
+                for form in begin.get(text[at : at + _SHORTEST], ()):
+                    if text.startswith(form, at):
+                        yield (at, at + len(form)), self._forms[form]
             return
         for form, entry in self._forms.items():
             at = -1 if entry.is_allowed else text.find(form)

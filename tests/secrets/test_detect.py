@@ -46,6 +46,14 @@ HOSTILE = [
     "mysql ",
     "login user ",
     "kind: Secret\ndata:\n",
+    '"kind": "Secret" "data": {"',
+    "a,password\n",
+    "password: |\n",
+    "secret,",
+    "AKIA234567ABCDEFGHIJ ",
+    "password=((",
+    "echo a:b | chpasswd ",
+    "variable password { a =\n",
     "seed abc abc ",
     "\u0130",
 ]
@@ -53,6 +61,37 @@ HOSTILE = [
 
 # Only a comment after the value says what it is.
 UNKNOWN = ["a.js: const client = twilio(sid, '{}'); // authToken\n"]
+
+
+# A path, and a text in which § is the secret.
+HIDDEN = [
+    ("a.properties", "db.password=\\\n  §"),
+    ("a.py", 'PASSWORD = os.getenv("DB_PASSWORD") or "§"'),
+    ("a.py", 'password = (\n    "§"\n)'),
+    ("a.yml", "password: |\n  §\n"),
+    ("a.yml", "password:\r\n  §\r\n"),
+    ("a.yml", "{user: x, password: §}"),
+    ("compose.yml", 'command: ["redis-server","--requirepass","§"]'),
+    ("k8s.yml", "env:\n- name: DB_PASSWORD\n  value: §\n"),
+    ("k8s.yml", "kind: Secret\nstringData:\n  # c\n  foo: |\n    §\n"),
+    ("k8s.yml", "  kind: Secret\ndata: {foo: §}\n"),
+    ("k8s.json", '{"kind":"Secret","data":{"a":"b","foo":"§"}}'),
+    ("x.tfstate", '"result": "§", "special": true'),
+    ("main.tf", 'variable "db_password" {\n  type = string\n  default = "§"\n}'),
+    ("u.csv", "user,password,mail\nbob,§,x@y.z\n"),
+    ("", "id | user | password\n---+---+---\n 1 | bob | §\n"),
+    ("a.md", "| user | password |\n|---|---|\n| bob | § |\n"),
+    ("a.xml", "<password><![CDATA[§]]></password>"),
+    ("a.xml", "<password>\n  §\n</password>"),
+    ("a.ino", 'char pass[] = "§";'),
+    ("wpa_supplicant.conf", 'psk="§"'),
+    ("x.sh", 'echo "§" | docker login -u x --password-stdin'),
+    ("x.sh", "echo 'root:§' | chpasswd"),
+    ("x.sh", "htpasswd -bc f bob §"),
+    ("x.sh", "kubectl create secret generic x --from-literal=foo=§"),
+    ("x.sh", "ldapsearch -D cn=x -w § -b y"),
+    ("x.sh", "zip -P § a.zip b"),
+]
 
 
 def values_of(text: str, path: str = "") -> list[str]:
@@ -81,6 +120,18 @@ def test_the_share_of_secrets_that_is_found() -> None:
     assert missed == []
     assert {group for group in wanted if right[group] < wanted[group] * done[group]} == set()
     assert all(done[group] > 100 for group in wanted)
+
+
+@pytest.mark.parametrize(("path", "text"), HIDDEN)
+def test_a_syntax_of_its_own_shows_no_secret(path: str, text: str) -> None:
+    value = corpus.made("[b12]", random.Random(path + text)) + "7q"
+    assert values_of(text.replace("§", value), path) == [value]
+
+
+def test_the_secret_beside_an_id_of_aws_is_found() -> None:
+    luck = random.Random(7)
+    value = corpus.made("[b38]", luck) + "7q"
+    assert value in values_of(f"AKIA{'234567AB' * 2},{value}\n")
 
 
 def test_there_are_120_known_kinds() -> None:

@@ -189,3 +189,9 @@ def test_texts_of_any_value_are_changed_and_the_rest_stays() -> None:
     )
     same = (entry.name, b"\xff")
     assert mapped(same, str) is same
+
+
+def test_of_many_values_each_is_found_inside_a_word() -> None:
+    """A file of made-up secrets must not turn the search off."""
+    ours = vault(*(f"plum{number}&quiet" for number in range(400)))
+    assert "plum7&quiet" not in ours.hide("see x-plum7&quiet@host")
