@@ -12,6 +12,7 @@ import codecs
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -33,8 +34,10 @@ from codingagent.cli import layout
 _POLL_S = 0.1
 # Keys that follow one another this quickly came at once.
 _TOGETHER_S = 0.05
-# An answer that no marks enclose may come with pauses.
+# A paste that no marks enclose may come with pauses.
 _PAUSE_S = 1.0
+# Nobody types this; what comes together with it belongs to an answer, however late.
+_ANSWER = "[REPLY"
 _CHUNK_BYTES = 2**16
 # A longer text is no part of a line.
 _WORDS_LIMIT = 500
@@ -43,6 +46,10 @@ _WORDS_LIMIT = 500
 _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _ALT_ENTER = ("\x1b\r", "\x1b\n")
 _ENTER = re.compile(r"[\r\n]")
+# Keys that do more than add themselves to the line; a tab is common in a paste.
+_EDITING = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+# No keyboard sends it: it takes the given text back out of the line.
+_TAKE_BACK = Keys.F24
 # ECMA-48: sequences that arrows and other keys send.
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
 
@@ -131,6 +138,12 @@ class WaitingLine:
         def _(event: KeyPressEvent) -> None:
             event.current_buffer.insert_text("\n")
 
+        @keys.add(_TAKE_BACK)
+        def _(event: KeyPressEvent) -> None:
+            begun, buffer = _without_controls(event.data), event.current_buffer
+            if buffer.document.text_before_cursor.endswith(begun):
+                buffer.delete_before_cursor(len(begun))
+
         @keys.add(Keys.BracketedPaste)
         def _(event: KeyPressEvent) -> None:
             text = _as_copied(event.data)
@@ -183,6 +196,9 @@ if sys.platform != "win32":
             self._paste: list[str] | None = None
             """The pieces of a paste until its end mark comes."""
             self._is_gone = False
+            self._run = ""
+            """What came just now without an Enter: words that are typed, or the beginning of a paste."""
+            self._run_at = 0.0
 
         @property
         def closed(self) -> bool:
@@ -194,7 +210,7 @@ if sys.platform != "win32":
                 # An end mark that never comes must not lock the person out.
                 self._paste, self._held = None, ""
             text, self._held = self._held + new, ""
-            is_alone = text in ("\r", "\n", *_ALT_ENTER)
+            is_alone = text in ("\r", "\n", *_ALT_ENTER) and _ANSWER not in self._run
             found: list[KeyPress] = []
             while text:
                 text = self._take(text, found, is_alone=is_alone)
@@ -221,20 +237,39 @@ if sys.platform != "win32":
             typed, mark, rest = text.partition(_PASTE)
             if mark:
                 self._paste = []
-            elif not is_alone and _ENTER.search(typed):
-                typed, rest = self._burst(typed)
-            else:
+            is_paste = not is_alone and (_ENTER.search(typed) or len(typed) > _WORDS_LIMIT)
+            if is_paste:
+                if not mark:
+                    typed, rest = self._burst(self._begun(typed, found) + typed)
+                if _without_controls(typed).strip():
+                    found.append(KeyPress(Keys.BracketedPaste, typed))
+                self._run = ""
+                return rest
+            if not mark:
                 begun = next(
                     n for n in range(len(_PASTE) - 1, -1, -1) if typed.endswith(_PASTE[:n])
                 )
                 typed, self._held = typed[: len(typed) - begun], typed[len(typed) - begun :]
-            if is_alone or not _ENTER.search(typed):
-                self.vt100_parser.feed(typed)
-                found += self._buffer
-                self._buffer.clear()
-            elif _without_controls(typed).strip():
-                found.append(KeyPress(Keys.BracketedPaste, typed))
+            self.vt100_parser.feed(typed)
+            found += self._buffer
+            self._buffer.clear()
+            self._remember(typed)
             return rest
+
+        def _remember(self, typed: str) -> None:
+            now = time.monotonic()
+            if now - self._run_at > _TOGETHER_S and _ANSWER not in self._run:
+                self._run = ""
+            self._run_at = now
+            self._run = "" if _EDITING.search(typed) else self._run + typed
+
+        def _begun(self, text: str, found: list[KeyPress]) -> str:
+            """Return the beginning of a paste that was taken for typed words; take it out of the line."""
+            is_recent = len(self._run) > 1 and time.monotonic() - self._run_at <= _PAUSE_S
+            if text.startswith(_ANSWER) or not (is_recent or _ANSWER in self._run):
+                return ""
+            found.append(KeyPress(_TAKE_BACK, self._run))
+            return self._run
 
         def _burst(self, text: str) -> tuple[str, str]:
             """Read what comes together with a text; return all of it, and what follows from a mark on."""
@@ -247,7 +282,7 @@ if sys.platform != "win32":
 
         @staticmethod
         def _patience_s(pieces: list[str]) -> float:
-            is_cut = "[REPLY" in pieces[0] and "[END]" not in "".join(pieces[-2:])
+            is_cut = _ANSWER in pieces[0] and "[END]" not in "".join(pieces[-2:])
             return _PAUSE_S if is_cut else _TOGETHER_S
 
         def _read(self) -> str:

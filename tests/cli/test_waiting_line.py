@@ -114,10 +114,20 @@ def test_what_is_pasted_is_neither_command_nor_answer_to_a_question(home: Path) 
             asked.says("/quit", 2 * count - 1)
             asked.types("\r")
             asked.says("what is pasted is no command", count)
-        # An answer without marks.
-        paste(asked, answer(home, 1, DONE), marked=False)
+
+
+@pytest.mark.parametrize("cuts", [(), (4,), (9, 30), (39,)])
+def test_an_answer_without_marks_comes_in_pieces(home: Path, cuts: tuple[int, ...]) -> None:
+    """Cut in its first line, or before its line end: what came first was taken for typed words."""
+    text = answer(home, 1, DONE)
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        for start, end in zip((0, *cuts), cuts, strict=False):
+            asked.types(text[start:end])
+            asked.says(text[start:end])
+        paste(asked, text[cuts[-1] if cuts else 0 :], marked=False)
         asked.says("done: All is well.")
-    assert taken(home) == [answer(home, 1, DONE).encode()]
+    assert taken(home) == [text.encode()]
 
 
 def test_megabytes_are_pasted(home: Path) -> None:
