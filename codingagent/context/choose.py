@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.context.outline import LineSpan, blocks, definitions
+from codingagent.context.lines import LineSpan, lines_of
+from codingagent.context.outline import blocks, definitions
 from codingagent.context.rank import Query, Ranked, bm25
 from codingagent.prompt.tokens import estimate
 
@@ -15,6 +16,8 @@ _SHARES = (0.4, 0.25, 0.15, 0.1)
 _WHOLE_SHARE = 0.25
 # Of what a file may cost, what its outline may: the rest is for its blocks.
 _OUTLINE_SHARE = 0.4
+# Tests, documents and settings that the task does not ask for tell less for their size.
+_ASIDE_SHARE = 0.08
 # A heading and a line number cost something too.
 _FILE_TOKENS, _LINE_TOKENS = 12, 2
 # Less of a file is a scrap, unless it is all of it.
@@ -80,7 +83,10 @@ def _fill(
         texts[file.path] = text
         whole = _whole(file, text)
         share = _SHARES[min(len(chosen), len(_SHARES) - 1)]
-        if whole.tokens <= min(budget * _WHOLE_SHARE, left):
+        most = _WHOLE_SHARE
+        if file.is_aside and not file.is_named:
+            share = most = _ASIDE_SHARE
+        if whole.tokens <= min(budget * most, left):
             part = whole
         else:
             part = _part(asked, file, text, min(round(budget * share), left))
@@ -95,12 +101,6 @@ def _fill(
     return chosen
 
 
-def lines_of(text: str) -> list[str]:
-    """Return the lines of a text; a final line end begins no further line."""
-    lines = text.split("\n")
-    return lines if lines[-1] else lines[:-1]
-
-
 def _whole(file: Ranked, text: str) -> Chosen:
     lines = len(lines_of(text))
     return Chosen(file, tuple(range(1, lines + 1)), lines, _FILE_TOKENS + estimate(text))
@@ -113,18 +113,22 @@ def _part(asked: Query, file: Ranked, text: str, budget: int) -> Chosen:
     spent = _FILE_TOKENS
     each = estimate(text) / len(text)
     cost = [math.ceil(each * len(line)) + _LINE_TOKENS for line in lines]
-    outer = sorted(defined, key=lambda line: (_depth(lines[line - 1]), line))
-    for line in outer:
-        if spent + cost[line - 1] > budget * _OUTLINE_SHARE:
-            break
-        spent += cost[line - 1]
-        shown.add(line)
-    for block in _best(asked, lines, blocks(lines, defined)):
-        new = [line for line in range(block.first, block.last + 1) if line not in shown]
+
+    def add(span: LineSpan, limit: float) -> bool:
+        nonlocal spent
+        new = {line for line in range(span.first, span.last + 1) if line not in shown}
         price = sum(cost[line - 1] for line in new)
-        if spent + price <= budget:
-            spent += price
-            shown.update(new)
+        if spent + price > limit:
+            return False
+        spent += price
+        shown.update(new)
+        return True
+
+    for span in sorted(defined, key=lambda span: (_depth(lines[span.first - 1]), span)):
+        if not add(span, budget * _OUTLINE_SHARE):
+            break
+    for block in _best(asked, lines, blocks(lines, defined)):
+        add(block, budget)
     return Chosen(file, tuple(sorted(shown)), len(lines), spent)
 
 

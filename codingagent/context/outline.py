@@ -1,13 +1,15 @@
-"""Outline a file by expression: the lines that define something, and the blocks between them.
+"""Outline a file: the lines that define something, and the blocks between them.
 
-No parser: a line that looks like a definition of its language family, the headings of a text, the top keys
+Where no grammar is installed, by expression: a line that looks like a definition of its language family, the headings of a text, the top keys
 of data. What no family covers has no outline, and its blocks are pieces of equal length.
 """
 
 import functools
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from codingagent.context import grammars
+from codingagent.context.lines import LineSpan
 
 _SCRIPT = (
     r"\s*(?:export\b|(?:async\s+)?function\b|(?:abstract\s+)?class\b|interface\b|enum\b|namespace\b|type\s+\w+.*="
@@ -49,13 +51,6 @@ _BLOCK_LINES = 80
 _BEFORE = re.compile(r"\s*(?:@|#(?!\s*define|include)|//|/\*|\*|--|;)")
 
 
-class LineSpan(NamedTuple):
-    """Lines of a file, from `first` to `last`, counted from 1."""
-
-    first: int
-    last: int
-
-
 @functools.cache
 def _pattern(suffix: str) -> re.Pattern[str] | None:
     for suffixes, pattern in _PATTERNS.items():
@@ -64,19 +59,24 @@ def _pattern(suffix: str) -> re.Pattern[str] | None:
     return None
 
 
-def definitions(path: str, lines: Sequence[str]) -> list[int]:
-    """Return the numbers of the lines that define something; empty for an unknown kind of file."""
+def definitions(path: str, lines: Sequence[str]) -> list[LineSpan]:
+    """Return the lines that each definition begins with; empty for an unknown kind of file."""
+    found = grammars.definitions(path, "\n".join(lines))
+    return found or by_expression(path, lines)
+
+
+def by_expression(path: str, lines: Sequence[str]) -> list[LineSpan]:
+    """Return each line that looks like a definition."""
     pattern = _pattern(path.rpartition(".")[2].lower())
     if pattern is None:
         return []
-    return [number for number, line in enumerate(lines, 1) if pattern.match(line)]
+    return [LineSpan(at, at) for at, line in enumerate(lines, 1) if pattern.match(line)]
 
 
-def blocks(lines: Sequence[str], defined: Sequence[int]) -> list[LineSpan]:
+def blocks(lines: Sequence[str], defined: Sequence[LineSpan]) -> list[LineSpan]:
     """Cut a file before each definition and what belongs to it, and at blank lines where that is long."""
     starts = {1}
-    for line in defined:
-        start = line
+    for start, _ in defined:
         while start > 1 and _BEFORE.match(lines[start - 2]):
             start -= 1
         starts.add(start)

@@ -22,6 +22,7 @@ _SIZE = 1.0
 # Of tests and docs, unless the task names them; and of settings, which every release changes.
 _TESTS, _DOCS, _SETTINGS = -1.0, -1.5, -1.5
 _ALIKE_COMMITS = 40
+_MOST_FILES = 10
 # A word of the task's first line counts as much as two of the rest.
 _TITLE = 2.0
 # Parameters of BM25: how soon more of the same word stops counting, and how much long files are held back.
@@ -83,6 +84,8 @@ class Ranked(Struct, frozen=True):
     changed_s: int | None = None
     """In seconds since the epoch."""
     is_named: bool = False
+    is_aside: bool = False
+    """Whether it is a test, a document or settings, which the task does not ask for."""
 
 
 def query(task: str) -> Query:
@@ -126,6 +129,8 @@ def rank(
     """
     paths = [row.path for row in rows]
     lower = [path.lower() for path in paths]
+    # A commit of most of the files, such as the first import, says nothing about any of them.
+    log = [commit for commit in log if len(commit.paths) <= max(_MOST_FILES, len(rows) // 2)]
     by_text = bm25(asked, [row.counts for row in rows], [row.size for row in rows])
     by_path = bm25(asked, [tuple(path.count(word) for word in asked.words) for path in lower])
     last: dict[str, int] = {}
@@ -141,14 +146,15 @@ def rank(
     ranked = []
     for path, row, text, name, said in zip(paths, rows, by_text, by_path, own, strict=True):
         score = _TEXT * text + _PATH * name + _NAME * said + _ALIKE * alike.get(path, 0.0)
-        score += _of_its_kind(asked, path)
+        aside = _of_its_kind(asked, path)
+        score += aside
         if path in last:
             score += _LATELY / (1 + last[path] / 20) + _OFTEN * math.log1p(often[path]) / most
         if not log and (text or name):
             score += _SIZE * math.log1p(row.size) / largest
         changed_s = log[last[path]].at_s if path in last else None
         words = {word: count for word, count in zip(asked.words, row.counts, strict=True) if count}
-        ranked.append(Ranked(path, score, words, changed_s, path in named))
+        ranked.append(Ranked(path, score, words, changed_s, path in named, aside < 0))
     return sorted(ranked, key=lambda file: (not file.is_named, -file.score, file.path))
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from codingagent.context.choose import Chosen, lines_of
+from codingagent.context.choose import Chosen
+from codingagent.context.lines import lines_of
 from codingagent.prompt.file_list import shown_path
 
 _NOTE = (
