@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from codingagent.agent.context import Context
 from codingagent.agent.executor import Agent
 from codingagent.agent.plan import Order, subject_of
+from codingagent.agent.run_command import limit_of
 from codingagent.checkpoints.file_changes import NAMED_LIMIT
 from codingagent.checkpoints.protected import NAME, Protection
 from codingagent.errors import ApprovalError, OperationError, UsageError
@@ -131,12 +132,17 @@ class Execution:
                 held.add(self.context.workspace.resolved(change.path, follow_last=change.follows))
         return held
 
+    def _limit_of(self, item: Step | Problem) -> float | None:
+        operation = item.operation if isinstance(item, Step) else None
+        return limit_of(self.context, operation) if isinstance(operation, RunCommand) else None
+
     # --- one item ------------------------------------------------------------------------------
 
     def _perform(self, index: int, items: Sequence[Step | Problem]) -> None:
         """Execute one item; any mistake of the model becomes its result."""
         item = items[index]
-        self.context.show(ui.OperationBegan(index, item.kind, _subject(item)))
+        limit_s = self._limit_of(item)
+        self.context.show(ui.OperationBegan(index, item.kind, _subject(item), limit_s))
         event: Event
         is_end = isinstance(item, Step) and isinstance(item.operation, Finish)
         if is_end and (failed := self._failed_before(items)):
@@ -198,8 +204,9 @@ class Execution:
         was_run = session.checked is not None and not is_another
         if not was_run and ((ends and not self._is_checked(check)) or self._has_changed()):
             index = len(session.results)
-            self.context.show(ui.OperationBegan(index, Kind.CHECK, check))
-            operation = RunCommand(check, timeout_s=self.context.settings.check_timeout)
+            limit_s = self.context.settings.check_timeout
+            self.context.show(ui.OperationBegan(index, Kind.CHECK, check, limit_s))
+            operation = RunCommand(check, timeout_s=limit_s)
             found = self._agent.perform(Order(index, operation, is_check=True))
             assert not isinstance(found, Question), "the person is not asked for what they want"
             self._end_check(found, check)

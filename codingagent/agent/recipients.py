@@ -85,7 +85,8 @@ class Recipients(Struct):
             return None
         other = self._session(named) if named else None
         if other is not None and other.session_id != at_work.session_id:
-            state = "is complete" if other.is_complete else f"is at request {other.sequence}"
+            ended = "was closed" if other.is_closed else "is complete"
+            state = ended if other.is_complete else f"is at request {other.sequence}"
             return Objection(
                 f"it answers an earlier request of session {named}, which {state}",
                 f"`codingagent show {named}` shows what that session waits for",

@@ -79,11 +79,15 @@ def _shown(operation: RunCommand) -> str:
     return f"{where}{variables}{operation.command}"
 
 
-def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
+def limit_of(context: Context, operation: RunCommand) -> float | None:
+    """Return how long a command may run, in seconds; None: without end."""
     asked_s, most_s = operation.timeout_s, context.policy.shell.timeout
     limit_s = context.settings.command_timeout if asked_s is None else asked_s or None
-    if most_s is not None:
-        limit_s = min(limit_s or most_s, most_s)
+    return limit_s if most_s is None else min(limit_s or most_s, most_s)
+
+
+def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
+    limit_s = limit_of(context, operation)
     had_git = context.workspace.has_git()
     with context.workspace.folder(operation.cwd) as folder:
         show = _Live(context.show, context.secrecy)

@@ -1,4 +1,4 @@
-"""Hand `say`, `refresh`, `approve` and `deny` to the process that holds the home's lock."""
+"""Hand `say`, `refresh`, `approve`, `deny` and `undo` to the process that holds the home's lock."""
 
 import contextlib
 import os
@@ -142,6 +142,7 @@ class QueueWorker:
     """Run errands that other processes leave while a session waits for an answer or for approval."""
 
     def __init__(self, home: Home, show: Callable[[Notice], None]) -> None:
+        self._home = home
         self._queue = home.queue
         self._show = show
         self._work: OpenSession | None = None
@@ -183,7 +184,7 @@ class QueueWorker:
     def _do(self, left: Left, conversation: "Conversation") -> str | None:
         """Run an errand and report; return how the request was rewritten, in words, or None."""
         try:
-            what = _do(left, conversation)
+            what = self._run(queued_request.decode_errand(left.data), left.name, conversation)
         except CodingAgentError as fault:
             self._tell(left, Report(str(fault), fault.exit_status))
             if not isinstance(fault, UsageError):
@@ -192,31 +193,37 @@ class QueueWorker:
         self._tell(left, Report())
         return what
 
+    def _run(self, errand: Errand, name: str, conversation: "Conversation") -> str | None:
+        session = conversation.session
+        if errand.session_id != session.session_id:
+            raise UsageError(
+                f"another terminal works on session {session.session_id} in this home: stop it with Ctrl-C"
+                f" first, then run this again for {errand.session_id}"
+            )
+        match errand.what:
+            case "say":
+                conversation.requests.say(errand.text, errand.attached, name)
+                done = "words were added in another terminal"
+            case "refresh":
+                conversation.requests.refresh()
+                done = "rewritten at the request of another terminal"
+            case "undo":
+                from codingagent.checkpoints.undo import take_back
+
+                assert self._work is not None, "its checkpoints are open"
+                checkpointer = self._work.context.checkpointer
+                take_back(self._home, checkpointer, errand.turns, force=errand.force)
+                done = "undone at the request of another terminal"
+            case "revoke":
+                conversation.requests.revoke(tuple(errand.text.split("\n")))
+                return None
+            case "answer":
+                raise UsageError(nothing_awaits(session.session_id))
+        write_request(conversation, after=errand.what)
+        return done
+
     def _tell(self, left: Left, report: Report) -> None:
         self._queue.report(left.name, queued_request.encode(report))
-
-
-def _do(left: Left, conversation: "Conversation") -> str | None:
-    errand = queued_request.decode_errand(left.data)
-    session = conversation.session
-    if errand.session_id != session.session_id:
-        raise UsageError(
-            f"another terminal works on session {session.session_id} in this home: stop it with Ctrl-C"
-            f" first, then run this again for {errand.session_id}"
-        )
-    if errand.what == "say":
-        conversation.requests.say(errand.text, errand.attached, left.name)
-        done = "words were added in another terminal"
-    elif errand.what == "refresh":
-        conversation.requests.refresh()
-        done = "rewritten at the request of another terminal"
-    elif errand.what == "revoke":
-        conversation.requests.revoke(tuple(errand.text.split("\n")))
-        return None
-    else:
-        raise UsageError(nothing_awaits(session.session_id))
-    write_request(conversation, after=errand.what)
-    return done
 
 
 def write_request(conversation: "Conversation", *, after: What) -> None:

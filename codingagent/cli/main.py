@@ -47,6 +47,7 @@ COMMANDS = {
         "revoke": Entry("amend", "Revoke an approval that you gave with --always."),
         "copy": Entry("clipboard", "Put the waiting request on the clipboard."),
         "paste": Entry("clipboard", "Save the chat's answer in the inbox."),
+        "close": Entry("housekeeping", "End a session whose task is not done."),
     },
     "What happened": {
         "list": Entry("inspect", "List all sessions, the latest first."),
@@ -55,6 +56,7 @@ COMMANDS = {
         "diff": Entry("inspect", "Show what a session changed."),
         "secrets": Entry("secrets", "List the secrets that requests hide, and allow some."),
         "undo": Entry("session", "Undo turns: restore the files as they were before."),
+        "delete": Entry("housekeeping", "Delete a session with its checkpoints and requests."),
     },
     "This machine": {
         "help": Entry("help", "Show a documentation topic, or list the topics."),

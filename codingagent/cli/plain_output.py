@@ -1,6 +1,7 @@
 """Show notices as lines of text, or as JSON, one object a line. `terminal` adds colours and questions."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -19,6 +20,7 @@ from codingagent.model.approval import Answer
 from codingagent.model.operations import Kind, Operation
 from codingagent.model.plain_text import on_screen, unmasked, without_controls
 from codingagent.model.results import Result
+from codingagent.model.settings import Settings
 
 if TYPE_CHECKING:
     from codingagent.cli.keyboard import Keyboard
@@ -56,10 +58,10 @@ class Screen:
     def remark(self, text: str) -> None:
         self.show(ui.Remark(text))
 
-    def tell_changes(self, how: str, *, asked: bool) -> None:
-        """Set how much of each change to show: never, short or full; `asked`: explicitly requested."""
+    def obey(self, settings: Settings, *, asked: bool) -> None:
+        """Set how much of each change to show; `asked`: explicitly requested."""
         # Nobody may be looking: show only what was asked for explicitly.
-        self._how = how if asked or how == "full" else "never"
+        self._how = settings.diff if asked or settings.diff == "full" else "never"
 
     def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None:
         """Ask the person; an answer from `elsewhere` counts as theirs. None if nobody can answer."""
@@ -145,9 +147,7 @@ class Lines(Screen):
             case ui.ApprovalAwaited():
                 self._show_awaited(notice)
             case ui.ModelSaid():
-                prefix = "" if self._look.is_terminal else "the model says: "
-                for line in f"{prefix}{notice.text}".split("\n"):
-                    self._say((line, "name"), indent=0)
+                self._show_words(notice.text)
             case ui.QuestionAsked():
                 words = "the model has a question or a message (see above); to answer:"
                 how = (
@@ -222,6 +222,18 @@ class Lines(Screen):
         for note in result.notes:
             self._say((margin, ""), ("note:", "warn"), (f" {note}", ""), indent=len(margin))
 
+    def _show_words(self, text: str) -> None:
+        """Show what the model says, each line marked: none looks like a line of this program."""
+        first, *others = _ESCAPED.sub(r"\1", text).split("\n")
+        if self._look.is_terminal:
+            sign = "│ " if self._look.has_marks else "| "
+            for line in (first, *others):
+                self._say((sign, "dim"), (line, "name"))
+        else:
+            self._say((f"the model says: {first}", ""))
+            for line in others:
+                self._say((f"  {line}", ""))
+
     def _show_awaited(self, notice: ui.ApprovalAwaited) -> None:
         what = f"{notice.operation_id} {notice.kind} awaits approval:"
         self._say(("? ", "bold yellow"), (what, ""), indent=4)
@@ -234,8 +246,10 @@ class Lines(Screen):
 
     def _show_done(self, notice: ui.SessionDone) -> None:
         """Show that the task is done, and what failed in the last answer."""
-        for line in (f"done: {notice.summary}" if notice.summary else "done").split("\n"):
-            self._say((line, "bold green"))
+        first, *others = notice.summary.split("\n")
+        self._say((f"done: {first}" if first else "done", "bold green"))
+        for line in others:
+            self._say((f"  {line}", "bold green"))
         if notice.failed:
             more = f"to continue with them: codingagent resume {notice.session_id}"
             failed = (f"  {line}" for line in notice.failed)
@@ -261,6 +275,9 @@ def write_json_line(stream: TextIO, document: object) -> None:
     stream.write(json.dumps(_camel_keys(document)) + "\n")
     stream.flush()
 
+
+# What Markdown escapes, chats show without the backslash.
+_ESCAPED = re.compile(r"\\([_*#\[\]`~])")
 
 _SIGNS = {"+": "good", "-": "bad", "@": "name", "…": "dim"}
 

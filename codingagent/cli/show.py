@@ -173,7 +173,8 @@ def _way_on(
         case Phase.COMPLETE if session.is_run:
             yield [("done", "good")], 0
         case Phase.COMPLETE:
-            yield [("done", "good"), ("; to continue anyway:", "dim")], 0
+            ended = ("closed", "dim") if session.is_closed else ("done", "good")
+            yield [ended, ("; to continue anyway:", "dim")], 0
             yield [(f"  {resume}", "")], 0
 
 

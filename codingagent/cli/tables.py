@@ -89,7 +89,7 @@ def _columns(
 def _session(session: Session, changed: str, limit: int) -> tuple[Span, ...]:
     return (
         (session.session_id, "bold"),
-        (session.phase.value, STATES[session.phase]),
+        ("closed", "dim") if session.is_closed else (session.phase.value, STATES[session.phase]),
         (str(session.sequence), ""),
         (changed, ""),
         (plain_text.one_line(session.task, limit), ""),
@@ -97,12 +97,12 @@ def _session(session: Session, changed: str, limit: int) -> tuple[Span, ...]:
 
 
 def show_log(records: Iterable[Record], *, json: bool) -> None:
-    """Print a session's records, one a line: the time, and what happened."""
+    """Print a session's records, one a line: the time, and what happened; JSON has checkpoints, too."""
     for record in records:
         if json:
             write_json_line(sys.stdout, to_builtins(record))
-        else:
-            _print(f"{record.at[:19].replace('T', ' ')}  {line_of(record)}")
+        elif line := line_of(record):
+            _print(f"{record.at[:19].replace('T', ' ')}  {line}")
 
 
 def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> None:
@@ -139,6 +139,13 @@ def _said(record: entries.PersonSaid) -> str:
     return f"the person said: {plain_text.one_line(record.text, 200)}{with_files}"
 
 
+_PLAIN: dict[type[Record], str] = {
+    entries.RefreshAsked: "refresh requested",
+    entries.SessionReopened: "session reopened",
+    entries.SessionClosed: "session closed",
+}
+
+
 def _words(record: Record) -> str:
     match record:
         case entries.SessionStarted():
@@ -161,14 +168,12 @@ def _words(record: Record) -> str:
             return f"request {record.sequence} written"
         case entries.PersonSaid():
             return _said(record)
-        case entries.RefreshAsked():
-            return "refresh requested"
         case entries.GrantsRevoked():
             return f"revoked: {', '.join(record.grants)}"
         case entries.CheckNamed():
             return f"the check is now: {record.command or 'none'}"
         case entries.AnswerTaken():
-            return f"answer {record.sequence} taken: {record.name}, SHA-256 {record.digest[:16]}…"
+            return f"answer {record.sequence} taken: {record.name}"
         case entries.AnswerSetAside():
             return f"rejected: {record.name}: {record.reason}"
         case entries.OperationStarted():
@@ -204,11 +209,8 @@ def _words(record: Record) -> str:
         case entries.ApprovalAnswered():
             return f"{operation_id(record.index)} answered {record.answer.said}"
         case entries.CheckpointTaken():
-            when = "before" if record.before else "after"
-            left = f"; without {'; '.join(record.left_out)}" if record.left_out else ""
-            if record.uncovered:
-                left += f"; changed and not covered: {', '.join(record.uncovered)}"
-            return f"checkpoint {when} turn {record.sequence}: {record.name[:12]}{left}"
+            names = ", ".join(record.uncovered)
+            return f"changed, and no checkpoint holds it: {names}" if names else ""
         case entries.ProtectedFound():
             names = ", ".join(change.path for change in record.changes)
             return f"protected files changed without approval: {names}"
@@ -222,14 +224,14 @@ def _words(record: Record) -> str:
             return f"protected files {'; '.join(told)}"
         case entries.UndoBegan():
             how = ", forced" if record.force else ""
-            return f"undo begins{how}; checkpoint before it: {record.name[:12]}"
+            return f"undo begins{how}"
         case entries.UndoEnded():
             return f"undo done: {'; '.join(record.notes)}"
         case entries.TurnEnded():
             notes = "".join(f"; note: {note}" for note in record.notes)
             return f"turn {record.sequence} ended{notes}"
-        case entries.SessionReopened():
-            return "session reopened"
+        case entries.RefreshAsked() | entries.SessionReopened() | entries.SessionClosed():
+            return _PLAIN[type(record)]
         case _:
             assert_never(record)
 

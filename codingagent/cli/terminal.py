@@ -3,12 +3,13 @@
 import contextlib
 import os
 import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
 from rich.console import Console as RichConsole
-from rich.markup import escape
 from rich.status import Status
 from rich.text import Text
 
@@ -19,6 +20,8 @@ from codingagent.cli.plain_output import Lines, waiting_line
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer, Decision
 from codingagent.model.operations import Kind
+from codingagent.model.plain_text import on_screen
+from codingagent.model.settings import Settings
 
 _LOOK_ELSEWHERE_S = 0.2
 
@@ -47,12 +50,68 @@ _AFTER = (
     " `git add -p && git commit` keeps it"
 )
 
+_COMMANDS = (Kind.RUN_COMMAND, Kind.CHECK)
+# What is longer is folded.
+_OUTPUT_LINES = 10
+_LINE_CHARACTERS = 1_000
+# What takes less needs no sign of life.
+_SOON_S = 0.5
+
+# In fixed words: nothing that a model or a file says is ever in the title.
+_TITLES: dict[type[ui.Notice], str] = {
+    ui.Waiting: "your turn",
+    ui.ApprovalAwaited: "your approval",
+    ui.SessionDone: "done",
+}
+# xterm, control sequences: keep the title, and bring it back.
+_KEEP_TITLE, _OLD_TITLE = "\x1b[22;2t", "\x1b[23;2t"
+
 _COLOUR_SYSTEMS = {
     "standard": "16 colours",
     "256": "256 colours",
     "truecolor": "16 million colours",
     "windows": "16 colours",
 }
+
+
+class _Output:
+    """The last lines that a command printed, and how many it printed."""
+
+    def __init__(self) -> None:
+        self._whole: deque[str] = deque(maxlen=_OUTPUT_LINES)
+        self._open = ""
+        self._number = 0
+
+    @property
+    def count(self) -> int:
+        return self._number + bool(self._open)
+
+    @property
+    def last(self) -> list[str]:
+        """Return the last lines, without what a carriage return overwrote."""
+        shown = [*self._whole, *([self._open] if self._open else ())]
+        return [line.rstrip("\r").rpartition("\r")[2] for line in shown[-_OUTPUT_LINES:]]
+
+    def add(self, text: str) -> None:
+        *ended, rest = (self._open + text).split("\n")
+        self._whole.extend(line[-_LINE_CHARACTERS:] for line in ended)
+        self._number += len(ended)
+        self._open = rest[-_LINE_CHARACTERS:]
+
+
+class _Sign:
+    """A sign of life: what goes on, for how long, and the last line that came of it."""
+
+    def __init__(self, what: str, limit_s: float | None, output: _Output) -> None:
+        self._what, self._limit_s, self._output = what, limit_s, output
+        self._began_s = time.monotonic()
+
+    def __rich__(self) -> Text:
+        passed_s = time.monotonic() - self._began_s
+        limit = f" of {self._limit_s:g}" if self._limit_s else ""
+        line = "".join(f": {on_screen(line)}" for line in self._output.last[-1:])
+        said = f"{self._what}, {passed_s:.0f}{limit} s{line}"
+        return Text(said, style="dim", no_wrap=True, overflow="ellipsis")
 
 
 class Console(Lines):
@@ -64,36 +123,45 @@ class Console(Lines):
         self._rich = RichConsole(highlight=False, color_system="auto" if has_colour else None)
         self._look = layout.look_of(sys.stdout)
         self._status: Status | None = None
+        self._timer: threading.Timer | None = None
+        """Draws the status, if it is not stopped before."""
+        self._drawing = threading.Lock()
         self._keys: Keyboard | None = None
         self._knows_steps = False
         """The person was told in full what to do, while this terminal waits."""
         self._changed: dict[str, None] = {}
         """The files that turns changed here."""
-        self._within_line = False
+        self._output = _Output()
+        self._notifies = self._has_title = False
 
-    def tell_changes(self, how: str, *, asked: bool) -> None:
+    def obey(self, settings: Settings, *, asked: bool) -> None:
         del asked  # a terminal always has a reader
-        self._how = how
+        self._how, self._notifies = settings.diff, settings.notify
 
     def _show(self, notice: ui.Notice) -> None:
+        if isinstance(notice, ui.OutputCame):
+            self._output.add(notice.text)  # the status shows its last line
+            return
         self._stop_status()
         self._look = layout.look_of(sys.stdout)  # the window may have been resized
         match notice:
             case ui.ReplyAccepted():
                 self._rich.rule(f"Answer {notice.sequence}", style="dim")
+                self._start_status("working")
             case ui.OperationBegan():
                 self._begin(notice)
-            case ui.OutputCame() if notice.text:
-                self._has_shown_output = True
-                self._within_line = not notice.text.endswith("\n")
-                self._rich.print(Text(notice.text, style="dim"), end="", soft_wrap=True)
-            case _:
-                if isinstance(notice, ui.TurnDone):
-                    self._changed |= dict.fromkeys(notice.changed)
-                if isinstance(notice, ui.OperationDone) and self._within_line:
-                    self._rich.print()
-                    self._within_line = False
+            case ui.OperationDone() if notice.result.kind in _COMMANDS:
+                self._show_output()
                 super()._show(notice)
+                self._start_status("working")
+            case ui.TurnDone():
+                self._changed |= dict.fromkeys(notice.changed)
+                super()._show(notice)
+                self._start_status("writing the request")
+            case _:
+                super()._show(notice)
+        if (title := _TITLES.get(type(notice))) and (self._keys is not None or self._knows_steps):
+            self._notify(title)
 
     def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None:
         """Ask the person to approve what was shown; None if this process can't read their keyboard.
@@ -189,6 +257,10 @@ class Console(Lines):
 
     def close(self) -> None:
         self._stop_status()
+        if self._has_title:
+            with contextlib.suppress(OSError):
+                self._rich.file.write(_OLD_TITLE)
+            self._has_title = False
 
     def lines(self, lines: Iterable[Line]) -> None:
         for line in lines:
@@ -257,20 +329,51 @@ class Console(Lines):
 
     def _begin(self, notice: ui.OperationBegan) -> None:
         self._has_shown_output = False
-        if notice.kind in (Kind.RUN_COMMAND, Kind.CHECK):
+        if notice.kind in _COMMANDS:
             whose = " (your check)" if notice.kind is Kind.CHECK else ""
             command = (f" {notice.subject}", "")
             self._say(("  ", ""), ("$", "bold"), command, (whose, "dim"), indent=4)
-            self._start_status("running")
+            self._start_status("running", notice.timeout_s)
 
-    def _start_status(self, text: str) -> None:
+    def _show_output(self) -> None:
+        """Show the last lines of what a command printed."""
+        output, self._output = self._output, _Output()
+        self._has_shown_output = output.count > 0
+        if output.count > len(output.last):
+            left = output.count - len(output.last)
+            told = f"… {left:,} {'line' if left == 1 else 'lines'} before these"
+            self.lines([[(f"{self._margin}{told}", "dim")]])
+        for line in output.last:
+            self.lines([[(f"{self._margin}{on_screen(line)}", "dim")]])
+
+    def _start_status(self, text: str, limit_s: float | None = None) -> None:
         if not sys.stdout.isatty():
             return  # colours were forced in a pipe; a spinner would only fill it
-        spinner = "dots" if self._look.has_marks else "line"
-        self._status = self._rich.status(f"[dim]{escape(text)}[/]", spinner=spinner)
-        self._status.start()
+        sign = _Sign(text, limit_s, self._output)
+        self._timer = threading.Timer(_SOON_S, self._appear, (sign,))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _appear(self, sign: _Sign) -> None:
+        with self._drawing:
+            if self._timer is threading.current_thread():
+                spinner = "dots" if self._look.has_marks else "line"
+                self._status = self._rich.status(sign, spinner=spinner)
+                self._status.start()
+
+    def _notify(self, title: str) -> None:
+        """Ring the bell, and say in the terminal's title whose turn it is."""
+        if not self._notifies or os.environ.get("TERM", "dumb") in ("dumb", "linux"):
+            return
+        before = "" if self._has_title else _KEEP_TITLE
+        self._has_title = True
+        self._rich.file.write(f"\a{before}\x1b]2;codingagent: {title}\x1b\\")
 
     def _stop_status(self) -> None:
-        if self._status is not None:
-            self._status.stop()
-            self._status = None
+        with self._drawing:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if self._status is not None:
+                self._status.stop()
+                self._status = None

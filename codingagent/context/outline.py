@@ -1,7 +1,8 @@
 """Outline a file: the lines that define something, and the blocks between them.
 
-Where no grammar is installed, by expression: a line that looks like a definition of its language family, the headings of a text, the top keys
-of data. What no family covers has no outline, and its blocks are pieces of equal length.
+Where no grammar is installed, by expression: a line that looks like a definition of its language family, the
+headings of a text, the top keys of data. What no family covers has no outline, and its blocks are pieces of
+equal length.
 """
 
 import functools
@@ -76,7 +77,8 @@ def by_expression(path: str, lines: Sequence[str]) -> list[LineSpan]:
 def blocks(lines: Sequence[str], defined: Sequence[LineSpan]) -> list[LineSpan]:
     """Cut a file before each definition and what belongs to it, and at blank lines where that is long."""
     starts = {1}
-    for start, _ in defined:
+    for span in defined:
+        start = span.first
         while start > 1 and _BEFORE.match(lines[start - 2]):
             start -= 1
         starts.add(start)

@@ -343,6 +343,12 @@ class SessionReopened(Tagged, frozen=True, tag="session_reopened"):
     at: str
 
 
+class SessionClosed(Tagged, frozen=True, tag="session_closed"):
+    """The person ended a session whose task is not done; it can be reopened like a complete one."""
+
+    at: str
+
+
 Record = (
     SessionStarted
     | RunStarted
@@ -366,6 +372,7 @@ Record = (
     | UndoEnded
     | TurnEnded
     | SessionReopened
+    | SessionClosed
 )
 
 

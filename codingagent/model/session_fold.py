@@ -62,6 +62,7 @@ _PHASES: Mapping[type[entries.Record], Mapping[Phase, Phase]] = {
     # With Finished and nothing said meanwhile: COMPLETE.
     entries.TurnEnded: {_EXECUTING: _DUE},
     entries.SessionReopened: {_COMPLETE: _DUE},
+    entries.SessionClosed: {_DUE: _COMPLETE, _AWAITING: _COMPLETE},
 }
 
 
@@ -220,9 +221,11 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
         case entries.TurnEnded():
             return _end_turn(session, record)
         case entries.SessionReopened():
-            return replace(
-                session, sequence=session.sequence + 1, notes=(*session.notes, _REOPENED)
-            )
+            # After a close the model sent no DONE; only the request is new.
+            notes = session.notes if session.is_closed else (*session.notes, _REOPENED)
+            return replace(session, sequence=session.sequence + 1, notes=notes, is_closed=False)
+        case entries.SessionClosed():
+            return replace(session, is_closed=True)
         case entries.SessionStarted() | entries.RunStarted():
             raise ValueError("a second start of a session")
         case _:

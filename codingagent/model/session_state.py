@@ -106,6 +106,8 @@ class Session(Struct, frozen=True):
     """The part that arrived of the block in which the last answer was truncated."""
     undoing: UndoBegan | None = None
     undos: int = 0
+    is_closed: bool = False
+    """Complete because the person ended it, and its task may not be done."""
     """Undos since the last answer, and their net effect in words for the model."""
     undo_note: str = ""
     protocol: Protocol = "tags"

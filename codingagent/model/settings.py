@@ -95,6 +95,12 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
             description="how much of each change of a file the screen shows: never, short or full"
         ),
     ] = "short"
+    notify: Annotated[
+        bool,
+        Meta(
+            description="ring the bell and set the title where a terminal waits and it is your turn"
+        ),
+    ] = True
     context: Annotated[
         int,
         Meta(

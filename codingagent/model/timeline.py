@@ -18,6 +18,7 @@ from codingagent.model.journal_entries import (
     PersonSaid,
     Record,
     RunStarted,
+    SessionClosed,
     SessionReopened,
     TurnEnded,
     UndoEnded,
@@ -62,7 +63,7 @@ class TurnTold(Struct, frozen=True):
         return checks[-1] if checks else None
 
 
-Entry = TurnTold | PersonSaid | AnswerSetAside | UndoEnded | SessionReopened
+Entry = TurnTold | PersonSaid | AnswerSetAside | UndoEnded | SessionReopened | SessionClosed
 
 
 def entries(records: Iterable[Record]) -> list[Entry]:
@@ -87,7 +88,9 @@ def entries(records: Iterable[Record]) -> list[Entry]:
             case TurnEnded():
                 found[turn] = _with(found[turn], items, record)
                 turn = -1
-            case PersonSaid() | AnswerSetAside() | UndoEnded() | SessionReopened():
+            case (
+                PersonSaid() | AnswerSetAside() | UndoEnded() | SessionReopened() | SessionClosed()
+            ):
                 found.append(record)
             case _:
                 pass

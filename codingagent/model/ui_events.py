@@ -65,11 +65,12 @@ class ReplyRejected(Struct, frozen=True):
 
 
 class OperationBegan(Struct, frozen=True):
-    """An operation has started; `subject` is its path, or the command."""
+    """An operation has started; `subject` is its path, or the command, which may run `timeout_s` seconds."""
 
     index: int
     kind: Kind = field(name="command_type")
     subject: str
+    timeout_s: float | None = None
 
 
 class OutputCame(Struct, frozen=True):

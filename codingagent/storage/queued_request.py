@@ -11,7 +11,7 @@ from codingagent.model.approval import Answer
 from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import in_json
 
-What = Literal["say", "refresh", "answer", "revoke"]
+What = Literal["say", "refresh", "answer", "revoke", "undo"]
 
 
 class Errand(Struct, frozen=True):
@@ -19,7 +19,8 @@ class Errand(Struct, frozen=True):
 
     `text` and `attached` are the person's words and files; for a revocation, `text` lists what is
     revoked, one per line. `operation_id` and `answer` answer a pending approval, and `seen` is the
-    digest of what was shown, so that the answer can't apply to a later question.
+    digest of what was shown, so that the answer can't apply to a later question. `turns` are to be undone;
+    None: the last undo is. With `force`, also files that have changed again since.
     """
 
     what: What
@@ -29,6 +30,8 @@ class Errand(Struct, frozen=True):
     operation_id: str = ""
     answer: Answer | None = None
     seen: str = ""
+    turns: int | None = None
+    force: bool = False
 
 
 class Report(Struct, frozen=True):

@@ -16,8 +16,8 @@ from pathlib import Path
 from tests.helpers import HANG_S, REPOSITORY
 from tests.warm import start
 
-# ECMA-48: what moves the cursor or colours text, and is no text.
-_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+# ECMA-48: what moves the cursor, colours text, sets the title or rings, and is no text.
+_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\].*?(?:\x07|\x1b\\)|\x07")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[1-9][0-9;]*m")  # not what ends colours
 
 HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"

@@ -401,6 +401,24 @@ def test_words_and_refreshes_are_handed_to_the_other_terminal(home: Path) -> Non
     assert words(home) == ["with a test", ""]
 
 
+def test_an_undo_is_handed_to_the_other_terminal(home: Path) -> None:
+    """Undo and redo from a second terminal, through the one that waits: it holds the session."""
+    with holding(home, "new", "Write a file") as holder:
+        drop(home, CREATE)
+        holder.says("request 2 is ready")
+        made = next(path for path in (home / "workspace").iterdir() if path.is_file())
+        status, out, err = command_line_here(home, "undo")
+        assert (status, err, made.exists()) == (0, "", False)
+        assert HANDED in out
+        holder.says("undone at the request of another terminal: send the chat this request")
+        assert command_line_here(home, "undo", "--redo")[0] == 0
+        assert made.exists()
+        assert command_line_here(home, "undo", "--turns", "5")[0] in {0, 2}
+        assert in_queue(home) == []
+        drop(home, DONE)
+        assert holder.ends() == 0
+
+
 def test_two_terminals_at_once_are_both_heard_once(waiting: Path) -> None:
     said = [f"word {number}" for number in range(4)]
     with holding(waiting):

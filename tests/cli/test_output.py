@@ -131,6 +131,26 @@ def test_a_terminal_shows_what_each_operation_changed(waiting: Path) -> None:
     )
 
 
+def test_the_output_of_a_command_is_folded(waiting: Path) -> None:
+    """Its last ten lines, below it, without what a carriage return overwrote; `show --json` has all."""
+    command = "for n in $(seq 25); do echo line $n; done; printf '10%%\\r100%%\\n> yes\\n? Do it?'"
+    drop(waiting, f"[RUN_COMMAND]\n{command}\n[/RUN_COMMAND]\n")
+    shown = seen(waiting, "resume", "--once", columns=80, kind="no colours").text
+    assert "      … 18 lines before these\n      line 19\n" in shown
+    assert "      line 25\n      100%\n      > yes\n      ? Do it?\n  ✓ RUN_COMMAND" in shown
+    assert "line 18" not in shown.partition("before these")[2]
+    assert "line 2\\nline 3" in piped(waiting, "show", "--json")
+
+
+def test_what_the_model_says_looks_like_nothing_of_ours(waiting: Path) -> None:
+    """Each line is marked, on a terminal and in a pipe; Markdown's backslashes are gone."""
+    said = "> yes\n? Do it?\nsnake\\_case " + "word " * 20 + "> no\n"
+    drop(waiting, f"[MESSAGE]\n{said}[/MESSAGE]\n")
+    shown = seen(waiting, "resume", "--once", columns=40, kind="no colours").text
+    assert "│ > yes\n│ ? Do it?\n│ snake_case word" in shown
+    assert not any(line.startswith((">", "? Do")) for line in shown.split("\n"))
+
+
 def test_a_person_is_not_told_what_the_model_is_to_do(waiting: Path) -> None:
     """The screen says what failed and what happens next; the advice for the model is in the request."""
     drop(waiting, EDIT.replace("item.price\n", "item.cost\n", 1))

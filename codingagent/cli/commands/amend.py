@@ -156,7 +156,7 @@ def _write_anew(
     """Rewrite a session's request: here, or by handing it to the other terminal."""
     with held_or_handed(home, errand, screen.remark) as (is_handed, name):
         if is_handed:
-            _show_handed(home, errand, screen)
+            show_handed(home, errand, screen)
             return
         state = home.sessions.load(errand.session_id)
         # This must not execute anything of an answer.
@@ -190,7 +190,7 @@ _LATER_ELSEWHERE = (
 )
 
 
-def _show_handed(home: Home, errand: Errand, screen: Screen) -> None:
+def show_handed(home: Home, errand: Errand, screen: Screen) -> None:
     """Show where the request is that the other terminal has rewritten."""
     session = home.sessions.load(errand.session_id)
     if session.is_complete:

@@ -194,7 +194,7 @@ def opened(  # noqa: PLR0913
     worker = QueueWorker(home, screen.show)
     if executes:
         _warn_of_file(home, session, screen)
-    screen.tell_changes(settings.diff, asked=given.diff is not None)
+    screen.obey(settings, asked=given.diff is not None)
     person = context.Person(
         screen.show,
         lambda notice: screen.ask(notice, worker.answer_to),

@@ -13,6 +13,7 @@ from msgspec import Struct
 from codingagent.agent import factory
 from codingagent.agent.factory import OpenSession
 from codingagent.cli.commands import options
+from codingagent.cli.commands.amend import show_handed
 from codingagent.cli.commands.common import (
     Given,
     ask_whose,
@@ -373,29 +374,43 @@ def _undo(
     json: options.Json = False,
 ) -> None:
     """Undo turns: restore the files that they changed. The model is told."""
-    from codingagent.checkpoints.undo import take_back
-
     home = home_of(context)
-    with screen_for(json) as screen, locked(home):
+    back = None if redo else turns
+    with screen_for(json) as screen:
         state = latest_of(home, or_run=True) if session is None else home.load(session)
         if state.is_run:
             from codingagent.cli import runs
 
-            runs.undo(home, state, None if redo else turns, screen.show, force=force)
+            with locked(home):
+                runs.undo(home, state, back, screen.show, force=force)
             return
-        with opened(home, state, screen, executes=False) as (work, _):
-            conversation = work.conversation
-            if conversation.session.undoing is not None:
-                raise UsageError("an undo was interrupted, and only git can finish it: install git")
-            if state.undoing is None:
-                back = None if redo else turns
-                take_back(home, work.context.checkpointer, back, force=force)
+        errand = Errand("undo", state.session_id, turns=back, force=force)
+        with held_or_handed(home, errand, screen.remark) as (is_handed, _):
+            if is_handed:
+                show_handed(home, errand, screen)
             else:
-                screen.remark("finished an interrupted undo; nothing else was undone")
-            conversation.recover()
-            if not conversation.session.is_complete:
-                screen.remark("the request was rewritten: send the chat this one")
-                announce(conversation)
+                _undo_here(home, state, errand, screen)
+
+
+def _undo_here(home: Home, before: Session, errand: Errand, screen: Screen) -> None:
+    """Undo turns in this process, unless another one did and was killed before it said so."""
+    from codingagent.checkpoints.undo import take_back
+
+    state = home.load(before.session_id)
+    with opened(home, state, screen, executes=False) as (work, _):
+        conversation = work.conversation
+        if conversation.session.undoing is not None:
+            raise UsageError("an undo was interrupted, and only git can finish it: install git")
+        if state.undos != before.undos:
+            screen.remark("another terminal did an undo meanwhile; nothing else was undone")
+        elif state.undoing is not None:
+            screen.remark("finished an interrupted undo; nothing else was undone")
+        else:
+            take_back(home, work.context.checkpointer, errand.turns, force=errand.force)
+        conversation.recover()
+        if not conversation.session.is_complete:
+            screen.remark("the request was rewritten: send the chat this one")
+            announce(conversation)
 
 
 def _answer(

@@ -1,0 +1,111 @@
+"""End and delete sessions."""
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from codingagent.cli.commands.common import home_of
+from codingagent.cli.commands.options import Json, argument, flag
+from codingagent.cli.output import screen_for
+from codingagent.errors import UsageError, disk_errors
+from codingagent.model.journal_entries import SessionClosed
+from codingagent.model.session_state import Phase
+from codingagent.storage.clock import now
+from codingagent.storage.homes import Home, told_as
+from codingagent.storage.mailbox import Mailbox
+from codingagent.storage.session_log import SessionLog
+
+app = typer.Typer()
+
+_Named = Annotated[str, argument("SESSION", "The session.")]
+
+
+@app.command(epilog="Example: codingagent close a1b2c3d4", name="close")
+def _close(context: typer.Context, session: _Named, json: Json = False) -> None:
+    """End a session whose task is not done: its answers are no longer taken. `say` reopens it."""
+    home = home_of(context)
+    with screen_for(json) as screen, home.locked():
+        state = home.sessions.load(session)
+        if state.is_complete:
+            raise UsageError(f"session {told_as(state)} is complete already")
+        if state.phase not in (Phase.AWAITING_ANSWER, Phase.REQUEST_DUE):
+            waits = state.phase is Phase.AWAITING_APPROVAL
+            way = "answer it with approve or deny" if waits else f"`codingagent resume {session}`"
+            raise UsageError(f"session {told_as(state)} is in the middle of a turn: first {way}")
+        with contextlib.closing(SessionLog(home.sessions.open(session), state)) as log:
+            log.record(SessionClosed(now()))
+            log.sync()
+            home.sessions.write_document(log.session)
+        screen.remark(
+            f"closed {told_as(state)}; `codingagent say {session} TEXT` reopens it, `codingagent"
+            f" delete {session}` deletes it"
+        )
+
+
+@app.command(epilog="Example: codingagent delete a1b2c3d4 --yes", name="delete")
+def _delete(
+    context: typer.Context,
+    session: _Named,
+    yes: Annotated[bool, flag("--yes", "Do not ask.")] = False,
+    json: Json = False,
+) -> None:
+    """Delete a session with its checkpoints, secrets, requests and answers. The workspace stays."""
+    home = home_of(context)
+    with screen_for(json) as screen, home.locked():
+        home.sessions.journal_path(session)  # a damaged journal can be deleted, too
+        if not yes:
+            if not (sys.stdin.isatty() and sys.stdout.isatty()):
+                raise UsageError("nobody can be asked here: say --yes")
+            question = (
+                f"delete session {session}? It can't be undone, shown or continued after that"
+            )
+            if screen.choose(question, ("delete it", "keep it")) != 0:
+                screen.remark("nothing was deleted")
+                return
+        for path in _parts(home, session):
+            _remove(path)
+        screen.remark(f"deleted session {session}; the workspace is as it was")
+
+
+def _parts(home: Home, session_id: str) -> Iterator[Path]:
+    """Yield what belongs to a session, its journal last: until then it can be deleted again."""
+    mailbox = home.mailbox
+    short, parts = mailbox.outbox / "short", mailbox.outbox / "parts"
+    for folder in (mailbox.outbox, short, parts, mailbox.processed):
+        with contextlib.suppress(FileNotFoundError), os.scandir(folder) as found:
+            named = [(each.path, Mailbox.named(each.name)) for each in found]
+            yield from (Path(path) for path, name in named if name and name[0] == session_id)
+    own, journal = home.sessions.folder / session_id, home.sessions.journal_path(session_id)
+    with os.scandir(own) as found:
+        yield from (Path(each.path) for each in found if each.name != journal.name)
+    yield home.sessions.folder / f"{session_id}.json"
+    yield journal
+    yield own
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it; a link is removed, not followed."""
+
+    def let_in(function: object, name: str, fault: object) -> None:
+        # A command can have taken away its own right to list or to change its /tmp.
+        del function, fault
+        parent = os.path.dirname(name)
+        for folder in (parent, name):
+            if os.path.isdir(folder) and not os.path.islink(folder):
+                os.chmod(folder, 0o700)
+        if os.path.isdir(name) and not os.path.islink(name):
+            shutil.rmtree(name)
+        else:
+            os.unlink(name)
+
+    with disk_errors(f"{path} can't be deleted"):
+        if path.is_symlink() or not path.is_dir():
+            path.unlink(missing_ok=True)
+        else:
+            shutil.rmtree(path, onerror=let_in)

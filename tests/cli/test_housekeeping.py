@@ -1,0 +1,104 @@
+"""`close` and `delete`: what ends a session, and what is left of it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from codingagent.storage.lock import HomeLock
+from tests.cli.test_cli import CREATE, DONE, drop, run, session_of
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A home with a session that did one turn and waits for its second answer."""
+    home = tmp_path / "home"
+    assert run(home, "new", "--no-wait", "Write", "a", "file") == 0
+    drop(home, CREATE)
+    assert run(home, "resume", "--once") == 0
+    capsys.readouterr()
+    return home
+
+
+def test_a_closed_session_takes_no_answer_until_words_reopen_it(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ended as abandoned: `resume` and `list` no longer mean it; nothing of it is lost."""
+    session = session_of(home)
+    assert run(home, "close", session) == 0
+    assert f"`codingagent say {session} TEXT` reopens it" in capsys.readouterr().out
+    assert run(home, "list") == 0
+    assert "closed" in capsys.readouterr().out
+    assert run(home, "resume", "--once") == 2
+    assert run(home, "close", session) == 2
+    assert "is complete already" in capsys.readouterr().err
+    drop(home, DONE)
+    assert run(home, "say", session, "go on") == 0
+    request = (home / "outbox" / f"{session}_seq0003.txt").read_text("utf-8")
+    assert "go on" in request
+    assert "after your DONE" not in request
+    assert run(home, "log", session) == 0
+    assert "session closed" in capsys.readouterr().out
+
+
+def test_a_session_in_the_middle_of_a_turn_is_not_closed(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A question must be answered first: what it is about may have begun."""
+    drop(home, "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n")
+    assert run(home, "resume", "--once") == 3
+    capsys.readouterr()
+    assert run(home, "close", session_of(home)) == 2
+    assert "first answer it with approve or deny" in capsys.readouterr().err
+
+
+def test_delete_leaves_nothing_of_a_session_and_all_of_the_rest(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Journal, checkpoints, vault, requests and answers go; a link is removed, not followed."""
+    first = session_of(home)
+    own = home / "sessions" / first
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    (aside / "kept").touch()
+    (own / "tmp").mkdir(exist_ok=True)
+    (own / "tmp" / "link").symlink_to(aside)
+    shut = own / "tmp" / "shut"
+    (shut / "inner").mkdir(parents=True)
+    shut.chmod(0)
+    made = sorted(path.name for path in (home / "workspace").iterdir())
+    assert run(home, "new", "--no-wait", "Another") == 0
+    other = next(s.stem for s in (home / "sessions").glob("*.json") if s.stem != first)
+    capsys.readouterr()
+    assert run(home, "delete", first) == 2  # nobody can be asked
+    assert "say --yes" in capsys.readouterr().err
+    assert run(home, "delete", first, "--yes") == 0
+    left = [path for path in home.rglob("*") if first in str(path)]
+    assert left == []
+    assert (aside / "kept").exists()
+    assert sorted(path.name for path in (home / "workspace").iterdir()) == made
+    assert run(home, "show", other) == 0
+    assert run(home, "delete", first, "--yes") == 2
+
+
+def test_a_deletion_that_was_interrupted_is_ended_by_another(home: Path) -> None:
+    """The journal goes last: while it is there, the session can be named."""
+    session = session_of(home)
+    for path in (home / "outbox").glob("*.txt"):
+        path.unlink()
+    (home / "sessions" / f"{session}.json").unlink()
+    assert run(home, "delete", session, "--yes") == 0
+    assert not (home / "sessions" / session).exists()
+
+
+def test_a_session_that_another_process_holds_is_not_deleted(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One process at a time works in a home."""
+    lock = HomeLock(home / "sessions" / ".lock")
+    try:
+        assert run(home, "delete", session_of(home), "--yes") != 0
+    finally:
+        lock.close()
+    assert str(os.getpid()) in capsys.readouterr().err
+    assert (home / "sessions" / session_of(home)).is_dir()
