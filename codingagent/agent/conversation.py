@@ -169,7 +169,9 @@ class Conversation:
             summary = last.summary if isinstance(last, Finished) else ""
             told = map(results.result_of, failed)
             lines = tuple(f"{result.kind}: {result.summary}" for result in told)
-            self._show(SessionDone(self.session.session_id, summary, lines))
+            session = self.session
+            totals = (session.answers, session.carried_bytes)
+            self._show(SessionDone(session.session_id, summary, lines, *totals))
 
     def write_due(self) -> None:
         """Write the request that is due, if any, and checkpoint the turn before.

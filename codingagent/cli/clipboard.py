@@ -192,14 +192,18 @@ def _first_line(fault: Exception) -> str:
 class Glance:
     """Put requests on the clipboard; poll it, and save what answers the waiting request in the inbox.
 
-    If there is no clipboard, complain once and stop.
+    If there is no clipboard, complain once and stop. Where nobody asked for it, the person may be on another
+    machine, whose clipboard can't be read: that is no complaint then.
     """
 
-    def __init__(self, home: "Home", complain: Callable[[str], None]) -> None:
+    def __init__(
+        self, home: "Home", complain: Callable[[str], None], *, is_asked: bool = True
+    ) -> None:
         self._home = home
         self._complain = complain
         self._seen = ""
-        self._is_blind = self._is_mute = False
+        self._is_mute = False
+        self._is_blind = not is_asked and is_the_terminals(os.environ)
         self._put = -1
 
     def put(self, conversation: "Conversation") -> None:

@@ -66,6 +66,8 @@ _TITLES: dict[type[ui.Notice], str] = {
 # xterm, control sequences: keep the title, and bring it back.
 _KEEP_TITLE, _OLD_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 
+_BYTES_PER_TOKEN = 4
+
 _COLOUR_SYSTEMS = {
     "standard": "16 colours",
     "256": "256 colours",
@@ -320,6 +322,9 @@ class Console(Lines):
         if self._changed:
             what = f"changed: {', '.join(self._changed)}"
             self._say((f"{what}; {_AFTER}", "dim"))
+        size = layout.size(notice.carried_bytes, notice.carried_bytes // _BYTES_PER_TOKEN)
+        answers = "1 answer" if notice.answers == 1 else f"{notice.answers} answers"
+        self._say((f"{answers}; you carried {size} to the chat", "dim"))
 
     def _wait(self, notice: ui.Waiting) -> None:
         hint = "     (`codingagent copy` and `paste` do both through the clipboard)"

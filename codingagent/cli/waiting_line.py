@@ -46,6 +46,7 @@ _WORDS_LIMIT = 500
 _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _ALT_ENTER = ("\x1b\r", "\x1b\n")
 _ENTER = re.compile(r"[\r\n]")
+_LONE_CR = re.compile(r"\r(?!\n)")
 # Keys that do more than add themselves to the line; a tab is common in a paste.
 _EDITING = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 # No keyboard sends it: it takes the given text back out of the line.
@@ -166,8 +167,11 @@ def _hint() -> AnyFormattedText:
 
 
 def _as_copied(text: str) -> str:
-    """Return a paste with the line ends that it was copied with: terminals send each as a CR."""
-    return text if "\n" in text else text.replace("\r", "\n")
+    """Return a paste with the line ends that it was copied with: terminals send each as a CR.
+
+    What came before the line was there has an LF already.
+    """
+    return _LONE_CR.sub("\n", text)
 
 
 def _without_controls(text: str) -> str:

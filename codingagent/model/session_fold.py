@@ -138,6 +138,7 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 known=known_files.after_request(session, record),
                 parts=session.parts.union(record.parts),
                 requested=record.sequence,
+                request_bytes=_size_of(record.egress),
             )
         case entries.PersonSaid():
             # What is said during a turn goes into the request after it.
@@ -159,6 +160,8 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
         case entries.AnswerTaken():
             return replace(
                 session,
+                answers=session.answers + 1,
+                carried_bytes=session.carried_bytes + session.request_bytes,
                 attached=(),
                 checked=None,
                 checkpoints=replace(kept, before="", starts=NONE, began="", parts=()),
@@ -230,6 +233,10 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
             raise ValueError("a second start of a session")
         case _:
             assert_never(record)
+
+
+def _size_of(egress: entries.Egress | None) -> int:
+    return 0 if egress is None else egress.short_size_bytes or egress.size_bytes
 
 
 def _end_operation(session: Session, record: entries.OperationEnded) -> Session:

@@ -105,9 +105,14 @@ class Session(Struct, frozen=True):
     cut: str = ""
     """The part that arrived of the block in which the last answer was truncated."""
     undoing: UndoBegan | None = None
-    undos: int = 0
     is_closed: bool = False
     """Complete because the person ended it, and its task may not be done."""
+    answers: int = 0
+    request_bytes: int = 0
+    """The size of the request that waits, or was answered last: of its short version, if it has one."""
+    carried_bytes: int = 0
+    """The size of all requests that were answered."""
+    undos: int = 0
     """Undos since the last answer, and their net effect in words for the model."""
     undo_note: str = ""
     protocol: Protocol = "tags"

@@ -101,6 +101,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
             description="ring the bell and set the title where a terminal waits and it is your turn"
         ),
     ] = True
+    clipboard: Annotated[
+        Literal["off", "auto"],
+        Meta(description="auto: as with --clipboard, where there is a clipboard to use; off"),
+    ] = "off"
     context: Annotated[
         int,
         Meta(

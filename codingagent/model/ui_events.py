@@ -139,11 +139,16 @@ class TurnDone(Struct, frozen=True):
 
 
 class SessionDone(Struct, frozen=True):
-    """The model ended the task. `failed` are results of the same answer that did not succeed."""
+    """The model ended the task. `failed` are results of the same answer that did not succeed.
+
+    The session took `answers` answers, to requests of `carried_bytes` bytes in all.
+    """
 
     session_id: str
     summary: str
     failed: tuple[str, ...]
+    answers: int = 0
+    carried_bytes: int = 0
 
 
 class Remark(Struct, frozen=True):

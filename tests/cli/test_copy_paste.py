@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.terminals import on_terminal
 from tests.helpers import run_here
 from tests.warm import start_command
 
@@ -328,3 +329,16 @@ def test_a_second_request_has_a_short_one(live: LiveSession) -> None:
     # Saved into the inbox by mistake it is no more executed than the whole one.
     live.run("paste", stdin=f"{text}\n")
     assert "rejected: " in live.run("resume", "--once").stdout
+
+
+def test_a_setting_uses_the_clipboard_where_there_is_one(live: LiveSession) -> None:
+    """`clipboard = "auto"`, as with the option; over ssh no word of what can't be read there."""
+    (live.root / "codingagent.toml").write_text('clipboard = "auto"\n', "utf-8")
+    words = ["--home", str(live.root), "resume"]
+    # It is watched from the moment that the request is there, so that moment ends the wait.
+    shown = on_terminal(words, 200, live.variables, [("is on the clipboard", "\x04")])
+    assert live.clipboard.read_text() == live.request.read_text()
+    remote = {**live.variables, "SSH_TTY": "/dev/pts/9"}
+    shown = on_terminal(words, 200, remote, [("was sent to your terminal's clipboard", "\x04")])
+    assert "\x1b]52;c;" in shown.raw
+    assert "is not watched" not in shown.text

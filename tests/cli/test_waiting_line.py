@@ -74,7 +74,7 @@ def test_a_whole_session_in_one_terminal(home: Path) -> None:
         asked.says("request 2 is ready", 2)
         assert "keep the licence" in request(home, 2)
         enter(asked, "/attach nothing.txt")
-        asked.says("codingagent: ")
+        asked.says("no file in the workspace matches")
         paste(asked, answers[1])
         asked.says("request 3 is ready")
         enter(asked, "/diff")
@@ -126,6 +126,18 @@ def test_an_answer_without_marks_comes_in_pieces(home: Path, cuts: tuple[int, ..
             asked.types(text[start:end])
             asked.says(text[start:end])
         paste(asked, text[cuts[-1] if cuts else 0 :], marked=False)
+        asked.says("done: All is well.")
+    assert taken(home) == [text.encode()]
+
+
+def test_a_paste_that_began_before_the_line_was_there_is_an_answer(home: Path) -> None:
+    """Until then the terminal made an LF of each line end; after that it leaves them as CR."""
+    text = answer(home, 1, DONE)
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        first, rest = text.split("\n", 1)
+        mixed = f"{first}\n{rest}".replace(rest, rest.replace("\n", "\r"))
+        asked.types(f"\x1b[200~{mixed}\x1b[201~")
         asked.says("done: All is well.")
     assert taken(home) == [text.encode()]
 

@@ -89,7 +89,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
         if no_wait:
             work.requests.announce(watched=False)
         else:
-            _follow(work, worker, home, screen, given, clipboard=clipboard, reply=reply)
+            _follow(work, worker, home, screen, given, uses_clipboard=clipboard, reply=reply)
 
 
 def _follow(*session: Any, **ways: Any) -> str:
@@ -268,7 +268,9 @@ class _Resume(Struct, frozen=True):
             if self.once:
                 return self._take_present(conversation)
             clipboard, reply = self.clipboard, self.reply
-            return _follow(work, worker, home, screen, self.given, clipboard=clipboard, reply=reply)
+            return _follow(
+                work, worker, home, screen, self.given, uses_clipboard=clipboard, reply=reply
+            )
 
     def _take_present(self, conversation: "Conversation") -> str:
         """Take the answers that are there now; say so if there are none."""

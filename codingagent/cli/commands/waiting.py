@@ -4,6 +4,7 @@ A command does what the command of its name does, by running it.
 """
 
 import contextlib
+import os
 import shlex
 import sys
 import time
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from codingagent.agent.factory import OpenSession
-from codingagent.cli import inbox_loop, keyboard
+from codingagent.cli import clipboard, inbox_loop, keyboard
 from codingagent.cli.clipboard import Glance
 from codingagent.cli.commands import amend
 from codingagent.cli.commands.clipboard import save_answer
@@ -71,7 +72,7 @@ def follow(  # noqa: PLR0913
     screen: Screen,
     given: Given,
     *,
-    clipboard: bool,
+    uses_clipboard: bool,
     reply: "ReplyCommand | None" = None,
 ) -> str:
     """Wait for answers until the session is complete; return what `inbox_loop.follow` returns."""
@@ -89,10 +90,10 @@ def follow(  # noqa: PLR0913
             screen.remark(
                 f"the inbox can't be watched ({watch.fault}); it is checked once a second"
             )
-        glance = Glance(home, screen.remark) if clipboard else None
+        glance = _glance(home, work, screen, is_asked=uses_clipboard)
         line = None
         if (keys := screen.keyboard()) is not None:
-            given_again = [*given.arguments, *["--clipboard"] * clipboard]
+            given_again = [*given.arguments, *["--clipboard"] * uses_clipboard]
             own = (stack.enter_context(keys), given_again)
             line = Entered(home, work, worker, screen, watch, *own)
 
@@ -103,6 +104,15 @@ def follow(  # noqa: PLR0913
 
         look, said = glance or (lambda _: None), screen.remark
         return inbox_loop.follow(conversation, inbox, watch, look, attend, said, line)
+
+
+def _glance(home: Home, work: OpenSession, screen: Screen, *, is_asked: bool) -> Glance | None:
+    """Return what uses the clipboard: if asked to, or by the setting where one can be used."""
+    if is_asked:
+        return Glance(home, screen.remark)
+    is_there = clipboard.is_the_terminals(os.environ) or clipboard.lacking(os.environ) is None
+    is_wanted = work.context.settings.clipboard == "auto" and screen.keyboard() is not None
+    return Glance(home, screen.remark, is_asked=False) if is_wanted and is_there else None
 
 
 class Entered:
