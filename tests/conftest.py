@@ -27,6 +27,7 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
 # What is remembered of homes must not come from, nor go into, the folders of whoever runs the tests.
 _STATE = tempfile.TemporaryDirectory(prefix="codingagent-state-")
 os.environ["XDG_STATE_HOME"] = _STATE.name
+os.environ["XDG_CONFIG_HOME"] = f"{_STATE.name}/config"
 
 # The command is started hundreds of times: what is compiled is kept, whatever the environment says of it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

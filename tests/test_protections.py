@@ -198,6 +198,7 @@ def laid_home_refused(case: str) -> bool:
     from codingagent.storage.homes import Home
 
     os.environ["XDG_STATE_HOME"] = str(Path("state").absolute())
+    os.environ["XDG_CONFIG_HOME"] = str(Path("config").absolute())
     home = Path("home").absolute()
     home.mkdir()
     if case == "link":

@@ -89,7 +89,8 @@ class Space:
             "command_memory": command_memory,
         }
         root = Path(path).absolute()
-        settings = homes.resolve_settings(root, options, {}, with_file=False).settings
+        found = homes.resolve_settings(root, options, {}, with_file=False, with_own=False)
+        settings = found.settings
         kept = None if home is None else Home.at(Path(home).absolute(), create=True)
         if kept is not None:
             homes.check_apart(kept.root, root)

@@ -61,7 +61,9 @@ COMMANDS = {
     "This machine": {
         "help": Entry("help", "Show a documentation topic, or list the topics."),
         "doctor": Entry("inspect", "Check this machine, and say how to get what is missing."),
-        "config": Entry("inspect", "Show the settings in force and where each comes from."),
+        "config": Entry(
+            "inspect", "Show the settings in force and where each comes from, or change yours."
+        ),
         "demo": Entry("inspect", "Watch a small real task being solved, with recorded answers."),
     },
     "For programs": {

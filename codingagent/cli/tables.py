@@ -280,7 +280,13 @@ def show_diff(
 
 
 def show_settings(
-    home: Path, resolved: Resolved, policy: str, granted: Mapping[str, Sequence[str]], *, json: bool
+    home: Path,
+    workspace: Path,
+    resolved: Resolved,
+    policy: str,
+    granted: Mapping[str, Sequence[str]],
+    *,
+    json: bool,
 ) -> None:
     """Print each effective setting, its source and its meaning.
 
@@ -300,7 +306,7 @@ def show_settings(
         for name, value in values.items()
     ]
     # A path is never wrapped, so that it can be copied whole.
-    show_lines([[("home ", ""), (str(home), "")]])
+    show_lines([[("home ", ""), (str(home), "")], [("workspace ", ""), (str(workspace), "")]])
     show_lines(layout.table(("setting", "value", "from", "meaning"), rows, look))
     lines = f"policy {policy}".split("\n")
     for session_id, grants in granted.items():

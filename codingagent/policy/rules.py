@@ -333,11 +333,8 @@ def advice(policy: Policy) -> str:
     return "; ".join(said)
 
 
-_NAMES_SHOWN = 12
-
-
 def describe(policy: Policy) -> str:
-    """Describe the policy in a line or two, for the person and for the model."""
+    """Describe the policy in two lines: what it allows, and exactly what asks or is refused."""
     files, shell = policy.filesystem, policy.shell
     if not files.enabled:
         said = ["no file operations"]
@@ -365,9 +362,4 @@ def describe(policy: Policy) -> str:
 
 
 def _named(patterns: tuple[str, ...]) -> str:
-    """Return a list in words: the list itself if it is short, otherwise the programs in it."""
-    names = list(patterns)
-    if len(names) > _NAMES_SHOWN:
-        names = list(dict.fromkeys(pattern.split()[0] for pattern in patterns))
-    more = len(names) - _NAMES_SHOWN
-    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(f"`{pattern}`" for pattern in patterns)

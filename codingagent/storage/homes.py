@@ -15,7 +15,7 @@ from codingagent.model.journal_entries import Record, is_run_id
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Resolved, Settings, Source
-from codingagent.storage import home_registry
+from codingagent.storage import home_registry, user_settings
 from codingagent.storage.journal import Messages, Sessions
 from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import Mailbox
@@ -65,17 +65,33 @@ def resolve_settings(
     variables: Mapping[str, str],
     *,
     with_file: bool = True,
+    with_own: bool = True,
+    workspace: Path | None = None,
 ) -> Resolved:
-    """Return the settings in force: defaults, codingagent.toml in home, environment, options.
+    """Return the settings in force.
+
+    In rising order: defaults, the person's, codingagent.toml in the home, the person's for the workspace,
+    environment, options.
+
+    Args:
+        home: the home folder.
+        options: from the command line, by name.
+        variables: the environment.
+        with_file: obey codingagent.toml.
+        with_own: obey the person's settings.
+        workspace: the folder whose settings count; None: not known yet.
 
     Raises:
         UsageError: if a setting is unknown or a value is invalid; the message says where.
     """
     given = {name: value for name, value in options.items() if value is not None}
     from_file = _from_home(home, read_toml(home / settings_.FILE_NAME)) if with_file else {}
+    here = read_toml(user_settings.path_of(workspace)) if with_own and workspace else {}
     return settings_.resolve(
         [
+            Source("your settings", read_toml(user_settings.path_of()) if with_own else {}),
             Source(settings_.FILE_NAME, from_file),
+            Source("your settings here", here),
             settings_.from_environment(variables),
             Source(settings_.OPTION, given),
         ]
@@ -93,10 +109,16 @@ def settings_for(
     Raises:
         UsageError: as `resolve_settings` and `workspace_of`.
     """
-    resolved = resolve_settings(home, options, variables)
+    resolved = resolve_settings(home, options, variables, workspace=workspace)
     folder = workspace or workspace_of(home, resolved.settings)
-    if not obeys_file(home, folder):
-        resolved = resolve_settings(home, options, variables, with_file=False)
+    with_file, with_own = obeys_file(home, folder), user_settings.is_out_of_reach(folder)
+    has_more = with_own and workspace is None and user_settings.path_of(folder).exists()
+    if not with_file or not with_own or has_more:
+        resolved = resolve_settings(
+            home, options, variables, with_file=with_file, with_own=with_own, workspace=folder
+        )
+        if has_more and with_file:
+            return resolved, folder  # settings of a workspace do not name another
         folder = workspace or workspace_of(home, resolved.settings)
     return resolved, folder
 

@@ -368,7 +368,7 @@ def test_config_shows_what_is_in_force_and_what_the_policy_does(
     assert main.run(["config"]) == 0
     said = capsys.readouterr().out
     assert "permissive" not in said.replace("restrictive, standard, permissive", "")
-    assert "asks before: rm" in said
+    assert "asks before: `rm" in said
 
 
 def test_a_taken_reply_that_a_power_failure_emptied_costs_a_turn_and_no_more(home: Path) -> None:

@@ -757,9 +757,10 @@ def test_a_policy_is_described_in_two_lines() -> None:
     assert describe(PRESETS["restrictive"]) == "restrictive: files may only be read, no commands"
     said = describe(STANDARD)
     assert said.startswith(
-        "standard: files may be read and changed, commands may be run\nasks before: rm, rimraf,"
+        "standard: files may be read and changed, commands may be run\nasks before: `rm -r`,"
     )
-    assert "protected files; blocks: sudo, su, doas" in said
+    assert "`find -delete`" in said
+    assert "protected files; blocks: `sudo`, `su`, `doas`" in said
     mine = Policy(
         "mine",
         FilesystemRules(allowed_paths=("src",), blocked_paths=("k",)),
@@ -767,7 +768,7 @@ def test_a_policy_is_described_in_two_lines() -> None:
     )
     assert describe(mine) == (
         "mine: files may be read and changed, only in src, commands: only ls\n"
-        "asks before: git push; blocks: k"
+        "asks before: `git push`; blocks: `k`"
     )
     assert describe(Policy("off", FilesystemRules(enabled=False))) == (
         "off: no file operations, commands may be run"

@@ -12,7 +12,7 @@ from codingagent.cli import tables
 from codingagent.cli.commands.common import home_of, home_was_found, latest_of, trusted_home
 from codingagent.cli.commands.options import Json, SessionName, argument, flag, value
 from codingagent.cli.output import fail, screen_for
-from codingagent.errors import CodingAgentError
+from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.session_state import Session
 from codingagent.storage import homes
 from codingagent.storage.homes import Home
@@ -149,20 +149,59 @@ def _doctor(
     doctor.examine(home, was_found=home_was_found(context), json=json, verbose=verbose)
 
 
-@app.command(epilog="Example: codingagent config", name="config")
-def _config(context: typer.Context, json: Json = False) -> None:
-    """Show the settings in force and where each comes from."""
+@app.command(epilog="Example: codingagent config set clipboard auto", name="config")
+def _config(  # one for each command-line option
+    context: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        argument("[set KEY VALUE | unset KEY | edit]", "Change your own settings file."),
+    ] = None,
+    here: Annotated[
+        bool, flag("--here", "Change what you keep for this workspace, outside of it.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show the settings in force and where each comes from, or change yours."""
     from codingagent.policy.rules import describe
     from codingagent.process.select_sandbox import policy_of
 
     root, _ = trusted_home(context)
+    if words:
+        _change_settings(root, words, here=here)
+        return
     resolved, workspace = homes.settings_for(root, {}, os.environ)
     policy = policy_of(resolved.settings, workspace)
     granted: dict[str, list[str]] = {}
     if (root / "sessions").is_dir():
         found = homes.all_sessions(home_of(context), fail)
         granted = {each.session_id: sorted(each.granted) for each in found if each.granted}
-    tables.show_settings(root, resolved, describe(policy), granted, json=json)
+    tables.show_settings(root, workspace, resolved, describe(policy), granted, json=json)
+
+
+def _change_settings(root: Path, words: list[str], *, here: bool) -> None:
+    """Change the person's settings: for all workspaces, or for that of a home."""
+    from codingagent.cli import edit_settings
+    from codingagent.storage import user_settings
+
+    workspace: Path | None = None
+    if here:
+        _, workspace = homes.settings_for(root, {}, os.environ)
+        if not user_settings.is_out_of_reach(workspace):
+            raise UsageError(f"your settings are in {workspace}, where an answer can write them")
+    path = user_settings.path_of(workspace)
+    match words:
+        case ["set", "workspace", _] if here:
+            raise UsageError("the settings of a workspace can't name another; leave out --here")
+        case ["set", key, *value] if value:
+            edit_settings.set_value(path, key, ",".join(value))
+            fail(f"{key} is set in {path}")
+        case ["unset", key]:
+            was_there = edit_settings.unset(path, key)
+            fail(f"{key} is {'no longer' if was_there else 'not'} set in {path}")
+        case ["edit"]:
+            edit_settings.edit(path)
+        case _:
+            raise UsageError("say `config set KEY VALUE`, `config unset KEY` or `config edit`")
 
 
 @app.command(

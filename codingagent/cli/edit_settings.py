@@ -1,0 +1,75 @@
+"""Change the person's own settings; comments in their file stay."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from codingagent.errors import UsageError, disk_errors
+from codingagent.model import settings
+from codingagent.model.settings import ENVIRONMENT_PREFIX, Source
+from codingagent.process.runner import open_editor
+from codingagent.storage import atomic_write
+from codingagent.storage.toml_file import read_toml
+
+
+def set_value(path: Path, key: str, text: str) -> None:
+    """Set a setting to a value, which is written as on a command line: lists with commas.
+
+    Raises:
+        UsageError: if there is no such setting, or the value is invalid.
+    """
+    source = settings.from_environment({f"{ENVIRONMENT_PREFIX}{key.upper()}": text})
+    found = settings.resolve([Source(f"config set {key}", source.values)])
+    value = getattr(found.settings, key)
+
+    def change(document: tomlkit.TOMLDocument) -> None:
+        document[key] = list(value) if isinstance(value, tuple) else value
+
+    _change(path, change)
+
+
+def unset(path: Path, key: str) -> bool:
+    """Remove a setting; return whether it was there.
+
+    Raises:
+        UsageError: if there is no such setting.
+    """
+    settings.resolve([Source(f"config unset {key}", {key: _default(key)})])
+    was_there = key in read_toml(path)
+    if was_there:
+        _change(path, lambda document: document.pop(key))
+    return was_there
+
+
+def edit(path: Path) -> None:
+    """Open the file in the person's editor.
+
+    Raises:
+        UsageError: if what they wrote is not valid; it stays as they wrote it.
+    """
+    if not path.exists():
+        _write(path, "# Settings: codingagent help settings\n")
+    open_editor(path)
+    settings.resolve([Source(str(path), read_toml(path))])
+
+
+def _default(key: str) -> object:
+    return getattr(settings.Settings(), key, "")
+
+
+def _change(path: Path, change: Callable[[tomlkit.TOMLDocument], object]) -> None:
+    read_toml(path)  # refuses what is no file, or too large
+    try:
+        document = tomlkit.parse(path.read_text("utf-8") if path.exists() else "")
+    except (OSError, ValueError, TOMLKitError) as fault:
+        raise UsageError(f"{path} can't be read: {fault}") from fault
+    change(document)
+    _write(path, tomlkit.dumps(document))
+
+
+def _write(path: Path, text: str) -> None:
+    with disk_errors(f"{path} can't be written"):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    atomic_write.write_whole(path, text)

@@ -1,0 +1,32 @@
+"""The person's own settings: one file for all homes, and one for each workspace that has some.
+
+They are kept with the person, not in the workspace, so that no clone and no answer can set them.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+
+_NAME = "settings.toml"
+
+
+def path_of(workspace: Path | None = None) -> Path:
+    """Return the file of a workspace's settings; without one, that of all."""
+    if workspace is None:
+        return _folder() / _NAME
+    name = hashlib.sha256(os.fsencode(workspace.resolve())).hexdigest()[:32]
+    return _folder() / "workspaces" / f"{name}.toml"
+
+
+def is_out_of_reach(workspace: Path) -> bool:
+    """Return whether no answer in a workspace can write these files."""
+    return workspace.resolve() not in _folder().resolve().parents
+
+
+def _folder() -> Path:
+    """Return the folder for a person's settings (XDG base directories; AppData on Windows)."""
+    if config := os.environ.get("XDG_CONFIG_HOME"):
+        return Path(config) / "codingagent"
+    if os.name == "nt" and (roaming := os.environ.get("APPDATA")):
+        return Path(roaming) / "codingagent"
+    return Path("~").expanduser() / ".config" / "codingagent"

@@ -1,0 +1,91 @@
+"""The person's own settings: `config set`, `unset` and `edit`, and what they rank below and above."""
+
+from pathlib import Path
+
+import pytest
+
+from codingagent.storage import user_settings
+from tests.cli.test_cli import run
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    home = tmp_path / "home"
+    assert run(home, "new", "--no-wait", "a task") == 0
+    return home
+
+
+def row(home: Path, capsys: pytest.CaptureFixture[str], key: str) -> list[str]:
+    """The value of a setting and where it comes from, as `config` shows them."""
+    capsys.readouterr()
+    assert run(home, "config") == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(key))
+    return line.split()[1:]
+
+
+def test_own_settings_rank_below_the_home_and_those_of_a_workspace_above(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Defaults, the person's, the home's, the person's for the workspace, environment."""
+    assert run(home, "config", "set", "diff", "full") == 0
+    assert row(home, capsys, "diff")[:3] == ["full", "your", "settings"]
+    (home / "codingagent.toml").write_text('diff = "never"\n', "utf-8")
+    assert row(home, capsys, "diff")[:2] == ["never", "codingagent.toml"]
+    assert run(home, "config", "set", "diff", "short", "--here") == 0
+    assert row(home, capsys, "diff")[:4] == ["short", "your", "settings", "here"]
+    monkeypatch.setenv("CODINGAGENT_DIFF", "full")
+    assert row(home, capsys, "diff")[:2] == ["full", "environment"]
+    monkeypatch.delenv("CODINGAGENT_DIFF")
+    assert run(home, "config", "unset", "diff", "--here") == 0
+    assert row(home, capsys, "diff")[:2] == ["never", "codingagent.toml"]
+    assert not list((home / "workspace").iterdir())
+
+
+def test_comments_stay(home: Path) -> None:
+    """A file that the person wrote is theirs."""
+    path = user_settings.path_of()
+    path.parent.mkdir(parents=True)
+    path.write_text("# mine\ncommand_timeout = 40  # slow tests\n", "utf-8")
+    assert run(home, "config", "set", "command_timeout", "50") == 0
+    assert run(home, "config", "set", "pass_env", "A", "B") == 0
+    assert path.read_text("utf-8") == (
+        '# mine\ncommand_timeout = 50  # slow tests\npass_env = ["A", "B"]\n'
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("set", "zzz", "1"),
+        ("set", "command_timeout", "soon"),
+        ("set", "command_timeout"),
+        ("unset", "zzz"),
+        ("show",),
+        ("set", "workspace", "/x", "--here"),
+    ],
+)
+def test_what_can_not_be_set_changes_nothing(
+    home: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    """One line that says what, where, and what to do instead."""
+    capsys.readouterr()
+    assert run(home, "config", *words) == 2
+    assert capsys.readouterr().err.startswith("codingagent: ")
+    assert not user_settings.path_of().exists()
+
+
+def test_a_workspace_that_holds_them_does_not_obey_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An answer there could have written them: `policy`, above all."""
+    workspace = tmp_path / "ws"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(workspace / ".config"))
+    path = user_settings.path_of()
+    path.parent.mkdir(parents=True)
+    path.write_text('policy = "permissive"\n', "utf-8")
+    home = tmp_path / "home"
+    assert run(home, "new", "--no-wait", "--workspace", str(workspace), "a task") == 0
+    monkeypatch.setenv("CODINGAGENT_WORKSPACE", str(workspace))
+    assert row(home, capsys, "policy")[:2] == ["standard", "default"]
+    assert run(home, "config", "set", "diff", "full", "--here") == 2
