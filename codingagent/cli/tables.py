@@ -98,11 +98,13 @@ def _session(session: Session, changed: str, limit: int) -> tuple[Span, ...]:
 
 def show_log(records: Iterable[Record], *, json: bool) -> None:
     """Print a session's records, one a line: the time, and what happened; JSON has checkpoints, too."""
-    for record in records:
-        if json:
+    if json:
+        for record in records:
             write_json_line(sys.stdout, to_builtins(record))
-        elif line := line_of(record):
-            _print(f"{record.at[:19].replace('T', ' ')}  {line}")
+        return
+    told = ((record.at, line) for record in records if (line := line_of(record)))
+    lines: Iterable[Line] = ([(f"{at[:19].replace('T', ' ')}  {line}", "")] for at, line in told)
+    show_lines(lines, may_page=True)
 
 
 def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> None:
@@ -270,13 +272,19 @@ def show_diff(
         write_json_line(sys.stdout, {"turns": turns, "diff": text, "left_out": left_out})
         return
     if is_living(sys.stdout):
-        show_lines([(line, diff_style(line))] for line in text.splitlines())
+        coloured: Iterable[Line] = ([(line, diff_style(line))] for line in text.splitlines())
+        show_lines(coloured, may_page=True)
     else:
         sys.stdout.write(text)
     if not text:
         _print("nothing was changed")
     if left_out:
-        _print(f"not covered: {', '.join(left_out)}")
+        first = ", ".join(left_out[:_LEFT_OUT_SHOWN])
+        more = len(left_out) - _LEFT_OUT_SHOWN
+        _print(f"not covered: {first}{f' and {more:,} more (--json has all)' if more > 0 else ''}")
+
+
+_LEFT_OUT_SHOWN = 3
 
 
 def show_settings(
@@ -321,11 +329,15 @@ def _value(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def show_lines(lines: Iterable[Line]) -> None:
+def show_lines(lines: Iterable[Line], *, may_page: bool = False) -> None:
+    """Print lines; where they `may_page`, on a terminal in the person's pager if they are many."""
     if is_living(sys.stdout):
+        from codingagent.cli.handoff import AT_WORK
         from codingagent.cli.terminal import Console
 
-        Console().lines(lines)
+        # The terminal that waits has the keyboard.
+        may_page = may_page and AT_WORK.get() is None
+        (Console().paged if may_page else Console().lines)(lines)
         return
     sys.stdout.write(layout.plain_lines(lines))
 

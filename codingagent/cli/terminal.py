@@ -271,9 +271,6 @@ class Console(Lines):
 
     def page(self, text: str) -> None:
         """Show a page of Markdown; in the person's pager if it is longer than the screen."""
-        import shlex
-        import shutil
-
         from rich.markdown import Markdown
         from rich.theme import Theme
 
@@ -283,7 +280,18 @@ class Console(Lines):
         page = Markdown(text, code_theme="ansi_dark", hyperlinks=False)
         with self._rich.use_theme(theme), self._rich.capture() as captured:
             self._rich.print(page, width=width)
-        shown = captured.get()
+        self._through_pager(captured.get())
+
+    def paged(self, lines: Iterable[Line]) -> None:
+        """Show lines; in the person's pager if they are more than the screen has."""
+        with self._rich.capture() as captured:
+            self.lines(lines)
+        self._through_pager(captured.get())
+
+    def _through_pager(self, shown: str) -> None:
+        import shlex
+        import shutil
+
         try:
             pager = next(iter(shlex.split(os.environ.get("PAGER", "less"))), "")
         except ValueError:  # an unclosed quote

@@ -142,6 +142,23 @@ def test_the_output_of_a_command_is_folded(waiting: Path) -> None:
     assert "line 2\\nline 3" in piped(waiting, "show", "--json")
 
 
+def test_what_is_longer_than_the_screen_goes_to_the_pager(waiting: Path, tmp_path: Path) -> None:
+    """`diff`, in the person's own pager, on a terminal; a pipe, and what fits, go as they are."""
+    pager, paged = tmp_path / "pager", tmp_path / "paged"
+    pager.write_text(f"#!/bin/sh\nexec cat > '{paged}'\n")
+    pager.chmod(0o755)
+    long = "".join(f"line {number}\n" for number in range(60))
+    drop(waiting, f'[CREATE_FILE path="long.txt"]\n{long}[/CREATE_FILE]\n')
+    seen(waiting, "resume", "--once")
+    words = ["--home", str(waiting)]
+    shown = on_terminal([*words, "diff"], 80, {"PAGER": str(pager)})
+    assert "+line 59" not in shown.text
+    assert "+line 59" in paged.read_text("utf-8")
+    paged.unlink()
+    assert "request 2 written" in on_terminal([*words, "log"], 80, {"PAGER": str(pager)}).text
+    assert not paged.exists()
+
+
 def test_what_the_model_says_looks_like_nothing_of_ours(waiting: Path) -> None:
     """Each line is marked, on a terminal and in a pipe; Markdown's backslashes are gone."""
     said = "> yes\n? Do it?\nsnake\\_case " + "word " * 20 + "> no\n"
