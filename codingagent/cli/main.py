@@ -50,7 +50,7 @@ COMMANDS = {
         "close": Entry("housekeeping", "End a session whose task is not done."),
     },
     "What happened": {
-        "list": Entry("inspect", "List all sessions, the latest first."),
+        "list": Entry("inspect", "List the sessions, the latest first."),
         "show": Entry("inspect", "Show one session: its turns, results, files."),
         "log": Entry("inspect", "Show everything that happened in a session."),
         "diff": Entry("inspect", "Show what a session changed."),

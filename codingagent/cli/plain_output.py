@@ -72,6 +72,9 @@ class Screen:
     def keyboard(self) -> "AbstractContextManager[Keyboard] | None":
         """Return the person's keyboard, to be entered; None if nobody can type here."""
 
+    def busy(self, what: str, limit_s: float | None = None) -> None:
+        """Show a sign of life until the next notice, if that takes long."""
+
     def close(self) -> None:
         """Restore the terminal, if it is one."""
 

@@ -11,12 +11,13 @@ from msgspec import Struct
 from codingagent.agent import factory
 from codingagent.agent.conversation import Conversation
 from codingagent.cli.inbox_loop import Inbox, take_present
+from codingagent.cli.plain_output import Screen
 from codingagent.errors import WorkError
 from codingagent.model import plain_text
 from codingagent.model.observations import Extras, Outcome, digest_of
 from codingagent.model.session_state import Session
 from codingagent.model.settings import SEQUENCE_VARIABLE, SESSION_VARIABLE, SHORT_VARIABLE
-from codingagent.model.ui_events import Notice, OutputCame, Remark
+from codingagent.model.ui_events import OutputCame
 from codingagent.storage.homes import Home
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
 
@@ -34,7 +35,7 @@ def follow(
     inbox: Inbox,
     home: Home,
     command: ReplyCommand,
-    show: Callable[[Notice], None],
+    screen: Screen,
     attend: Callable[[Conversation], object],
 ) -> None:
     """Have a command answer request after request, until the session is complete.
@@ -50,7 +51,7 @@ def follow(
                 line,
                 str(Path.cwd()),
                 command.timeout_s,
-                lambda text: show(OutputCame(plain_text.without_controls(text))),
+                lambda text: screen.show(OutputCame(plain_text.without_controls(text))),
                 extras,
             )
 
@@ -66,7 +67,8 @@ def follow(
                 raise _end(
                     session, f"{taken} turns were taken (--max-turns) and the task is not done"
                 )
-            show(Remark(f"request {session.sequence} goes to: {command.line}"))
+            screen.remark(f"request {session.sequence} goes to: {command.line}")
+            screen.busy("waiting for that command", command.timeout_s)
             name, digest = _answer(home, session, command, run)
             conversation.take(name)
             if (

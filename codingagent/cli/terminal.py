@@ -146,20 +146,20 @@ class Console(Lines):
             return
         self._stop_status()
         self._look = layout.look_of(sys.stdout)  # the window may have been resized
+        self._show_output()
         match notice:
             case ui.ReplyAccepted():
                 self._rich.rule(f"Answer {notice.sequence}", style="dim")
-                self._start_status("working")
+                self.busy("working")
             case ui.OperationBegan():
                 self._begin(notice)
             case ui.OperationDone() if notice.result.kind in _COMMANDS:
-                self._show_output()
                 super()._show(notice)
-                self._start_status("working")
+                self.busy("working")
             case ui.TurnDone():
                 self._changed |= dict.fromkeys(notice.changed)
                 super()._show(notice)
-                self._start_status("writing the request")
+                self.busy("writing the request")
             case _:
                 super()._show(notice)
         if (title := _TITLES.get(type(notice))) and (self._keys is not None or self._knows_steps):
@@ -346,7 +346,7 @@ class Console(Lines):
             whose = " (your check)" if notice.kind is Kind.CHECK else ""
             command = (f" {notice.subject}", "")
             self._say(("  ", ""), ("$", "bold"), command, (whose, "dim"), indent=4)
-            self._start_status("running", notice.timeout_s)
+            self.busy("running", notice.timeout_s)
 
     def _show_output(self) -> None:
         """Show the last lines of what a command printed."""
@@ -359,10 +359,11 @@ class Console(Lines):
         for line in output.last:
             self.lines([[(f"{self._margin}{on_screen(line)}", "dim")]])
 
-    def _start_status(self, text: str, limit_s: float | None = None) -> None:
+    def busy(self, what: str, limit_s: float | None = None) -> None:
+        self._stop_status()
         if not sys.stdout.isatty():
             return  # colours were forced in a pipe; a spinner would only fill it
-        sign = _Sign(text, limit_s, self._output)
+        sign = _Sign(what, limit_s, self._output)
         self._timer = threading.Timer(_SOON_S, self._appear, (sign,))
         self._timer.daemon = True
         self._timer.start()

@@ -28,7 +28,11 @@ def test_a_closed_session_takes_no_answer_until_words_reopen_it(
     assert run(home, "close", session) == 0
     assert f"`codingagent say {session} TEXT` reopens it" in capsys.readouterr().out
     assert run(home, "list") == 0
-    assert "closed" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert session not in said.out
+    assert "closed sessions are left out (1): --all lists them, too" in said.err
+    assert run(home, "list", "--all") == 0
+    assert f"{session}  closed" in capsys.readouterr().out
     assert run(home, "resume", "--once") == 2
     assert run(home, "close", session) == 2
     assert "is complete already" in capsys.readouterr().err

@@ -397,7 +397,7 @@ def test_a_command_that_is_interrupted_leaves_the_cursor_shown(waiting: Path, co
     """Live output, a spinner, Ctrl-C in the middle of both."""
     drop(waiting, "[RUN_COMMAND]\necho begun; sleep 60\n[/RUN_COMMAND]\n")
     words = ["--home", str(waiting), "resume", "--once"]
-    shown = on_terminal(words, columns, answers=[("begun", ""), ("begun", "\x03")])
+    shown = on_terminal(words, columns, answers=[("begun", ""), ("running", "\x03")])
     assert shown.status == 130
     assert shown.raw.rfind(HIDDEN) < shown.raw.rfind(SHOWN)
 

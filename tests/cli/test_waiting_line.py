@@ -142,9 +142,11 @@ def test_a_paste_that_began_before_the_line_was_there_is_an_answer(home: Path) -
     assert taken(home) == [text.encode()]
 
 
-def test_megabytes_are_pasted(home: Path) -> None:
+@pytest.mark.parametrize("megabytes", [2, pytest.param(10, marks=pytest.mark.deep)])
+def test_megabytes_are_pasted(home: Path, megabytes: int) -> None:
     """Byte for byte; a terminal passes on a few kilobytes at a time."""
-    text = answer(home, 1, DONE + "a line of words, as models write\n" * 64_000)
+    lines = "a line of words, as models write\n" * (megabytes * 2**20 // 33)
+    text = answer(home, 1, DONE + lines)
     with terminal(home, "resume") as asked:
         asked.says(PROMPT)
         paste(asked, text)
@@ -170,7 +172,7 @@ def test_the_wait_ends_and_goes_on(home: Path, end: str | signal.Signals) -> Non
     assert run(home, "resume", "--once") == 0
 
 
-@pytest.mark.parametrize("columns", [20, 60, 200])
+@pytest.mark.parametrize("columns", [20, 60, 80, 200])
 def test_it_fits(home: Path, columns: int) -> None:
     """A hint that does not fit is left out, not wrapped."""
     shown = on_terminal(["--home", str(home), "resume"], columns, answers=[("?2004h", "\x04")])

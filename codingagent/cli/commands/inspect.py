@@ -27,13 +27,16 @@ app = typer.Typer()
 def _list(
     context: typer.Context,
     runs: Annotated[bool, flag("--runs", "List the runs instead.")] = False,
+    all_: Annotated[bool, flag("--all", "List closed sessions, too.")] = False,
     json: Json = False,
 ) -> None:
-    """List all sessions, the latest first."""
+    """List the sessions, the latest first."""
     home = home_of(context)
-    sessions = [
-        _hider(home, each).hide_all(each) for each in homes.all_sessions(home, fail, runs=runs)
-    ]
+    found = homes.all_sessions(home, fail, runs=runs)
+    shown = [each for each in found if all_ or not each.is_closed]
+    if len(shown) < len(found):
+        fail(f"closed sessions are left out ({len(found) - len(shown)}): --all lists them, too")
+    sessions = [_hider(home, each).hide_all(each) for each in shown]
     if sessions or not (home.runs if runs else home.sessions).ids():
         tables.show_sessions(sessions, runs=0 if runs else len(home.runs.ids()), json=json)
 

@@ -213,8 +213,7 @@ def _standard_streams() -> HandleStream:
 def _say(log: HandleLog, host: Host, where: str) -> None:
     held = "commands run in a sandbox" if host.sandbox.tier != "none" else "commands run unconfined"
     log(f"serving {host.workspace.root} on {where}; {held}")
-    for line in describe(host.policy).splitlines():
-        log(f"policy {line}")
+    log(f"policy {describe(host.policy).partition('\n')[0]}")
 
 
 def _served_here(home: Path | None) -> Command:

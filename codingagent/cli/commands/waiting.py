@@ -83,7 +83,7 @@ def follow(  # noqa: PLR0913
     if reply is not None:
         from codingagent.cli import reply_command as replying
 
-        replying.follow(conversation, inbox, home, reply, screen.show, worker)
+        replying.follow(conversation, inbox, home, reply, screen, worker)
         return ""
     with factory.watch_inbox(home) as watch, contextlib.ExitStack() as stack:
         if watch.fault:
