@@ -213,7 +213,8 @@ def _standard_streams() -> HandleStream:
 def _say(log: HandleLog, host: Host, where: str) -> None:
     held = "commands run in a sandbox" if host.sandbox.tier != "none" else "commands run unconfined"
     log(f"serving {host.workspace.root} on {where}; {held}")
-    log(f"policy {describe(host.policy).partition('\n')[0]}")
+    allowed, *_ = describe(host.policy).split("\n")
+    log(f"policy {allowed}")
 
 
 def _served_here(home: Path | None) -> Command:
