@@ -63,6 +63,13 @@ _TITLES: dict[type[ui.Notice], str] = {
     ui.ApprovalAwaited: "your approval",
     ui.SessionDone: "done",
 }
+# What begins a notification, in terminals that show one; others may print what they don't know.
+_NOTIFIERS = {
+    "iTerm.app": "\x1b]9;",
+    "WezTerm": "\x1b]9;",
+    "ghostty": "\x1b]9;",
+    "xterm-kitty": "\x1b]99;;",
+}
 # xterm, control sequences: keep the title, and bring it back.
 _KEEP_TITLE, _OLD_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 
@@ -381,7 +388,11 @@ class Console(Lines):
             return
         before = "" if self._has_title else _KEEP_TITLE
         self._has_title = True
-        self._rich.file.write(f"\a{before}\x1b]2;codingagent: {title}\x1b\\")
+        notify = _NOTIFIERS.get(os.environ.get("TERM_PROGRAM", "") or os.environ["TERM"], "")
+        for command in (before, "\x1b]2;", notify):
+            end = f"codingagent: {title}\x1b\\" if command.endswith(";") else ""
+            self._rich.file.write(f"{command}{end}")
+        self._rich.file.write("\a")
 
     def _stop_status(self) -> None:
         with self._drawing:

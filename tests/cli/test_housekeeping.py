@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.storage.lock import HomeLock
+from tests.cli.terminals import on_terminal
 from tests.cli.test_cli import CREATE, DONE, drop, run, session_of
 
 
@@ -83,6 +84,18 @@ def test_delete_leaves_nothing_of_a_session_and_all_of_the_rest(
     assert sorted(path.name for path in (home / "workspace").iterdir()) == made
     assert run(home, "show", other) == 0
     assert run(home, "delete", first, "--yes") == 2
+
+
+def test_delete_asks_on_a_terminal(home: Path) -> None:
+    """Its number decides, typed after the question; "keep it" deletes nothing."""
+    session = session_of(home)
+    words = ["--home", str(home), "delete", session]
+    shown = on_terminal(words, 100, answers=[("Its number:", "2\r")])
+    assert "nothing was deleted" in shown.text
+    assert (home / "sessions" / session / "journal.jsonl").exists()
+    shown = on_terminal(words, 100, answers=[("Its number:", "1\r")])
+    assert f"deleted session {session}; the workspace is as it was" in shown.text
+    assert not (home / "sessions" / session).exists()
 
 
 def test_a_deletion_that_was_interrupted_is_ended_by_another(home: Path) -> None:
