@@ -202,6 +202,8 @@ def test_a_value_goes_to_another_file_only_with_a_yes(tmp_path: Path) -> None:
         live.conversation.answer(None, Answer("yes"))
         live.conversation.recover()
         assert (live.workspace / "README.md").read_text("utf-8") == f"Use {token('file')}\n"
+        with pytest.raises(ApprovalError):
+            live.answer(f'[MOVE_FILE path="README.md" to="{name}.md"]\n')
 
 
 def test_no_edit_cuts_into_a_hidden_value(tmp_path: Path) -> None:
@@ -331,3 +333,26 @@ def test_an_older_session_goes_on_protected(tmp_path: Path) -> None:
         again.answer('[READ_FILE path="app.py"]\n')
         assert token("file") not in again.request()
     assert token("file") not in command_line(tmp_path, "show", "--json").stdout
+
+
+@pytest.mark.parametrize("way", ["attached", "command", "link"])
+def test_a_secret_file_is_known_before_anything_is_shown(tmp_path: Path, way: str) -> None:
+    """Ignored and in a folder, too: what other files, commands and links show of it is hidden at once."""
+    workspace = tmp_path / "workspace"
+    (workspace / "inner").mkdir(parents=True)
+    (workspace / ".gitignore").write_text(".env\n", "utf-8")
+    named = "DJANGO_SETTINGS_MODULE=shop.settings_for_tests"
+    (workspace / "inner/.env").write_text(f"X={UNREAD}\nCODE={SHORT}\n{named}\n", "utf-8")
+    (workspace / "notes.txt").write_text(f"{UNREAD} shop.settings_for_tests\n", "utf-8")
+    (workspace / "link.txt").symlink_to("inner/.env")
+    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+        if way == "attached":
+            live.conversation.requests.say("", ("notes.txt",))
+            live.conversation.write_due()
+            assert "shop.settings_for_tests" in live.contents()
+        elif way == "command":
+            live.answer(command("cd inner && cut -c3- .env"))
+        else:
+            live.answer('[READ_FILE path="link.txt"]\n')
+            assert SHORT not in live.request()
+        assert UNREAD not in "".join(text for _, text in left(live, is_end=False))

@@ -159,7 +159,8 @@ def move(context: Context, order: Order, operation: MoveFile) -> Plan | Event:
     def shown() -> str:
         return f"'{path}' is moved to '{to}'\n{replaced.as_diff() if replaces else ''}"
 
-    asked = (_FOREIGN,) if order.foreign == "asked" else ()
+    asked = tuple(put_back.asks(context.secrecy.vault, to, order.names, path.encode()))
+    asked = (_FOREIGN, *asked) if order.foreign == "asked" else asked
     plan = Plan(path, (to, moved or "", before or ""), shown, act, asked, event=event)
     return _judged(context, order, plan, {path: (moved, None), to: (before, moved)}, state[2])
 

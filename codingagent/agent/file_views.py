@@ -5,6 +5,7 @@ from codingagent.model import encoding
 from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import joined, without_halves
 from codingagent.prompt.file_contents import FileView
+from codingagent.secrets.files import is_secret_file
 from codingagent.secrets.vault import Hides
 from codingagent.workspace.workspace import Workspace
 
@@ -47,6 +48,8 @@ class Views:
         if decoded is None:
             raise OperationError(f"File '{path}' is not text ({len(data)} bytes)")
         text = without_halves(decoded.text).replace("\r\n", "\n")
+        # A link may have a harmless name.
+        real = self._workspace.resolved(path)
         # All of it, before anybody takes a part: a secret may be cut by the part's ends.
-        lines = self._hide(text, path).split("\n")
+        lines = self._hide(text, real if is_secret_file(real) else path).split("\n")
         return lines if lines[-1] else lines[:-1]

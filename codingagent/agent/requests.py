@@ -335,6 +335,10 @@ class Requests:
                 yield path, start, end
 
     def _material(self) -> render.Material:
+        listing = self.context.workspace.listing(self.session.touched)
+        # Before anything is shown: their values may be in any other file, too.
+        secret = (*listing.files, *listing.ignored.names)
+        self.context.secrecy.read_files(self.context.workspace, secret)
         views: dict[tuple[str, int | None, int | None], file_contents.FileView] = {}
         unread: list[str] = []
         shown = Views(self.context.workspace, self._hide)
@@ -354,7 +358,6 @@ class Requests:
             view = view.clipped(self.context.settings.context_chars)
             room -= len(view.text)
             views[path, start, end] = view
-        listing = self.context.workspace.listing(self.session.touched)
         known = {path for path, _, _ in views}
         offered = tuple(self._offered(shown, listing, known))
         attached = tuple(self._attached_before(shown, known))

@@ -98,6 +98,8 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
         raise OperationError(f"The command could not be started: {outcome.failure}")
     # Before it is cut: what is left of a secret could not be found.
     named = re.split(r"[\s'\"`;|&<>()=,]+", operation.command)
+    if operation.cwd != ".":
+        named += [f"{operation.cwd}/{name}" for name in named]
     context.secrecy.read_files(context.workspace, (*context.workspace.names(), *named))
     hide = context.secrecy.hide
     output = hide(plain_text.without_controls(outcome.output))

@@ -27,7 +27,7 @@ _Any = TypeVar("_Any")
 _NAMED = 5
 
 # Of secret files that nobody asked for.
-_FILES_READ = 50
+_FILES_READ = 500
 _BYTES_READ = 1_000_000
 
 
@@ -49,6 +49,8 @@ class Secrecy:
         self.mode = mode
         self._file = file
         self.vault: Vault | None = None
+        self._files: dict[str, None] = {}
+        self._read: dict[str, object] = {}
         if file is not None and mode != "off":
             self.vault = file.load(warns=mode == "warn")
 
@@ -159,17 +161,21 @@ class Secrecy:
             self.vault.obey(self._file.wishes())
 
     def read_files(self, workspace: Workspace, paths: Iterable[str]) -> None:
-        """Learn the values in secret files: a command may print what nobody asked to read.
+        """Learn the values in secret files: anything may print what nobody asked to read.
 
         Args:
             workspace: where the files are.
-            paths: names that may be such files; whatever can't be read is passed over.
+            paths: more names that may be such files; whatever can't be read is passed over.
         """
         if self.vault is None:
             return
-        for path in list(filter(is_secret_file, dict.fromkeys(paths)))[:_FILES_READ]:
+        self._files.update(dict.fromkeys(filter(is_secret_file, paths)))
+        for path in list(self._files)[:_FILES_READ]:
             with contextlib.suppress(OperationError):
-                self.hide_bytes(workspace.read(path).data[:_BYTES_READ], path)
+                seen = workspace.read(path)
+                if self._read.get(path) != seen.state:
+                    _in_bytes(seen.data[:_BYTES_READ], path, self.vault.know)
+                    self._read[path] = seen.state
 
     def learn(self, value: str, where: str) -> None:
         """Hide a value wherever it is met."""

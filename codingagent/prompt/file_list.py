@@ -20,6 +20,8 @@ class Ignored(Struct, frozen=True):
     files: int = 0
     size_bytes: int = 0
     is_partial: bool = False
+    names: tuple[str, ...] = ()
+    """The first of them."""
 
 
 class Listing(Struct, frozen=True):

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from codingagent.secrets import values
 from codingagent.secrets.values import Form
-from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, TRAILING
+from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, SETTINGS, TRAILING
 
 _STEMS = ("pass", "pw", "secret", "token", "key", "cred", "auth", "salt", "psk")
 _OTHER_LANGUAGES = (
@@ -146,12 +146,22 @@ def _is_about_keys(before: str, after: str) -> bool:
     return not KEYS.isdisjoint(words)
 
 
-@lru_cache(1000)
-def kind_of(name: str) -> str | None:
-    """Return which kind of secret a name promises; None if none, MAYBE for a key of any sort."""
+def _parts(name: str) -> list[str]:
     parts = [word.lower() for word in _WORDS.findall(name)]
     while parts and (parts[-1].isdigit() or parts[-1] in TRAILING):
         parts.pop()
+    return parts
+
+
+def is_setting(name: str) -> bool:
+    """Return whether a name, in a file of secrets, is that of something that other files name, too."""
+    return not SETTINGS.union(ABOUT).isdisjoint(_parts(name)[-1:])
+
+
+@lru_cache(1000)
+def kind_of(name: str) -> str | None:
+    """Return which kind of secret a name promises; None if none, MAYBE for a key of any sort."""
+    parts = _parts(name)
     last = parts[-1] if parts else ""
     if not last or last in ABOUT or not PUBLIC.isdisjoint(parts):
         return None

@@ -21,7 +21,8 @@ from urllib.parse import quote, quote_plus
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.secrets import files
+from codingagent.secrets import files, values
+from codingagent.secrets.assigned import is_setting
 from codingagent.secrets.detect import find_secrets
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -144,6 +145,13 @@ class Vault:
         parts.append(text[end:])
         return text if self.warns else "".join(parts)
 
+    def know(self, text: str, path: str = "", /) -> str:
+        """Return a text as it is, of a file that nobody is shown, and hide its values from now on."""
+        told, news = {*self._told}, [*self.news]
+        self.hide(text, path)
+        self._told, self.news = told, news
+        return text
+
     def hide_quote(self, text: str, path: str = "", /) -> str:
         """Return a text that quotes a file: also short values of it are hidden, but no other words."""
         return self._hidden(text, path, self._spans(text, path, is_quote=True))
@@ -248,6 +256,7 @@ class Vault:
             for variable in files.variable_names(text, form) if form else ():
                 value = text[variable.start : variable.end]
                 is_wide = "://" not in value and not _PATH.fullmatch(value)
+                is_wide = is_wide and (values.is_random(value) or not is_setting(variable.name))
                 found.append(_Span(variable.start, variable.end, "VALUE", is_wide))
             found += self._of_file(text, path)
         for each in found:
@@ -290,7 +299,8 @@ class Vault:
 
     def _known(self, text: str) -> Iterator[_Span]:
         """Yield where known values are, as they are or encoded."""
-        yield from (_Span(*at, entry.kind, is_wide=True) for at, entry in self._plain(text))
+        for (start, end), entry in self._plain(text):
+            yield _Span(start, end, entry.kind, is_wide=text[start:end] in self._forms)
         if not self._forms:
             return
         runs = list(_ENCODED.finditer(text))
@@ -310,14 +320,16 @@ class Vault:
                     begin.setdefault(form[:_SHORTEST], []).append(form)
             for at in range(len(text) - _SHORTEST + 1):
                 for form in begin.get(text[at : at + _SHORTEST], ()):
-                    if text.startswith(form, at):
-                        yield (at, at + len(form)), self._forms[form]
+                    if end := _end_of(text, form, at):
+                        yield (at, end), self._forms[form]
             return
         for form, entry in self._forms.items():
-            at = -1 if entry.is_allowed else text.find(form)
+            beginning = form[:_SHORTEST]
+            at = -1 if entry.is_allowed else text.find(beginning)
             while at >= 0:
-                yield (at, at + len(form)), entry
-                at = text.find(form, at + len(form))
+                if end := _end_of(text, form, at):
+                    yield (at, end), entry
+                at = text.find(beginning, end or at + 1)
 
     def _of_file(self, text: str, path: str) -> Iterator[_Span]:
         """Yield where a text about a secret file has the values of that file, also the short ones."""
@@ -421,6 +433,14 @@ def _at(text: str, wanted: str, kind: str) -> Iterator[_Span]:
     while at >= 0:
         yield _Span(at, at + len(wanted), kind, is_wide=True)
         at = text.find(wanted, at + len(wanted))
+
+
+def _end_of(text: str, form: str, at: int) -> int:
+    """Return where a value ends that begins here, whole or cut by dots; 0: it is another text."""
+    if text.startswith(form, at):
+        return at + len(form)
+    ends = (text.find(dots, at, at + len(form) + len(dots)) for dots in ("…", "..."))
+    return next((end for end in ends if end > 0 and form.startswith(text[at:end])), 0)
 
 
 def _end_of_word(text: str, at: int) -> int:

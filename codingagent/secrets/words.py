@@ -49,6 +49,12 @@ ABOUT = words(
     "iterations rounds cost",
 )
 
+# More of these.
+SETTINGS = words(
+    "app bucket database db debug lang level locale module namespace node package project pythonpath region",
+    "service site team theme timezone title tz zone",
+)
+
 # A name with one of these holds no secret.
 PUBLIC = words(
     "public pub publishable publish verify verification cache primary foreign sort hash partition",

@@ -26,6 +26,7 @@ _MEASURED_LIMIT = 10_000
 _TEMPORARY_LENGTH = 20
 # The count of ignored files is informational; node_modules must not slow every turn.
 _IGNORED_COUNT_LIMIT = 1_000
+_LARGE = ("node_modules/", "venv/", "__pycache__/", "target/", "dist/", "build/")
 # More of them would tell the reader nothing new.
 _UNREAD_LIMIT = 10
 # Where git can't list: deeper folders would hold too many handles.
@@ -52,6 +53,7 @@ class ListingWalk(Struct):
     links: list[str] = field(default_factory=list)
     ignored_files: int = 0
     ignored_bytes: int = 0
+    ignored_names: list[str] = field(default_factory=list)
     is_partial: bool = False
     unread: list[str] = field(default_factory=list)
     """Ignore files, indexes and folders that were not read, or not to the end, with the reason."""
@@ -64,7 +66,7 @@ class ListingWalk(Struct):
         # One text for all names: there may be a hundred thousand.
         text, left_out = (os.fsdecode(b"\0".join(names)) for names in (found.files, found.ignored))
         names, ignored = text.split("\0") if text else [], left_out.split("\0") if left_out else []
-        self._count(path, ignored)
+        self._count(path, sorted(ignored, key=_place))
         if OWN_IGNORE_FILE in text or OWN_IGNORE_FILE in left_out:
             names = self._without_own(root, path, names, ignored)
         if ".ca-" in text:
@@ -184,8 +186,14 @@ class ListingWalk(Struct):
             except OSError:
                 continue
             if not stat.S_ISDIR(found.st_mode):
+                self.ignored_names.append(path)
                 self.ignored_bytes += found.st_size
                 self.ignored_files += 1
+
+
+def _place(path: str) -> int:
+    """Return which ignored paths come first: files, then folders, last those of packages and builds."""
+    return path.endswith("/") + path.endswith(_LARGE)
 
 
 def is_temporary(name: str) -> bool:

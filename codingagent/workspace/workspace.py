@@ -377,7 +377,8 @@ class Workspace(PathWalk):
             if path not in files and path in always and self._is_its_own(path):
                 walk.uncount(size)
             files[path] = size
-        ignored = Ignored(walk.ignored_files, walk.ignored_bytes, walk.is_partial)
+        names = tuple(walk.ignored_names)
+        ignored = Ignored(walk.ignored_files, walk.ignored_bytes, walk.is_partial, names)
         return Listing(files, ignored, tuple(walk.unread))
 
     def _size_of(self, path: str) -> int | None:

@@ -195,3 +195,12 @@ def test_of_many_values_each_is_found_inside_a_word() -> None:
     """A file of made-up secrets must not turn the search off."""
     ours = vault(*(f"plum{number}&quiet" for number in range(400)))
     assert "plum7&quiet" not in ours.hide("see x-plum7&quiet@host")
+
+
+@pytest.mark.parametrize("dots", ["…", "..."])
+def test_what_dots_leave_of_a_known_value_is_found(dots: str) -> None:
+    """Programs, and our own errors, cut long lines."""
+    ours = vault(token())
+    assert token()[:8] not in ours.hide(f"the line '{token()[:20]}{dots}")
+    others = f"{token()[:7]}{dots} {token()[:20]} {token()[:10]}x{dots}"
+    assert ours.hide(others) == others
