@@ -1058,7 +1058,7 @@ ROWS: dict[str, Row] = {
     "require never downgrades": Row(
         require_never_downgrades,
         (),
-        ("process/select_sandbox.py", 'if settings.sandbox == "require":', "if False:"),
+        ("process/select_sandbox.py", 'if settings.sandbox == "require" or masks:', "if False:"),
     ),
     "tools: links in the workspace": Row(
         tools_believed,

@@ -55,8 +55,8 @@ class AnswerReader:
         if said is not None and said > awaited:
             note = f"the reply says sequence {said}; it was taken as the one to {awaited}"
             found = reply.with_note(found, note)
-        restored = put_back.restored(self._context.secrecy.vault, found)
-        return ReadAnswer(digest_of(data), decoded.text, restored)
+        items = put_back.restored(self._context.secrecy.vault, found.items)
+        return ReadAnswer(digest_of(data), decoded.text, replace(found, items=items))
 
     def parse(self, text: str) -> Reply:
         """Parse a text that may be a whole conversation: its answer to the request that waits."""

@@ -175,10 +175,8 @@ def session_in(
         log = SessionLog(journal, session)
         folder = home.sessions.folder / session_id
         texts = ShownTexts(folder / "shown")
-        secrecy = Secrecy(settings.secrets, VaultFile(folder))
+        secrecy = secrecy_for(settings, VaultFile(folder))
         stack.callback(secrecy.save)
-        for name in settings.pass_env:
-            secrecy.learn(os.environ.get(name, ""), f"${name}")
         stack.enter_context(_hidden_errors(secrecy))
         person = replace(
             person,
@@ -200,6 +198,18 @@ def session_in(
         if log.session.is_complete:
             # The next turn of a reopened session starts without files that commands left there.
             sandbox.clear_temporary()
+
+
+def secrecy_for(settings: Settings, file: VaultFile | None = None) -> Secrecy:
+    """Return what work under these settings hides; the values of variables that commands see are known.
+
+    Raises:
+        WorkError: if the file can't be read.
+    """
+    secrecy = Secrecy(settings.secrets, file)
+    for name in settings.pass_env:
+        secrecy.learn(os.environ.get(name, ""), f"${name}")
+    return secrecy
 
 
 @contextlib.contextmanager

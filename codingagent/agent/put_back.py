@@ -1,6 +1,6 @@
 """Put the secrets of a session back in its answers, and refuse what must not hold them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -14,7 +14,7 @@ from codingagent.model.operations import (
 )
 from codingagent.model.paths import shown
 from codingagent.policy.rules import Ask
-from codingagent.protocols.tags.reply import Problem, Reply, Step
+from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.secrets.vault import Vault, WrongName, mapped
 
 _COMMAND = (
@@ -35,12 +35,11 @@ _CUTS = (
 )
 
 
-def restored(vault: Vault | None, reply: Reply) -> Reply:
-    """Return an answer with the values for their names; a part with a wrong name is a problem."""
+def restored(vault: Vault | None, items: Iterable[Step | Problem]) -> tuple[Step | Problem, ...]:
+    """Return the parts of an answer with values for their names; one with a wrong name is a problem."""
     if vault is None or vault.warns:
-        return reply
-    items = (_restored(vault, i) if isinstance(i, Step) else i for i in reply.items)
-    return replace(reply, items=tuple(items))
+        return tuple(items)
+    return tuple(_restored(vault, i) if isinstance(i, Step) else i for i in items)
 
 
 def _restored(vault: Vault, step: Step) -> Step | Problem:

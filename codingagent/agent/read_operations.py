@@ -1,6 +1,7 @@
 """Plan the operations that change nothing: all of each is its event."""
 
 import base64
+import shlex
 
 from codingagent.agent.context import Context
 from codingagent.agent.file_views import Views
@@ -8,7 +9,8 @@ from codingagent.agent.plan import Order
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
 from codingagent.model.events import Denied, Event, FileFetched, FileRequested, FolderListed
-from codingagent.model.operations import FetchFile, ListFolder, ReadFile
+from codingagent.model.operations import FetchFile, Kind, ListFolder, ReadFile
+from codingagent.model.ui_events import ApprovalAwaited
 from codingagent.policy.rules import Deny, judge_read
 
 # More files in one request do not help a model; it can narrow the glob.
@@ -23,6 +25,7 @@ def request(context: Context, order: Order, operation: ReadFile, views: Views) -
         if (denied := _denied(context, order, path)) is not None:
             return denied
         views.view(path, *lines)
+        _ask_to_show(context, path)
         return FileRequested(path, (path,), *lines)
     fits = paths.glob_matcher(path)
     listed = filter(paths.is_utf8, workspace.listing().files)
@@ -31,6 +34,8 @@ def request(context: Context, order: Order, operation: ReadFile, views: Views) -
     if not readable:
         which = "that the policy lets be read " if found else ""
         raise OperationError(f"No file {which}fits '{path}'; see Workspace Files for what there is")
+    for each in readable[:_GLOB_LIMIT_FILES]:
+        _ask_to_show(context, each)
     notes: tuple[str, ...] = ()
     if len(readable) < len(found):
         notes += (f"{len(found) - len(readable)} more files fit; the policy blocks them",)
@@ -45,6 +50,7 @@ def fetch(context: Context, order: Order, operation: FetchFile) -> Event:
     if (denied := _denied(context, order, path)) is not None:
         return denied
     data = context.workspace.read(path).data
+    _ask_to_show(context, path)
     size_bytes = len(data)
     if size_bytes > order.room:
         raise OperationError(
@@ -70,6 +76,33 @@ def fetch(context: Context, order: Order, operation: FetchFile) -> Event:
 def list_folder(context: Context, order: Order, operation: ListFolder) -> Event:
     denied = _denied(context, order, operation.path)
     return denied or FolderListed(operation.path, context.workspace.entries(operation.path))
+
+
+def _ask_to_show(context: Context, path: str) -> None:
+    """Ask the person, once, whether the chat may see the values in a file of secrets.
+
+    Nothing waits for it: without their yes the chat sees names.
+    """
+    if context.texts is None:
+        return  # no chat
+    secrecy, path = context.secrecy, context.workspace.resolved(path)
+    if not secrecy.may_ask(path):
+        return
+    session_id = context.log.session.session_id
+    asked = ApprovalAwaited(session_id, "", Kind.READ_FILE, path, (_VALUES,), path)
+    answer = None
+    if not context.person.approves_all:
+        context.show(asked)
+        answer = context.person.ask(asked)
+    if answer is not None:
+        secrecy.decide(path, is_allowed=answer.decision != "no")
+    else:
+        words = shlex.quote(path)
+        context.remark(f"{_NAMES.format(paths.shown(path))}: codingagent secrets allow {words}")
+
+
+_VALUES = "yes: the chat sees the values in it; no: it sees the names of the variables only"
+_NAMES = "{} holds secrets: the chat sees the names of its variables only; to show it the values"
 
 
 def _denied(context: Context, order: Order, path: str) -> Denied | None:

@@ -6,6 +6,8 @@ model. Its result is an events message (specification 001).
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from codingagent.agent.batch import Execution
 from codingagent.agent.context import Context
 from codingagent.errors import ApprovalError, WorkError
@@ -102,7 +104,8 @@ class Run:
         except WorkError as fault:
             # 001, graceful degradation: a system error may halt the run.
             self._catch_up()
-            self._fault = ErrorEvent(timestamp=now(), category="system", message=str(fault))
+            told = self._context.secrecy.hide(str(fault))
+            self._fault = ErrorEvent(timestamp=now(), category="system", message=told)
             self._tell(self._fault)
 
     @property
@@ -183,6 +186,8 @@ class Run:
     def _catch_up(self) -> None:
         """Report what has ended and was not reported yet."""
         for ended in self.session.ends[len(self._told) :]:
-            event = event_of(ended)
+            event = event_of(replace(ended, event=self._context.secrecy.event(ended.event)))
+            # A later message may hold the names.
+            self._context.secrecy.save()
             self._told.append(event)
             self._tell(event)

@@ -18,7 +18,7 @@ from codingagent.model.session_state import Session
 from codingagent.model.ui_events import FileChanged, Notice
 from codingagent.secrets.files import is_secret_file
 from codingagent.secrets.vault import HiddenValue, Hides, Vault, mapped
-from codingagent.storage.vault_file import VaultFile
+from codingagent.storage.vault_file import VaultFile, new_vault, vault_file_of
 from codingagent.workspace.workspace import Workspace
 
 _Any = TypeVar("_Any")
@@ -43,7 +43,7 @@ _MEANING = (
 
 
 class Secrecy:
-    """What a session hides, if anything; `mode` is the setting."""
+    """What a session hides, if anything; `mode` is the setting. Without a file nothing is kept."""
 
     def __init__(self, mode: str = "off", file: VaultFile | None = None) -> None:
         self.mode = mode
@@ -51,8 +51,14 @@ class Secrecy:
         self.vault: Vault | None = None
         self._files: dict[str, None] = {}
         self._read: dict[str, object] = {}
-        if file is not None and mode != "off":
-            self.vault = file.load(warns=mode == "warn")
+        if mode != "off":
+            warns = mode == "warn"
+            self.vault = new_vault(warns=warns) if file is None else file.load(warns=warns)
+
+    @property
+    def hides(self) -> bool:
+        """Return whether names go out in place of values."""
+        return self.vault is not None and not self.vault.warns
 
     # --- what leaves -------------------------------------------------------------------------------
 
@@ -121,14 +127,15 @@ class Secrecy:
             session,
             task=self.hide(session.task),
             said=self.hide_all(session.said),
-            results=tuple(map(self._told, session.results)),
+            results=tuple(map(self.event, session.results)),
             # Events as JSON are told from these.
-            ends=tuple(replace(end, event=self._told(end.event)) for end in session.ends),
+            ends=tuple(replace(end, event=self.event(end.event)) for end in session.ends),
             checked=self.hide_all(session.checked),
             notes=self.hide_all(session.notes),
         )
 
-    def _told(self, event: events.Event) -> events.Event:
+    def event(self, event: events.Event) -> events.Event:
+        """Return what came of an operation with names for its secrets."""
         if isinstance(event, FileFetched):
             return replace(event, content=self.content(event))
         return self.hide_all(event)
@@ -159,6 +166,28 @@ class Secrecy:
         """
         if self.vault is not None and self._file is not None:
             self.vault.obey(self._file.wishes())
+
+    def may_ask(self, path: str) -> bool:
+        """Return whether a file's values are hidden because of its name, and the person was not asked."""
+        if self.vault is None or not self.hides or not is_secret_file(path):
+            return False
+        wishes = self.vault.wishes
+        return not (wishes.allows(path) or path in wishes.kept)
+
+    def decide(self, path: str, *, is_allowed: bool) -> None:
+        """Do and keep what the person says about a file of secrets.
+
+        Raises:
+            WorkError: if it can't be written.
+        """
+        if self.vault is None:
+            return
+        wishes = self.vault.wishes if self._file is None else self._file.wishes()
+        kept = {"allow": (*wishes.allow, path)} if is_allowed else {"kept": (*wishes.kept, path)}
+        wishes = replace(wishes, **kept)
+        self.vault.obey(wishes)
+        if self._file is not None:
+            self._file.keep_wishes(wishes)
 
     def read_files(self, workspace: Workspace, paths: Iterable[str]) -> None:
         """Learn the values in secret files: anything may print what nobody asked to read.
@@ -216,12 +245,11 @@ def _in_bytes(data: bytes, path: str, hide: Hides) -> bytes:
 
 def secrecy_of(sessions: Path, session: Session) -> Secrecy:
     """Return what to hide when a session is shown; of older sessions all that is found."""
-    mode = "off" if session.is_run or session.secrets == "off" else "redact"
-    return Secrecy(mode, VaultFile(sessions / session.session_id))
+    return Secrecy(session.secrets or "redact", vault_file_of(sessions, session))
 
 
 NO_SECRECY = Secrecy()
-"""Of runs: a program is on the other side."""
+"""Of single operations, which a program asks for."""
 
 
 def told(held: HiddenValue, *, warns: bool = False) -> str:
@@ -245,7 +273,7 @@ class HiddenStream:
 
     def add(self, text: str) -> str:
         """Return what may be shown now; half of a secret could not be found, so no half of a line is."""
-        if self._secrecy.mode != "redact":
+        if not self._secrecy.hides:
             return text
         if self._skips:
             _, newline, text = text.partition("\n")

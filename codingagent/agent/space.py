@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from codingagent.agent import factory
+from codingagent.agent import factory, put_back
 from codingagent.agent.context import Person, Resources, context_of
 from codingagent.agent.run import Run
 from codingagent.checkpoints import layout, undo
@@ -45,6 +45,7 @@ from codingagent.storage import atomic_write, homes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.session_log import SessionLog, Unkept
+from codingagent.storage.vault_file import VaultFile
 from codingagent.workspace.workspace import Workspace
 
 
@@ -61,6 +62,8 @@ class Space:
         home: a folder for the journals; created if missing.
         sandbox: `auto` (use one where it works), `require` or `off`.
         network: let sandboxed commands use the network.
+        secrets: `off`, `redact` (events hold names for secrets, and operations get the values back), `mask`
+            (files of secrets are hidden from commands, too) or `warn`.
         command_timeout: default timeout of commands, in seconds.
         command_memory: megabytes for a command with all its processes; 0: three quarters of the machine's.
         on_event: gets each event as it comes.
@@ -79,6 +82,7 @@ class Space:
         network: bool = False,
         command_timeout: int = 30,
         command_memory: int = 0,
+        secrets: str = "off",
         on_event: Callable[[Event], None] = lambda _: None,
     ) -> None:
         options = {
@@ -87,6 +91,7 @@ class Space:
             "network": network,
             "command_timeout": command_timeout,
             "command_memory": command_memory,
+            "secrets": secrets,
         }
         root = Path(path).absolute()
         found = homes.resolve_settings(root, options, {}, with_file=False, with_own=False)
@@ -128,6 +133,9 @@ class Space:
         self._person, self._on_event = person, on_event
         self._stack = contextlib.ExitStack()
         self._resources: Resources | None = None
+        file = None if home is None else VaultFile(home.runs.folder)
+        # What one run reads, the next one may write back.
+        self._secrecy = factory.secrecy_for(settings, file)
         # A run keeps its space alive, not the other way round, so that it can continue. There is only one
         # object for each run, because two would execute the same operations twice.
         self._runs: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
@@ -245,6 +253,7 @@ class Space:
             factory.kept_policy(settings),
             settings.sandbox,
             settings.network,
+            settings.secrets,
         )
         if home is not None:
             home.messages.keep(record.run_id, data)
@@ -254,12 +263,13 @@ class Space:
     def _run_of(self, session: Session, received: Received) -> Run:
         home, run_id = self._home, session.session_id
         log = SessionLog(Unkept() if home is None else home.runs.open(run_id), session)
-        context = context_of(self._ready(), log, self._person)
+        self._secrecy.look_again()
+        context = context_of(self._ready(), log, self._person, secrecy=self._secrecy)
         run = Run(
             context,
             # The commands of a run have their own /tmp.
             lambda: self._ready().use_temporary(run_id),
-            items_of(received),
+            put_back.restored(self._secrecy.vault, items_of(received)),
             self._on_event,
             home,
         )

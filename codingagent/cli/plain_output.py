@@ -238,7 +238,7 @@ class Lines(Screen):
                 self._say((f"  {line}", ""))
 
     def _show_awaited(self, notice: ui.ApprovalAwaited) -> None:
-        what = f"{notice.operation_id} {notice.kind} awaits approval:"
+        what = f"{notice.operation_id} {notice.kind} awaits approval:".lstrip()
         self._say(("? ", "bold yellow"), (what, ""), indent=4)
         for line in unmasked(notice.shown).split("\n"):
             self.lines([[(f"{self._margin}{line}", diff_style(line))]])

@@ -70,6 +70,8 @@ class RunStarted(Tagged, frozen=True, tag="run_started"):
     policy: str
     sandbox: str
     network: bool
+    secrets: str = "off"
+    """How secrets are protected from the program."""
 
 
 class EarlierFile(Struct, frozen=True):

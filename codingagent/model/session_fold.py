@@ -119,6 +119,7 @@ def _begun(record: entries.Record) -> Session:
                 phase=_EXECUTING,
                 reply=entries.AnswerTaken(1, entries.MESSAGE_NAME, record.digest, record.at),
                 is_run=True,
+                secrets=record.secrets,
             )
         case _:
             raise ValueError("no start of a session")

@@ -84,9 +84,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     ] = "auto"
     network: Annotated[bool, Meta(description="let sandboxed commands use the network")] = False
     secrets: Annotated[
-        Literal["redact", "warn", "off"],
+        Literal["mask", "redact", "warn", "off"],
         Meta(
-            description="redact: sessions show a chat names for secrets; warn: say which it is shown; off"
+            description="redact: names for secrets; mask: also hide files of secrets from commands; warn; off"
         ),
     ] = "redact"
     diff: Annotated[

@@ -174,6 +174,7 @@ class Bubblewrap(Struct, frozen=True):
             beside them are hidden.
         others: other people's home folders that commands would see along with the system's folders.
         repositories: repositories inside the workspace, whose `.git` is read-only too.
+        masks_secrets: show files of secrets in the workspace as empty.
     """
 
     program: str
@@ -185,6 +186,7 @@ class Bubblewrap(Struct, frozen=True):
     tools: tuple[Path, ...] = ()
     repositories: tuple[OpenRepository, ...] = ()
     others: tuple[Path, ...] = ()
+    masks_secrets: bool = False
     tier: str = "bwrap"
     _look: credentials.CredentialSearch = field(default_factory=credentials.CredentialSearch)
 
@@ -203,9 +205,10 @@ class Bubblewrap(Struct, frozen=True):
     @property
     def description(self) -> str:
         """Return the description for the model."""
+        masked = "; files of secrets look empty to them" if self.masks_secrets else ""
         return (
             "commands see the system read-only and write only the workspace and a private /tmp; HOME is"
-            " empty but for tools; .git is read-only, so git can show but not commit"
+            f" empty but for tools; .git is read-only, so git can show but not commit{masked}"
         )
 
     @property
@@ -318,6 +321,7 @@ class Bubblewrap(Struct, frozen=True):
                 for each in self.repositories
                 if root in (git := each.place()).parents
             ),
+            *(self._masks() if self.masks_secrets else ()),
             *self._covers(),
         ]
 
@@ -344,6 +348,12 @@ class Bubblewrap(Struct, frozen=True):
         if self.workspace in git.parents:
             return Mount("keep", git, identity=_identity(git))
         return Mount("bind", git, git, _identity(git))
+
+    def _masks(self) -> list[Mount]:
+        """Return the mounts that empty the files of secrets in the workspace."""
+        hidden = {folder.resolve() for folder in self.hidden}
+        found = credentials.files_of_secrets(self.workspace, hidden)
+        return [Mount("empty", path, identity=_identity(path)) for path in found]
 
     def _covers(self) -> list[Mount]:
         """Return the mounts that hide the agent's own folders in the workspace."""

@@ -1,4 +1,4 @@
-"""Find credentials inside tool folders, so that commands see the folders without them.
+"""Find credentials in tool folders and in the workspace, so that commands see the folders without them.
 
 A list of names is never complete. So everything that an application keeps in a dot folder is hidden
 too, except folders known to hold programs, and so are sockets. Code folders are not searched.
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-from codingagent.secrets.files import NAMES
+from codingagent.secrets.files import NAMES, is_secret_file
 from codingagent.secrets.words import words
 
 # Names of files and folders, with or without a leading dot or underscore. Elsewhere the names added here are
@@ -45,6 +45,34 @@ _CODE = words(
 )
 
 _DEPTH, _FOLDERS = 4, 2000
+
+
+# A workspace's files of secrets are not looked for here: they are a repository's and other people's.
+_OTHERS = frozenset({".git", "node_modules", "site-packages", "__pycache__"})
+_NAMES_LIMIT = 200_000
+
+
+def files_of_secrets(workspace: Path, passed_over: AbstractSet[Path]) -> list[Path]:
+    """Return the files of secrets in a workspace, by their real paths, also those that git ignores.
+
+    Raises:
+        OSError: if there are too many names to look at.
+    """
+    found: set[Path] = set()
+    looked = 0
+    for folder, inner, names in os.walk(workspace):
+        here = Path(folder)
+        inner[:] = [
+            name for name in inner if name not in _OTHERS and here / name not in passed_over
+        ]
+        looked += len(inner) + len(names)
+        if looked > _NAMES_LIMIT:
+            raise OSError(f"more than {_NAMES_LIMIT:,} names to look at; use --secrets redact")
+        # The target of a link has another name.
+        found.update(
+            (here / name).resolve() for name in names if is_secret_file(f"{folder}/{name}")
+        )
+    return sorted(each for each in found if workspace in each.parents and each.is_file())
 
 
 def is_hidden(name: str) -> bool:

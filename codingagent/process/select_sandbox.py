@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.settings import Settings
@@ -92,15 +93,24 @@ def choose_sandbox(
     """Return the sandbox that the settings ask for, after a trial; `Unconfined` if none works.
 
     Raises:
+        UsageError: if commands must not see files of secrets, and the sandbox is off.
         WorkError: if a required one does not work.
     """
+    masks = settings.secrets == "mask"
     if settings.sandbox == "off":
+        if masks:
+            raise UsageError(
+                "only a sandbox can hide files of secrets from commands: leave out --sandbox off, or name"
+                " --secrets redact"
+            )
         return Unconfined("--sandbox off")
     found = bubblewrap_for(workspace, hidden, temporary, settings.network or policy.network.enabled)
+    if found is not None and masks:
+        found = replace(found, masks_secrets=True)
     fault = "bubblewrap is not installed" if found is None else try_sandbox(found)
     if found is not None and not fault:
         return found
-    if settings.sandbox == "require":
+    if settings.sandbox == "require" or masks:
         raise WorkError(
             f"a sandbox is required but does not work: {fault}; see `codingagent doctor`"
         )

@@ -16,9 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from codingagent.agent import put_back
 from codingagent.agent.context import bare_context
 from codingagent.agent.executor import Agent
+from codingagent.agent.factory import secrecy_for
 from codingagent.agent.plan import Order
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import paths
@@ -33,6 +36,7 @@ from codingagent.process import memory
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import choose_sandbox, policy_of
+from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.rpc.protocol import Code, Method, MethodError, Param, ParamKind
 from codingagent.storage import atomic_write
 from codingagent.workspace.workspace import Workspace
@@ -68,6 +72,7 @@ class Host(Struct, frozen=True):
     variables: Mapping[str, str]
     timeout_s: float | None
     memory_bytes: int | None
+    settings: Settings
 
     @contextlib.contextmanager
     def open_methods(self) -> Iterator["RemoteMethods"]:
@@ -100,10 +105,10 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
         workspace = Workspace(root, hidden, is_guest=True)
         stack.callback(workspace.close)
         if is_machine(root):
-            if settings.sandbox == "require":
+            if settings.sandbox == "require" or settings.secrets == "mask":
                 raise UsageError(
                     "no sandbox can confine commands when the whole machine is served: name another --root,"
-                    " or leave out --sandbox require"
+                    " or leave out --sandbox require and --secrets mask"
                 )
             # A policy file is always inside the root here.
             policy = policy_of(settings, Path(os.devnull))
@@ -116,7 +121,7 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
             sandbox = choose_sandbox(settings, policy, root, hidden, temporary / "tmp")
         variables = environment(os.environ, settings.pass_env)
         most = memory.limit_bytes(settings.command_memory)
-        yield Host(workspace, root, sandbox, policy, variables, timeout_s, most)
+        yield Host(workspace, root, sandbox, policy, variables, timeout_s, most, settings)
 
 
 def is_machine(root: Path) -> bool:
@@ -139,7 +144,10 @@ class RemoteMethods:
     def __init__(self, host: Host, runner: Runner) -> None:
         self._host = host
         self._runner = runner
-        self._agent = Agent(bare_context(host.workspace, runner, host.policy))
+        # Threads share no vault: names hold for one connection.
+        self._secrecy = secrecy_for(host.settings)
+        context = bare_context(host.workspace, runner, host.policy)
+        self._agent = Agent(replace(context, secrecy=self._secrecy))
         path = Param("path", ParamKind.TEXT)
         self.table: Mapping[str, Method] = {
             "ping": Method(lambda: {"pong": True}),
@@ -212,13 +220,16 @@ class RemoteMethods:
     def _perform(self, operation: Operation) -> Event:
         try:
             self._host.workspace.check()
-            found = self._agent.perform(Order(0, operation))
+            (item,) = put_back.restored(self._secrecy.vault, [Step(operation, 0)])
+            if isinstance(item, Problem):
+                return Refused(item.kind, item.reason)
+            found = self._agent.perform(Order(0, item.operation, names=item.names))
         except WorkError as fault:
-            raise MethodError(Code.INTERNAL_ERROR, str(fault)) from fault
+            raise MethodError(Code.INTERNAL_ERROR, self._secrecy.hide(str(fault))) from fault
         if isinstance(found, Question):
             reason = f"it needs approval, which nobody can give here: {'; '.join(found.reasons)}"
-            return Denied(found.kind, found.subject, found.rules, reason)
-        return found
+            found = Denied(found.kind, found.subject, found.rules, reason)
+        return self._secrecy.event(found)
 
     def _path(self, text: str, plain: Callable[[str], str]) -> str:
         """Return a path in normal form, relative to the root; it may come relative or absolute."""

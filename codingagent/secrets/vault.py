@@ -21,6 +21,7 @@ from urllib.parse import quote, quote_plus
 from msgspec import Struct
 from msgspec.structs import replace
 
+from codingagent.model.paths import glob_matcher, is_glob
 from codingagent.secrets import files, values
 from codingagent.secrets.assigned import is_setting
 from codingagent.secrets.detect import find_secrets
@@ -91,10 +92,23 @@ class _Span(Struct):
 
 
 class Wishes(Struct, frozen=True):
-    """What the person says: names, files and globs that may be shown, and texts that must not."""
+    """What the person says: names, files and globs that may be shown, and texts that must not.
+
+    `kept` are files of secrets that they were asked about and did not allow.
+    """
 
     allow: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+    def allows(self, *names: str) -> bool:
+        """Return whether one of these may be shown: a hidden name, or the path of a file."""
+        return any(fits(each, *names) for each in self.allow)
+
+
+def fits(pattern: str, *names: str) -> bool:
+    """Return whether one of the names is the pattern, or matches it as a glob."""
+    return pattern in names or (is_glob(pattern) and any(map(glob_matcher(pattern), names)))
 
 
 class Hides(Protocol):
@@ -214,7 +228,7 @@ class Vault:
             entry = HiddenValue(self._new_name(kind, value), kind, value, is_wide)
             self._add(entry)
             self.is_changed = True
-        if path in self.wishes.allow and entry.kind != _NAMED:
+        if path and entry.kind != _NAMED and self.wishes.allows(path):
             entry.is_allowed = True
         return entry
 
@@ -222,8 +236,8 @@ class Vault:
         """Do what the person says from now on."""
         self.wishes = wishes
         for entry in self.by_name.values():
-            names = {entry.name} if entry.kind == _NAMED else {entry.name, *entry.places}
-            entry.is_allowed = not names.isdisjoint(wishes.allow)
+            places = () if entry.kind == _NAMED else entry.places
+            entry.is_allowed = wishes.allows(entry.name, *places)
 
     def _value_of(self, match: re.Match[str]) -> str:
         entry = self.by_name.get(match[0])

@@ -128,8 +128,15 @@ _STRICTNESS = {
     "policy": ("restrictive", "standard", "permissive"),
     "sandbox": ("require", "auto", "off"),
     "network": (False, True),
-    "secrets": ("redact", "warn", "off"),
+    "secrets": ("mask", "redact", "warn", "off"),
 }
+
+
+def for_program(resolved: Resolved) -> Settings:
+    """Return the settings for a program: it sees secrets unless somebody chose otherwise."""
+    settings = resolved.settings
+    is_chosen = resolved.origins["secrets"] != settings_.DEFAULT
+    return settings if is_chosen else replace(settings, secrets="off")
 
 
 def kept_settings(
@@ -147,7 +154,7 @@ def kept_settings(
         UsageError: if the session's are looser than the settings and its home is in its workspace,
             where its record can't be trusted.
     """
-    settings = resolved.settings
+    settings = for_program(resolved) if session.is_run else resolved.settings
     if not session.policy:
         return settings
     chosen: dict[str, object] = {}

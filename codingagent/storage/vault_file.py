@@ -11,6 +11,7 @@ from typing import TypeVar
 from msgspec import DecodeError, Struct, json
 
 from codingagent.errors import WorkError, disk_errors
+from codingagent.model.session_state import Session
 from codingagent.secrets.vault import HiddenValue, Vault, Wishes
 from codingagent.storage import atomic_write
 
@@ -22,8 +23,13 @@ class _KeptVault(Struct):
     values: list[HiddenValue]
 
 
+def new_vault(*, warns: bool = False) -> Vault:
+    """Return an empty vault with a key of its own."""
+    return Vault(token_bytes(32), warns=warns)
+
+
 class VaultFile:
-    """The vault in the folder of a session."""
+    """The vault in the folder of a session; all runs of a home have one, in their folder."""
 
     def __init__(self, folder: Path) -> None:
         self._vault = folder / "vault.json"
@@ -36,7 +42,7 @@ class VaultFile:
             WorkError: if it can't be read.
         """
         kept = self._read(self._vault, _KeptVault)
-        found = Vault(token_bytes(32), warns=warns)
+        found = new_vault(warns=warns)
         if kept is not None:
             found = Vault(kept.key, kept.values, warns=warns)
         found.obey(self.wishes())
@@ -80,3 +86,8 @@ class VaultFile:
             raise WorkError(
                 f"{path} is damaged: move it away to go on; names in earlier requests then mean nothing"
             ) from fault
+
+
+def vault_file_of(sessions: Path, session: Session) -> VaultFile:
+    """Return the vault of a session or run; `sessions` is the folder of the home's sessions."""
+    return VaultFile(sessions / ("runs" if session.is_run else session.session_id))

@@ -121,6 +121,7 @@ class Given(Struct, frozen=True):
         flags = {"--yes": self.yes, "--accept-formats": self.accept_formats}
         flags |= {"--network": self.network is True, "--no-network": self.network is False}
         values = {"--policy": self.policy, "--sandbox": self.sandbox, "--diff": self.diff}
+        values["--secrets"] = self.secrets
         given = [f"{name}={value}" for name, value in values.items() if value is not None]
         return [*(name for name, is_on in flags.items() if is_on), *given]
 

@@ -165,8 +165,8 @@ Secrets = Annotated[
     _choice(
         "--secrets",
         "HOW",
-        "redact (names for them in requests), warn or off.",
-        *("redact", "warn", "off"),
+        "redact (names for them), mask (from commands, too), warn or off.",
+        *("mask", "redact", "warn", "off"),
     ),
 ]
 Network = Annotated[

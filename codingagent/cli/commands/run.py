@@ -22,6 +22,7 @@ def _run(  # noqa: PLR0913, PLR0917  # one for each command-line option
     policy: options.PolicyName = None,
     sandbox: options.SandboxUse = None,
     network: options.Network = None,
+    secrets: options.Secrets = None,
     yes: options.Yes = False,
     events_stream: options.EventsStream = False,
 ) -> int:
@@ -34,11 +35,10 @@ def _run(  # noqa: PLR0913, PLR0917  # one for each command-line option
 
     root, was_found = trusted_home(context)
     named = {"workspace": None if workspace is None else str(workspace)}
-    given = {**named, **Given(policy, sandbox, network).settings}
+    given = {**named, **Given(policy, sandbox, network, secrets=secrets).settings}
     resolved, folder = homes.settings_for(root, given, os.environ)
     data = runs.read_message(file)
     home = homes.Home.at(root, create=True, was_found=was_found)
     homes.make_workspace(home.root, folder)
-    return runs.execute(
-        home, folder, resolved.settings, data, approves_all=yes, streams=events_stream
-    )
+    settings = homes.for_program(resolved)
+    return runs.execute(home, folder, settings, data, approves_all=yes, streams=events_stream)

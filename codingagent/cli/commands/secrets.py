@@ -4,6 +4,7 @@ import sys
 from typing import Annotated, Literal
 
 import typer
+from msgspec.structs import replace
 
 from codingagent.cli.commands.common import home_of, latest_of
 from codingagent.cli.commands.options import Json, argument, value
@@ -11,8 +12,8 @@ from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_living
 from codingagent.errors import UsageError
 from codingagent.model.paths import shown
-from codingagent.secrets.vault import HiddenValue, Wishes
-from codingagent.storage.vault_file import VaultFile
+from codingagent.secrets.vault import HiddenValue, Wishes, fits
+from codingagent.storage.vault_file import vault_file_of
 
 app = typer.Typer()
 
@@ -28,17 +29,17 @@ def _secrets(
     ] = "list",
     what: Annotated[
         str,
-        argument("[WHAT]", "A name or a file; with hide also any text, - reads it from stdin."),
+        argument("[WHAT]", "A name, a file or a glob; with hide also any text, - reads it."),
     ] = "",
     session: Annotated[
-        str | None, value("--session", "ID", "A session id. [default: the latest]")
+        str | None, value("--session", "ID", "A session or run id. [default: the latest session]")
     ] = None,
     json: Json = False,
 ) -> None:
     """List the secrets that requests hide; allow one or a file, hide a text, or show a value."""
     home = home_of(context)
-    state = latest_of(home) if session is None else home.sessions.load(session)
-    file = VaultFile(home.sessions.folder / state.session_id)
+    state = latest_of(home) if session is None else home.load(session)
+    file = vault_file_of(home.sessions.folder, state)
     held = list(file.load().by_name.values())
     if action == "list":
         _list(held, json=json)
@@ -51,7 +52,10 @@ def _secrets(
     if action == "show":
         _show(held, what)
         return
-    file.keep_wishes(_after(file.wishes(), held, what, is_allowed=action == "allow"))
+    is_allowed = action == "allow"
+    file.keep_wishes(_after(file.wishes(), held, what, is_allowed=is_allowed))
+    if is_allowed:
+        _list([each for each in held if fits(what, each.name, *each.places)], json=False)
     sys.stdout.write(f"{_NEXT}\n")
 
 
@@ -60,15 +64,14 @@ def _after(wishes: Wishes, held: list[HiddenValue], what: str, *, is_allowed: bo
     allow = [each for each in wishes.allow if each != what]
     hide = [each for each in wishes.hide if each != what]
     if is_allowed:
-        known = {name for each in held for name in (each.name, *each.places)}
-        if what not in known:
+        if not any(fits(what, each.name, *each.places) for each in held):
             raise UsageError(
-                f"'{shown(what)}' is neither a hidden secret nor a file that holds one"
+                f"'{shown(what)}' is neither a hidden secret nor a file or a glob of files that hold one"
             )
         allow.append(what)
     elif len(allow) == len(wishes.allow):
         hide.append(what)
-    return Wishes(tuple(allow), tuple(hide))
+    return replace(wishes, allow=tuple(allow), hide=tuple(hide))
 
 
 def _list(held: list[HiddenValue], *, json: bool) -> None:

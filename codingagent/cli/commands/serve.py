@@ -56,13 +56,14 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     policy: options.PolicyName = None,
     sandbox: options.SandboxUse = None,
     network: options.Network = None,
+    secrets: options.Secrets = None,
     timeout: options.CommandLimit = None,
     verbose: Annotated[bool, options.flag("-v", "Log the messages too.")] = False,
 ) -> None:
     """Serve a folder or a whole machine over JSON-RPC 2.0: run commands, read and write files."""
     named = _EndpointOptions(stdio, socket, tcp, vsock, token_file=token_file, no_token=no_token)
     named.chosen()  # before anything is created for a missing endpoint
-    hosting = _hosting(context, root, Given(policy, sandbox, network), timeout)
+    hosting = _hosting(context, root, Given(policy, sandbox, network, secrets=secrets), timeout)
     _serve_until_stopped(hosting, named, verbose=verbose)
 
 
@@ -71,7 +72,7 @@ def _hosting(
 ) -> AbstractContextManager[Host]:
     home, _ = trusted_home(context)
     resolved, folder = homes.settings_for(home, given.settings, os.environ, root)
-    settings = resolved.settings
+    settings = homes.for_program(resolved)
     if root is None:
         homes.make_workspace(home, folder)
     elif is_machine(root) and resolved.origins["policy"] == DEFAULT:
