@@ -1,11 +1,11 @@
 """Which files hold secrets by their names, and what is in them."""
 
-from codingagent.secrets.files import is_secret_file, variable_names
+from codingagent.secrets.files import NAMES, is_secret_file, variable_names
 
 SECRET = (
     ".env .env.local deploy/.env.production prod.env .envrc server.pem tls/site.key id_rsa id_ed25519 .netrc"
     " .pgpass .npmrc .pypirc .htpasswd app.jks vault.kdbx cert.p12 .aws/credentials .docker/config.json "
-    ".kube/config conf/credentials.json secrets.yml prod.tfvars .git-credentials config/master.key A\\B\\.ENV"
+    ".kube/config conf/credentials.json secrets.yml prod.tfvars .git-credentials config/master.key A\\B\\.ENV .env.py"
 )
 PLAIN = (
     ".env.example .env.sample .env.template id_rsa.pub id_ed25519.pub secrets.py tokens.py config.json"
@@ -15,7 +15,7 @@ PLAIN = (
 
 def test_names_of_secret_files() -> None:
     """Environment files, keys, keystores and credentials; no examples, public keys or sources."""
-    assert [path for path in SECRET.split() if not is_secret_file(path)] == []
+    assert [path for path in (*SECRET.split(), *NAMES) if not is_secret_file(path)] == []
     assert [path for path in PLAIN.split() if is_secret_file(path)] == []
 
 
