@@ -33,10 +33,38 @@ _SECRET = re.compile(
     r"|[^/]*(?:secret|credential|password)s?\.(?:json|ya?ml|toml|ini|txt|env)"
     r"|[^/]*\.(?:pem|key|p12|pfx|p8|ppk|jks|keystore|bks|kdbx?|tfvars|ovpn))"
 )
-# No pattern above fits such a name, unless it begins with .env: most files of a workspace are told by their ends.
+# No pattern above fits such a name, unless it begins with .env: most files are told by their ends.
 _HARMLESS = (
-    *(".py", ".pyi", ".js", ".ts", ".tsx", ".jsx", ".c", ".h", ".cc", ".cpp", ".hpp", ".go", ".rs", ".rb"),
-    *(".java", ".kt", ".cs", ".swift", ".php", ".html", ".css", ".scss", ".vue", ".md", ".rst", ".po"),
+    *(
+        ".py",
+        ".pyi",
+        ".js",
+        ".ts",
+        ".tsx",
+        ".jsx",
+        ".c",
+        ".h",
+        ".cc",
+        ".cpp",
+        ".hpp",
+        ".go",
+        ".rs",
+        ".rb",
+    ),
+    *(
+        ".java",
+        ".kt",
+        ".cs",
+        ".swift",
+        ".php",
+        ".html",
+        ".css",
+        ".scss",
+        ".vue",
+        ".md",
+        ".rst",
+        ".po",
+    ),
     *(".png", ".jpg", ".gif", ".svg"),
 )
 _EXAMPLE = re.compile(r"example|sample|template")

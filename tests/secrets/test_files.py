@@ -5,7 +5,8 @@ from codingagent.secrets.files import NAMES, is_secret_file, variable_names
 SECRET = (
     ".env .env.local deploy/.env.production prod.env .envrc server.pem tls/site.key id_rsa id_ed25519 .netrc"
     " .pgpass .npmrc .pypirc .htpasswd app.jks vault.kdbx cert.p12 .aws/credentials .docker/config.json "
-    ".kube/config conf/credentials.json secrets.yml prod.tfvars .git-credentials config/master.key A\\B\\.ENV .env.py"
+    ".kube/config conf/credentials.json secrets.yml prod.tfvars .git-credentials config/master.key A\\B\\.ENV"
+    " .env.py"
 )
 PLAIN = (
     ".env.example .env.sample .env.template id_rsa.pub id_ed25519.pub secrets.py tokens.py config.json"
