@@ -6,7 +6,6 @@ Each item records its end in the journal, and each change its start too. After a
 
 import contextlib
 import itertools
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -43,6 +42,7 @@ from codingagent.model.operations import (
     Operation,
     RunCommand,
 )
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.session_state import Phase, Session
 from codingagent.protocols.json.spelling import type_of
 from codingagent.protocols.tags.reply import Problem, Step
@@ -52,7 +52,7 @@ from codingagent.storage.clock import now
 RETURNED_LIMIT = 64 * 2**20
 
 # A name that every shell reads as one word, and never as an option.
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
+_PLAIN_NAME = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
 
 # How many of the failures that keep a DONE from counting are named.
 _FAILED_NAMED = 3

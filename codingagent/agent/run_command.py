@@ -15,6 +15,7 @@ from codingagent.model import paths, plain_text
 from codingagent.model.events import CommandRan, Denied
 from codingagent.model.observations import Extras, digest_of
 from codingagent.model.operations import RunCommand
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.ui_events import Notice, OutputCame
 from codingagent.policy import evaluate
 from codingagent.policy.rules import Ask, Deny
@@ -30,7 +31,7 @@ _GIT_CAME = (
     " at its config and hooks before using git here"
 )
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_VARIABLE = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def plan(context: Context, order: Order, operation: RunCommand) -> Plan | Denied:

@@ -14,6 +14,7 @@ from codingagent.errors import OperationError
 from codingagent.model import encoding, events
 from codingagent.model.events import FileFetched
 from codingagent.model.paths import shown
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.session_state import Session
 from codingagent.model.ui_events import FileChanged, Notice
 from codingagent.secrets.files import is_secret_file
@@ -32,7 +33,7 @@ _BYTES_READ = 1_000_000
 
 
 # The path in git's diff: of a deleted file that before.
-_CHANGED = re.compile(r"^(?:\+\+\+ b/|--- a/(?=.*\n\+\+\+ /dev/null))(.*?)\t?$", re.MULTILINE)
+_CHANGED = lazy_pattern(r"^(?:\+\+\+ b/|--- a/(?=.*\n\+\+\+ /dev/null))(.*?)\t?$", re.MULTILINE)
 
 
 _PROMPT = "\n=== PROMPT ===\n"

@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import os
-import re
 import stat
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
@@ -15,13 +14,14 @@ from codingagent.checkpoints.file_changes import Change, LeftOut, State, kind_of
 from codingagent.checkpoints.git_objects import Store
 from codingagent.checkpoints.metadata import Covering, Notes
 from codingagent.errors import WorkError
+from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.git_files import GitError, fields
 
 # In a commit: the files, and the metadata that git's trees can't hold.
 FILES = "files"
 NOTES = "notes"
 
-COMMIT = re.compile(r"[0-9a-f]{40}")
+COMMIT = lazy_pattern(r"[0-9a-f]{40}")
 
 # Of how many checkpoints, and pairs of them, one process remembers what it read.
 _REMEMBERED = 16

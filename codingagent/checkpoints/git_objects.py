@@ -6,7 +6,6 @@ content comes to it through a pipe. So no filter, hook or link of the workspace 
 
 import contextlib
 import os
-import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,13 +15,14 @@ from msgspec import Struct, field
 
 from codingagent.checkpoints import git_index
 from codingagent.errors import disk_errors
+from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.git_files import Git, GitError, GitResult
 
 # Content held in memory at once; twice this while it is passed on.
 _BATCH_BYTES = 24 * 1024 * 1024
 
 _BRANCH = "refs/heads/main"
-_INDEX = re.compile(r"index\.([0-9a-f]{40})")
+_INDEX = lazy_pattern(r"index\.([0-9a-f]{40})")
 
 # No index entry is newer than this: git then never reads a file to be sure.
 _INDEX_TIME = (0, 0)

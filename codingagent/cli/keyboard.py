@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any, Self, TextIO, TypeVar
 
 from codingagent.cli.layout import cells
+from codingagent.model.patterns import lazy_pattern
 
 _Other = TypeVar("_Other")
 
@@ -95,7 +96,7 @@ else:
     _PASTE, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
 
     # ECMA-48: sequences that arrows and other keys send; ignored.
-    _ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
+    _ESCAPE = lazy_pattern(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
 
     # Signals that would leave the terminal in this mode.
     _LEAVING = (signal.SIGTSTP, signal.SIGTERM, signal.SIGHUP)

@@ -17,6 +17,7 @@ from codingagent import __version__
 from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.stdio import be_plainer, silence
 from codingagent.errors import CodingAgentError, UsageError
+from codingagent.model.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
@@ -207,7 +208,7 @@ def _usage(fault: typer.TyperException, arguments: list[str]) -> str:
 
 
 # The parser's words about a value; the messages of our own checks stay as they are.
-_UNFIT = re.compile(r"(.*) is not (?:a valid|in the range|one of) .*", re.DOTALL)
+_UNFIT = lazy_pattern(r"(.*) is not (?:a valid|in the range|one of) .*", re.DOTALL)
 
 
 def _must_be(kind: object) -> str:

@@ -3,12 +3,12 @@
 import contextlib
 import difflib
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from codingagent.cli.stdio import is_living
+from codingagent.model.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from codingagent.cli.plain_output import Screen
@@ -75,6 +75,6 @@ def _wrapped(line: str) -> str:
     return layout.plain_lines(lines).rstrip("\n").replace(_NO_BREAK, " ")
 
 
-_QUOTED = re.compile(r"`[^`]*`")
+_QUOTED = lazy_pattern(r"`[^`]*`")
 # No message holds it: control characters are removed before.
 _NO_BREAK = "\x00"

@@ -1,7 +1,6 @@
 """Show notices as lines of text, or as JSON, one object a line. `terminal` adds colours and questions."""
 
 import json
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -18,6 +17,7 @@ from codingagent.editing.diff import LINES_LIMIT, Difference
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer
 from codingagent.model.operations import Kind, Operation
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import on_screen, unmasked, without_controls
 from codingagent.model.results import Result
 from codingagent.model.settings import Settings
@@ -280,7 +280,7 @@ def write_json_line(stream: TextIO, document: object) -> None:
 
 
 # What Markdown escapes, chats show without the backslash.
-_ESCAPED = re.compile(r"\\([_*#\[\]`~])")
+_ESCAPED = lazy_pattern(r"\\([_*#\[\]`~])")
 
 _SIGNS = {"+": "good", "-": "bad", "@": "name", "…": "dim"}
 

@@ -30,6 +30,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle
 
 from codingagent.cli import layout
+from codingagent.model.patterns import lazy_pattern
 
 _POLL_S = 0.1
 # Keys that follow one another this quickly came at once.
@@ -45,14 +46,14 @@ _WORDS_LIMIT = 500
 # xterm, control sequences: bracketed paste mode.
 _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _ALT_ENTER = ("\x1b\r", "\x1b\n")
-_ENTER = re.compile(r"[\r\n]")
-_LONE_CR = re.compile(r"\r(?!\n)")
+_ENTER = lazy_pattern(r"[\r\n]")
+_LONE_CR = lazy_pattern(r"\r(?!\n)")
 # Keys that do more than add themselves to the line; a tab is common in a paste.
-_EDITING = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_EDITING = lazy_pattern(r"[\x00-\x08\x0a-\x1f\x7f]")
 # No keyboard sends it: it takes the given text back out of the line.
 _TAKE_BACK = Keys.F24
 # ECMA-48: sequences that arrows and other keys send.
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
+_ESCAPE = lazy_pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
 
 _PROMPT = "> "
 _HINTS = (

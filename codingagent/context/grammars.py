@@ -6,10 +6,10 @@ to its body. A name or a left side without a body counts where its line is not i
 
 import functools
 import importlib
-import re
 from typing import TYPE_CHECKING
 
 from codingagent.context.lines import LineSpan
+from codingagent.model.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
@@ -33,7 +33,7 @@ _GRAMMARS = {
 _NAMES = ("name", "declarator", "type")
 _PATTERNS = ("(_ body: (_)) @found", "(_ name: (_)) @found", "(_ left: (_)) @found")
 # These have names too, and some of them bodies.
-_NO_DEFINITION = re.compile(
+_NO_DEFINITION = lazy_pattern(
     "import|scoped|qualified|for_|foreach|loop|while|catch|range|parameter|argument"
 )
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from codingagent.context import grammars
 from codingagent.context.lines import LineSpan
+from codingagent.model.patterns import lazy_pattern
 
 _SCRIPT = (
     r"\s*(?:export\b|(?:async\s+)?function\b|(?:abstract\s+)?class\b|interface\b|enum\b|namespace\b|type\s+\w+.*="
@@ -49,7 +50,7 @@ _PATTERNS = {
 }
 _PIECE_LINES = 40
 _BLOCK_LINES = 80
-_BEFORE = re.compile(r"\s*(?:@|#(?!\s*define|include)|//|/\*|\*|--|;)")
+_BEFORE = lazy_pattern(r"\s*(?:@|#(?!\s*define|include)|//|/\*|\*|--|;)")
 
 
 @functools.cache

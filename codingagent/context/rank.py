@@ -15,6 +15,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from codingagent.model.observations import PastCommit
+from codingagent.model.patterns import lazy_pattern
 
 _TEXT, _PATH, _NAME, _LATELY, _OFTEN, _ALIKE = 3.0, 1.5, 1.0, 1.5, 0.5, 1.5
 # Where there is no history, of files that hold a word of the task: large ones are changed more often.
@@ -30,8 +31,8 @@ _SATURATION, _LENGTH = 1.2, 0.75
 
 # Those of the first line come first. More of them cost time, and find the rest of a long message instead.
 _WORDS_LIMIT = 30
-_WORD = re.compile(r"\w+(?:[./-]\w+)*")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d{2,}|[^\W\d_a-zA-Z]+")
+_WORD = lazy_pattern(r"\w+(?:[./-]\w+)*")
+_PART = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d{2,}|[^\W\d_a-zA-Z]+")
 _COMMON = frozenset(
     re.findall(
         r"\w+",
@@ -42,15 +43,15 @@ _COMMON = frozenset(
         " you your",
     )
 )
-TESTS = re.compile(
+TESTS = lazy_pattern(
     r"(?:^|[/_.-])(?:tests?|specs?|__tests__|testdata|fixtures?)(?=$|[/_.-])", re.IGNORECASE
 )
-DOCS = re.compile(
+DOCS = lazy_pattern(
     r"(?:^|/)(?:docs?|examples?|docs_src|changelogs?|website)/|\.(?:md|rst|txt|adoc|mdx)$"
     r"|(?:^|/)(?:changes|changelog|history|readme|license)[^/]*$",
     re.IGNORECASE,
 )
-_CONFIGURED = re.compile(
+_CONFIGURED = lazy_pattern(
     r"(?:^|/)\.[^/]+|\.(?:json|toml|ya?ml|cfg|ini|xml|am|ac|in|gradle|mk|html|css)$"
     r"|(?:^|/)(?:makefile|dockerfile|setup\.py|requirements)[^/]*$|(?:^|/)(?:bench\w*|scripts)/",
     re.IGNORECASE,

@@ -5,7 +5,6 @@ and the like are characters. An edit works on whole lines and leaves all others 
 search belongs is decided in `find`; it must fit one place only.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -18,9 +17,10 @@ from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Channel
 from codingagent.model.events import Hunk
 from codingagent.model.operations import Diff, FileEnd, LineRange, Replacement, Substitution
 from codingagent.model.paths import shown
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import joined
 
-_OPEN = re.compile(r"(<{7,}) SEARCH[ \t]*")
+_OPEN = lazy_pattern(r"(<{7,}) SEARCH[ \t]*")
 _HOW = (
     "write <<<<<<< SEARCH, the lines as they are in the file, =======, the new lines,"
     " >>>>>>> REPLACE"
@@ -343,7 +343,7 @@ class _Lines(Struct):
 # So many edits of so many characters take some seconds: each is searched for from the start, and makes
 # a new text.
 _WORK_LIMIT = 2 * 10**10
-_LINE = re.compile(".*\n|.+")
+_LINE = lazy_pattern(".*\n|.+")
 
 
 def substitute(substitutions: Sequence[Substitution], text: str) -> Edited:

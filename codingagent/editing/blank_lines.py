@@ -4,15 +4,15 @@ How it works. All blank lines of a body are in twos, or no line of the answer ha
 the file so many of them are rare before a line of the same sort, or the lines replaced had half of them.
 """
 
-import re
 from collections.abc import Sequence
 
 from codingagent.editing import file_kinds
 from codingagent.editing.characters import Ground
+from codingagent.model.patterns import lazy_pattern
 
 _FEWEST = 3
 _RARELY = 0.1
-_DEFINITION = re.compile(r"def |class |@|async |if |#")
+_DEFINITION = lazy_pattern(r"def |class |@|async |if |#")
 
 
 def halved(lines: Sequence[str]) -> list[str] | None:

@@ -4,7 +4,6 @@ The specification's word is that a body is taken as written. A body that has `un
 letter: that is how to say that it is meant.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -17,6 +16,7 @@ from codingagent.editing.places import split
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import joined
 
 _MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/{name} TOKEN]'
@@ -134,7 +134,7 @@ def _can_be_decoded(body: str) -> bool:
     return not is_partly and not any(c in rest for c in "<>&")
 
 
-_MARKER = re.compile(r"(<{7,}) ?SEARCH|(={7,})|(>{7,}) ?REPLACE")
+_MARKER = lazy_pattern(r"(<{7,}) ?SEARCH|(={7,})|(>{7,}) ?REPLACE")
 
 
 def marker_of(line: str) -> str | None:

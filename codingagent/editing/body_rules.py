@@ -17,13 +17,14 @@ from codingagent.editing.places import split
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Arrival, Damage, Kept
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks, joined
 from codingagent.model.rule import Rule
 
-_NUMBERED = re.compile(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
+_NUMBERED = lazy_pattern(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
 # No value of a mapping begins so.
-_NESTED = re.compile(r"[ \t]*\d+:(?: {2,}[^#\s]| ?$)")
-_RECIPE = re.compile(
+_NESTED = lazy_pattern(r"[ \t]*\d+:(?: {2,}[^#\s]| ?$)")
+_RECIPE = lazy_pattern(
     r"^[^\s#:=][^:=\n]*:(?!=)[^=\n]*(?<!\\)\n(?: +\S|[@-]?(?:\$\(|\w[^:=\n]*$)(?!.*[:=]))",
     re.MULTILINE,
 )
@@ -333,8 +334,8 @@ def _has_tabs(case: BodyCase) -> bool:
 
 # --- commands ---
 
-_QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
-_LONG_DASH = re.compile(r"(?:(?<=\s)|^)[–—]{1,2}(?=[\w\s])", re.MULTILINE)
+_QUOTED = lazy_pattern(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
+_LONG_DASH = lazy_pattern(r"(?:(?<=\s)|^)[–—]{1,2}(?=[\w\s])", re.MULTILINE)
 # What a shell takes for a part of a word where only a damaged character can be.
 _NOT_IN_COMMANDS = (
     (chat_damage.ENTITY, "it has <, > and & as HTML entities"),

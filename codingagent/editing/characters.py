@@ -16,6 +16,7 @@ from codingagent.editing import file_kinds, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage, DamageRow
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks, joined
 
 
@@ -266,16 +267,16 @@ class _Look:
 
 
 # Only whole files: a page without any tag of its own is none.
-_ENCODED_TAG = re.compile(r"&lt;(?:/|!doctype|!--|\?)", re.IGNORECASE)
+_ENCODED_TAG = lazy_pattern(r"&lt;(?:/|!doctype|!--|\?)", re.IGNORECASE)
 # Joiners and soft hyphens are meant where people write words; these are not, in a program.
 _ODD_THERE = {
-    Damage.ZERO_WIDTH: re.compile("[\u200b\u2060\ufeff]"),
-    Damage.DASHES: re.compile("[\u2010\u2011]"),
-    Damage.ENTITIES: re.compile(r"&(?:[lg]t|quot|#\w+);|&amp;(?:&amp;|$| )", re.MULTILINE),
-    Damage.ESCAPES: re.compile(r"[A-Za-z]\\_[A-Za-z]"),
+    Damage.ZERO_WIDTH: lazy_pattern("[\u200b\u2060\ufeff]"),
+    Damage.DASHES: lazy_pattern("[\u2010\u2011]"),
+    Damage.ENTITIES: lazy_pattern(r"&(?:[lg]t|quot|#\w+);|&amp;(?:&amp;|$| )", re.MULTILINE),
+    Damage.ESCAPES: lazy_pattern(r"[A-Za-z]\\_[A-Za-z]"),
 }
-_LIST_MARK = re.compile("^[ \t]*[\u2010\u2011] ", re.MULTILINE)
-_OPTION = re.compile(r"(?:^|\s)[\u2010\u2011]{1,2}\w", re.MULTILINE)
+_LIST_MARK = lazy_pattern("^[ \t]*[\u2010\u2011] ", re.MULTILINE)
+_OPTION = lazy_pattern(r"(?:^|\s)[\u2010\u2011]{1,2}\w", re.MULTILINE)
 _ESCAPES = frozenset((Damage.ESCAPES, Damage.UNDERSCORES))
 _UNSEEN = frozenset((Damage.SOFT_HYPHENS, Damage.ZERO_WIDTH, Damage.BLANKS, Damage.LINKS))
 
@@ -345,7 +346,7 @@ def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
             return (_Says.UNDO, why) if is_sure else (_Says.ASK, may_be)
 
 
-_JOINER = re.compile("[\u200c\u200d\u00ad]")
+_JOINER = lazy_pattern("[\u200c\u200d\u00ad]")
 
 
 def may_be_damaged(text: str) -> bool:

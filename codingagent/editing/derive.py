@@ -30,6 +30,7 @@ from codingagent.editing.places import (
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import UNHARMED, Damage, DamageRow
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks, joined
 
 _ROWS = [row for row in chat_damage.ROWS if row.trace is not chat_damage.LEADING_BLANK]
@@ -108,7 +109,7 @@ def _check_characters(
 
 
 # What only a look at the whole file can clear: a character that a chat makes, or words of an elision.
-_SUSPICIOUS = re.compile(
+_SUSPICIOUS = lazy_pattern(
     r"[^\x00-\x7f]|\\|&|\]\(|\.{3}|rest|existing|remain|unchanged|previous|same", re.IGNORECASE
 )
 

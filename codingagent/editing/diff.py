@@ -1,12 +1,12 @@
 """What a change does to the bytes of a file, as a unified difference for people."""
 
 import difflib
-import re
 from collections.abc import Iterator
 
 from msgspec import Struct
 
 from codingagent.editing import places
+from codingagent.model.patterns import lazy_pattern
 
 # Of a difference so many lines are shown; the rest is counted.
 LINES_LIMIT = 200
@@ -21,7 +21,7 @@ _WORK_LIMIT = 1_000_000
 # The lines that name the file come first.
 _HEAD = 2
 
-_HUNK = re.compile(r"@@ -(\d+)(.*) \+(\d+)(.*) @@")
+_HUNK = lazy_pattern(r"@@ -(\d+)(.*) \+(\d+)(.*) @@")
 
 
 class Difference(Struct, frozen=True):

@@ -17,32 +17,33 @@ from msgspec.structs import replace
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import UNHARMED, Channel, Damage
 from codingagent.model.operations import EqualByMeaning
+from codingagent.model.patterns import lazy_pattern
 
 # Words of a chat's edit; version control has others.
-_ASKING_WORD = re.compile("search|find|original|orig|old|before")
-_ANSWERING_LABEL = re.compile("(?:replaced?|updated)[:>]*", re.IGNORECASE)
-_OPENING_WORD = re.compile(f"{_ASKING_WORD.pattern}|head|current|ours|mine")
-_CLOSING_WORD = re.compile(
+_ASKING_WORD = lazy_pattern("search|find|original|orig|old|before")
+_ANSWERING_LABEL = lazy_pattern("(?:replaced?|updated)[:>]*", re.IGNORECASE)
+_OPENING_WORD = lazy_pattern(f"{_ASKING_WORD.pattern}|head|current|ours|mine")
+_CLOSING_WORD = lazy_pattern(
     "replace|replaced|replacement|update|updated|new|after|modified|incoming|theirs"
 )
-_OPENING = re.compile(
+_OPENING = lazy_pattern(
     r"[ \t]*(?:(<{4,9})(?:[ \t]*([^\s<=>].{0,120}?))?|-{4,9}[ \t]*((?:search|find)\b[:>]*))[ \t]*",
     re.IGNORECASE,
 )
-_MIDDLE = re.compile(r"[ \t]*(={4,9})[ \t]*")
-_BASE = re.compile(r"[ \t]*(\|{4,9})(?:[ \t].*)?")
-_CLOSING = re.compile(
+_MIDDLE = lazy_pattern(r"[ \t]*(={4,9})[ \t]*")
+_BASE = lazy_pattern(r"[ \t]*(\|{4,9})(?:[ \t].*)?")
+_CLOSING = lazy_pattern(
     r"[ \t]*(?:(>{4,9})(?:[ \t]*([^\s<=>].{0,120}?))?|\+{4,9}[ \t]*(replace\b[:>]*))[ \t]*",
     re.IGNORECASE,
 )
 # Cheap, and true of every text that has an opening.
-_HINT = re.compile(
+_HINT = lazy_pattern(
     r"<<<<|----[ \t]*(?:search|find)|(?:&(?:lt|#0*60|#x0*3c);){4}|(?:\\<){4}|(?:\\-){4}",
     re.IGNORECASE,
 )
-_ENCODED = re.compile(r"[ \t]*&(?:lt|gt|#)", re.IGNORECASE)
-_ESCAPED = re.compile(r"[ \t]*(?:[<=>|+-]*\\[<=>|+-])")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_ENCODED = lazy_pattern(r"[ \t]*&(?:lt|gt|#)", re.IGNORECASE)
+_ESCAPED = lazy_pattern(r"[ \t]*(?:[<=>|+-]*\\[<=>|+-])")
+_FENCE = lazy_pattern(r" {0,3}(`{3,}|~{3,})")
 
 
 class MarkedEdit(EqualByMeaning, frozen=True):

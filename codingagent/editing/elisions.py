@@ -3,11 +3,12 @@
 import re
 from collections.abc import Collection, Sequence
 
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 
-_DOTS = re.compile(r"(?:\.{3,}|…|\. \. \.)")
+_DOTS = lazy_pattern(r"(?:\.{3,}|…|\. \. \.)")
 # "rest of the file", "unchanged", "existing code", "same as before", "omitted": in a comment only.
-_WORDS = re.compile(
+_WORDS = lazy_pattern(
     r"(?:\brest of\b|\b(?:rest|remainder|remaining|everything else)\b.*"
     r"\b(?:same|unchanged|as is|as before|here)\b"
     r"|\bunchanged\b|\b(?:existing|previous|original|other) (?:code|content|contents|imports?|methods?"
@@ -16,11 +17,11 @@ _WORDS = re.compile(
     r"|\bremain(?:s|ing|der)?\b.*\b(?:same|code|unchanged)\b|\bkeep (?:the )?(?:rest|existing)\b)",
     re.IGNORECASE,
 )
-_COMMENT = re.compile(
+_COMMENT = lazy_pattern(
     r"(?:#|//|--|;+|%|\*|/\*+|\{/\*|<!--|\{#|\"\"\"|''')[ \t]*(.*?)[ \t]*"
     r"(?:\*+/\}?|-->|#\}|\"\"\"|''')?[,;]?"
 )
-_BRACKETED = re.compile(r"[\[(<{][ \t]*(.*?)[ \t]*[\])>}]")
+_BRACKETED = lazy_pattern(r"[\[(<{][ \t]*(.*?)[ \t]*[\])>}]")
 _LINE_LIMIT = 200
 # Every line that is one begins so: most lines do not.
 _STARTS = frozenset(".…#/-;%*{<[(\"'")
@@ -78,12 +79,12 @@ def is_elision(lines: Sequence[str], index: int, *, bare: bool = True) -> bool:
     return bool(_WORDS.search(said)) and len(said.split()) <= 9 and _is_claim(said)
 
 
-_CLAIM = re.compile(
+_CLAIM = lazy_pattern(
     r"\(?(?:\.{3}|…)?[ \t]*(?:the )?(?:rest|remaining|remainder|everything else|unchanged|existing|previous"
     r"|original|other|same|no change|omitted|truncated|snip|keep|all (?:other|existing))",
     re.IGNORECASE,
 )
-_CLAIM_END = re.compile(
+_CLAIM_END = lazy_pattern(
     r"(?:unchanged|the same|as before|as is|omitted|truncated|here|\.{3}|…|file|class|function|code|above"
     r"|content|contents|methods|imports|same|brevity|changes?|snip(?:ped)?|stays?|tests|routes)[.)\]]*$",
     re.IGNORECASE,

@@ -4,11 +4,12 @@ import re
 from collections.abc import Sequence
 
 from codingagent.editing import file_kinds
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import joined
 
-_FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
+_FENCE = lazy_pattern(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
 NOTE = "the code fence round the body was taken off"
-_COPY = re.compile(r"[ \t]*(?:copy(?: code)?|copied!?|edit)[ \t]*", re.IGNORECASE)
+_COPY = lazy_pattern(r"[ \t]*(?:copy(?: code)?|copied!?|edit)[ \t]*", re.IGNORECASE)
 _LANGUAGES = file_kinds.words(
     "plaintext text python py javascript js typescript ts jsx tsx bash sh shell zsh console powershell json"
     " yaml yml toml ini html xml css scss markdown md c cpp c++ csharp c# java kotlin swift go rust ruby php"

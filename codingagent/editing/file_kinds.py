@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 
 from codingagent.editing import syntax_check
 from codingagent.model.chat_damage import ENTITY
+from codingagent.model.patterns import lazy_pattern
 
 
 def words(text: str) -> frozenset[str]:
@@ -112,9 +113,9 @@ _RUNS = (
 )
 _ENDS = dict(_RUNS)
 _TICKED = words("js mjs cjs ts mts cts jsx tsx vue svelte go")
-_SCALAR = re.compile(r"(\s*)(?:- )?[^#]*[:-][ \t]+[|>][-+0-9]*[ \t]*(?:#.*)?")
-_HEREDOC = re.compile(r"<<[-~]?[ \t]*(['\"]?)(\w+)\1")
-_STRING = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\])*`')
+_SCALAR = lazy_pattern(r"(\s*)(?:- )?[^#]*[:-][ \t]+[|>][-+0-9]*[ \t]*(?:#.*)?")
+_HEREDOC = lazy_pattern(r"<<[-~]?[ \t]*(['\"]?)(\w+)\1")
+_STRING = lazy_pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\])*`')
 
 
 def lines_of_text(lines: Sequence[str], path: str) -> frozenset[int]:

@@ -4,22 +4,22 @@ Nothing is restored here: lines whose indentation may be lost are refused, where
 have one. `indentation` restores what the replaced lines prove.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from codingagent.editing import file_kinds
 from codingagent.editing.characters import Ground
 from codingagent.errors import OperationError
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 
-_ITEM = re.compile(r"\s*([-*+]|\d{1,3}[.)])[ \t]+\S")
-CLOSER = re.compile(
+_ITEM = lazy_pattern(r"\s*([-*+]|\d{1,3}[.)])[ \t]+\S")
+CLOSER = lazy_pattern(
     r"\s*(?:[)}\]]|</|(?:end|fi|done|else|elif|elsif|elseif|except|finally|until|esac|case|default)\b)"
 )
-_OPENER = re.compile(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|<[a-z][^<>/]*>[ \t]*$")
+_OPENER = lazy_pattern(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|<[a-z][^<>/]*>[ \t]*$")
 _CUT_COLUMN = 40
-_STATEMENT_END = re.compile(r"[;{}()\[\],:\\]$")
+_STATEMENT_END = lazy_pattern(r"[;{}()\[\],:\\]$")
 MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]'
 
 
@@ -108,8 +108,8 @@ def _opens_comment(line: str) -> bool:
     return _COMMENT.search(line) is not None
 
 
-_STARRED = re.compile(r"[ \t]*/?\*+(?:[ \t!]|$)")
-_COMMENT = re.compile(r"/\*(?!.*\*/)")
+_STARRED = lazy_pattern(r"[ \t]*/?\*+(?:[ \t!]|$)")
+_COMMENT = lazy_pattern(r"/\*(?!.*\*/)")
 _MOSTLY = 0.7
 
 

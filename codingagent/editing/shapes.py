@@ -1,14 +1,14 @@
 """What a chat may have put round or between all lines of an edit: fences, numbers, marks, blank lines."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 
 from codingagent.editing import blank_lines
 from codingagent.editing.places import Sought
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.rule import Rule
 
-_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t]*")
-_NUMBER = re.compile(r"[ \t]*(\d+)[ \t]?(?:\||│|:|→|\t)")
+_FENCE = lazy_pattern(r"[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t]*")
+_NUMBER = lazy_pattern(r"[ \t]*(\d+)[ \t]?(?:\||│|:|→|\t)")
 
 
 def shapes(sought: Sought) -> Iterator[tuple[str, Sought]]:
@@ -87,7 +87,7 @@ def _halved(lines: Sequence[str], side: str) -> tuple[str, ...] | None:
     return None if halved is None or proof is None else tuple(halved)
 
 
-_PAIR = re.compile(r"\n\n\n(?!(?:def|class|async|@)\b)")
+_PAIR = lazy_pattern(r"\n\n\n(?!(?:def|class|async|@)\b)")
 _BOTH = (_added, _unspaced, _halved)
 
 RULES: tuple[Rule[Callable[[Sequence[str], str], tuple[str, ...] | None]], ...] = (

@@ -9,18 +9,20 @@ import warnings
 
 from msgspec import Struct
 
+from codingagent.model.patterns import lazy_pattern
+
 # A parser takes seconds for more, and its tree hundreds of megabytes.
 _LIMIT_CHARACTERS = 1_000_000
 
 _PYTHON = (".py", ".pyi")
 _JSON = (".json", ".ipynb", ".webmanifest")
 # Editors and compilers read comments in these.
-_WITH_COMMENTS = re.compile(r"(?:^|/)(?:\.vscode/|[tj]sconfig[^/]*$|\.?devcontainer[^/]*$)")
+_WITH_COMMENTS = lazy_pattern(r"(?:^|/)(?:\.vscode/|[tj]sconfig[^/]*$|\.?devcontainer[^/]*$)")
 # A limit of this parser, and no fault of the text.
 _LIMITS = ("too many", "Exceeds the limit")
 
-_DUNDER = re.compile(r"\b__[A-Za-z0-9]\w*?__\b")
-_TOKEN = re.compile(r"\w+|[^\w\s]")
+_DUNDER = lazy_pattern(r"\b__[A-Za-z0-9]\w*?__\b")
+_TOKEN = lazy_pattern(r"\w+|[^\w\s]")
 
 
 class SyntaxFault(Struct, frozen=True):

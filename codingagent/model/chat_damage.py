@@ -12,6 +12,8 @@ from functools import partial
 
 from msgspec import Struct
 
+from codingagent.model.patterns import lazy_pattern
+
 
 class Damage(Enum):
     """A kind of character damage, by its name in results."""
@@ -33,8 +35,8 @@ class Damage(Enum):
 class Kept(Enum):
     """What a chat takes from all of a text, or from nothing of it: one trace shows that it is there."""
 
-    INDENTATION = re.compile(r"^(?: {2}|\t)[ \t]*\S", re.MULTILINE)
-    LINES = re.compile(r"(?:\A|[^\n]\n)\n(?:\n\n)*(?=[^\n])")
+    INDENTATION = lazy_pattern(r"^(?: {2}|\t)[ \t]*\S", re.MULTILINE)
+    LINES = lazy_pattern(r"(?:\A|[^\n]\n)\n(?:\n\n)*(?=[^\n])")
 
 
 def kept_in(text: str) -> frozenset[Kept]:
@@ -71,13 +73,13 @@ class Arrival(Struct, frozen=True):
 AS_IT_IS = Arrival()
 
 # CommonMark 2.4: any ASCII punctuation may be escaped.
-ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+ESCAPE = lazy_pattern(r"\\([!-/:-@\[-`{-~])")
 # A chat that escapes one of these escapes them all: they form emphasis and links.
-_INLINE_ESCAPE = re.compile(r"\\([_*\[\]])")
-_BARE_INLINE = re.compile(r"(?<!\\)[_\[\]]")
+_INLINE_ESCAPE = lazy_pattern(r"\\([_*\[\]])")
+_BARE_INLINE = lazy_pattern(r"(?<!\\)[_\[\]]")
 
 # Only what HTML serializers write: `&copy;` was never a plain character of a program.
-ENTITY = re.compile(
+ENTITY = lazy_pattern(
     r"&(?:lt|gt|amp|quot|apos|#0*(?:34|38|39|60|62|91|93|95)|#[xX]0*(?:2[267]|3[ceCE]|5[bdfBDF]));"
 )
 _ENTITY_NAMES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
@@ -89,11 +91,11 @@ _BLANKS = str.maketrans(
     )
 )
 
-TYPOGRAPHIC = re.compile("[“”„‟″＂‘’‚‛′]")
-ODD_BLANK = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]|&nbsp;")
-SOFT_HYPHEN = re.compile("\u00ad")
-ZERO_WIDTH = re.compile("[\u200b\u200c\u200d\u2060\ufeff\u00ad]")
-FULL_WIDTH = re.compile("[［］【】〔〕〖〗]")
+TYPOGRAPHIC = lazy_pattern("[“”„‟″＂‘’‚‛′]")
+ODD_BLANK = lazy_pattern("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]|&nbsp;")
+SOFT_HYPHEN = lazy_pattern("\u00ad")
+ZERO_WIDTH = lazy_pattern("[\u200b\u200c\u200d\u2060\ufeff\u00ad]")
+FULL_WIDTH = lazy_pattern("[［］【】〔〕〖〗]")
 
 
 def without_escapes(text: str) -> str:
@@ -141,8 +143,8 @@ def without_soft_hyphens(text: str) -> str:
     return text.replace("\u00ad", "")
 
 
-LEADING_BLANK = re.compile("^[ \t]*(?:[\u00a0\u3000]|&nbsp;)")
-_LEAD = re.compile("(?:[ \t\u00a0\u3000]|&nbsp;)+")
+LEADING_BLANK = lazy_pattern("^[ \t]*(?:[\u00a0\u3000]|&nbsp;)")
+_LEAD = lazy_pattern("(?:[ \t\u00a0\u3000]|&nbsp;)+")
 
 
 def with_plain_indentation(text: str) -> str:
@@ -153,7 +155,7 @@ def with_plain_indentation(text: str) -> str:
 
 # Messengers turn a file name whose extension is also a country's domain into a link:
 # [x.py](http://x.py), <http://x.py|x.py>.
-LINK = re.compile(r"\[([\w./+-]+\.\w+)\]\(<?https?://\1/?>?\)|<https?://([\w./+-]+\.\w+)/?\|\2>")
+LINK = lazy_pattern(r"\[([\w./+-]+\.\w+)\]\(<?https?://\1/?>?\)|<https?://([\w./+-]+\.\w+)/?\|\2>")
 
 
 def without_links(text: str) -> str:
@@ -163,7 +165,7 @@ def without_links(text: str) -> str:
     return LINK.sub(lambda found: found[1] or found[2], text)
 
 
-DASH = re.compile("[\u2010\u2011—…]")
+DASH = lazy_pattern("[\u2010\u2011—…]")
 
 
 class DamageRow(Struct, frozen=True):
@@ -188,7 +190,7 @@ ROWS = (
     DamageRow(Damage.BRACKETS, FULL_WIDTH, with_ascii_brackets, "[]"),
     DamageRow(Damage.LINKS, LINK, without_links, ""),
     DamageRow(Damage.ENTITIES, ENTITY, without_entities, "<>&"),
-    DamageRow(Damage.UNDERSCORES, re.compile(r"\\_"), without_underscore_escapes, "_"),
+    DamageRow(Damage.UNDERSCORES, lazy_pattern(r"\\_"), without_underscore_escapes, "_"),
     DamageRow(Damage.ESCAPES, ESCAPE, without_escapes, _ESCAPED),
     DamageRow(Damage.ESCAPES, _INLINE_ESCAPE, partial(_INLINE_ESCAPE.sub, r"\1"), _ESCAPED),
     DamageRow(Damage.QUOTES, TYPOGRAPHIC, with_straight_quotes, "\"'"),
@@ -217,7 +219,7 @@ def is_spared_by_escapes(text: str) -> bool:
     return _BARE_INLINE.search(text) is not None
 
 
-_ENCODED_MARKER = re.compile(
+_ENCODED_MARKER = lazy_pattern(
     r"^[ \t]*(?:(?:&lt;){5,} ?SEARCH|(?:&gt;){5,} ?REPLACE)[ \t]*$", re.MULTILINE
 )
 

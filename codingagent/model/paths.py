@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable
 
 from codingagent.errors import OperationError
+from codingagent.model.patterns import lazy_pattern
 
 OUTSIDE = "REJECTED: Path is outside workspace"
 
@@ -16,9 +17,9 @@ _PATH_LIMIT_BYTES = 4096
 _NAME_LIMIT_BYTES = 255
 
 # Fast path: plain names, none of them `.`, `..` or too long, need no further check.
-_PLAIN = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/){0,9}[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-_DRIVE = re.compile(r"[A-Za-z]:")
-_RESERVED_ON_WINDOWS = re.compile(
+_PLAIN = lazy_pattern(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/){0,9}[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_DRIVE = lazy_pattern(r"[A-Za-z]:")
+_RESERVED_ON_WINDOWS = lazy_pattern(
     r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³]) *(?:\..*)?", re.IGNORECASE
 )
 

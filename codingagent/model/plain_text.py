@@ -1,13 +1,14 @@
 """Sanitize and shorten text from commands and models, for a terminal and for the next request."""
 
-import re
 from collections.abc import Iterable
 
 from msgspec import Struct, json, to_builtins
 
+from codingagent.model.patterns import lazy_pattern
+
 # ECMA-48: CSI, then OSC, DCS, SOS, PM and APC up to their end (or the end of the line, for a string
 # that never ends), then the two-character escapes, then stray C0 and C1 controls.
-_CONTROL = re.compile(
+_CONTROL = lazy_pattern(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]?"
@@ -37,7 +38,7 @@ def without_controls(text: str) -> str:
 
 # Unicode's embeddings, overrides and isolates: they change the order in which the text after them
 # shows.
-_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_TURNING = lazy_pattern("[\u202a-\u202e\u2066-\u2069]")
 
 
 def on_screen(text: str) -> str:

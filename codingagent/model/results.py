@@ -1,6 +1,5 @@
 """Word events as specification 003 does: `[OK] CREATE_FILE: Created 'src/Calculator.cs'`."""
 
-import re
 import signal
 from typing import assert_never
 
@@ -10,6 +9,7 @@ from msgspec.structs import replace
 from codingagent.model import events, plain_text
 from codingagent.model.events import CommandRan, Event, FileRequested, Hunk, succeeded
 from codingagent.model.operations import Kind
+from codingagent.model.patterns import lazy_pattern
 
 # POSIX, shell command language, 2.8.2: exit status of a command ended by a signal.
 _SIGNAL_BASE = 128
@@ -22,7 +22,7 @@ _TELLING = frozenset({2, 6, 8, 9, 11, 15, 25})
 _MORE_TIME = '; timeout="SECONDS" allows more'
 
 # Models copy what they are shown.
-_END_TAG = re.compile(r"\[(/?DONE\b[^\]\n]*)\]")
+_END_TAG = lazy_pattern(r"\[(/?DONE\b[^\]\n]*)\]")
 
 NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
 

@@ -1,7 +1,6 @@
 """Settings, the source of each, and errors for values that can't be used."""
 
 import difflib
-import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -9,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from msgspec import Meta, Struct, ValidationError, convert, json
 
 from codingagent.errors import UsageError
+from codingagent.model.patterns import lazy_pattern
 
 FILE_NAME = "codingagent.toml"
 OPTION = "option"
@@ -31,7 +31,7 @@ _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no"
 
 
 # 8k is 8000.
-_THOUSANDS = re.compile(r"(?<=\d)[kK]$")
+_THOUSANDS = lazy_pattern(r"(?<=\d)[kK]$")
 
 _HIGHEST = 10**9
 

@@ -4,17 +4,17 @@ It reports too little rather than too much: at anything that only the shell know
 """
 
 import posixpath
-import re
 from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
 
+from codingagent.model.patterns import lazy_pattern
 from codingagent.policy.shell_parser import ShellCommand, read_line
 from codingagent.policy.shell_wrappers import SHELLS, Words, is_assignment
 
 # A command after one of these may never run: only the first command is certain to.
-_BRANCHES = re.compile(r"\|\||\b(?:if|case|while|until)\b")
+_BRANCHES = lazy_pattern(r"\|\||\b(?:if|case|while|until)\b")
 
 # These resolve their command like the shell; other wrappers may resolve it differently.
 _HANDING_ON = frozenset(
@@ -24,8 +24,8 @@ _HANDING_ON = frozenset(
 # Commands whose effect on the shell is unknown from outside.
 _TURNING = frozenset({".", "source", "eval", "alias", "set", "export", "unset", "hash", "popd"})
 
-_PYTHON = re.compile(r"python[0-9.]*|pypy[0-9.]*")
-_PYTHON_FLAGS = re.compile(r"-[bBdEhiIOPqRsSuvVx]+")
+_PYTHON = lazy_pattern(r"python[0-9.]*|pypy[0-9.]*")
+_PYTHON_FLAGS = lazy_pattern(r"-[bBdEhiIOPqRsSuvVx]+")
 _OTHERS = frozenset({"node", "ruby", "perl"})
 
 

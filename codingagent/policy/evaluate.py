@@ -9,6 +9,7 @@ from functools import cache
 
 from codingagent.model.observations import digest_of
 from codingagent.model.paths import is_glob, shown
+from codingagent.model.patterns import lazy_pattern
 from codingagent.policy import presets
 from codingagent.policy.command_patterns import first_fitting, fits
 from codingagent.policy.rules import (
@@ -27,13 +28,13 @@ from codingagent.policy.shell_wrappers import Word, is_looked_through
 from codingagent.policy.shell_writes import changed, is_outside
 
 _DOWNLOADS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx", "ftp"})
-_UPLOADING = re.compile(
+_UPLOADING = lazy_pattern(
     r"-[A-Za-z]*[TFd]|--upload-file|--form|--form-string|--data(-[a-z]+)?|--json|--post-(data|file)"
     r"|--body-(data|file)"
 )
-_CHANGING = re.compile(r"(-X|--request=?|--method=?)?(POST|PUT|PATCH|DELETE)", re.IGNORECASE)
-_VARIABLE = re.compile(r"\$\{?(\w+)")
-_LOCAL_URL = re.compile(
+_CHANGING = lazy_pattern(r"(-X|--request=?|--method=?)?(POST|PUT|PATCH|DELETE)", re.IGNORECASE)
+_VARIABLE = lazy_pattern(r"\$\{?(\w+)")
+_LOCAL_URL = lazy_pattern(
     r"(\w+://)?([\w.-]*@)?(localhost|[\w-]+\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1\])([:/?]|$)"
 )
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from codingagent.model.patterns import lazy_pattern
 from codingagent.policy.shell_wrappers import (
     SHELLS,
     InnerCommands,
@@ -51,11 +52,11 @@ _WRITING = (">", ">>", ">|", "&>", "&>>", ">&", "<>")
 
 # `cat <<'EOF' 2>&1 | tail`: the grammar fails on a redirection between the two; before the
 # here-document, it means the same.
-_HEREDOC_FIRST = re.compile(
+_HEREDOC_FIRST = lazy_pattern(
     rb"""(<<-?[ \t]*(?:'[^'\n]+'|"[^"\n]+"|\\?\w+))((?:[ \t]+\d*(?:>>|>|<)&?[ \t]*[^\s<>|&;()]+)+)"""
 )
-_BACKTICKS = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`", re.DOTALL)
-_UNESCAPED = re.compile(r"\\([`\\$])")
+_BACKTICKS = lazy_pattern(r"(?<!\\)`((?:[^`\\]|\\.)*)`", re.DOTALL)
+_UNESCAPED = lazy_pattern(r"\\([`\\$])")
 # The first word of a supposed command where the grammar missed a reserved word.
 _RESERVED = frozenset({"{", "}", "!", "(", "if", "then", "else", "elif", "do", "while", "until"})
 
@@ -543,13 +544,13 @@ def _expansions(nodes: "list[Node]") -> Iterator[_Span]:
 
 # --- quotes -----------------------------------------------------------------------------------
 
-_ANSI_C = re.compile(
+_ANSI_C = lazy_pattern(
     rb"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c(.)|(.))",
     re.DOTALL,
 )
 _ANSI_C_LETTERS = dict(zip(b"abeEfnrtv", b"\a\b\x1b\x1b\f\n\r\t\v", strict=True))
-_ANSI_C_QUOTED = re.compile(rb"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
-_MAKES_EXPANSION = re.compile(rb"\$[A-Za-z0-9_@*#?$!({-]|`")
+_ANSI_C_QUOTED = lazy_pattern(rb"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_MAKES_EXPANSION = lazy_pattern(rb"\$[A-Za-z0-9_@*#?$!({-]|`")
 
 
 def _unquoted(source: bytes, at: int, expansions: dict[int, int]) -> tuple[Word, bool]:

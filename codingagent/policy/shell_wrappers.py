@@ -10,8 +10,10 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_STDIN = re.compile(r"-|/dev/stdin|/dev/fd/\d+|/proc/self/fd/\d+")
+from codingagent.model.patterns import lazy_pattern
+
+_ASSIGNMENT = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_STDIN = lazy_pattern(r"-|/dev/stdin|/dev/fd/\d+|/proc/self/fd/\d+")
 
 
 class Word(Struct, frozen=True):
@@ -376,7 +378,7 @@ def _alias(words: Words) -> InnerCommands:
     return InnerCommands(doubts=("it gives commands other names",) if defines else ())
 
 
-_ALIAS = re.compile(r"alias\.(.*?)=(.*)", re.DOTALL)
+_ALIAS = lazy_pattern(r"alias\.(.*?)=(.*)", re.DOTALL)
 
 
 def _git(words: Words) -> InnerCommands:

@@ -4,6 +4,7 @@ import re
 
 from msgspec.structs import replace
 
+from codingagent.model.patterns import lazy_pattern
 from codingagent.policy.shell_parser import ShellCommand, ShellLine
 from codingagent.policy.shell_wrappers import Word, Words
 
@@ -12,11 +13,11 @@ _CHANGES_ALL = frozenset(
     {"tee", "rm", "rmdir", "unlink", "mv", "mkdir", "touch", "truncate", "chmod", "chown", "chgrp"}
 )
 _CHANGES_LAST = frozenset({"cp", "ln", "install", "rsync"})
-_HARMLESS = re.compile(
+_HARMLESS = lazy_pattern(
     r"/dev/(null|zero|full|tty|std(in|out|err)|fd/\d+)|(/private)?(/var)?/tmp(/.*)?"
 )
-_HOME = re.compile(r"~|\$HOME\b|\$\{HOME\b")
-_HERE = re.compile(r"\$PWD\b|\$\{PWD\}|\$\(pwd\)")
+_HOME = lazy_pattern(r"~|\$HOME\b|\$\{HOME\b")
+_HERE = lazy_pattern(r"\$PWD\b|\$\{PWD\}|\$\(pwd\)")
 
 
 def changed(line: ShellLine, workspace: str) -> list[str]:

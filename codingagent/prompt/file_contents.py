@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.file_list import shown_path
 
 # Characters that a reader does not see, some of which begin a line.
@@ -13,7 +14,7 @@ _UNSEEN = r"(?:[^\S\n]|[\xad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff])*"
 _BREAK = r"[\v\f\x1c-\x1e\x85\u2028\u2029]"
 
 # A line in a file or an output that could be taken for one of the request's own.
-_LOOKALIKE = re.compile(
+_LOOKALIKE = lazy_pattern(
     rf"(?:^|{_BREAK}){_UNSEEN}(?:--- .* ---|=== \w+ ===|## (?:Workspace Files"
     rf"|Previous Command Results|Requested File Contents|Conventions|Chosen Files|Environment))"
     rf"{_UNSEEN}(?:$|{_BREAK})",
@@ -33,11 +34,11 @@ _NAMED = 40
 FRAME_CHARACTERS = 200
 
 # How the text above says that something was cut.
-_CUT_FILE = re.compile(
+_CUT_FILE = lazy_pattern(
     r"lines (\d+)-(\d+) of (\d+); ask for the rest|\d+ lines, none of which fitted"
 )
-_LINES = re.compile(r"\(lines (\d+)-(\d+) of \d+")
-_CUT_OUTPUT = re.compile(r"\n    … (\d+) characters left out …\n")
+_LINES = lazy_pattern(r"\(lines (\d+)-(\d+) of \d+")
+_CUT_OUTPUT = lazy_pattern(r"\n    … (\d+) characters left out …\n")
 
 
 class FileView(Struct, frozen=True):

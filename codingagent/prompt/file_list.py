@@ -2,16 +2,16 @@
 
 import functools
 import heapq
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 
 from codingagent.model.paths import shown
+from codingagent.model.patterns import lazy_pattern
 
 # Words of the task that may name a file or a folder; the shortest say nothing.
-_WORD = re.compile(r"[^\W_]{3,}")
+_WORD = lazy_pattern(r"[^\W_]{3,}")
 
 
 class Ignored(Struct, frozen=True):

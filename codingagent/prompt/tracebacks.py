@@ -1,9 +1,10 @@
 """Find the workspace files, with lines, that the output of a failed command names."""
 
-import re
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
+
+from codingagent.model.patterns import lazy_pattern
 
 # More files do not help: the cause is near a compiler's first error, or the last frame of a stack.
 _FILES_LIMIT = 5
@@ -17,7 +18,7 @@ _OUTPUT_LIMIT = 20_000
 _IN_NO_PATH = r"\s\"'`()\[\]{}<>|:,;*?=\x00-\x1f"
 # Only where a path can begin: otherwise each character of a long word would be tried.
 _PATH = rf"(?<![^{_IN_NO_PATH}])[^{_IN_NO_PATH}]{{1,300}}"
-_PLACE = re.compile(
+_PLACE = lazy_pattern(
     # Python, and what prints like it.
     r'File "([^"\n]{1,300})", line (\d{1,7})'
     # x.py:12, x.c:3:7, --> src/main.rs:3:5, at f (/w/x.js:10:5); C# writes x.cs:line 12.

@@ -5,8 +5,9 @@ import re
 from msgspec import Struct
 
 from codingagent.errors import UsageError
+from codingagent.model.patterns import lazy_pattern
 
-_HOST_AND_PORT = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]*)):([0-9]{1,5})", re.ASCII)
+_HOST_AND_PORT = lazy_pattern(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]*)):([0-9]{1,5})", re.ASCII)
 
 # <linux/vm_sockets.h>: the machine that runs the guest.
 HOST_CID = 2

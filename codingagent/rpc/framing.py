@@ -3,8 +3,9 @@
 Knows how long a line may be and what the first line of a connection may say; knows nothing of JSON.
 """
 
-import re
 from typing import NamedTuple
+
+from codingagent.model.patterns import lazy_pattern
 
 # 004 sets no limit. A file operation carries at most 10 MB, which JSON makes longer.
 LINE_LIMIT_BYTES = 2**24
@@ -13,14 +14,14 @@ HEAD_BYTES = 256
 """Of a first line no more is looked at; a token fits in."""
 
 # Firecracker's hypervisor sends this to a guest before the host's first byte.
-_HANDSHAKE = re.compile(rb"CONNECT ([0-9]{1,10})\r?")
+_HANDSHAKE = lazy_pattern(rb"CONNECT ([0-9]{1,10})\r?")
 
 # A port of this machine is open to all its users, so the first line must present the server's token.
-_TOKEN = re.compile(rb"TOKEN ([\x21-\x7e]{1,200})\r?")
+_TOKEN = lazy_pattern(rb"TOKEN ([\x21-\x7e]{1,200})\r?")
 
 # How a browser's request begins. A web page may send one to any port of this machine, and the lines of
 # its body would be requests. No JSON begins this way.
-_HTTP = re.compile(rb"(?:[A-Z]{3,20} +(?:/|\*|https?:|[^ ]+ +HTTP/)|PRI \* HTTP/)")
+_HTTP = lazy_pattern(rb"(?:[A-Z]{3,20} +(?:/|\*|https?:|[^ ]+ +HTTP/)|PRI \* HTTP/)")
 
 
 class TooLong(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from msgspec import Struct
 
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import visible
 
 # A host drives one guest; a larger batch is a program gone wrong, and its answers have no bound.
@@ -27,7 +28,7 @@ DEPTH_LIMIT = 200
 _SHORT_CHARACTERS = 4096
 
 # Whole strings, or one that never ends; possessive, so that hostile text causes no backtracking.
-_STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+_STRINGS = lazy_pattern(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _DEPTHS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
 
@@ -321,7 +322,7 @@ def _argument(param: Param, given: Mapping[str, Any]) -> str | float | None:
             raise _wrong(f'"{param.name}" must be {param.kind.value}, not {shown}')
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 # The largest double; JSON may hold a longer whole number, or 1e999.
 _LARGEST = 1.7976931348623157e308

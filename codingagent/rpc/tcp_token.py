@@ -1,17 +1,17 @@
 """Token of `serve --tcp`: every user of this machine can reach a port; only its owner has the token."""
 
 import os
-import re
 import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
 
 from codingagent.errors import UsageError, disk_errors
+from codingagent.model.patterns import lazy_pattern
 
 # 128 bits can't be guessed through a socket.
 _BYTES = 16
-_TOKEN = re.compile(r"[\x21-\x7e]{16,200}")
+_TOKEN = lazy_pattern(r"[\x21-\x7e]{16,200}")
 _READ_LIMIT_BYTES = 1024
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import values
 from codingagent.secrets.values import Form
 from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, SETTINGS, TRAILING
@@ -21,23 +22,23 @@ _OTHER_LANGUAGES = (
 )
 _NAME_CHARACTERS = 48
 
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_WORDS = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 # The kind of secret that the last word of a name promises, tried in turn.
 _KINDS = (
     (
         "PASSWORD",
-        re.compile(
+        lazy_pattern(
             r".*(?:password|passwd|passphrase|pwd|passwort|passcode)s?"
             r"|(?:db|my|user|root|smtp|mail|ftp|ssh|admin|redis|sql|irc|http|proxy|key|trust|store|ldap|pg|bind"
             r"|sa|require)?pass|passe|pw|psk|masterauth"
         ),
     ),
-    ("SECRET", re.compile(r".*secrets?|salt|.*auth|cred(?:ential)?s?")),
-    ("TOKEN", re.compile(r".*tokens?")),
-    ("KEY", re.compile(rf"(?:{'|'.join(sorted(KEYS))})keys?")),
+    ("SECRET", lazy_pattern(r".*secrets?|salt|.*auth|cred(?:ential)?s?")),
+    ("TOKEN", lazy_pattern(r".*tokens?")),
+    ("KEY", lazy_pattern(rf"(?:{'|'.join(sorted(KEYS))})keys?")),
 )
 # What is between the name of a secret and its value.
-_SEPARATOR = re.compile(
+_SEPARATOR = lazy_pattern(
     r"""(?P<rest>[\w-]{0,48})(?:"""
     r"""(?P<close>\\{0,3}["'`][\])]?|["'`]?\]|\[\d{0,4}\]|\})?[ \t]*(?P<sep>"""
     # password: str = "…"; password string = "…"
@@ -63,20 +64,20 @@ _SEPARATOR = re.compile(
     r""")[ \t]*(?:\\?\r?\n(?:\r?\n)?[ \t]*)?""",
     re.IGNORECASE,
 )
-_QUOTE = re.compile(
+_QUOTE = lazy_pattern(
     r"(?:(?:&?[A-Za-z_][\w.:]{0,60})?[(<]{1,2}\s{0,40}){0,2}[A-Za-z]{0,2}@?(\\{0,3}(?:\"{3}|'{3}|[\"'`]))"
 )
 # A call that takes the name of something, not its value.
-_LOOK_UP = re.compile(
+_LOOK_UP = lazy_pattern(
     r"(?:.*[.:])?(?:get|pop|input|prompt|read|load|open|fetch|head|param|find|look|query|requ|import|trans|t\(|_\("
     r"|field|column|label|env|conf|setting|form|has|is_?[a-z]|by|select|print|log|error|raise|assert)",
     re.IGNORECASE,
 )
-_BARE = re.compile(r"[^\s\"'`<>]{1,1000}")
+_BARE = lazy_pattern(r"[^\s\"'`<>]{1,1000}")
 # The value of a name is the next line of YAML, if that is one word: after `|` any, else one with digits.
-_BLOCK = re.compile(r"[|>][+-]?\d?[ \t]*\r?\n[ \t]*([^\s\"'`<>]{4,1000})[ \t]*\r?(?:\n|$)")
-_LINE = re.compile(r"([^\s\"'`<>:=-][^\s\"'`<>:=]{5,1000})[ \t]*\r?(?:\n|$)")
-_CLOSED = re.compile(r"(?:\]\]>)?\s{0,40}</")
+_BLOCK = lazy_pattern(r"[|>][+-]?\d?[ \t]*\r?\n[ \t]*([^\s\"'`<>]{4,1000})[ \t]*\r?(?:\n|$)")
+_LINE = lazy_pattern(r"([^\s\"'`<>:=-][^\s\"'`<>:=]{5,1000})[ \t]*\r?(?:\n|$)")
+_CLOSED = lazy_pattern(r"(?:\]\]>)?\s{0,40}</")
 _CDATA = "<![CDATA["
 _LINE_CHARACTERS = 300
 _QUOTED_CHARACTERS = 1000

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import assigned, values
 from codingagent.secrets.files import is_secret_file
 from codingagent.secrets.values import Form, form_of
@@ -29,21 +30,21 @@ _BY_PATH = (
         r"://[^\s:]{0,200}:([^\s]{1,500})@[^\s@/]{1,200}",
     ),
 )
-_MANIFEST = re.compile(r"^[ \t{-]*[\"']?kind[\"']?:[ \t]*[\"']?Secret\b", re.MULTILINE)
-_ENTRIES = re.compile(
+_MANIFEST = lazy_pattern(r"^[ \t{-]*[\"']?kind[\"']?:[ \t]*[\"']?Secret\b", re.MULTILINE)
+_ENTRIES = lazy_pattern(
     r"^(?P<indent>[ -]{0,20})(?:data|stringData):[ \t]*(?:\{([^{}]{1,20000})\}|\r?\n)"
     r"|\"(?:data|stringData)\"\s{0,9}:\s{0,9}\{([^{}]{1,20000})\}",
     re.MULTILINE,
 )
-_ENTRY = re.compile(
+_ENTRY = lazy_pattern(
     r"[ ]+(?:[\w.-]{1,100}:[ \t]+)?[\"']?([^\s\"'#][^\n\r\"'#]{2,5000}?)[\"']?[ \t]*\r?$",
     re.MULTILINE,
 )
-_PAIR = re.compile(r"[\w.-]{1,100}[\"']?\s{0,9}:\s{0,9}[\"']?([^\s\"',}]{3,5000})")
-_RESULT = re.compile(r"\"result\"\s{0,9}:\s{0,9}\"([^\"\n]{8,500})\"")
+_PAIR = lazy_pattern(r"[\w.-]{1,100}[\"']?\s{0,9}:\s{0,9}[\"']?([^\s\"',}]{3,5000})")
+_RESULT = lazy_pattern(r"\"result\"\s{0,9}:\s{0,9}\"([^\"\n]{8,500})\"")
 # Columns of a table, one of which may be of secrets.
-_CELL = re.compile(r"[\w .\"'*-]{0,40}")
-_HEADING = re.compile(r"passw|pwd|secret|token|api[ _-]?key", re.IGNORECASE)
+_CELL = lazy_pattern(r"[\w .\"'*-]{0,40}")
+_HEADING = lazy_pattern(r"passw|pwd|secret|token|api[ _-]?key", re.IGNORECASE)
 _HEADER_CHARACTERS = 400
 
 

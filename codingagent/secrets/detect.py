@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import assigned, containers, values
 from codingagent.secrets.rules import CONTEXT, RULES, STATED, Pattern, compiled
 from codingagent.secrets.words import words
@@ -53,10 +54,10 @@ def _joined(found: list[Secret]) -> list[Secret]:
 
 # Known kinds. Nearly all of them are long runs of these characters, and such runs are few: leads are looked
 # for in the runs only, which is five times faster.
-_RUN = re.compile(r"[A-Za-z0-9_.~-]{18,}")
-_IN_RUN = re.compile(r"[A-Za-z0-9_.~-]+")
+_RUN = lazy_pattern(r"[A-Za-z0-9_.~-]{18,}")
+_IN_RUN = lazy_pattern(r"[A-Za-z0-9_.~-]+")
 # What can come right before a secret inside a longer string.
-_ESCAPE = re.compile(
+_ESCAPE = lazy_pattern(
     r"(?:\\[a-z0]|[%=][0-9A-F]{2}|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\x1b\[[0-9;]{0,9}m)$", re.IGNORECASE
 )
 
@@ -119,10 +120,10 @@ def _continues(text: str, at: int) -> bool:
 
 
 # Private keys, each line a secret of its own: so line numbers stay true.
-_BEGIN = re.compile(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
-_HEADER = re.compile(r"[A-Z][A-Za-z-]{2,20}: ")
+_BEGIN = lazy_pattern(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_HEADER = lazy_pattern(r"[A-Z][A-Za-z-]{2,20}: ")
 # After a margin, as of a quotation or a string: base64, in which `\n` can be written out.
-_BODY = re.compile(
+_BODY = lazy_pattern(
     r"[\s\"'`+>|#*,;.-]*(?:\d+[ \t|:]+)?(?:\\[nr]|[\"'` ])*"
     r"([A-Za-z0-9+/=]{2,}(?:(?:\\[nr])+[A-Za-z0-9+/=]+)*)"
 )
@@ -210,10 +211,10 @@ def _in_context(text: str, lower: str, form: values.Form) -> Iterator[Secret]:
                     end = match.end(1)
 
 
-_COOKIES = re.compile(
+_COOKIES = lazy_pattern(
     r"cookie2?[\"'\])]{0,3}\s{0,3}[:=,]\s{0,3}[\"'`]?([^\"'`\n]{8,8000})", re.IGNORECASE
 )
-_COOKIE = re.compile(r"[\w.-]{1,80}=([^;\s]{12,4000})")
+_COOKIE = lazy_pattern(r"[\w.-]{1,80}=([^;\s]{12,4000})")
 
 
 def _cookies(text: str, lower: str, form: values.Form) -> Iterator[Secret]:

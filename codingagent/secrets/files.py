@@ -1,9 +1,8 @@
 """Names of files that hold secrets, and the variables in such a file."""
 
-import re
-
 from msgspec import Struct
 
+from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets.words import words
 
 # Files and folders of credentials, in lower case, with or without a leading dot or underscore.
@@ -28,7 +27,7 @@ NAMES = words(
 )
 # Where a common name holds credentials only in its own folder.
 _PLACES = ("docker/config.json", "kube/config", "gh/hosts.yml", "aws/config", "cargo/config.toml")
-_SECRET = re.compile(
+_SECRET = lazy_pattern(
     r"(?:\.env(?!\.(?:example|sample|template|dist|defaults)$)(?:[.-][^/]*)?|[^/]+\.env|\.envrc|id_[a-z0-9_]+"
     r"|[^/]*(?:secret|credential|password)s?\.(?:json|ya?ml|toml|ini|txt|env)"
     r"|[^/]*\.(?:pem|key|p12|pfx|p8|ppk|jks|keystore|bks|kdbx?|tfvars|ovpn))"
@@ -67,7 +66,7 @@ _HARMLESS = (
     ),
     *(".png", ".jpg", ".gif", ".svg"),
 )
-_EXAMPLE = re.compile(r"example|sample|template")
+_EXAMPLE = lazy_pattern(r"example|sample|template")
 
 
 def is_secret_file(path: str) -> bool:
@@ -89,7 +88,7 @@ class Variable(Struct, frozen=True):
     end: int
 
 
-_ASSIGNED = re.compile(
+_ASSIGNED = lazy_pattern(
     r"""[ \t]*(?:export[ \t]+|set[ \t]+|-[ \t]+|//)?["']?(?P<name>[\w.$/@:\[\]-]+?)["']?"""
     r"""[ \t]*(?:=|:(?=[ \t"'])|[ \t](?=[^ \t]))[ \t]*(?P<value>[^\r\n]*)"""
 )

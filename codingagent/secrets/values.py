@@ -3,6 +3,7 @@
 import re
 from enum import Enum
 
+from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets.words import CODE, PLAIN, PROSE
 
 
@@ -25,12 +26,12 @@ def form_of(path: str) -> Form:
 
 # Fragments of keys that the documentation of a service prints for everyone; none is a key by itself.
 _DOCUMENTED = "ixmjm0nty3odkw|wxrnfemi|4ec39hqlyjwd|tyooqehbtdzt|bpxrficyex"
-_EXAMPLE = re.compile(
+_EXAMPLE = lazy_pattern(
     r"example|sample|placeholder|redact|dummy|fake|changeme|change[-_. ](?:me|it|this)"
     r"|replace[-_. ]?(?:me|this|with|by)|your[-_. ]|^your|insert[-_. ]|x{5}|\*{3}|\.{3}|…|123456789|abcdefg"
     rf"|0{{8}}|deadbeef|foobar|not[-_. ]?(?:a[-_. ])?real|{_DOCUMENTED}"
 )
-_REFERENCE = re.compile(
+_REFERENCE = lazy_pattern(
     r"\$\{|\$\(|\{\{|<%|#\{|%\(|(?:^|[\s:/=])%[sdrv]\b|^%\w+%$|^\$[A-Za-z_][\w.:\[\]>-]*$|^<.*>$|\{[\w.:!\[\]]*\}|^\[.*\]$"
     r"|\(\?|\\[wdsSWDb][+*)\]{]|\]\{\d|\][+*]|^__\w+__$|^@\w+@$|^!(?:Ref|Sub|GetAtt|Join|Base64|ImportValue|vault|secret|env|reference)\b|^\\[uUxn]|^&\w+;$|^:\w+$"
     r"|(?i:^(?:enc|env|vault|op|ref|arn|file|secret|ssm|kms|keychain|keyring|credstash|awssm|gcpsm|https?|s3|data"
@@ -38,11 +39,11 @@ _REFERENCE = re.compile(
     r"|^(?:secrets|var|local|data|module|config|self|this|settings|env)\.)"
 )
 # What a bare word is in code: a call, an attribute, a variable.
-_CALL = re.compile(
+_CALL = lazy_pattern(
     r"[A-Za-z_][\w.:>-]{0,100}[(\[]|[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+$|[A-Za-z_]\w*\*?$"
 )
 # Shapes with digits that are no secret: versions, dates, sizes, colours, encodings, file names, addresses.
-_TECHNICAL = re.compile(
+_TECHNICAL = lazy_pattern(
     r"v?\d+(?:[._:/-]\d+)*(?:[-+.]?(?:alpha|beta|rc|dev|post|a|b)\.?\d*)?|\d{4}-\d\d-\d\d[T ]?[\d:.Z+-]*"
     r"|0x[0-9a-f]{1,8}|#[0-9a-f]{3,8}"
     r"|\d+[-_ ]?(?:bits?|bytes?|chars?|characters?|digits?|[smhd]|ms|min|days?|hours?|kb|mb|gb|px|th|st|nd)"
@@ -52,15 +53,15 @@ _TECHNICAL = re.compile(
     r"|git|com|org|net|io)|[a-z][a-z0-9+.-]*://[^@]*",
     re.IGNORECASE,
 )
-_PATH = re.compile(r"[~.]{0,2}/[\w.-]+(?:/[\w.@-]*)*")
-_UUID = re.compile(r"\{?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\}?", re.IGNORECASE)
-_DIGEST = re.compile(
+_PATH = lazy_pattern(r"[~.]{0,2}/[\w.-]+(?:/[\w.@-]*)*")
+_UUID = lazy_pattern(r"\{?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\}?", re.IGNORECASE)
+_DIGEST = lazy_pattern(
     r"(?:sha\d+|md5)[-:].*|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{128}", re.IGNORECASE
 )
 # A bare word with these is an expression of code.
-_SYNTAX = re.compile(r"[(){}\[\],;]|^[A-Za-z_]+(?:\.[a-z_]\w*)+$")
-_VOWELS = re.compile("[aeiouy0-9]")
-_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[A-Z]")
+_SYNTAX = lazy_pattern(r"[(){}\[\],;]|^[A-Za-z_]+(?:\.[a-z_]\w*)+$")
+_VOWELS = lazy_pattern("[aeiouy0-9]")
+_PIECE = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[A-Z]")
 
 
 def is_example(value: str) -> bool:

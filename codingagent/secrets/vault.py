@@ -22,28 +22,29 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.model.paths import glob_matcher, is_glob
+from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import files, values
 from codingagent.secrets.assigned import is_setting
 from codingagent.secrets.detect import find_secrets
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _HASHED = 5
-_NAME = re.compile(rf"SECRET-[A-Z0-9]{{1,16}}-[{_ALPHABET}]{{{_HASHED + 1}}}(?![0-9A-Za-z])")
+_NAME = lazy_pattern(rf"SECRET-[A-Z0-9]{{1,16}}-[{_ALPHABET}]{{{_HASHED + 1}}}(?![0-9A-Za-z])")
 # What a chat or a model may make of a name: other case, other hyphens, characters lost or added.
-_ALTERED = re.compile(
+_ALTERED = lazy_pattern(
     r"SECRET[-_ \\\u2010-\u2015]{0,3}([A-Z0-9]{1,16})[-_ \\\u2010-\u2015]{1,3}([0-9A-Z]{4,8})(?![0-9A-Z])",
     re.IGNORECASE,
 )
-_CODE = re.compile(rf"(?<![0-9A-Za-z])[{_ALPHABET}]{{{_HASHED + 1}}}(?![0-9A-Za-z])")
+_CODE = lazy_pattern(rf"(?<![0-9A-Za-z])[{_ALPHABET}]{{{_HASHED + 1}}}(?![0-9A-Za-z])")
 _FIRST = "SECRET-"
 
 # Base64 and hexadecimal digits, also wrapped in lines as `base64` and `xxd -p` do.
-_ENCODED = re.compile(
+_ENCODED = lazy_pattern(
     r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{60,76}(?:\r?\n[ \t]*[A-Za-z0-9+/_-]{2,76})+"
     r"|[A-Za-z0-9+/_-]{10,})={0,2}"
 )
-_HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
-_REST_OF_WORD = re.compile(r"[0-9A-Za-z]*")
+_HEX = lazy_pattern(r"(?:[0-9A-Fa-f]{2})+")
+_REST_OF_WORD = lazy_pattern(r"[0-9A-Za-z]*")
 
 # A shorter value is a word or a number that means something else in other places.
 _SHORTEST = 8
@@ -52,10 +53,10 @@ _LONGEST_WORD = 15
 # Beyond this many, a text is compared with how the values begin, at each character: the time stays linear.
 _SEARCHED = 1_000
 # Other characters of value lines say what they are: these may be seen.
-_FRAME = re.compile(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
+_FRAME = lazy_pattern(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
 
 # What a secret file says of places is not hidden elsewhere.
-_PATH = re.compile(r"(?=.{1,40}$)~?\.{0,2}/[\w./-]*")
+_PATH = lazy_pattern(r"(?=.{1,40}$)~?\.{0,2}/[\w./-]*")
 
 LITERAL = "TEXT"
 """The kind of a text that looks like a name and is none: it gets one, so that it comes back as it was."""

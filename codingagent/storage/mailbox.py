@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import os
-import re
 import shutil
 import stat
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from codingagent.errors import WorkError, disk_errors
 from codingagent.model.file_settled import Sighting
 from codingagent.model.observations import InboxFile
+from codingagent.model.patterns import lazy_pattern
 from codingagent.storage import atomic_write
 
 # A larger file is not an answer, and reading it would only exhaust the memory.
@@ -24,7 +24,7 @@ _SUFFIXES = (".txt", ".md")
 _UNDER_WAY = (".part", ".partial", ".crdownload", ".download", ".tmp", ".swp", ".lock", ".bak", "~")
 
 # The name of a request, and of a pasted answer: a session id and a sequence number.
-_NAMED = re.compile(r"([0-9a-f]{8})_seq([0-9]{4,9})(?![0-9])")
+_NAMED = lazy_pattern(r"([0-9a-f]{8})_seq([0-9]{4,9})(?![0-9])")
 
 # With a number, a suffix and ".reason" appended, a name must stay under 255 bytes.
 _STEM_LIMIT = 50

@@ -11,7 +11,6 @@ Only files with names of this pattern are read, and links are not followed.
 
 import contextlib
 import os
-import re
 import secrets
 import stat
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from codingagent.errors import UsageError, WorkError, disk_errors
+from codingagent.model.patterns import lazy_pattern
 
 # Nobody fetched it: its process ended. A waiting process touches its errand.
 _STALE_AFTER_S = 3600
@@ -28,7 +28,7 @@ _LIMIT_BYTES = 16 * 2**20
 
 _ERRAND, _TAKEN, _REPORT = ".errand", ".taken", ".report"
 # The time it was left, which orders errands, and a number that nobody can guess.
-_OURS = re.compile(r"([0-9]{20}-[0-9a-f]{16})(\.errand|\.taken|\.report|\.[0-9a-f]{16}\.tmp)")
+_OURS = lazy_pattern(r"([0-9]{20}-[0-9a-f]{16})(\.errand|\.taken|\.report|\.[0-9a-f]{16}\.tmp)")
 
 
 class Left(Struct, frozen=True):

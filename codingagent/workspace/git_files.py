@@ -20,6 +20,7 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from codingagent.errors import WorkError
+from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.dirfd import open_root, walk_names
 from codingagent.workspace.git_repository import Repository, repository_above, repository_in
 
@@ -30,7 +31,7 @@ _ALLOCATION = "256m"
 # Nested repositories listed at once.
 REPOSITORIES = 500
 
-_UNREADABLE = re.compile(r"^warning: could not open directory '(.*)': (.*)$", re.MULTILINE)
+_UNREADABLE = lazy_pattern(r"^warning: could not open directory '(.*)': (.*)$", re.MULTILINE)
 # An index may be forged: its paths may lead anywhere.
 _ODD = (
     b"\0/",
@@ -46,7 +47,7 @@ _ODD = (
     b"\0.git\0",
 )
 _GITLINK_MODE = b"\0\0\xe0\0"  # of a submodule, as an index holds it
-_GITLINK = re.compile(rb"160000 [^\t]*\t(.*)", re.DOTALL)
+_GITLINK = lazy_pattern(rb"160000 [^\t]*\t(.*)", re.DOTALL)
 
 # Variables that lead git to the person's configuration and, on Windows, to itself.
 _FOR_GIT = (

@@ -6,18 +6,18 @@ remote of the repository takes effect.
 
 import contextlib
 import os
-import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from codingagent.errors import WorkError
 from codingagent.model.observations import PastCommit
+from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.dirfd import open_root
 from codingagent.workspace.git_files import Git
 from codingagent.workspace.git_repository import Repository, repository_above, repository_in
 
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+_COMMIT = lazy_pattern(r"[0-9a-f]{40}")
 _START, _END = "\x01", "\x02"
 # As `git init` would write it, and nothing else.
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"

@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from codingagent.errors import OperationError
+from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.dirfd import BINARY, Folder, Position, open_root, read_regular, regular
 
 # Far more of an ignore file than anyone writes by hand.
@@ -20,7 +21,7 @@ RULES_LIMIT_BYTES = 1 << 20
 # About 600,000 files. A larger index is not read in part, because its end identifies it.
 _INDEX_LIMIT_BYTES = 1 << 26
 _LINE_LIMIT_BYTES = 1 << 13
-_LINK = re.compile(rb"link\0.{3}", re.DOTALL)
+_LINK = lazy_pattern(rb"link\0.{3}", re.DOTALL)
 _LINKS_LIMIT = 50
 
 

@@ -13,13 +13,15 @@ from functools import cache
 
 from msgspec import Struct, field
 
+from codingagent.model.patterns import lazy_pattern
+
 OWN_IGNORE_FILE = ".codingagentignore"
 
 # Far more than anyone writes by hand; beyond it, the files would only cost time.
 _LINES_LIMIT = 1_000
 _LENGTH_LIMIT = 1_000
 _ANY = "**"
-_ESCAPE = re.compile(r"\\(.)")
+_ESCAPE = lazy_pattern(r"\\(.)")
 
 
 class _Rule(Struct, frozen=True):

@@ -4,10 +4,11 @@ import re
 
 from codingagent.errors import OperationError
 from codingagent.model import paths
+from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.foreign.file_names import Files
 
 # What diff and git put after a path: a tab, or a date.
-_TIMESTAMP = re.compile(
+_TIMESTAMP = lazy_pattern(
     r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ).*"
     r"|[ ]+\((?:original|modified|old|new|before|after|working copy|revision \d+)\))$"
 )

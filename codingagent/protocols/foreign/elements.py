@@ -5,19 +5,21 @@ from bisect import bisect_left
 
 from msgspec import Struct
 
-_OPENING = re.compile(
+from codingagent.model.patterns import lazy_pattern
+
+_OPENING = lazy_pattern(
     r"[ \t]*<(?P<tag>[A-Za-z][\w:.-]*)(?:[ \t][^<>]*?)?[ \t](?:path|file|file_?name|file_?path)="
     r"(?:\"(?P<double>[^\"<>]+)\"|'(?P<single>[^']+)'|(?P<bare>[^\s\"'<>]+?))"
     r"(?:[ \t][^<>]*?)?(?P<empty>/?)>[ \t]*",
     re.IGNORECASE,
 )
-_CLOSING = re.compile(r"[ \t]*</([A-Za-z][\w:.-]*)>[ \t]*")
-_WHOLE = re.compile(
+_CLOSING = lazy_pattern(r"[ \t]*</([A-Za-z][\w:.-]*)>[ \t]*")
+_WHOLE = lazy_pattern(
     r"(?:code|source)[_-]?(?:block|file)?|artifact|bolt[_-]?action|document|content"
     r"|(?:(?:new|add|create|write|save|full)[_-]?)?(?:to[_-]?)?file",
     re.IGNORECASE,
 )
-_GONE = re.compile(r"(?:delete|remove)[_-]?file", re.IGNORECASE)
+_GONE = lazy_pattern(r"(?:delete|remove)[_-]?file", re.IGNORECASE)
 
 
 class Element(Struct, frozen=True):

@@ -12,9 +12,10 @@ from enum import Enum
 from msgspec import Struct
 
 from codingagent.editing.file_kinds import words
+from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.tags.reply import BLOCK_LINE
 
-_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*")
+_FENCE = lazy_pattern(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*")
 
 SHELLS = words(
     "bash sh shell zsh fish console terminal shell-session shellsession sh-session powershell pwsh ps1"

@@ -13,23 +13,24 @@ from msgspec import Struct
 from codingagent.editing.file_kinds import words
 from codingagent.errors import OperationError
 from codingagent.model import paths
+from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.foreign import elements
 
 # A longer line is no heading, whatever it says.
 _LINE_LIMIT = 300
 
-_MARKS = re.compile(r"(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+")
-_TICKED = re.compile(r"`+([^`\n]+)`+")
-_LINK = re.compile(r"\[([^\]\n]+)\]\([^)\n]*\)")
-_BRACKETED = re.compile(r"\[(?:(?i:file(?:name)?|path)[ \t]*:[ \t]*)?([^\[\]\n]+)\]")
-_HTML = re.compile(r"</?(?:b|code|details|em|file_path|h[1-6]|i|p|path|strong|summary)>")
-_WORD = re.compile(r"[^\W_]+", re.UNICODE)
-_COMMENT = re.compile(
+_MARKS = lazy_pattern(r"(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+")
+_TICKED = lazy_pattern(r"`+([^`\n]+)`+")
+_LINK = lazy_pattern(r"\[([^\]\n]+)\]\([^)\n]*\)")
+_BRACKETED = lazy_pattern(r"\[(?:(?i:file(?:name)?|path)[ \t]*:[ \t]*)?([^\[\]\n]+)\]")
+_HTML = lazy_pattern(r"</?(?:b|code|details|em|file_path|h[1-6]|i|p|path|strong|summary)>")
+_WORD = lazy_pattern(r"[^\W_]+", re.UNICODE)
+_COMMENT = lazy_pattern(
     r"[ \t]*(?:<!--[ \t]*(?P<html>.+?)[ \t]*-->|/\*+[ \t]*(?P<block>.+?)[ \t]*\*+/"
     r"|(?:#|//|--|;+|%|'|REM|\"\"\")[ \t]*(?P<line>.+?)[ \t]*)[ \t]*"
 )
-_LINE_QUOTE = re.compile(r"\d+:\d+:\S+")
-_INFO_VALUE = re.compile(
+_LINE_QUOTE = lazy_pattern(r"\d+:\d+:\S+")
+_INFO_VALUE = lazy_pattern(
     r"\b(?:(?P<sure>file|filename|file_name|path)|title|name)[ \t]*[=:][ \t]*"
     r"(?:\"(?P<double>[^\"]+)\"|'(?P<single>[^']+)'|(?P<bare>[^\s\"'}]+))"
 )
@@ -54,7 +55,7 @@ _BUILD_NAMES = words(
 # These are headings of a text as often as names of files, so that they need backticks.
 _TEXT_NAMES = words("LICENSE COPYING README CHANGELOG AUTHORS NOTICE CODEOWNERS WORKSPACE BUILD")
 # Names of products that look like names of files.
-_PRODUCTS = re.compile(
+_PRODUCTS = lazy_pattern(
     r"(?:node|next|vue|nuxt|react|express|three|d3|ember|backbone|chart|alpine|discord|socket|asp|vb|ml)"
     r"\.(?:js|io|net)",
     re.IGNORECASE,
@@ -71,9 +72,9 @@ _EXTENSIONS = words(
     " plantuml prisma puml razor resx styl svx thrift tmpl tpl vbproj wgsl xaml xcconfig"
 )
 _PART = r"[^\s/\\`'\"<>|*?:;,]+"
-_PATH = re.compile(rf"(?:[~.]{{0,2}}[/\\])?{_PART}(?:[/\\]{_PART})*")
-_EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9_]{0,12})")
-_DOT_NAME = re.compile(r"\.[A-Za-z_]\w+(?:[.-]\w+)*")
+_PATH = lazy_pattern(rf"(?:[~.]{{0,2}}[/\\])?{_PART}(?:[/\\]{_PART})*")
+_EXTENSION = lazy_pattern(r"\.([A-Za-z][A-Za-z0-9_]{0,12})")
+_DOT_NAME = lazy_pattern(r"\.[A-Za-z_]\w+(?:[.-]\w+)*")
 
 
 class Name(Struct, frozen=True):

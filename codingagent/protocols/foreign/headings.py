@@ -11,6 +11,7 @@ from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.editing.file_kinds import words
 from codingagent.errors import OperationError
 from codingagent.model import paths
+from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.foreign import fences, whole_files
 from codingagent.protocols.foreign.fences import Fence, Fences
 from codingagent.protocols.foreign.file_names import (
@@ -27,14 +28,14 @@ _ABOVE_LIMIT = 8
 _INSIDE_LIMIT = 3
 _SCRIPTS = (".sh", ".bash", ".zsh", ".fish", ".ps1", ".psm1", ".bat", ".cmd", ".env", ".bats")
 _SESSIONS = words("console terminal shell-session shellsession sh-session")
-TITLE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\*\*|<)")
-_BULLET = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]")
-_SAYS_WHOLE = re.compile(
+TITLE = lazy_pattern(r"[ \t]*(?:#{1,6}[ \t]|\*\*|<)")
+_BULLET = lazy_pattern(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]")
+_SAYS_WHOLE = lazy_pattern(
     r"\b(?:complete|entire|full|whole)\b.*\b(?:file|version|code|contents?|script|module)\b[^.]*:[ \t]*$",
     re.IGNORECASE,
 )
 # What follows such a word is how a file is used, or what it does.
-_SAYS_USE = re.compile(
+_SAYS_USE = lazy_pattern(
     r"\b(?:call|example|imports?|output|prints|run|test|usage|used?|using|would)\b", re.IGNORECASE
 )
 

@@ -1,6 +1,5 @@
 """Collect the operations that an answer in other formats asks for, in its order, and notes on the rest."""
 
-import re
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -16,6 +15,7 @@ from codingagent.model.operations import (
     MoveFile,
     Replacement,
 )
+from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.foreign import unified_diff
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.foreign.headings import TITLE
@@ -23,7 +23,7 @@ from codingagent.protocols.tags.reply import Problem, Step
 
 _NOTE_LIMIT = 12
 _SHOWN_LINES = 10
-_SAYS_FILE = re.compile(r"(?i)\bfile\b")
+_SAYS_FILE = lazy_pattern(r"(?i)\bfile\b")
 
 _WORDS = {
     Kind.SEARCH_REPLACE: "SEARCH/REPLACE",

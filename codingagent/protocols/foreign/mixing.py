@@ -6,8 +6,6 @@ repeats it, the file then holds it already. Any other is named before the
 results, and the answer's DONE does not count.
 """
 
-import re
-
 from msgspec.structs import replace
 
 from codingagent.model import paths
@@ -22,10 +20,11 @@ from codingagent.model.operations import (
     MoveFile,
     RunCommand,
 )
+from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.foreign.parser import ForeignAnswer
 from codingagent.protocols.tags.reply import Foreign, Problem, Reply, Step
 
-_MOVES = re.compile(r"\b(?:rm|mv|del|ren|move|Remove-Item|Move-Item|Rename-Item)\b")
+_MOVES = lazy_pattern(r"\b(?:rm|mv|del|ren|move|Remove-Item|Move-Item|Rename-Item)\b")
 
 
 def mixed(found: Reply, other: ForeignAnswer, foreign: Foreign) -> Reply:

@@ -19,6 +19,7 @@ from codingagent.editing.file_kinds import words
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.operations import Kind
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 from codingagent.model.rule import Rule
 from codingagent.protocols.foreign import (
@@ -50,7 +51,7 @@ from codingagent.protocols.tags.reply import BLOCK_LINE, Problem, Step
 _DIFF_LANGUAGES = words("diff patch udiff unidiff git-diff")
 _STARTS = ("```", "~~~", "<", "*** ", "--- ", "diff --git ", "Index: ", "@@")
 # Words of a line that may tell of a deletion or a renaming.
-_CHANGE = re.compile(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
+_CHANGE = lazy_pattern(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
 
 
 class ForeignAnswer(Struct, frozen=True):

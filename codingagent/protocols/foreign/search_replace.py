@@ -1,6 +1,5 @@
 """Find the SEARCH/REPLACE blocks of an answer, in any spelling, and read what each replaces."""
 
-import re
 from collections.abc import Sequence
 
 from codingagent.editing import edit_markers, elisions
@@ -9,6 +8,7 @@ from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Channel, Damage
 from codingagent.model.operations import Replacement
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import joined
 from codingagent.protocols.foreign.fences import dedented
 
@@ -19,8 +19,8 @@ _HOW = (
 _ENDLESS = "it has no closing marker"
 _UNOPENED = "it has no opening marker"
 # What some tools have their models write at the beginning of SEARCH.
-_PLACE = re.compile(r":(?:start|end)_line:[ \t]*\d+[ \t]*")
-_RULE = re.compile(r"-{5,}[ \t]*")
+_PLACE = lazy_pattern(r":(?:start|end)_line:[ \t]*\d+[ \t]*")
+_RULE = lazy_pattern(r"-{5,}[ \t]*")
 
 
 def find(lines: Sequence[str]) -> tuple[MarkedEdit, ...]:

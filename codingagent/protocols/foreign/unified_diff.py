@@ -12,15 +12,16 @@ from msgspec import Struct, field
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.operations import CreateFile, DeleteFile, EditFile, MoveFile
+from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.foreign import diff_paths, hunks
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.foreign.hunks import DiffPart
 
-_HUNK = re.compile(
+_HUNK = lazy_pattern(
     r"@@(?:[ \t]+-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?[ \t]+@@.*|(?!@).*)"
 )
-_NUMBERS = re.compile(r"-\d+(?:,\d+)?[ \t]+\+\d+(?:,\d+)?[ \t]*")
-_WORD = re.compile(r"\w")
+_NUMBERS = lazy_pattern(r"-\d+(?:,\d+)?[ \t]+\+\d+(?:,\d+)?[ \t]*")
+_WORD = lazy_pattern(r"\w")
 _EXTENDED = (
     "index ",
     "old mode ",
@@ -37,9 +38,9 @@ _EXTENDED = (
     "GIT binary patch",
 )
 _UNDERLINE = "====="
-_PATH = re.compile(r"/dev/null|[^\s]*[^\s.]\.[A-Za-z]\w*|[^\s]+/[^\s]+")
+_PATH = lazy_pattern(r"/dev/null|[^\s]*[^\s.]\.[A-Za-z]\w*|[^\s]+/[^\s]+")
 # A list below a difference that is in no fence. Hardly a line of code begins with one blank and a capital.
-_BULLET = re.compile(r"[-+] (?:[A-Z][A-Za-z']* |`|\*\*)")
+_BULLET = lazy_pattern(r"[-+] (?:[A-Z][A-Za-z']* |`|\*\*)")
 _NOTHING = "/dev/null"
 
 

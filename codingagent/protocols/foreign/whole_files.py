@@ -9,6 +9,7 @@ from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import CreateFile
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import joined
 from codingagent.protocols.foreign import elements, fences
 from codingagent.protocols.foreign.file_names import Files, Name, is_path, name_in_comment
@@ -19,7 +20,7 @@ _EMPTY_NAMES = words("__init__.py py.typed .gitkeep .keep .nojekyll")
 DIFFERENCES = (".diff", ".patch")
 
 # What has to be the first line of its file, so that no comment can be above it.
-_FIRST = re.compile(
+_FIRST = lazy_pattern(
     r"#!|<\?(?:xml|php)|<!doctype|---[ \t]*$|@charset|#[ \t]*-\*-|\ufeff", re.IGNORECASE
 )
 

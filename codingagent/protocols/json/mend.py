@@ -6,12 +6,12 @@ then still is no message of known fields is not taken.
 """
 
 import json
-import re
 from dataclasses import fields
 from typing import get_args
 
 from pydantic.alias_generators import to_camel
 
+from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.json.operations import FileEdit, Operation, OperationsMessage
 
 _LINE_END, _COMMA, _BACKSLASH, _QUOTE = (
@@ -27,10 +27,10 @@ _LIMIT_CHARACTERS = 2 * 2**20
 _ESCAPES = '"\\/bfnrtu'
 
 # What ends a string for certain; a comma does so only before a field's name.
-_ENDS_OBJECT = re.compile(r"\s*(?:[}\]]|\Z)")
-_NEXT_FIELD = re.compile(r'\s*,\s*(?:"([^"]*)"\s*:|[{}\]])')
-_COLON = re.compile(r"\s*:")
-_CLOSES = re.compile(r"\s*[}\]]")
+_ENDS_OBJECT = lazy_pattern(r"\s*(?:[}\]]|\Z)")
+_NEXT_FIELD = lazy_pattern(r'\s*,\s*(?:"([^"]*)"\s*:|[{}\]])')
+_COLON = lazy_pattern(r"\s*:")
+_CLOSES = lazy_pattern(r"\s*[}\]]")
 _CONTROLS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 

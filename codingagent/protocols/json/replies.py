@@ -5,13 +5,14 @@ import re
 from msgspec.structs import replace
 
 from codingagent.model.operations import Finish, Kind, ShowMessage
+from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.json import mend
 from codingagent.protocols.json.convert import items_of
 from codingagent.protocols.json.errors import MessageError
 from codingagent.protocols.json.parser import Received, read_operations_message, value_of
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
+_FENCE = lazy_pattern(r"^[ \t]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
 _DONE = "DONE:"
 
 # What a message has, and an object that is something else has not.

@@ -6,11 +6,12 @@ from msgspec import Struct, field
 
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Arrival, Damage, Kept
+from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.tags import scanner
 from codingagent.protocols.tags.tag_blocks import Block, Scan
 
-_ADJACENT = re.compile(r"\S[^\S\n]*\n[^\S\n]*\S")
-_FENCE = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*$", re.MULTILINE)
+_ADJACENT = lazy_pattern(r"\S[^\S\n]*\n[^\S\n]*\S")
+_FENCE = lazy_pattern(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*$", re.MULTILINE)
 
 
 class Mended(Struct):

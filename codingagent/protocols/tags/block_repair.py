@@ -14,6 +14,7 @@ from functools import cached_property
 
 from codingagent.model import chat_damage, commands
 from codingagent.model.chat_damage import Damage
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 from codingagent.protocols.tags import tag_blocks, tag_lines
 from codingagent.protocols.tags.arrivals import Mended
@@ -27,8 +28,8 @@ _NOTE_LIMIT = 8
 _TAG_LIMIT = 20_000
 
 _UNSEEN = {d.value for d in (Damage.SOFT_HYPHENS, Damage.ZERO_WIDTH, Damage.BLANKS)}
-_TRAIL = re.compile(r"(?:<br[ \t]*/?>|[ \t])*$", re.IGNORECASE)
-_BLANK_REST = re.compile(r"(?:\s|`{3,}|\[END\])*")
+_TRAIL = lazy_pattern(r"(?:<br[ \t]*/?>|[ \t])*$", re.IGNORECASE)
+_BLANK_REST = lazy_pattern(r"(?:\s|`{3,}|\[END\])*")
 
 
 def repair(mended: Mended) -> None:

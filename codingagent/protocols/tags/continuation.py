@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from codingagent.model import commands
 from codingagent.model.paths import shown
+from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.tags import scanner, tag_blocks
 from codingagent.protocols.tags.tag_blocks import Block
 
@@ -25,15 +26,15 @@ _LEAD_LINES = 30
 
 # Another tag in the body: then a closing tag is missing, or the body is about these very tags.
 _NAMES = "|".join(name.replace("_", r"\\?_") for name in commands.BY_TAG)
-_OURS = re.compile(rf"[\[［【]/?(?:{_NAMES})(?=[ \t\]\\］】*])")
-_NAME = re.compile(r"[ \t]*\[([A-Z_]+)")
+_OURS = lazy_pattern(rf"[\[［【]/?(?:{_NAMES})(?=[ \t\]\\］】*])")
+_NAME = lazy_pattern(r"[ \t]*\[([A-Z_]+)")
 
 # A few lines that say what follows, and the fence that opens right before it.
-_LEAD = re.compile(r"(?:[^`~\n][^\n]*\n|[ \t]*\n){0,6}[ \t]*(?:`{3,}|~{3,})\w*[ \t]*\n")
+_LEAD = lazy_pattern(r"(?:[^`~\n][^\n]*\n|[ \t]*\n){0,6}[ \t]*(?:`{3,}|~{3,})\w*[ \t]*\n")
 
 # What may be before an answer's own text: its [REPLY …], and the fence round all of it.
-_NO_TEXT = re.compile(r"(?:[ \t]*(?:\[REPLY[^\]\n]*\]|`{3,}\w*|~{3,}\w*)?[ \t]*\n)*")
-_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*")
+_NO_TEXT = lazy_pattern(r"(?:[ \t]*(?:\[REPLY[^\]\n]*\]|`{3,}\w*|~{3,}\w*)?[ \t]*\n)*")
+_FENCE = lazy_pattern(r"[ \t]*(?:`{3,}|~{3,})[ \t]*")
 
 
 class Joined(Struct, frozen=True):

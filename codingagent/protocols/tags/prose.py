@@ -8,11 +8,12 @@ from codingagent.editing import elisions
 from codingagent.model import commands
 from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import CreateFile, Kind, ShowMessage
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import joined
 from codingagent.protocols.tags.reply import NO_BLOCK, Problem, Step
 
-_OUR_LINES = re.compile(r"^[ \t]*\[(?:REPLY\b[^\]\n]*|END)\][ \t]*$\n?", re.MULTILINE)
-_NAME = re.compile(r"[\w./-]+")
+_OUR_LINES = lazy_pattern(r"^[ \t]*\[(?:REPLY\b[^\]\n]*|END)\][ \t]*$\n?", re.MULTILINE)
+_NAME = lazy_pattern(r"[\w./-]+")
 
 _NOTHING = {
     False: NO_BLOCK,

@@ -13,18 +13,21 @@ from msgspec.structs import replace
 
 from codingagent.model import chat_damage, commands
 from codingagent.model.chat_damage import Damage
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.rule import Rule
 from codingagent.protocols.tags import block_repair, tag_blocks, tag_lines
 from codingagent.protocols.tags.arrivals import Mended
 from codingagent.protocols.tags.tag_blocks import Block
 
 _LINE_ENDS = ("\r", "\x85", "\u2028", "\u2029", "<br>", "<br/>", "<br />")
-_THOUGHT = re.compile(r"\\?(?:<|&lt;)(/?)(?:think|thinking)\\?(?:>|&gt;)")
-_TAG_ENCODED_TWICE = re.compile(
+_THOUGHT = lazy_pattern(r"\\?(?:<|&lt;)(/?)(?:think|thinking)\\?(?:>|&gt;)")
+_TAG_ENCODED_TWICE = lazy_pattern(
     rf"^[^\w\n]{{0,20}}\[(?:REPLY|{'|'.join(commands.HAS_BODY)})\b[^\n]*=&amp;(?:quot|#0*34|#[xX]0*22);",
     re.MULTILINE,
 )
-_NOT_ENCODED_TWICE = re.compile(rf"[<>\"]|&(?!amp;{chat_damage.ENTITY.pattern.removeprefix('&')})")
+_NOT_ENCODED_TWICE = lazy_pattern(
+    rf"[<>\"]|&(?!amp;{chat_damage.ENTITY.pattern.removeprefix('&')})"
+)
 _Said = Mapping[str, object] | None
 """The values in the note of a rule that was applied; None if it was not."""
 

@@ -11,6 +11,7 @@ from codingagent.editing import body_repair
 from codingagent.errors import OperationError
 from codingagent.model import commands, paths
 from codingagent.model.operations import AT_ONCE, Finish, Kind, Operation
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import continuation, decoder, repair, tag_blocks
 from codingagent.protocols.tags.arrivals import Arrivals, Mended
@@ -26,13 +27,13 @@ _NO_BLOCK_EXAMPLE = commands.BY_TAG["READ_FILE"].example
 _UNUSED_LIMIT = 20
 
 # Our own words, which a model that goes on by itself writes after its commands.
-_RESULTS = re.compile(
+_RESULTS = lazy_pattern(
     r"^[ \t>*_`\-+0-9.]*(?:\\?\[(?:OK|FAILED)\\?\][*_` ]*(?:"
     + "|".join(name.replace("_", r"\\?_") for name in commands.BY_TAG)
     + r")[*_`]*:|=== (?:CONTEXT|PROMPT) ===[ \t]*$|#+ Previous Command Results[ \t]*$)",
     re.MULTILINE,
 )
-_OTHER_FORMAT = re.compile(
+_OTHER_FORMAT = lazy_pattern(
     r"^[ \t]*(?:`{3,}|~{3,}|<|&(?:lt|#)|\\[<-]|-{3,}[ \t]*\S|diff --git |\*\*\* |@@|Index: "
     r"|(?:#+|\*\*).*\b(?:delete|remove|rename|move)d?\b)|\b(?:delete|remove|rename|move)d?[ \t]+files?\b",
     re.MULTILINE | re.IGNORECASE,

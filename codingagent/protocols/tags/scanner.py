@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from codingagent.model.commands import HAS_BODY
+from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.tags.tag_blocks import (
     Block,
     InnerTag,
@@ -27,19 +28,19 @@ from codingagent.protocols.tags.tag_blocks import (
     until_of,
 )
 
-_CANDIDATE = re.compile(r"\[/?([A-Za-z][A-Za-z0-9_]*)(?![^ \t\]\n])")
-_ATTRIBUTE = re.compile(
+_CANDIDATE = lazy_pattern(r"\[/?([A-Za-z][A-Za-z0-9_]*)(?![^ \t\]\n])")
+_ATTRIBUTE = lazy_pattern(
     r'[^\S\n]*(?:,[^\S\n]*)?([A-Za-z_][A-Za-z0-9_-]*)[^\S\n]*=[^\S\n]*"([^"\\\n]*(?:\\.[^"\\\n]*)*)"'
 )
-_HEAD_END = re.compile(r"[^\S\n]*\]")
+_HEAD_END = lazy_pattern(r"[^\S\n]*\]")
 # What may be after a bare [DONE]: the end of the answer, and that of a fence round all of it.
-_BEHIND_LAST = re.compile(r"\s*(?:\[END\]\s*)?(?:`{3,}\s*)?")
-_HEADER_VALUE = re.compile(r"(session|sequence)\s*=\s*[\"'“”„«»]*([0-9A-Za-z]+)")
-_ESCAPE = re.compile(r'\\(["\\])')
+_BEHIND_LAST = lazy_pattern(r"\s*(?:\[END\]\s*)?(?:`{3,}\s*)?")
+_HEADER_VALUE = lazy_pattern(r"(session|sequence)\s*=\s*[\"'“”„«»]*([0-9A-Za-z]+)")
+_ESCAPE = lazy_pattern(r'\\(["\\])')
 # The headings of a request of ours, in whatever form a chat gives them back.
 _MARK = r"[^A-Za-z0-9\n]"
 _HEADINGS = {
-    name: re.compile(
+    name: lazy_pattern(
         rf"^{_MARK}{{0,20}}={{3}}{_MARK}{{1,9}}{name}{_MARK}{{1,9}}={{3}}", re.MULTILINE
     )
     for name in ("HEADER", "PROTOCOL")

@@ -1,12 +1,12 @@
 """The blocks of an answer as values, and the text of their tags."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from codingagent.model.operations import EqualByMeaning
+from codingagent.model.patterns import lazy_pattern
 
-_UNTIL = re.compile(r'\buntil[ \t]*=[ \t]*"([^"\n]+)"')
+_UNTIL = lazy_pattern(r'\buntil[ \t]*=[ \t]*"([^"\n]+)"')
 
 
 class InnerTag(NamedTuple):

@@ -12,18 +12,19 @@ from msgspec import Struct
 
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Channel, Damage
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.rule import Rule
 from codingagent.protocols.tags import scanner
 
-_HEAD = re.compile(r"\[(/?)([A-Z][A-Z0-9_]*)(?=[ \t\]])")
-_CLOSING = re.compile(r"\[/[A-Z_]+(?: [A-Za-z0-9._-]+)?\]")
+_HEAD = lazy_pattern(r"\[(/?)([A-Z][A-Z0-9_]*)(?=[ \t\]])")
+_CLOSING = lazy_pattern(r"\[/[A-Z_]+(?: [A-Za-z0-9._-]+)?\]")
 _WRAPPING = "*_`~"
-_WRAPPED_NAME = re.compile(r"\A\[[*_`~]*(/?)[*_`~]*([A-Z][A-Z_]*?)[*_`~]+(?=[ \]])")
-_VALUE_QUOTES = re.compile(
+_WRAPPED_NAME = lazy_pattern(r"\A\[[*_`~]*(/?)[*_`~]*([A-Z][A-Z_]*?)[*_`~]+(?=[ \]])")
+_VALUE_QUOTES = lazy_pattern(
     r"""=[ \t]*(?:'([^'"\n]*)'|"([^'"\n]*)'|([^\s"'\[\]=<>&\\]+))(?=[ \t\]])"""
 )
-_BREAK = re.compile(r"(?:[ \t]*<br[ \t]*/?>)+[ \t]*$", re.IGNORECASE)
-_COMMENT = re.compile(r"[ \t]*<!--[ \t]*(.*?)[ \t]*-->[ \t]*")
+_BREAK = lazy_pattern(r"(?:[ \t]*<br[ \t]*/?>)+[ \t]*$", re.IGNORECASE)
+_COMMENT = lazy_pattern(r"[ \t]*<!--[ \t]*(.*?)[ \t]*-->[ \t]*")
 _DAMAGES = {damage.value: damage for damage in Damage}
 
 SAID = "the tag was read without what the chat made of it: {what}"

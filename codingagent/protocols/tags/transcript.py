@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from codingagent.model import commands
+from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt import guide
 from codingagent.protocols.tags import scanner
 from codingagent.protocols.tags.reply import Header, header_of
@@ -20,23 +21,25 @@ from codingagent.protocols.tags.tag_blocks import Scan
 
 # What a chat puts before a line of an answer: a quote mark, emphasis, an escape.
 _BEFORE = r"^[ \t>*_`\\]{0,12}"
-_REPLY = re.compile(rf"{_BEFORE}\[[*_`\\]*REPLY\b[^\n]*", re.MULTILINE)
-_END = re.compile(rf"{_BEFORE}\[[*_`\\]*END[*_`\\]*\][ \t*_`]*$", re.MULTILINE)
-_VALUE = re.compile(r"\b(session|sequence)\s*=\s*(?:&quot;|[\\\"'“”„«»])*([0-9A-Za-z]+)")
+_REPLY = lazy_pattern(rf"{_BEFORE}\[[*_`\\]*REPLY\b[^\n]*", re.MULTILINE)
+_END = lazy_pattern(rf"{_BEFORE}\[[*_`\\]*END[*_`\\]*\][ \t*_`]*$", re.MULTILINE)
+_VALUE = lazy_pattern(r"\b(session|sequence)\s*=\s*(?:&quot;|[\\\"'“”„«»])*([0-9A-Za-z]+)")
 
-_HEADER = re.compile(
+_HEADER = lazy_pattern(
     r"^=== HEADER ===[ \t]*\n\s*Session:[ \t]*(\S+)[ \t]*\n\s*Sequence:[ \t]*(\d{1,9})[ \t]*$",
     re.MULTILINE,
 )
-_ANY_HEADING = re.compile(r"={3}\W{1,9}(?:HEADER|PROTOCOL)\W{1,9}={3}")
-_CONTENTS = re.compile(
+_ANY_HEADING = lazy_pattern(r"={3}\W{1,9}(?:HEADER|PROTOCOL)\W{1,9}={3}")
+_CONTENTS = lazy_pattern(
     r"^--- .* \((?:(\d+) lines|lines (\d+)-(\d+) of \d+)\b.*\) ---$|^=== PROMPT ===[ \t]*$",
     re.MULTILINE,
 )
 # What chats write above a turn of the person, alone on its line.
-_PERSON = re.compile(r"^(?:#{1,6} )?\**(?:You said|You|User|Human|Me)\**:?\**[ \t]*$", re.MULTILINE)
+_PERSON = lazy_pattern(
+    r"^(?:#{1,6} )?\**(?:You said|You|User|Human|Me)\**:?\**[ \t]*$", re.MULTILINE
+)
 
-_TAG = re.compile(rf"^[ \t>*_`\\]*\[(?:{'|'.join(commands.HAS_BODY)})\b", re.MULTILINE)
+_TAG = lazy_pattern(rf"^[ \t>*_`\\]*\[(?:{'|'.join(commands.HAS_BODY)})\b", re.MULTILINE)
 
 # A conversation has a handful of answers to one request; looking at each costs a pass over the text.
 _ANSWERS_LIMIT = 12

@@ -2,9 +2,11 @@
 
 import re
 
+from codingagent.model.patterns import lazy_pattern
+
 UNITS = {"h": 3600, "m": 60, "s": 1}
 
-PART = re.compile(r"(\d+)([hms])")
+PART = lazy_pattern(r"(\d+)([hms])")
 
 
 def parse(text):
