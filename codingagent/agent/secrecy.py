@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from codingagent.editing.diff import BYTES_LIMIT
 from codingagent.errors import OperationError
 from codingagent.model import encoding, events
 from codingagent.model.events import FileFetched
@@ -105,6 +104,9 @@ class Secrecy:
     def notice(self, notice: Notice) -> Notice:
         """Return a notice as a screen may show it."""
         if isinstance(notice, FileChanged) and self.vault is not None:
+            # Imported late: a first request changes no file.
+            from codingagent.editing.diff import BYTES_LIMIT
+
             old, new = notice.old, notice.new
             if len(old or b"") + len(new) > BYTES_LIMIT:
                 # Only their sizes are shown.

@@ -1,7 +1,6 @@
 """Write the agent's own files atomically and durably, and remove folders of any depth."""
 
 import contextlib
-import ctypes
 import json
 import os
 import secrets
@@ -155,6 +154,8 @@ def _sync_disk(folder: Path) -> None:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
+        import ctypes  # Late: only what is not synced on its own needs it.
+
         if ctypes.CDLL(None, use_errno=True).syncfs(handle) != 0:
             os.sync()
     finally:
