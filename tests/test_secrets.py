@@ -269,24 +269,55 @@ def test_the_person_decides(tmp_path: Path) -> None:
         assert token("file") not in live.results()
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "base64"])
-def test_a_file_in_a_json_event_is_hidden_as_a_file(tmp_path: Path, encoding: str) -> None:
+FETCHED = [
+    (".env", f"CODE={SHORT}\n".encode(), "utf-8"),
+    (".env", f"CODE={SHORT}\n".encode(), "base64"),
+    (".env", f"CODE={SHORT}\r\n".encode("utf-16"), "base64"),
+    ("a.bin", b"\0\xff \x80" + token("binary").encode(), "base64"),
+]
+
+
+@pytest.mark.parametrize(("path", "data", "encoding"), FETCHED)
+def test_a_file_in_a_json_event_is_hidden_as_a_file(
+    tmp_path: Path, path: str, data: bytes, encoding: str
+) -> None:
     """All values of a secret file, also short ones and in base64; what is written back is as it was."""
     with with_app(tmp_path, "json") as live:
-        env = live.workspace / ".env"
-        env.write_text(f"CODE={SHORT}\n", "utf-8")
-        read = {"id": "1", "type": "readFile", "path": ".env", "encoding": encoding}
+        (live.workspace / path).write_bytes(data)
+        read = {"id": "1", "type": "readFile", "path": path, "encoding": encoding}
         message = {"type": "operations", "protocolVersion": "1.0", "operations": [read]}
         live.answer(json.dumps(message))
-        request = live.request()
-        assert SHORT not in request
-        assert base64.b64encode(env.read_bytes()).decode() not in request
-        found = re.search(r'"content":\s*"([^"]*)"', request.partition("=== CONTEXT ===")[2])
+        found = re.search(r'"success":true,"content":"([^"]*)"', live.request())
         assert found is not None
-        write = {"id": "1", "type": "createFile", "path": ".env", "encoding": encoding}
-        write["content"] = found[1].replace("\\n", "\n") if encoding == "utf-8" else found[1]
+        content = found[1].replace("\\n", "\n")
+        came = content.encode() if encoding == "utf-8" else base64.b64decode(content)
+        assert b"SECRET-" in came.replace(b"\0", b"")
+        assert not any(v.encode() in came.replace(b"\0", b"") for v in (SHORT, token("binary")))
+        write = {**read, "type": "createFile", "content": content, "overwrite": True}
         live.answer(json.dumps({**message, "operations": [write]}))
-        assert env.read_text("utf-8") == f"CODE={SHORT}\n"
+        assert f'"path":"{path}","success":true' in live.request()
+        assert (live.workspace / path).read_bytes() == data
+
+
+HALVES = {
+    "cut at the limit": "print('x ' * (2**19 - 10) + ' {} ' + 'y' * 5000)",
+    "control sequences": "print('{}'[:9] + chr(27) + '[0m' + '{}'[9:])",
+    "cut in memory": "for i in range(60): print('eyJ%s.eyJ%s.%s' % ('aZ4k' * 9, 'ghp_' * 999, 'q7Rz' * 9))",
+}
+
+
+@pytest.mark.parametrize("protocol", ["tags", "json"])
+def test_no_half_of_a_secret_is_in_an_output(tmp_path: Path, protocol: Protocol) -> None:
+    """What was cut before anybody looked, or parted by controls, is found by no rule."""
+    (tmp_path / "workspace").mkdir()
+    with live_session(tmp_path, settings=Settings(sandbox="off"), protocol=protocol) as live:
+        for code in HALVES.values():
+            (live.workspace / "a.py").write_text(code.replace("{}", token("half")), "utf-8")
+            run = {"id": "1", "type": "shell", "command": "python3 a.py"}
+            message = {"type": "operations", "protocolVersion": "1.0", "operations": [run]}
+            live.answer(command("python3 a.py") if protocol == "tags" else json.dumps(message))
+            assert "[OK]" in live.request() or '"exitCode":0' in live.request()
+            assert not re.search(r"ghp_\w{4}", live.request())
 
 
 def test_an_output_is_shown_in_whole_lines_and_a_key_whole(tmp_path: Path) -> None:

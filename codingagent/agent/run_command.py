@@ -19,6 +19,7 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.model.ui_events import Notice, OutputCame
 from codingagent.policy import evaluate
 from codingagent.policy.rules import Ask, Deny
+from codingagent.process.output import TRUNCATED, without_half
 
 # How much of a command's output a result shows (specification 003, RUN_COMMAND).
 OUTPUT_LIMIT_CHARACTERS = 20_000
@@ -104,7 +105,9 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
     context.secrecy.read_files(context.workspace, (*context.workspace.names(), *named))
     hide = context.secrecy.hide
     output = hide(plain_text.without_controls(outcome.output))
-    streams = [None if each is None else hide(each) for each in (outcome.stdout, outcome.stderr)]
+    streams: list[str | None] = [outcome.stdout, outcome.stderr]
+    if context.secrecy.vault is not None:
+        streams = [None if each is None else hide(_readable(each)) for each in streams]
     context.secrecy.save()
     notes = outcome.notes
     if not had_git and context.workspace.has_git():
@@ -127,6 +130,13 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
         _within(streams[1], order.room),
         notes=notes,
     )
+
+
+def _readable(stream: str) -> str:
+    """Return a stream without what could part a secret: control sequences, and the cut at its limit."""
+    whole = stream.removesuffix(TRUNCATED)
+    text = stream if whole == stream else f"{without_half(whole)}{TRUNCATED}"
+    return plain_text.without_controls(text)
 
 
 def _within(text: str | None, room: int) -> str | None:

@@ -148,7 +148,11 @@ class Secrecy:
         if event.encoding == "utf-8":
             return self.hide(event.content, event.path)
         data = base64.b64decode(event.content)
-        return base64.b64encode(self.hide_bytes(data, event.path)).decode()
+        if encoding.is_binary(data) and encoding.decode_file(data) is None:
+            data = self.hide(data.decode("latin-1")).encode("latin-1")
+        else:
+            data = self.hide_bytes(data, event.path)
+        return base64.b64encode(data).decode()
 
     # --- the record and the person -----------------------------------------------------------------
 

@@ -28,7 +28,7 @@ CHUNK_BYTES = 64 * 1024
 
 # Kept of each of two streams, and the marker of a cut (specification 004, ExecResult).
 STREAM_LIMIT_BYTES = 2**20
-_TRUNCATED = "\n... [output truncated]"
+TRUNCATED = "\n... [output truncated]"
 
 # How long to keep reading after the command and its tree have ended while the pipe is still open: a
 # process outside the tree was given it and may keep it forever.
@@ -42,6 +42,16 @@ _OVERDUE_AFTER_S = 1.0
 
 # Each UTF-8 character has exactly one byte that is not one of these.
 _CONTINUATION = bytes(range(0x80, 0xC0))
+
+
+# No word is longer, and no secret that a cut could leave a part of.
+_WORD_CHARACTERS = 8_000
+
+
+def without_half(text: str) -> str:
+    """Return a text without its last word, which a cut may have halved: half of a secret is not found."""
+    last = text[-_WORD_CHARACTERS:]
+    return text[: len(text) - len(last) + max(map(last.rfind, " \n\t")) + 1]
 
 
 class _Ends:
@@ -71,6 +81,8 @@ class _Ends:
         # Drop partial characters at the cut.
         head = getincrementaldecoder("utf-8")("replace").decode(self._head)
         end = tail.lstrip(_CONTINUATION).decode("utf-8", "replace")
+        if self._tail_bytes:
+            head, end = without_half(head), without_half(end[::-1])[::-1]
         return f"{head}{self._cut}{end}", max(self._characters - len(head) - len(end), 1)
 
 
@@ -82,7 +94,7 @@ class Output:
         self._decoders = [getincrementaldecoder("utf-8")("replace") for _ in range(streams)]
         self._together = _Ends(_KEPT_BYTES, _KEPT_BYTES, "\n")
         apart = streams if streams > 1 else 0
-        self._apart = [_Ends(STREAM_LIMIT_BYTES, 0, _TRUNCATED) for _ in range(apart)]
+        self._apart = [_Ends(STREAM_LIMIT_BYTES, 0, TRUNCATED) for _ in range(apart)]
 
     @property
     def is_flood(self) -> bool:

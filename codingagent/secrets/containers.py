@@ -46,6 +46,7 @@ _RESULT = lazy_pattern(r"\"result\"\s{0,9}:\s{0,9}\"([^\"\n]{8,500})\"")
 _CELL = lazy_pattern(r"[\w .\"'*-]{0,40}")
 _HEADING = lazy_pattern(r"passw|pwd|secret|token|api[ _-]?key", re.IGNORECASE)
 _HEADER_CHARACTERS = 400
+_BORDER = set("-+|: =")
 
 
 def spans(text: str, path: str) -> Iterator[tuple[int, int, str]]:
@@ -110,13 +111,18 @@ def _columns(text: str) -> Iterator[tuple[int, int, str]]:
         if not sign or len(header) > _HEADER_CHARACTERS or not start <= found.start():
             continue
         cells = header.strip(" \r\n").split(sign)
-        if not all(map(_CELL.fullmatch, cells)):
+        if not all(map(_CELL.fullmatch, cells)) or sum(map(bool, cells)) < 2:
             continue
+        above = text[
+            text.rfind("\n", max(0, start - _HEADER_CHARACTERS), max(0, start - 1)) + 1 : start
+        ]
+        if above.count(sign) == header.count(sign) and set(above.strip()) - _BORDER:
+            continue  # a row like others
         kinds = [assigned.kind_of(re.sub(r"\W+", "_", cell.strip(" \"'*"))) for cell in cells]
         while at < len(text) and any(kinds):
             stop = text.find("\n", at) + 1 or len(text)
             row = text[at:stop].rstrip(" \r\n").split(sign)
-            if len(row) != len(cells) and set(row[0]) - set("-+|: ="):
+            if len(row) != len(cells) and set(row[0]) - _BORDER:
                 break
             place = at
             for cell, kind in zip(row, kinds, strict=False):

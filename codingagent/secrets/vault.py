@@ -21,6 +21,7 @@ from urllib.parse import quote, quote_plus
 from msgspec import Struct
 from msgspec.structs import replace
 
+from codingagent.model import encoding
 from codingagent.model.paths import glob_matcher, is_glob
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import files, values
@@ -414,6 +415,9 @@ def mapped(value: Any, change: Callable[[str], str]) -> Any:
         case str():
             return change(value)
         case bytes():
+            found = encoding.decode_file(value)
+            if found is not None and found.codec.startswith("utf-16"):
+                return found.encode(change(found.text))
             text = value.decode("utf-8", "surrogateescape")
             changed = change(text)
             return value if changed == text else changed.encode("utf-8", "surrogateescape")

@@ -94,6 +94,13 @@ HIDDEN = [
 ]
 
 
+# Columns of no table.
+NO_TABLES = [
+    "apt\tadduser\t3.134\napt\tbase-passwd\t3.6.1\napt\tclang-14\t1:14.0.6-12\n",
+    'NAMES = [\n    "password",\n    "quad2d",\n    "rad2deg",\n]\n',
+]
+
+
 def values_of(text: str, path: str = "") -> list[str]:
     return [text[each.start : each.end] for each in find_secrets(text, path)]
 
@@ -120,6 +127,11 @@ def test_the_share_of_secrets_that_is_found() -> None:
     assert missed == []
     assert {group for group in wanted if right[group] < wanted[group] * done[group]} == set()
     assert all(done[group] > 100 for group in wanted)
+
+
+@pytest.mark.parametrize("text", NO_TABLES)
+def test_a_list_is_no_table(text: str) -> None:
+    assert values_of(text) == []
 
 
 @pytest.mark.parametrize(("path", "text"), HIDDEN)
