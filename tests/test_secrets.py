@@ -311,11 +311,11 @@ def test_no_half_of_a_secret_is_in_an_output(tmp_path: Path, protocol: Protocol)
     """What was cut before anybody looked, or parted by controls, is found by no rule."""
     (tmp_path / "workspace").mkdir()
     with live_session(tmp_path, settings=Settings(sandbox="off"), protocol=protocol) as live:
-        for code in HALVES.values():
+        for way, code in HALVES.items():
             (live.workspace / "a.py").write_text(code.replace("{}", token("half")), "utf-8")
-            run = {"id": "1", "type": "shell", "command": "python3 a.py"}
+            run = {"id": "1", "type": "shell", "command": f"python3 a.py # {way}"}
             message = {"type": "operations", "protocolVersion": "1.0", "operations": [run]}
-            live.answer(command("python3 a.py") if protocol == "tags" else json.dumps(message))
+            live.answer(command(run["command"]) if protocol == "tags" else json.dumps(message))
             assert "[OK]" in live.request() or '"exitCode":0' in live.request()
             assert not re.search(r"ghp_\w{4}", live.request())
 
