@@ -72,6 +72,23 @@ def test_the_person_is_asked_before_the_chat_sees_a_file_of_secrets(
     assert any("codingagent secrets allow .env" in each for each in remarks) == (decision is None)
 
 
+def test_a_yes_for_one_file_shows_no_value_of_another(tmp_path: Path) -> None:
+    """A command can copy into a file that may be shown, or make one that has the name of a glob."""
+    questions: list[ApprovalAwaited] = []
+    (tmp_path / "workspace/**").mkdir(parents=True)
+    (tmp_path / "workspace/**/.env").write_text("A=1\n", "utf-8")
+    (tmp_path / "workspace/prod.env").write_text(f"A={token('prod')}\n", "utf-8")
+    with asked(tmp_path, "yes", questions) as live:
+        live.answer('[READ_FILE path="**/.env"]\n')
+        live.answer('[READ_FILE path=".env"]\n')
+        assert PIN in live.contents()
+        live.answer("[RUN_COMMAND]\ncat prod.env >> .env\n[/RUN_COMMAND]\n")
+        live.answer('again\n[READ_FILE path=".env"]\n')
+        assert PIN in live.contents()
+        assert token("prod") not in live.request()
+    assert [each.subject for each in questions] == [".env"]
+
+
 def test_a_yes_in_advance_shows_no_values(tmp_path: Path) -> None:
     """`--yes` approves what an answer does, not what the chat sees."""
     questions: list[ApprovalAwaited] = []

@@ -15,7 +15,8 @@ from codingagent.model.operations import (
 from codingagent.model.paths import shown
 from codingagent.policy.rules import Ask
 from codingagent.protocols.tags.reply import Problem, Step
-from codingagent.secrets.vault import Vault, WrongName, mapped
+from codingagent.secrets.texts import mapped
+from codingagent.secrets.vault import Vault, WrongName
 
 _COMMAND = (
     "The command holds {}, which stands for a value that is not shown, and commands are not given such"

@@ -12,12 +12,13 @@ from msgspec.structs import replace
 from codingagent.errors import OperationError
 from codingagent.model import encoding, events
 from codingagent.model.events import FileFetched
-from codingagent.model.paths import shown
+from codingagent.model.paths import is_glob, shown
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.session_state import Session
 from codingagent.model.ui_events import FileChanged, Notice
 from codingagent.secrets.files import is_secret_file
-from codingagent.secrets.vault import HiddenValue, Hides, Vault, mapped
+from codingagent.secrets.texts import mapped
+from codingagent.secrets.vault import HiddenValue, Hides, Vault
 from codingagent.storage.vault_file import VaultFile, new_vault, vault_file_of
 from codingagent.workspace.workspace import Workspace
 
@@ -178,6 +179,8 @@ class Secrecy:
         """Return whether a file's values are hidden because of its name, and the person was not asked."""
         if self.vault is None or not self.hides or not is_secret_file(path):
             return False
+        if is_glob(path):
+            return False  # a yes would be for more than this file
         wishes = self.vault.wishes
         return not (wishes.allows(path) or path in wishes.kept)
 

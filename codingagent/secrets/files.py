@@ -28,7 +28,7 @@ NAMES = words(
 # Where a common name holds credentials only in its own folder.
 _PLACES = ("docker/config.json", "kube/config", "gh/hosts.yml", "aws/config", "cargo/config.toml")
 _SECRET = lazy_pattern(
-    r"(?:\.env(?!\.(?:example|sample|template|dist|defaults)$)(?:[.-][^/]*)?|[^/]+\.env|\.envrc|id_[a-z0-9_]+"
+    r"(?:\.env(?!\.(?:example|sample|template|dist|defaults)$)(?:[._-][^/]*)?|[^/]+\.env|\.envrc|id_[a-z0-9_]+"
     r"|[^/]*(?:secret|credential|password)s?\.(?:json|ya?ml|toml|ini|txt|env)"
     r"|[^/]*\.(?:pem|key|p12|pfx|p8|ppk|jks|keystore|bks|kdbx?|tfvars|ovpn))"
 )
@@ -66,6 +66,8 @@ _HARMLESS = (
     ),
     *(".png", ".jpg", ".gif", ".svg"),
 )
+# What editors and people add to the name of a copy.
+_COPY = lazy_pattern(r"(?:~|\.(?:bak|backup|old|orig|save|swp|copy|\d))+$")
 _EXAMPLE = lazy_pattern(r"example|sample|template")
 
 
@@ -74,6 +76,7 @@ def is_secret_file(path: str) -> bool:
     if path.endswith(_HARMLESS) and ".env" not in path:
         return False
     folders, _, name = path.replace("\\", "/").casefold().rpartition("/")
+    name = _COPY.sub("", name).strip("#")
     if _EXAMPLE.search(name):
         return False
     inside = f"{folders.rpartition('/')[2].lstrip('._')}/{name}"
@@ -89,7 +92,8 @@ class Variable(Struct, frozen=True):
 
 
 _ASSIGNED = lazy_pattern(
-    r"""[ \t]*(?:export[ \t]+|set[ \t]+|-[ \t]+|//)?["']?(?P<name>[\w.$/@:\[\]-]+?)["']?"""
+    r"""[ \t]*(?:[#;]+[ \t]*(?=(?:export )?[\w.-]+[ \t]*=))?"""
+    r"""(?:export[ \t]+|set[ \t]+|-[ \t]+|//)?["']?(?P<name>[\w.$/@:\[\]-]+?)["']?"""
     r"""[ \t]*(?:=|:(?=[ \t"'])|[ \t](?=[^ \t]))[ \t]*(?P<value>[^\r\n]*)"""
 )
 _TRIM = " \t\r,;"
@@ -98,15 +102,17 @@ _TRIM = " \t\r,;"
 def variable_names(text: str, path: str = "") -> list[Variable]:
     """Return the variables of a secret file; a line of another form is a value without a name.
 
-    Comments and blank lines have no entry. Every character of a value is inside its span.
+    Comments and blank lines have no entry, except for an assignment in a comment. Every character of a value
+    is inside its span.
     """
     del path
     found: list[Variable] = []
     start = 0
     for line in text.splitlines(keepends=True):
         bare = line.strip()
-        if bare and not bare.startswith(("#", ";", "<!--", "-----")) and bare.strip("{}[](),;"):
-            match = _ASSIGNED.match(line)
+        match = _ASSIGNED.match(line) if bare else None
+        is_comment = bare.startswith(("#", ";")) and not match
+        if not is_comment and not bare.startswith(("<!--", "-----")) and bare.strip("{}[](),;"):
             name, first, last = "", line.index(bare), line.index(bare) + len(bare)
             if match and match["value"].strip(_TRIM):
                 name, first = match["name"], match.start("value")

@@ -12,16 +12,13 @@ import zlib
 from base64 import b64decode
 from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import Enum
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import quote, quote_plus
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from codingagent.model import encoding
 from codingagent.model.paths import glob_matcher, is_glob
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import files, values
@@ -212,7 +209,8 @@ class Vault:
             return bare
         value = _NAME.sub(self._value_of, bare) if _FIRST in bare else bare
         entry = self._entry(value, span.kind, path, is_wide=span.is_wide and _is_telling(value))
-        if path and path not in entry.places:
+        is_copy = not entry.is_allowed and self.wishes.allows(path)
+        if path and path not in entry.places and not is_copy:
             entry.places = {**entry.places, path: line}
             self.is_changed = True
         if entry.is_allowed:
@@ -230,13 +228,15 @@ class Vault:
             entry = HiddenValue(self._new_name(kind, value), kind, value, is_wide)
             self._add(entry)
             self.is_changed = True
-        if path and entry.kind != _NAMED and self.wishes.allows(path):
-            entry.is_allowed = True
+            # Not one that was known before: a command could copy it into a file that may be shown.
+            entry.is_allowed = bool(path) and kind != _NAMED and self.wishes.allows(path)
         return entry
 
     def obey(self, wishes: Wishes) -> None:
         """Do what the person says from now on."""
         self.wishes = wishes
+        for line in "\n".join(wishes.hide).split("\n"):
+            self.learn(line, _NAMED)
         for entry in self.by_name.values():
             places = () if entry.kind == _NAMED else entry.places
             entry.is_allowed = wishes.allows(entry.name, *places)
@@ -405,39 +405,6 @@ class Vault:
             near |= {(kind, each): name for each in (*_shorter(code), code)}
             near["", code] = name
         return near
-
-
-def mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a value with all of its texts changed: of structs, sequences, sets and dicts, at any depth."""
-    match value:
-        case Enum() | None | bool() | int() | float():
-            return value
-        case str():
-            return change(value)
-        case bytes():
-            found = encoding.decode_file(value)
-            if found is not None and found.codec.startswith("utf-16"):
-                return found.encode(change(found.text))
-            text = value.decode("utf-8", "surrogateescape")
-            changed = change(text)
-            return value if changed == text else changed.encode("utf-8", "surrogateescape")
-        case Struct():
-            fields = {name: getattr(value, name) for name in value.__struct_fields__}
-            new = {name: mapped(each, change) for name, each in fields.items()}
-            changes = {name: each for name, each in new.items() if each is not fields[name]}
-            return replace(value, **changes) if changes else value
-        case Sequence() | frozenset():
-            items = [mapped(each, change) for each in value]
-            kind = frozenset if isinstance(value, frozenset) else tuple
-            return value if all(map(_is, items, value)) else kind(items)
-        case dict():
-            return {mapped(key, change): mapped(each, change) for key, each in value.items()}
-        case _:
-            return value
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
 
 
 def _is_telling(value: str) -> bool:

@@ -6,11 +6,12 @@ SECRET = (
     ".env .env.local deploy/.env.production prod.env .envrc server.pem tls/site.key id_rsa id_ed25519 .netrc"
     " .pgpass .npmrc .pypirc .htpasswd app.jks vault.kdbx cert.p12 .aws/credentials .docker/config.json "
     ".kube/config conf/credentials.json secrets.yml prod.tfvars .git-credentials config/master.key A\\B\\.ENV"
-    " .env.py"
+    " .env.py .env~ #.env# .env_prod server.key.old prod.env.bak id_rsa.1"
 )
 PLAIN = (
     ".env.example .env.sample .env.template id_rsa.pub id_ed25519.pub secrets.py tokens.py config.json"
     " environment.py password_reset.html keys.md credentials/views.py src/env.ts id_card/view.js"
+    " .env.example.bak"
 )
 
 
@@ -23,6 +24,7 @@ def test_names_of_secret_files() -> None:
 def test_every_value_of_a_secret_file_has_a_span() -> None:
     """A view of names must be able to hide all else."""
     text = "# why\nexport A='one two'\nB = x=y\r\n\nC: three\nmachine h login me\n"
+    text += "#F=six\n; export G=7 8\n# see H = I\n"
     text += 'AAAABBBB\n{\n "D": "4",\n}\nE=\n'
     shown = [(each.name, text[each.start : each.end]) for each in variable_names(text)]
     assert shown == [
@@ -30,6 +32,8 @@ def test_every_value_of_a_secret_file_has_a_span() -> None:
         ("B", "x=y"),
         ("C", "three"),
         ("machine", "h login me"),
+        ("F", "six"),
+        ("G", "7 8"),
         ("", "AAAABBBB"),
         ("D", "4"),
     ]

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.secrets.vault import LITERAL, HiddenValue, Vault, Wishes, mapped
+from codingagent.secrets.texts import mapped
+from codingagent.secrets.vault import LITERAL, HiddenValue, Vault, Wishes
 from tests.helpers import grows_with
 
 
@@ -149,6 +150,13 @@ def test_what_the_person_says_counts() -> None:
     assert ours.hide(text, ".env") == text
     assert ours.hide(text) == text
     assert "Falcon" not in ours.hide("the Project Falcon")
+
+
+def test_a_text_that_the_person_names_is_found_encoded_before_it_was_met() -> None:
+    ours = vault()
+    ours.obey(Wishes(hide=("Project Falcon\nSecond line",)))
+    assert "UHJv" not in ours.hide(base64.b64encode(b"Project Falcon").decode())
+    assert ours.hide("Second%20line") != "Second%20line"
 
 
 def test_a_diff_is_hidden_in_its_lines() -> None:

@@ -1,0 +1,43 @@
+"""Change all texts in a value, whatever holds them."""
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from codingagent.model import encoding
+
+
+def mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a value with all of its texts changed: of structs, sequences, sets and dicts, at any depth."""
+    match value:
+        case Enum() | None | bool() | int() | float():
+            return value
+        case str():
+            return change(value)
+        case bytes():
+            found = encoding.decode_file(value)
+            if found is not None and found.codec.startswith("utf-16"):
+                return found.encode(change(found.text))
+            text = value.decode("utf-8", "surrogateescape")
+            changed = change(text)
+            return value if changed == text else changed.encode("utf-8", "surrogateescape")
+        case Struct():
+            fields = {name: getattr(value, name) for name in value.__struct_fields__}
+            new = {name: mapped(each, change) for name, each in fields.items()}
+            changes = {name: each for name, each in new.items() if each is not fields[name]}
+            return replace(value, **changes) if changes else value
+        case Sequence() | frozenset():
+            items = [mapped(each, change) for each in value]
+            kind = frozenset if isinstance(value, frozenset) else tuple
+            return value if all(map(_is, items, value)) else kind(items)
+        case dict():
+            return {mapped(key, change): mapped(each, change) for key, each in value.items()}
+        case _:
+            return value
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
