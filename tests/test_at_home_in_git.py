@@ -77,10 +77,10 @@ def test_a_turn_starts_few_git_processes(tmp_path: Path, monkeypatch: pytest.Mon
     assert main.run(["--home", str(home), "new", "--no-wait", "x"]) == 0
     command = "[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\n"
     for reply, most in (
-        (f'[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n{command}', 12),
+        (f'[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n{command}', 13),
         (command, 9),
-        ('[READ_FILE path="a.txt"]\n', 5),
-        ("[DONE]\nok\n[/DONE]\n", 3),
+        ('[READ_FILE path="a.txt"]\n', 6),
+        ("[DONE]\nok\n[/DONE]\n", 4),
     ):
         count.write_bytes(b"")
         drop(home, reply)

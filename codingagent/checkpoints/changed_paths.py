@@ -11,7 +11,8 @@ from codingagent.checkpoints.git_objects import Store
 from codingagent.checkpoints.metadata import IGNORED, Notes
 from codingagent.checkpoints.net_changes import Expected
 from codingagent.policy.presets import PROTECTED_PATHS
-from codingagent.workspace.git_files import Belonging, belonging, fields, paths_below
+from codingagent.policy.rules import covering
+from codingagent.workspace.git_files import Belonging, TakenIn, belonging, fields, paths_below
 
 # Files that other programs execute are covered even if git ignores them; the last rule of a command
 # line wins.
@@ -22,7 +23,11 @@ _PROTECTED = tuple(
     for inside in ("", "/**")
 )
 # Within a folder that is excluded itself nothing can be taken back in.
-_TAKEN_IN = ("--exclude=!**/.github", *_PROTECTED)
+_GITHUB = "**/.github"
+_TAKEN_IN = TakenIn(
+    (f"--exclude=!{_GITHUB}", *_PROTECTED),
+    lambda path: covering((*PROTECTED_PATHS, _GITHUB), path) is not None,
+)
 
 
 class ChangedPaths(Struct):

@@ -8,6 +8,7 @@ import hashlib
 import struct
 from bisect import bisect_left
 from collections.abc import Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -96,8 +97,12 @@ def is_whole(index: bytes) -> bool:
     return len(index) >= len(empty()) and _digest(body) == index[-_DIGEST_BYTES:]
 
 
+@lru_cache(maxsize=1)
 def _parsed(index: bytes) -> tuple[list[bytes], list[int]]:
-    """Return the paths of the entries, and the offsets where each begins and the last one ends."""
+    """Return the paths of the entries, and the offsets where each begins and the last one ends.
+
+    A checkpoint asks twice for the same index: for its paths, and to change some.
+    """
     if not is_whole(index):
         raise ValueError("the index is not whole")
     kind, version, count = _HEADER.unpack_from(index)

@@ -1,9 +1,9 @@
 """List the workspace's files for the model: sorted, and summarized beyond a number of entries."""
 
-import functools
 import heapq
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -24,6 +24,13 @@ class Ignored(Struct, frozen=True):
     """The first of them."""
 
 
+class Room(Struct, frozen=True):
+    """How long a text may be; below the `fewest` lines it is not cut."""
+
+    characters: int
+    fewest: int
+
+
 class Listing(Struct, frozen=True):
     """All files of a workspace, what was excluded, and the ignore files that could not be read.
 
@@ -39,7 +46,11 @@ class Listing(Struct, frozen=True):
 
 
 def lines(
-    listing: Listing, limit: int, always: Iterable[str] = (), wanted: Collection[str] = ()
+    listing: Listing,
+    limit: int,
+    always: Iterable[str] = (),
+    wanted: Collection[str] = (),
+    room: Room | None = None,
 ) -> list[str]:
     """Return the lines under `## Workspace Files`, without that heading.
 
@@ -48,20 +59,30 @@ def lines(
         limit: the number of entries; beyond it the folders with the most files are summarized.
         always: paths that are named whatever their folder, unless there are too many.
         wanted: folders to summarize only after all others.
+        room: how much text they may be; None: any.
     """
-    files = sorted(listing.files.items())
-    entries = _sum_up(files, limit, frozenset(always), wanted)
-    if not entries:
-        entries = ["(empty workspace)"]
+    folders = _by_folder(listing.files)
+    while True:
+        found = _sum_up(listing.files, folders, limit, frozenset(always), wanted)
+        found += _left_out(listing)
+        characters = sum(map(len, found)) + len(found) - 1
+        if room is None or characters <= room.characters or limit <= room.fewest:
+            return found
+        limit = max(min(len(found) * room.characters // characters, limit - 1), room.fewest)
+
+
+def _left_out(listing: Listing) -> Iterator[str]:
+    """Yield the lines after the files."""
+    if not listing.files:
+        yield "(empty workspace)"
     ignored = listing.ignored
     if ignored.files:
         more = "more than " if ignored.is_partial else ""
-        entries.append(
+        yield (
             f"  ({more}{_count(ignored.files)} left out by ignore rules,"
             f" {more}{human_size(ignored.size_bytes)})"
         )
-    entries += [f"  (not read: {reason})" for reason in listing.unread]
-    return entries
+    yield from (f"  (not read: {reason})" for reason in listing.unread)
 
 
 def human_size(size_bytes: int) -> str:
@@ -76,9 +97,16 @@ def human_size(size_bytes: int) -> str:
 
 def folders_for(listing: Listing, near: Iterable[str], task: str) -> set[str]:
     """Return the folders of some paths, and those that a task names by their name or a file's."""
-    words = set(_WORD.findall(task.lower()))
     found = {path.rpartition("/")[0] for path in near}
+    text = "\n".join(listing.files).lower()
+    words = {word for word in _WORD.findall(task.lower()) if word in text}
+    if not words:
+        return found
+    # Most paths hold none of them: only the others are looked at word by word.
+    may_be_named = re.compile("|".join(map(re.escape, words)))
     for path in listing.files:
+        if may_be_named.search(path.lower()) is None:
+            continue
         folder, _, name = path.rpartition("/")
         if folder not in found and not words.isdisjoint(
             _WORD.findall(f"{folder.rpartition('/')[2]} {name.partition('.')[0]}".lower())
@@ -127,28 +155,40 @@ def open_folders(
     return frozenset(entries)
 
 
+_Files = Mapping[str, int | None]
+
+
+def _by_folder(files: _Files) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path in files:
+        found.setdefault(path.rpartition("/")[0], []).append(path)
+    return found
+
+
 def _sum_up(
-    files: list[tuple[str, int | None]], limit: int, always: frozenset[str], wanted: Collection[str]
+    files: _Files,
+    folders: Mapping[str, list[str]],
+    limit: int,
+    always: frozenset[str],
+    wanted: Collection[str],
 ) -> list[str]:
     """Repeatedly summarize the innermost folder with the most entries."""
     if len(files) <= limit:
-        return [_entry(path, 1, size) for path, size in files]
-    if len(always) > limit // 2:
-        always = frozenset()
-    entries: dict[str, tuple[int, int | None]] = {
-        path: (1, size) for path, size in files if path in always
-    }
-    others = [(path, size) for path, size in files if path not in always]
-    counts = Counter(path.rpartition("/")[0] for path, _ in others)
-    open_ = open_folders(counts, limit - len(entries), wanted)
-    lines = {path: _line_of(path, open_) for path in counts}
-    for path, size in others:
-        line = lines[path.rpartition("/")[0]]
+        return [_entry(path, 1, size) for path, size in sorted(files.items())]
+    always = always & files.keys() if len(always) <= limit // 2 else frozenset()
+    entries = {path: (1, files[path]) for path in always}
+    counts = Counter({folder: len(paths) for folder, paths in folders.items()})
+    counts.subtract(path.rpartition("/")[0] for path in always)
+    open_ = open_folders(+counts, limit - len(entries), wanted)
+    for folder, paths in folders.items():
+        others = [path for path in paths if path not in always] if always else paths
+        line = _line_of(folder, open_)
         if line is None:
-            entries[path] = (1, size)
-        else:
-            number, sizes = entries.get(line, (0, 0))
-            entries[line] = (number + 1, _plus(sizes, size))
+            entries.update((path, (1, files[path])) for path in others)
+        elif others:
+            number, size = entries.get(line, (0, 0))
+            sizes = [size, *(files[path] for path in others)]
+            entries[line] = (number + len(others), None if None in sizes else _sum(sizes))
     ordered = sorted(entries)
     # Only the root can still hold too many: no folder summarizes it.
     too_many = len(ordered) - limit + 1 if len(ordered) > limit else 0
@@ -156,7 +196,8 @@ def _sum_up(
     shown_ = [_entry(path, *entries[path]) for path in ordered if path not in rest]
     if rest:
         number = sum(entries[path][0] for path in rest)
-        size = functools.reduce(_plus, [entries[path][1] for path in rest])
+        sizes = [entries[path][1] for path in rest]
+        size = None if None in sizes else _sum(sizes)
         shown_.append(f"  … and more ({_amount(number, size)})")
     return shown_
 
@@ -170,8 +211,8 @@ def _line_of(folder: str, open_: frozenset[str]) -> str | None:
     return line
 
 
-def _plus(size: int | None, more: int | None) -> int | None:
-    return None if size is None or more is None else size + more
+def _sum(sizes: Iterable[int | None]) -> int:
+    return sum(size or 0 for size in sizes)
 
 
 def _entry(path: str, files: int, size_bytes: int | None) -> str:

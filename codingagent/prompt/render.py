@@ -322,13 +322,9 @@ def _files(session: Session, files: Listing, room: int, entries: int) -> str:
     room = min(room, _LIST_CHARACTERS)
     is_long = len(files.files) > min(entries, _LIST_CHARACTERS // _SHORT_LINE)
     wanted = listing.folders_for(files, session.touched, session.task) if is_long else ()
-    while True:
-        lines = listing.lines(files, entries, session.touched, wanted)
-        text = "\n".join(lines)
-        if len(text) <= room or entries <= _FEWEST_ENTRIES:
-            return f"## Workspace Files\n{text}\n\n"
-        fitting = min(len(lines) * room // len(text), entries - 1)
-        entries = max(fitting, _FEWEST_ENTRIES)
+    within = listing.Room(room, _FEWEST_ENTRIES)
+    text = "\n".join(listing.lines(files, entries, session.touched, wanted, within))
+    return f"## Workspace Files\n{text}\n\n"
 
 
 def _results(session: Session, room: int, _is_short: bool) -> str:

@@ -28,6 +28,8 @@ from codingagent.workspace.git_repository import Repository, repository_above, r
 _PATIENCE_S = 0.5
 # Nobody writes an ignore file that needs so much memory at once; a forged one may claim it.
 _ALLOCATION = "256m"
+# So many paths go on a command line.
+_TAKEN_LIMIT = 500
 # Nested repositories listed at once.
 REPOSITORIES = 500
 
@@ -96,6 +98,17 @@ class Git(Struct, frozen=True):
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
+class TakenIn(Struct, frozen=True):
+    """Ignored paths that belong all the same.
+
+    `words` are options of `git ls-files` that take them in; they precede all other patterns. `fits` returns
+    whether they may apply to an ignored path.
+    """
+
+    words: tuple[str, ...]
+    fits: Callable[[str], bool]
+
+
 class GitError(WorkError):
     """git failed."""
 
@@ -118,7 +131,7 @@ def belonging(  # noqa: PLR0913  # one call for both uses
     root: Path,
     git: Git,
     hidden: Iterable[str] = (),
-    words: Sequence[str] = (),
+    taken_in: TakenIn | None = None,
     *,
     with_ignored: bool = True,
     is_exact: bool = True,
@@ -130,7 +143,7 @@ def belonging(  # noqa: PLR0913  # one call for both uses
         root: the folder, with links resolved.
         git: runs git.
         hidden: paths below the folder that are never listed.
-        words: more exclude patterns for `git ls-files`, which precede all others.
+        taken_in: ignored paths that belong all the same; then `is_exact` must be set.
         with_ignored: list the ignored paths too.
         is_exact: name a folder only if a rule ignores it, not if it merely holds nothing else now,
             which git finds out several times faster.
@@ -139,7 +152,7 @@ def belonging(  # noqa: PLR0913  # one call for both uses
     Raises:
         GitError: if git can't list the folder.
     """
-    asking = _Asking(root, git, tuple(hidden), tuple(words), with_ignored, is_exact)
+    asking = _Asking(root, git, tuple(hidden), taken_in, with_ignored, is_exact)
     waiting = asking.repository("")
     number = 0
     while waiting:
@@ -158,7 +171,7 @@ class _Asking(Struct, frozen=True):
     root: Path
     git: Git
     hidden: tuple[str, ...]
-    words: tuple[str, ...]
+    taken_in: TakenIn | None
     with_ignored: bool
     is_exact: bool
     found: Belonging = field(default_factory=Belonging)
@@ -203,15 +216,11 @@ class _Asking(Struct, frozen=True):
     def _listed(self, prefix: str, directory: "_Directory", *, has_modules: bool) -> list[str]:
         lead = f"/{directory.above}/" if directory.above else "/"
         inner = [path[len(prefix) :] for path in self.hidden if path.startswith(prefix)]
-        words = ("--exclude-standard", *self.words)
-        words += tuple(f"--exclude={_escaped(lead + path)}/" for path in inner)
-        ignored = (
-            "-oi",
-            "--directory",
-            *(() if self.is_exact else ("--no-empty-directory",)),
-            *words,
-        )
-        queries = [("-co", *words), *([ignored] if self.with_ignored else [])]
+        hidden = tuple(f"--exclude={_escaped(lead + path)}/" for path in inner)
+        words = ("--exclude-standard", *hidden)
+        ignored = ("-oi", "--directory", *(() if self.is_exact else ("--no-empty-directory",)))
+        asks_ignored = self.with_ignored or self.taken_in is not None
+        queries = [("-co", *words), *([(*ignored, *words)] if asks_ignored else [])]
         queries += [("-s",)] if has_modules else []
         done = together(
             self.root, *(partial(directory.run, "ls-files", "-z", *query) for query in queries)
@@ -219,8 +228,21 @@ class _Asking(Struct, frozen=True):
         for name, reason in _UNREADABLE.findall(os.fsdecode(done[0].stderr)):
             self.found.unread.append((f"{prefix}{name.rstrip('/')}/", reason.lower()))
         names = _plain(done[0].stdout, inner)
+        left_out = fields(done[1].stdout) if asks_ignored else []
         nested: list[bytes] = []
-        if b"/\0" in done[0].stdout:
+        if taken := self._taken(left_out):
+            # Many patterns for each of many files would cost more than all else: they are tried only here.
+            where = ("--", *taken) if len(taken) <= _TAKEN_LIMIT else ()
+            words = (*words[:1], *(self.taken_in.words if self.taken_in else ()), *hidden, *where)
+            more = ("--literal-pathspecs", "ls-files", "-z")
+            queries = [("-co", *words), (*ignored, *words)]
+            again = together(
+                self.root, *(partial(directory.run, *more, *query) for query in queries)
+            )
+            names |= _plain(again[0].stdout, inner)
+            left_out = [name for name in left_out if os.fsdecode(name) not in {*taken}]
+            left_out = list(dict.fromkeys((*left_out, *fields(again[1].stdout))))
+        if taken or b"/\0" in done[0].stdout:
             nested = [name for name in names if name.endswith(b"/")]
             names.difference_update(nested)
         if has_modules:
@@ -234,10 +256,17 @@ class _Asking(Struct, frozen=True):
             self.found.files = names
         if self.with_ignored:
             ours = tuple(os.fsencode(f"{path}/") for path in inner)
-            ignored_names = (name for name in fields(done[1].stdout) if not name.startswith(ours))
+            ignored_names = (name for name in left_out if not name.startswith(ours))
             self.found.ignored += [start + name for name in _topmost(list(ignored_names))]
-        hidden = {f"{path}/" for path in self.hidden}
-        return [path for name in nested if (path := prefix + os.fsdecode(name)) not in hidden]
+        unseen = {f"{path}/" for path in self.hidden}
+        return [path for name in nested if (path := prefix + os.fsdecode(name)) not in unseen]
+
+    def _taken(self, left_out: list[bytes]) -> list[str]:
+        """Return the ignored paths that may belong all the same."""
+        if self.taken_in is None:
+            return []
+        names = map(os.fsdecode, left_out)
+        return [name for name in names if self.taken_in.fits(name.rstrip("/"))]
 
 
 class _Directory(Struct, frozen=True):
