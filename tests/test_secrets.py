@@ -206,6 +206,30 @@ def test_a_value_goes_to_another_file_only_with_a_yes(tmp_path: Path) -> None:
             live.answer(f'[MOVE_FILE path="README.md" to="{name}.md"]\n')
 
 
+@pytest.mark.parametrize(
+    ("value", "damage"),
+    [
+        ("p4&amp;sW0rd9x-Zq", ("'", "&#39;")),
+        ("p“4”sW0rd–9xZq", ("'", "’")),
+        ("p4\u00a0sW0rd9xZq", (" ", "\u00a0")),
+    ],
+)
+def test_what_is_mended_in_an_answer_is_not_mended_in_a_value(
+    tmp_path: Path, value: str, damage: tuple[str, str]
+) -> None:
+    """A password may hold what a chat makes of other characters."""
+    (tmp_path / "workspace").mkdir()
+    file = tmp_path / "workspace/a.yml"
+    file.write_text(f"password: '{value}'\nb: 1\nname: 'x y'\n", "utf-8")
+    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+        live.conversation.requests.say("", ("a.yml",))
+        live.conversation.write_due()
+        (name,) = set(NAME.findall(live.contents()))
+        body = f"password: '{name}'\nb: 2\nname: 'x y'".replace(*damage)
+        live.answer(f'[CREATE_FILE path="a.yml"]\n{body}\n[/CREATE_FILE]\n')
+        assert value in file.read_text("utf-8")
+
+
 def test_no_edit_cuts_into_a_hidden_value(tmp_path: Path) -> None:
     """JSON edits replace any characters: also those in the middle of a value nobody showed."""
     with with_app(tmp_path, "json") as live:

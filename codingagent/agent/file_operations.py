@@ -170,6 +170,7 @@ def move(context: Context, order: Order, operation: MoveFile) -> Plan | Event:
 
 def _write(context: Context, order: Order, change: _Change) -> Plan | Event:
     """Plan a change, unless it would overwrite a change by the person that the chat has not seen."""
+    put_back.check_values(context.secrecy.vault, order.operation, order.names, change.data)
     known = _known_otherwise(order, change)
     if known is not None:
         refused = _refusal(context, order, change, known)

@@ -5,9 +5,14 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from codingagent.errors import OperationError
+from codingagent.model import encoding
 from codingagent.model.operations import (
+    CreateFile,
+    Diff,
     EditFile,
     Finish,
+    LineRange,
+    Operation,
     RunCommand,
     ShowMessage,
     Substitutions,
@@ -33,6 +38,12 @@ _UNKNOWN = (
 _CUTS = (
     "'{}': the text to replace begins or ends in the middle of a value that is hidden; name lines that"
     " hold all of it, as the request shows them"
+)
+
+
+_ALTERS = (
+    "The value of {} would not be written as it is: what looks like damage by the chat would be mended in it,"
+    " too; send this block again inside of a code block, without the line of that value if it need not change"
 )
 
 
@@ -96,6 +107,36 @@ def check_cuts(vault: Vault | None, text: str, operation: EditFile) -> None:
             a < end and start < b and not start <= a < b <= end for a, b in spans
         ):
             raise OperationError(_CUTS.format(operation.path))
+
+
+def check_values(
+    vault: Vault | None, operation: Operation, names: tuple[str, ...], data: bytes | None
+) -> None:
+    """Refuse what would write another value than the one that a name stands for.
+
+    Raises:
+        OperationError: if a text that is written has a value that the new file does not have.
+    """
+    if vault is None or data is None or not names:
+        return
+    texts, found = _written(operation), encoding.decode_file(data)
+    new = data.decode("latin-1") if found is None else found.text
+    for name in names:
+        value = vault.by_name[name].value
+        if any(value in text for text in texts) and value not in new:
+            raise OperationError(_ALTERS.format(name))
+
+
+def _written(operation: Operation) -> list[str]:
+    match operation:
+        case CreateFile(content=str() as text) | EditFile(change=LineRange(text=text)):
+            return [text]
+        case EditFile(change=Diff(hunks=hunks)):
+            return [text for hunk in hunks for mark, text in hunk.lines if mark == "+"]
+        case EditFile(change=tuple() as parts):
+            return [part.replace for part in parts]
+        case _:  # taken literally
+            return []
 
 
 def _where(vault: Vault, name: str) -> str:
