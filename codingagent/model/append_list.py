@@ -1,6 +1,7 @@
 """Immutable sequence with cheap appends: each intermediate value can be kept."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Generic, TypeVar, overload
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ class AppendList(Sequence[T_co], Generic[T_co]):
         return self._length
 
     def __iter__(self) -> Iterator[T_co]:
-        return (self._shared[index] for index in range(self._length))
+        return islice(self._shared, self._length)
 
     @overload
     def __getitem__(self, index: int) -> T_co: ...

@@ -7,6 +7,7 @@ limit: a text full of look-alikes costs linear time.
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -24,11 +25,24 @@ class Secret(Struct, frozen=True):
     kind: str
 
 
+# The same paths, words and lines are told in many places, and each needs a hundred searches.
+_SHORT, _REMEMBERED = 300, 4096
+
+
 def find_secrets(text: str, path: str = "") -> list[Secret]:
     """Return the secrets of a text, sorted and not overlapping.
 
     The path of the file says which form the text has; it may be empty.
     """
+    return [*_found_in_short(text, path)] if len(text) <= _SHORT else _found(text, path)
+
+
+@lru_cache(_REMEMBERED)
+def _found_in_short(text: str, path: str) -> tuple[Secret, ...]:
+    return tuple(_found(text, path))
+
+
+def _found(text: str, path: str) -> list[Secret]:
     lower = text.replace("\u0130", "i").lower()  # the one letter whose lower case is longer
     form = values.form_of(path)
     found = [*_known(text), *_private_keys(text), *_in_context(text, lower, form)]
@@ -197,7 +211,7 @@ def _in_context(text: str, lower: str, form: values.Form) -> Iterator[Secret]:
         expression = compiled(rule.expression)
         for lead in rule.leads:
             if lead not in known:
-                known[lead] = _places(lower, lead)
+                known[lead] = _places(lower, lead) if lead in lower else []
             end = 0
             for at in known[lead]:
                 if at < end:
