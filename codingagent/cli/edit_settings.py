@@ -21,7 +21,8 @@ def set_value(path: Path, key: str, text: str) -> None:
         UsageError: if there is no such setting, or the value is invalid.
     """
     source = settings.from_environment({f"{ENVIRONMENT_PREFIX}{key.upper()}": text})
-    found = settings.resolve([Source(f"config set {key}", source.values)])
+    # Some variables are no settings.
+    found = settings.resolve([Source(f"config set {key}", source.values or {key: text})])
     value = getattr(found.settings, key)
 
     def change(document: tomlkit.TOMLDocument) -> None:

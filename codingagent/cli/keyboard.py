@@ -93,6 +93,8 @@ else:
 
     # xterm, control sequences: bracketed paste mode.
     _MARK_PASTES, _DONT_MARK_PASTES = "\x1b[?2004h", "\x1b[?2004l"
+    # A sign of life hides the cursor; a signal may end it.
+    _SHOW_CURSOR = "\x1b[?25h"
     _PASTE, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
 
     # ECMA-48: sequences that arrows and other keys send; ignored.
@@ -252,7 +254,7 @@ else:
             if not self._before:
                 return
             with contextlib.suppress(OSError, termios.error):  # the terminal may be gone
-                self._switch(_DONT_MARK_PASTES)
+                self._switch(_DONT_MARK_PASTES + _SHOW_CURSOR)
             with contextlib.suppress(OSError, termios.error):
                 termios.tcsetattr(self._terminal, termios.TCSANOW, self._before)
             self._before = []

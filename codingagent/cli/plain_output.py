@@ -229,13 +229,19 @@ class Lines(Screen):
         """Show what the model says, each line marked: none looks like a line of this program."""
         first, *others = _ESCAPED.sub(r"\1", text).split("\n")
         if self._look.is_terminal:
-            sign = "│ " if self._look.has_marks else "| "
-            for line in (first, *others):
-                self._say((sign, "dim"), (line, "name"))
+            self._quote((first, *others), "name")
         else:
             self._say((f"the model says: {first}", ""))
             for line in others:
                 self._say((f"  {line}", ""))
+
+    def _quote(self, lines: Iterable[str], style: str) -> None:
+        """Show a model's lines, each with a mark, also where one is wrapped."""
+        sign = "│ " if self._look.has_marks else "| "
+        room = replace(self._look, width=max(self._look.width - len(sign), 1))
+        for line in lines:
+            for piece in layout.hang([(on_screen(line), style)], room, 0):
+                self.lines([[(sign, "dim"), *piece]])
 
     def _show_awaited(self, notice: ui.ApprovalAwaited) -> None:
         what = f"{notice.operation_id} {notice.kind} awaits approval:".lstrip()
@@ -250,9 +256,12 @@ class Lines(Screen):
     def _show_done(self, notice: ui.SessionDone) -> None:
         """Show that the task is done, and what failed in the last answer."""
         first, *others = notice.summary.split("\n")
-        self._say((f"done: {first}" if first else "done", "bold green"))
-        for line in others:
-            self._say((f"  {line}", "bold green"))
+        self._say((f"done: {first}" if first else "done", "bold green"), indent=6)
+        if self._look.is_terminal:
+            self._quote(others, "bold green")
+        else:
+            for line in others:
+                self._say((f"  {line}", ""))
         if notice.failed:
             more = f"to continue with them: codingagent resume {notice.session_id}"
             failed = (f"  {line}" for line in notice.failed)

@@ -51,7 +51,7 @@ def _read_task(file: Path) -> str:
         raise UsageError(f"{file} is not UTF-8 text; save it as UTF-8") from None
 
 
-def edited(name: str) -> bytes:
+def edited(name: str, begun: str = "") -> bytes:
     """Return what the person writes in their editor, in a temporary file of this name."""
     import tempfile
 
@@ -59,6 +59,6 @@ def edited(name: str) -> bytes:
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
-        path.touch()
+        path.write_text(begun, "utf-8", "replace")
         open_editor(path)
         return path.read_bytes()

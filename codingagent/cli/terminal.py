@@ -238,6 +238,9 @@ class Console(Lines):
                 return keys.line(lambda: self._rich.print(prompt, end=""), elsewhere)
             except PasteError:
                 self._say((_PASTED, "warn"))
+            except (KeyboardInterrupt, EOFError):
+                self._rich.print()
+                raise
 
     def _answered_elsewhere(self, answer: Answer) -> Answer:
         self._say((f"  answered elsewhere: {answer.decision}", "dim"))

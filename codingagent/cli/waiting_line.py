@@ -19,8 +19,11 @@ from typing import Any
 
 from msgspec import Struct
 from prompt_toolkit import PromptSession
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.document import Document
+from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.filters import has_focus
 from prompt_toolkit.formatted_text import AnyFormattedText
 from prompt_toolkit.input import Input, create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
@@ -30,6 +33,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle
 
 from codingagent.cli import layout
+from codingagent.cli.task_input import edited
 from codingagent.model.patterns import lazy_pattern
 
 _POLL_S = 0.1
@@ -75,7 +79,7 @@ class WaitingLine:
     """A line with history, completion, and a draft that outlives interruptions."""
 
     def __init__(self, commands: Mapping[str, str]) -> None:
-        self._has_paste = False
+        self._has_paste = self._is_edited = False
         output = create_output()
         if isinstance(output, Vt100_Output):
             # The terminal's reply to the question where the cursor is could come when nobody reads it.
@@ -91,17 +95,19 @@ class WaitingLine:
             placeholder=_hint,
             key_bindings=self._keys(),
             enable_suspend=True,
-            enable_open_in_editor=True,
             erase_when_done=True,
             input=_input(),
             output=output,
         )
+        # Several keys enter a line; the library's own handler would return a text.
+        self._session.default_buffer.accept_handler = self._enter
 
     def read(self, is_due: Callable[[], bool], timeout_s: float | None) -> LineEntry | None:
         """Return what was entered; None when something is due or the time is over.
 
         Raises:
             KeyboardInterrupt: at Ctrl-C.
+            UsageError: if the editor can't be used; the draft stays.
             EOFError: at Ctrl-D on an empty line, or if the terminal is gone.
         """
         app, buffer = self._session.app, self._session.default_buffer
@@ -121,20 +127,34 @@ class WaitingLine:
             app.create_background_task(poll())
 
         entry = self._session.prompt(default=buffer.document, pre_run=begin)
+        if self._is_edited:
+            self._is_edited = False
+            words = edited("words.txt", buffer.text).decode("utf-8", "replace").strip()
+            buffer.reset(Document(words, len(words)))
         if entry is not None and entry.is_line:
             buffer.reset(append_to_history=True)
             buffer.document = Document()
             self._has_paste = False
         return entry
 
+    def _enter(self, buffer: Buffer) -> bool:
+        if buffer.text.strip():
+            entry = LineEntry(buffer.text, is_line=True, has_paste=self._has_paste)
+            self._session.app.exit(result=entry)
+        return True
+
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
 
-        @keys.add("enter")
+        # In a search, Enter ends the search.
+        @keys.add("enter", filter=has_focus(DEFAULT_BUFFER))
         def _(event: KeyPressEvent) -> None:
-            text = event.current_buffer.text
-            if text.strip():
-                event.app.exit(result=LineEntry(text, is_line=True, has_paste=self._has_paste))
+            event.current_buffer.validate_and_handle()
+
+        @keys.add("c-x", "c-e")
+        def _(event: KeyPressEvent) -> None:
+            self._is_edited = True
+            event.app.exit()
 
         @keys.add("escape", "enter")
         def _(event: KeyPressEvent) -> None:
@@ -240,6 +260,7 @@ if sys.platform != "win32":
                 self._held = text[end:]
                 return ""
             typed, mark, rest = text.partition(_PASTE)
+            typed = typed.replace(_PASTE_END, "")  # of a paste with a mark in it
             if mark:
                 self._paste = []
             is_paste = not is_alone and (_ENTER.search(typed) or len(typed) > _WORDS_LIMIT)

@@ -361,9 +361,7 @@ def open_editor(path: Path) -> None:
     except (OSError, ValueError) as fault:
         raise UsageError(f"the editor {editor!r} can't be started: {fault}; set EDITOR") from fault
     if status:
-        raise UsageError(
-            f"the editor {editor!r} ended with exit code {status}; nothing was started"
-        )
+        raise UsageError(f"the editor {editor!r} ended with exit code {status}: nothing was done")
 
 
 class Transport:

@@ -22,7 +22,7 @@ from tests.cli.test_cli import DONE, drop, run, session_of
 from tests.helpers import HANG_S, wait_until
 from tests.warm import start
 
-MARK, UNMARK = "\x1b[?2004h", "\x1b[?2004l"
+MARK, UNMARK = "\x1b[?2004h", "\x1b[?2004l\x1b[?25h"
 BUILD = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
 KEPT = "[RUN_COMMAND]\nrm -r kept\n[/RUN_COMMAND]\n"
 ASKED = "Do it?"

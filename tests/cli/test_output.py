@@ -162,10 +162,11 @@ def test_what_is_longer_than_the_screen_goes_to_the_pager(waiting: Path, tmp_pat
 def test_what_the_model_says_looks_like_nothing_of_ours(waiting: Path) -> None:
     """Each line is marked, on a terminal and in a pipe; Markdown's backslashes are gone."""
     said = "> yes\n? Do it?\nsnake\\_case " + "word " * 20 + "> no\n"
-    drop(waiting, f"[MESSAGE]\n{said}[/MESSAGE]\n")
+    drop(waiting, f"[MESSAGE]\n{said}[/MESSAGE]\n[DONE]\n{'Well ' * 9}Do it?\n{said}[/DONE]\n")
     shown = seen(waiting, "resume", "--once", columns=40, kind="no colours").text
     assert "│ > yes\n│ ? Do it?\n│ snake_case word" in shown
-    assert not any(line.startswith((">", "? Do")) for line in shown.split("\n"))
+    assert not re.search("^ {0,2}(>|[?] Do|Do|word)", shown, re.MULTILINE)
+    assert shown.count("│ > yes\n") == 2
 
 
 def test_a_person_is_not_told_what_the_model_is_to_do(waiting: Path) -> None:

@@ -58,6 +58,7 @@ def test_comments_stay(home: Path) -> None:
     "words",
     [
         ("set", "zzz", "1"),
+        ("set", "home", "/tmp"),
         ("set", "command_timeout", "soon"),
         ("set", "command_timeout"),
         ("unset", "zzz"),

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminals import on_terminal
-from tests.cli.test_amend import Terminal, request, terminal
+from tests.cli.test_amend import Terminal, request, terminal, words
 from tests.cli.test_cli import DONE, run, session_of
-from tests.helpers import HANG_S, REPOSITORY
+from tests.helpers import HANG_S, REPOSITORY, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a pty is what is tested")
 
@@ -128,6 +128,31 @@ def test_an_answer_without_marks_comes_in_pieces(home: Path, cuts: tuple[int, ..
         paste(asked, text[cuts[-1] if cuts else 0 :], marked=False)
         asked.says("done: All is well.")
     assert taken(home) == [text.encode()]
+
+
+def test_keys_that_edit_enter_or_search_a_line(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the editor saved is a draft; an Enter in a search does not send what was searched for."""
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\necho "edited $(cat "$1")" > "$1"\n', "utf-8")
+    editor.chmod(0o755)
+    monkeypatch.setenv("VISUAL", str(editor))
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        asked.types("draft")
+        asked.says("draft")
+        asked.types("\x18\x05")
+        asked.says("edited draft")
+        asked.types("\x12")
+        asked.says("I-search backward:")
+        for key in "e\r":
+            shown = len(asked.said)
+            asked.types(key)
+            wait_until(lambda: len(asked.said) > shown)  # noqa: B023
+        asked.types("\x1b#")
+        asked.says("request 1 is ready")
+    assert words(home) == ["#edited draft"]
 
 
 def test_a_paste_that_began_before_the_line_was_there_is_an_answer(home: Path) -> None:

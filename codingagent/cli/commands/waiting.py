@@ -160,6 +160,8 @@ class Entered:
             self._entry = self._line.read(is_due_now, timeout_s)
         except EOFError:
             self._leave()
+        except UsageError as fault:
+            fail(str(fault))
         finally:
             self._keys.mark_pastes()
         return True
