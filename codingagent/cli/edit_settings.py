@@ -35,12 +35,13 @@ def unset(path: Path, key: str) -> bool:
     """Remove a setting; return whether it was there.
 
     Raises:
-        UsageError: if there is no such setting.
+        UsageError: if there is no such setting, here or at all.
     """
-    settings.resolve([Source(f"config unset {key}", {key: _default(key)})])
     was_there = key in read_toml(path)
     if was_there:
         _change(path, lambda document: document.pop(key))
+    else:
+        settings.resolve([Source(f"config unset {key}", {key: _default(key)})])
     return was_there
 
 
@@ -63,7 +64,7 @@ def _default(key: str) -> object:
 def _change(path: Path, change: Callable[[tomlkit.TOMLDocument], object]) -> None:
     read_toml(path)  # refuses what is no file, or too large
     try:
-        document = tomlkit.parse(path.read_text("utf-8") if path.exists() else "")
+        document = tomlkit.parse(path.read_bytes() if path.exists() else b"")
     except (OSError, ValueError, TOMLKitError) as fault:
         raise UsageError(f"{path} can't be read: {fault}") from fault
     change(document)
@@ -71,6 +72,7 @@ def _change(path: Path, change: Callable[[tomlkit.TOMLDocument], object]) -> Non
 
 
 def _write(path: Path, text: str) -> None:
+    path = path.resolve()  # some keep such files elsewhere, with a link here
     with disk_errors(f"{path} can't be written"):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     atomic_write.write_whole(path, text)

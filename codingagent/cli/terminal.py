@@ -312,6 +312,7 @@ class Console(Lines):
             return
         import pydoc
 
+        os.environ.pop("MANPAGER", None)  # it would have this in place of PAGER
         os.environ.setdefault("LESS", "FRX")  # as git does: colours, and no alternate screen
         pydoc.pager(shown)
 

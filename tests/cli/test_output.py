@@ -151,7 +151,7 @@ def test_what_is_longer_than_the_screen_goes_to_the_pager(waiting: Path, tmp_pat
     drop(waiting, f'[CREATE_FILE path="long.txt"]\n{long}[/CREATE_FILE]\n')
     seen(waiting, "resume", "--once")
     words = ["--home", str(waiting)]
-    shown = on_terminal([*words, "diff"], 80, {"PAGER": str(pager)})
+    shown = on_terminal([*words, "diff"], 80, {"PAGER": str(pager), "MANPAGER": "no-such-pager"})
     assert "+line 59" not in shown.text
     assert "+line 59" in paged.read_text("utf-8")
     paged.unlink()

@@ -42,14 +42,16 @@ def test_own_settings_rank_below_the_home_and_those_of_a_workspace_above(
     assert not list((home / "workspace").iterdir())
 
 
-def test_comments_stay(home: Path) -> None:
-    """A file that the person wrote is theirs."""
-    path = user_settings.path_of()
+def test_comments_stay(home: Path, tmp_path: Path) -> None:
+    """A file that the person wrote is theirs, also where a link leads to it."""
+    path, kept = user_settings.path_of(), tmp_path / "dotfiles.toml"
     path.parent.mkdir(parents=True)
-    path.write_text("# mine\ncommand_timeout = 40  # slow tests\n", "utf-8")
+    path.symlink_to(kept)
+    path.write_text("# mine\ncommand_timeout = 40  # slow tests\nzzz = 1\n", "utf-8")
+    assert run(home, "config", "unset", "zzz") == 0
     assert run(home, "config", "set", "command_timeout", "50") == 0
     assert run(home, "config", "set", "pass_env", "A", "B") == 0
-    assert path.read_text("utf-8") == (
+    assert kept.read_text("utf-8") == (
         '# mine\ncommand_timeout = 50  # slow tests\npass_env = ["A", "B"]\n'
     )
 
