@@ -116,7 +116,8 @@ TURNS = (
 def test_no_planted_value_leaves(tmp_path: Path, protocol: Protocol) -> None:
     """In requests whole and short, on the screen, in show, log, list and diff, also as JSON."""
     plant(tmp_path / "workspace")
-    check = f"echo {token('check')}"
+    # A line of it is cut in requests.
+    check = f"echo {'w ' * 90} {token('check')}"
     settings = Settings(sandbox="off", check=check)
     with live_session(
         tmp_path, f"{'w' * 175} {token('task')}", settings, protocol=protocol
@@ -228,6 +229,26 @@ def test_what_is_mended_in_an_answer_is_not_mended_in_a_value(
         body = f"password: '{name}'\nb: 2\nname: 'x y'".replace(*damage)
         live.answer(f'[CREATE_FILE path="a.yml"]\n{body}\n[/CREATE_FILE]\n')
         assert value in file.read_text("utf-8")
+
+
+def test_an_answer_learns_no_short_value_by_its_name(tmp_path: Path) -> None:
+    """Such a value is hidden only where it was found: not in errors that quote it, nor in paths."""
+    (tmp_path / "workspace").mkdir()
+    file = tmp_path / "workspace/a.py"
+    file.write_text(f"password = '{SHORT}'\nb = 1\n", "utf-8")
+    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+        live.conversation.requests.say("", ("a.py",))
+        live.conversation.write_due()
+        (name,) = set(NAME.findall(live.contents()))
+        bodies = [f"# ... rest unchanged {name} ...", f"def (\n {name}"]
+        ways = [f'[CREATE_FILE path="a.py"]\n{body}\n[/CREATE_FILE]\n' for body in bodies]
+        ways += [edit("a.py", f"password == {name}\nb = 1", "c = 2")]
+        ways += [f'[READ_FILE path="{name}"]\n', f'[MOVE_FILE path="a.py" to="{name}"]\n']
+        for way in ways:
+            assert "[FAILED]" in live.answer(way)
+        with pytest.raises(ApprovalError):
+            live.answer(edit("a.py", "b = 1", f"b = 1  # {name}"))
+        assert [each for each in leaks(live, is_end=True) if each[1] == SHORT] == []
 
 
 def test_no_edit_cuts_into_a_hidden_value(tmp_path: Path) -> None:

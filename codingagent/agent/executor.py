@@ -48,7 +48,9 @@ class Agent:
                 return plan
             if plan.asked and not order.is_check:
                 question = _question(order, plan)
-                shown = self._context.secrecy.hide_diff(question.shown, plan.subject)
+                secrecy = self._context.secrecy
+                shown = secrecy.hide_diff(question.shown, plan.subject)
+                shown = secrecy.quote(shown, "", order.names)
                 question = replace(question, shown=shown)
                 if question.digest != approved:
                     return question
@@ -56,7 +58,9 @@ class Agent:
             return plan.act()
         except OperationError as fault:
             subject, quote = subject_of(order.operation), self._context.secrecy.quote
-            reason, detail = quote(fault.reason, subject), quote(fault.detail, subject)
+            reason, detail = (
+                quote(text, subject, order.names) for text in (fault.reason, fault.detail)
+            )
             return Refused(order.kind, reason, detail, subject)
 
     def _plan(self, order: Order) -> Plan | Event:

@@ -124,7 +124,8 @@ def edit(
     notes += _check_reading(order, operation, seen, data)
     if edited.text == text.text:
         notes += ("the new lines are the same as the old ones: the file is as it was",)
-    excerpt = context.secrecy.quote(apply.excerpt(edited.text, edited.hunks), path)
+    excerpt = apply.excerpt(edited.text, edited.hunks)
+    excerpt = context.secrecy.quote(excerpt, path, order.names)
     event = FileEdited(path, edited.hunks, excerpt, _count(operation), notes=notes)
     return _write(context, order, _Change(path, seen, data, digest_of(seen.data), event))
 
@@ -265,7 +266,9 @@ def _doubts(order: Order, change: _Change) -> Iterator[Ask]:
 
 def _leaks(context: Context, order: Order, change: _Change) -> Iterator[Ask]:
     old = None if change.seen is None else change.seen.data
-    return put_back.asks(context.secrecy.vault, change.path, order.names, old)
+    vault = context.secrecy.vault
+    yield from put_back.asks(vault, change.path, order.names, old)
+    yield from put_back.asks_to_show(vault, change.path, order.names, (old, change.data))
 
 
 # --- what the person changed -----------------------------------------------------------------------

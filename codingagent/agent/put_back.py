@@ -41,6 +41,9 @@ _CUTS = (
 )
 
 
+_PATH = (
+    "'{}' stands for a value that no path is known to hold; write the path as the request shows it"
+)
 _ALTERS = (
     "The value of {} would not be written as it is: what looks like damage by the chat would be mended in it,"
     " too; send this block again inside of a code block, without the line of that value if it need not change"
@@ -71,7 +74,11 @@ def _restored(vault: Vault, step: Step) -> Step | Problem:
         written = [*names, *(fault.written for fault in faults)]
         reason = _COMMAND.format(written[0], _where(vault, written[0])) if written else ""
     else:
-        reason = "; ".join(map(_reason, faults))
+        short = (
+            name for name in _in_paths(vault, step.operation) if not vault.by_name[name].is_wide
+        )
+        faulty = [*map(_reason, faults), *map(_PATH.format, short)]
+        reason = "; ".join(faulty)
     if reason:
         return Problem(step.kind, reason, step.line, "", step.notes, step.id)
     return replace(step, operation=operation, names=tuple(names)) if names else step
@@ -109,6 +116,32 @@ def check_cuts(vault: Vault | None, text: str, operation: EditFile) -> None:
             raise OperationError(_CUTS.format(operation.path))
 
 
+def asks_to_show(
+    vault: Vault | None,
+    path: str,
+    names: tuple[str, ...],
+    states: tuple[bytes | None, bytes | None],
+) -> Iterator[Ask]:
+    """Yield what to ask before a short value is written where nothing hides it.
+
+    `states` are the file's bytes before and after.
+    """
+    held = [] if vault is None else [vault.by_name[name] for name in names]
+    short = [each for each in held if not (each.is_wide or each.is_allowed)]
+    if vault is None or not short:
+        return
+    texts = [encoding.decode_file(data or b"") for data in states]
+    old, new = ("" if each is None else vault.hide(each.text, path) for each in texts)
+    for each in short:
+        if new.count(each.value) > old.count(each.value):
+            reason = (
+                f"it writes {each.name} into '{shown(path)}' where the chat would see the value"
+            )
+            yield Ask(
+                ("secrets.shown",), (reason,), (f"{each.name} may be seen in '{shown(path)}'",)
+            )
+
+
 def check_values(
     vault: Vault | None, operation: Operation, names: tuple[str, ...], data: bytes | None
 ) -> None:
@@ -137,6 +170,12 @@ def _written(operation: Operation) -> list[str]:
             return [part.replace for part in parts]
         case _:  # taken literally
             return []
+
+
+def _in_paths(vault: Vault, operation: Operation) -> set[str]:
+    """Return the names in the paths of an operation."""
+    paths = [getattr(operation, field, "") for field in ("path", "to")]
+    return vault.names_in("\n".join(paths))
 
 
 def _where(vault: Vault, name: str) -> str:

@@ -305,7 +305,7 @@ class Requests:
             sandbox.description,
             sandbox.network,
             memory.in_words(memory.limit_bytes(settings.command_memory)),
-            settings.check,
+            self._hide(settings.check),
             advice(self.context.policy),
         )
 

@@ -3,7 +3,7 @@
 import base64
 import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -91,9 +91,9 @@ class Secrecy:
             return text
         return f"{context}{_MEANING.format(min(names))}{heading}{prompt}"
 
-    def quote(self, text: str, path: str) -> str:
-        """Return a text that quotes a file, with names for its secrets."""
-        return text if self.vault is None else self.vault.hide_quote(text, path)
+    def quote(self, text: str, path: str, names: Collection[str] = ()) -> str:
+        """Return a text that quotes a file, or an answer with these names, with names for its secrets."""
+        return text if self.vault is None else self.vault.hide_quote(text, path, names)
 
     def hide_diffs(self, text: str) -> str:
         """Return a diff of several files, as git writes it, with names for their secrets."""

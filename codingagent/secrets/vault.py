@@ -12,9 +12,10 @@ import zlib
 from base64 import b64decode
 from bisect import bisect
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import Protocol
+from unicodedata import normalize
 from urllib.parse import quote, quote_plus
 
 from msgspec import Struct
@@ -35,6 +36,7 @@ _ALTERED = lazy_pattern(
 )
 _CODE = lazy_pattern(rf"(?<![0-9A-Za-z])[{_ALPHABET}]{{{_HASHED + 1}}}(?![0-9A-Za-z])")
 _FIRST = "SECRET-"
+_INVISIBLE = lazy_pattern("[\u00ad\u200b-\u200f\u2060\ufeff]")
 
 # Base64 and hexadecimal digits, also wrapped in lines as `base64` and `xxd -p` do.
 _ENCODED = lazy_pattern(
@@ -165,9 +167,12 @@ class Vault:
         self._told, self.news = told, news
         return text
 
-    def hide_quote(self, text: str, path: str = "", /) -> str:
-        """Return a text that quotes a file: also short values of it are hidden, but no other words."""
-        return self._hidden(text, path, self._spans(text, path, is_quote=True))
+    def hide_quote(self, text: str, path: str = "", /, names: Collection[str] = ()) -> str:
+        """Return a text that quotes a file, or an answer that held some names.
+
+        Also short values of the file, or of the names, are hidden, but no other words.
+        """
+        return self._hidden(text, path, self._spans(text, path, names, is_quote=True))
 
     def hide_diff(self, text: str, path: str) -> str:
         """Return a diff of one file with names for its secrets; what is new in it can be read."""
@@ -264,7 +269,9 @@ class Vault:
 
     # --- find --------------------------------------------------------------------------------------
 
-    def _spans(self, text: str, path: str, *, is_quote: bool = False) -> list[_Span]:
+    def _spans(
+        self, text: str, path: str, names: Collection[str] = (), *, is_quote: bool = False
+    ) -> list[_Span]:
         """Return what to hide, in order and apart: of overlapping spans, all that they cover."""
         form = "" if is_quote else path
         found = [_Span(s.start, s.end, s.kind, is_wide=True) for s in find_secrets(text, form)]
@@ -274,7 +281,8 @@ class Vault:
                 is_wide = "://" not in value and not _PATH.fullmatch(value)
                 is_wide = is_wide and (values.is_random(value) or not is_setting(variable.name))
                 found.append(_Span(variable.start, variable.end, "VALUE", is_wide))
-            found += self._of_file(text, path)
+            found += self._short(text, [e for e in self.by_name.values() if path in e.places])
+        found += self._short(text, [self.by_name[name] for name in names])
         for each in found:
             # What stands there for itself is searched for in the rest of the text, too.
             for line in text[each.start : each.end].split("\n") if each.is_wide else ():
@@ -347,10 +355,10 @@ class Vault:
                     yield (at, end), entry
                 at = text.find(beginning, end or at + 1)
 
-    def _of_file(self, text: str, path: str) -> Iterator[_Span]:
-        """Yield where a text about a secret file has the values of that file, also the short ones."""
-        held = [e for e in self.by_name.values() if path in e.places and not e.is_wide]
-        for entry in held[:_SEARCHED]:
+    @staticmethod
+    def _short(text: str, held: Iterable[HiddenValue]) -> Iterator[_Span]:
+        """Yield where a text has those values that are not hidden everywhere."""
+        for entry in [each for each in held if not each.is_wide][:_SEARCHED]:
             for span in _at(text, entry.value, entry.kind):
                 before = text[span.start - 1 : span.start]
                 if not before.isalnum() and not text[span.end : span.end + 1].isalnum():
@@ -383,6 +391,8 @@ class Vault:
     def _altered(self, text: str) -> Iterator[WrongName]:
         """Yield what was a name before a chat or a model altered it."""
         near = self._near_names
+        if near and not text.isascii():
+            text = _INVISIBLE.sub("", normalize("NFKC", text))
         for match in _ALTERED.finditer(text) if near else ():
             if not _NAME.fullmatch(match[0]) and (true := self._nearest(match[1], match[2])):
                 yield WrongName(match[0], true)

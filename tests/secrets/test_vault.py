@@ -107,6 +107,8 @@ def test_a_key_has_a_name_for_each_line() -> None:
         lambda name: name[:-2] + ("A" if name[-2] != "A" else "B") + name[-1],
         lambda name: name.partition("-")[2].partition("-")[2],
         lambda name: name.replace("SECRET-TEST", "SECRET-TSET"),
+        lambda name: "".join(chr(ord(each) + 0xFEE0) for each in name),
+        lambda name: f"{name[:-3]}\u200b{name[-3:]}",
     ],
 )
 def test_an_altered_name_is_reported_with_the_true_one(alter: Callable[[str], str]) -> None:
@@ -115,7 +117,8 @@ def test_an_altered_name_is_reported_with_the_true_one(alter: Callable[[str], st
     (name,) = ours.by_name
     for text in (f"a {alter(name)}.", f"{name} {alter(name)}"):
         _, (fault,) = ours.put_back(text)
-        assert (fault.written, fault.true) == (alter(name), name)
+        assert fault.true == name
+        assert fault.written == alter(name) or not alter(name).isascii()
     fair = "secret token expires, SECRET_KEY_LENGTH, secrets-manager-client, SECRET_TEST_VALUE"
     assert ours.put_back(fair) == (fair, [])
 
