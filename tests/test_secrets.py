@@ -197,7 +197,7 @@ def test_a_value_goes_to_another_file_only_with_a_yes(tmp_path: Path) -> None:
         asked = live.conversation.session.asked
         assert asked is not None
         assert asked.question.reasons == (
-            f"it writes the secret {name} (app.py line 2) into 'README.md', which did not hold it",
+            f"it writes the secret {name} (app.py line 2) into 'README.md', which does not hold it",
         )
         assert token("file") not in asked.question.shown
         live.conversation.answer(None, Answer("yes"))
@@ -205,6 +205,19 @@ def test_a_value_goes_to_another_file_only_with_a_yes(tmp_path: Path) -> None:
         assert (live.workspace / "README.md").read_text("utf-8") == f"Use {token('file')}\n"
         with pytest.raises(ApprovalError):
             live.answer(f'[MOVE_FILE path="README.md" to="{name}.md"]\n')
+
+
+def test_a_value_that_changed_meanwhile_comes_back_only_with_a_yes(tmp_path: Path) -> None:
+    """Its name is still known, and the file held it once."""
+    with with_app(tmp_path) as live:
+        (name,) = set(NAME.findall(live.contents()))
+        rotates = f"sed -i s/{token('file')}/{token('rotated')}/ app.py"
+        with pytest.raises(ApprovalError):
+            live.answer(
+                command(rotates)
+                + f'[CREATE_FILE path="app.py"]\nA = 2\nKEY = "{name}"\n[/CREATE_FILE]\n'
+            )
+        assert token("rotated") in (live.workspace / "app.py").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -267,6 +267,8 @@ def _doubts(order: Order, change: _Change) -> Iterator[Ask]:
 def _leaks(context: Context, order: Order, change: _Change) -> Iterator[Ask]:
     old = None if change.seen is None else change.seen.data
     vault = context.secrecy.vault
+    if order.names and old is not None:
+        context.secrecy.hide_bytes(old, change.path)  # what it holds now is known from here on
     yield from put_back.asks(vault, change.path, order.names, old)
     yield from put_back.asks_to_show(vault, change.path, order.names, (old, change.data))
 

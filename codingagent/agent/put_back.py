@@ -21,7 +21,7 @@ from codingagent.model.paths import shown
 from codingagent.policy.rules import Ask
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.secrets.texts import mapped
-from codingagent.secrets.vault import Vault, WrongName
+from codingagent.secrets.vault import HiddenValue, Vault, WrongName
 
 _COMMAND = (
     "The command holds {}, which stands for a value that is not shown, and commands are not given such"
@@ -90,11 +90,13 @@ def asks(
     """Yield what to ask before values are written to a file that never held them."""
     for name in names:
         held = None if vault is None else vault.by_name.get(name)
-        if vault is None or held is None or path in held.places:
+        if vault is None or held is None:
+            continue
+        if path in held.places and not _is_replaced(vault, held, path):
             continue
         if old is None or held.value.encode() not in old:
             where = f"{name}{_where(vault, name)}"
-            reason = f"it writes the secret {where} into '{shown(path)}', which did not hold it"
+            reason = f"it writes the secret {where} into '{shown(path)}', which does not hold it"
             yield Ask(("secrets.elsewhere",), (reason,), (f"{name} may be in '{shown(path)}'",))
 
 
@@ -170,6 +172,12 @@ def _written(operation: Operation) -> list[str]:
             return [part.replace for part in parts]
         case _:  # taken literally
             return []
+
+
+def _is_replaced(vault: Vault, held: HiddenValue, path: str) -> bool:
+    """Return whether another secret was found since where a file had this one."""
+    found = [each for each in vault.by_name.values() if each.places.get(path) == held.places[path]]
+    return held is not found[-1]
 
 
 def _in_paths(vault: Vault, operation: Operation) -> set[str]:
