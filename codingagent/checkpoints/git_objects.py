@@ -8,8 +8,10 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from threading import Thread
 
 from msgspec import Struct, field
 
@@ -18,8 +20,8 @@ from codingagent.errors import disk_errors
 from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.git_files import Git, GitError, GitResult
 
-# Content held in memory at once; twice this while it is passed on.
-_BATCH_BYTES = 24 * 1024 * 1024
+# Content that git gets at once. As much is read meanwhile, and three times this is held in memory.
+_BATCH_BYTES = 8 * 1024 * 1024
 
 _BRANCH = "refs/heads/main"
 _INDEX = lazy_pattern(r"index\.([0-9a-f]{40})")
@@ -291,23 +293,48 @@ class Store:
         return int(words[2])
 
 
+class _Batch(Thread):
+    """Work that is done at once, in another thread."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        super().__init__()
+        self._work = work
+        self._fault: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._work()
+        except Exception as fault:  # noqa: BLE001  # raised where it is waited for
+            self._fault = fault
+
+    def finish(self) -> None:
+        """Wait for the end, and raise what it raised."""
+        self.join()
+        if self._fault is not None:
+            raise self._fault
+
+
 class Import(Struct):
     """Content and one commit being written to the store."""
 
     store: Store
     _chunks: list[bytes] = field(default_factory=list)
     _held: int = 0
+    _running: "_Batch | None" = None
 
     def blob(self, data: bytes) -> None:
         """Add content.
 
         Raises:
-            GitError: if it can't be stored.
+            GitError: if it, or earlier content, can't be stored.
         """
         self._chunks += (b"blob\ndata %d\n" % len(data), data, b"\n")
         self._held += len(data)
         if self._held > _BATCH_BYTES:
-            self._run()
+            self._finish()
+            # git stores one batch while the next is read.
+            self._running = _Batch(partial(self._run, self._taken()))
 
     def commit(self, parent: str, entries: Mapping[bytes, tuple[int, str] | None]) -> str:
         """Create a commit that differs from its parent in these paths; return its id.
@@ -331,14 +358,23 @@ class Import(Struct):
                 lines.append(b"M %o %s %s\n" % (mode, blob.encode(), _quoted(path)))
         lines.append(b"\nget-mark :1\n")
         self._chunks += lines
-        return self._run().decode("ascii", "replace").strip()
+        self._finish()
+        return self._run(self._taken()).decode("ascii", "replace").strip()
 
-    def _run(self) -> bytes:
+    def _finish(self) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            running.finish()
+
+    def _taken(self) -> bytes:
         # `--done`: if we are killed while git still reads, partial input must not pass for all of
         # it.
         data = b"".join((*self._chunks, b"done\n"))
         self._chunks.clear()
         self._held = 0
+        return data
+
+    def _run(self, data: bytes) -> bytes:
         # `--force`: a kill may have left a later commit that nothing refers to.
         words = ("fast-import", "--quiet", "--force", "--done", "--depth=0", "--date-format=raw")
         return self.store.git(*words, data=data).stdout
