@@ -1193,8 +1193,12 @@ def test_what_is_no_checkpoint_is_said(yard: Yard, id_: str) -> None:
             yard.checkpoints.changes(old, new)
 
 
-def test_a_full_disk_fails_the_checkpoint_and_harms_no_other(tmp_path: Path) -> None:
-    """Design, nothing is lost: a full disk is said, and the earlier checkpoints stand."""
+@pytest.mark.parametrize("files", [1, 5])
+def test_a_full_disk_fails_the_checkpoint_and_harms_no_other(tmp_path: Path, files: int) -> None:
+    """Design, nothing is lost: a full disk is said, and the earlier checkpoints stand.
+
+    Of five files, git stores the first while the others are read.
+    """
     root = tmp_path / "ws"
     root.mkdir()
     is_full = False
@@ -1215,7 +1219,8 @@ def test_a_full_disk_fails_the_checkpoint_and_harms_no_other(tmp_path: Path) -> 
         (root / "a").write_text("one")
         old = checkpoints.take().id
         before = {p: p.read_bytes() for p in (tmp_path / "store").glob("index.*")}
-        (root / "a").write_bytes(random.Random(1).randbytes(1_000_000))
+        for number in range(files):
+            (root / f"b{number}").write_bytes(random.Random(number).randbytes(4_000_000))
         is_full = True
         with pytest.raises(WorkError, match=r"^[^\n]*: the disk is full$"):
             checkpoints.take()
@@ -1223,7 +1228,12 @@ def test_a_full_disk_fails_the_checkpoint_and_harms_no_other(tmp_path: Path) -> 
         assert {p: p.read_bytes() for p in (tmp_path / "store").glob("index.*")} == before
         new = checkpoints.take()
         assert new.set_aside == ""
-        assert [change.kind for change in checkpoints.changes(old, new.id)] == ["modified"]
+        assert [change.kind for change in checkpoints.changes(old, new.id)] == ["added"] * files
+        written = {path.name: path.read_bytes() for path in root.iterdir()}
+        for name in written:
+            (root / name).unlink()
+        checkpoints.restore(new.id, checkpoints.take().id, [*written])
+        assert {path.name: path.read_bytes() for path in root.iterdir()} == written
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.deep)])
