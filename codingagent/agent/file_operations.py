@@ -114,11 +114,11 @@ def edit(
     earlier = _earlier_hunks(path, order.earlier)
     # An error, and the lines around the edit, quote it.
     context.secrecy.hide(text.text, path)
-    put_back.check_cuts(context.secrecy.vault, text.text, operation)
     try:
         edited = answer_checks.apply_edit(operation, text.text, earlier)
     except OperationError as fault:
         raise OperationError(f"'{path}': {fault.reason}", fault.detail) from fault
+    put_back.check_cuts(context.secrecy.vault, text.text, operation)
     data = text.encode(edited.text)
     notes += edited.notes + _shift_notes(operation, earlier)
     notes += _check_reading(order, operation, seen, data)

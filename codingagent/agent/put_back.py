@@ -111,11 +111,12 @@ def check_cuts(vault: Vault | None, text: str, operation: EditFile) -> None:
     spans = vault.spans(text, operation.path)
     for edit in operation.change.edits:
         start = text.find(edit.old)
-        end = start + len(edit.old)
-        if start >= 0 and any(
-            a < end and start < b and not start <= a < b <= end for a, b in spans
-        ):
+        end, longer = start + len(edit.old), len(edit.new) - len(edit.old)
+        outside = [(a, b) for a, b in spans if not start <= a < b <= end]
+        if any(a < end and start < b for a, b in outside):
             raise OperationError(_CUTS.format(operation.path))
+        text = f"{text[:start]}{edit.new}{text[end:]}"
+        spans = [(a + longer, b + longer) if a >= end else (a, b) for a, b in outside]
 
 
 def asks_to_show(

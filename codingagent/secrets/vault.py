@@ -14,6 +14,8 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
+from html import escape
+from shlex import quote as quoted
 from typing import Protocol
 from unicodedata import normalize
 from urllib.parse import quote, quote_plus
@@ -450,14 +452,24 @@ def _shorter(code: str) -> Iterator[str]:
 
 
 def _forms(value: str) -> list[str]:
-    """Return a value as it is and as JSON, URLs and HTML write it."""
+    """Return a value as it is and as JSON, URLs, HTML, shells, SQL and INI files write it."""
     in_json = json.dumps(value)[1:-1]
     plain = json.dumps(value, ensure_ascii=False)[1:-1]
     in_urls = [quote(value, safe=""), quote(value), quote_plus(value)]
     in_html = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    in_htmls = [
+        in_html,
+        escape(value),
+        escape(value).replace("&quot;", "&#34;").replace("x27", "39"),
+    ]
+    in_shells = [re.sub(r"[^\w@%+=:,./-]", r"\\\g<0>", value), quoted(value)[1:-1]]
+    doubled = [value.replace(sign, sign * 2) for sign in "'\"%$"]
+    # As Go writes JSON.
+    plain_too = re.sub("[&<>]", lambda found: f"\\u{ord(found[0]):04x}", plain)
     in_urls += [re.sub("%..", lambda found: found[0].lower(), each) for each in in_urls]
     in_jsons = (plain, in_json, json.dumps(in_json)[1:-1], plain.replace("/", "\\/"))
-    return list(dict.fromkeys((value, *in_jsons, *in_urls, in_html)))
+    others = (*in_htmls, *in_shells, *doubled, plain_too)
+    return list(dict.fromkeys((value, *in_jsons, *in_urls, *others)))
 
 
 def _decoded(run: str) -> str:
@@ -472,5 +484,6 @@ def _decoded(run: str) -> str:
     for start in range(4):
         part = digits[start:]
         part = part[: len(part) - 1] if len(part) % 4 == 1 else part
-        meanings.append(b64decode(part + "=" * (-len(part) % 4)).decode("utf-8", "replace"))
+        data = b64decode(part + "=" * (-len(part) % 4))
+        meanings.append(data.replace(b"\0", b"").decode("utf-8", "replace"))  # UTF-16, too
     return "\0".join(meanings)

@@ -1,8 +1,11 @@
 """Values are hidden under names wherever they stand, and come back byte for byte."""
 
 import base64
+import html
 import json
 import random
+import re
+import shlex
 import string
 from collections.abc import Callable
 from urllib.parse import quote
@@ -68,12 +71,25 @@ def test_every_text_comes_back_byte_for_byte(pieces: list[str]) -> None:
 
 
 def test_a_known_value_is_found_in_other_writings() -> None:
-    """In base64 at every alignment and wrapped, in hexadecimal, in URLs, in JSON, in HTML."""
-    value = 'pa"ss wörd/<x>&9'
+    """In base64 at every alignment and wrapped, in hexadecimal, URLs, JSON, HTML, of shells and of SQL."""
+    value = "pa\"ss 'wörd/<x>&9$%"
     raw = value.encode()
     forms = [base64.b64encode(b"x" * n + raw + b"yz").decode() for n in range(4)]
     forms += [base64.urlsafe_b64encode(raw).decode(), raw.hex(), raw.hex().upper(), quote(value)]
     forms += [json.dumps(value), json.dumps([json.dumps({"a": value})]), quote(value).lower()]
+    forms += [
+        shlex.quote(value),
+        re.sub("([^\\w%/])", r"\\\1", value),
+        html.escape(value),
+        value.replace("'", "''"),
+    ]
+    forms += [
+        json.dumps(value, ensure_ascii=False)
+        .replace("&", "\\u0026")
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+    ]
+    forms += [value.replace("$", "$$")]
     forms += ["glued-" + base64.b64encode(raw).decode()]
     long = base64.b64encode(b"w" * 50 + raw + b"w" * 50).decode()
     forms += ["\n".join(long[i : i + 76] for i in range(0, len(long), 76))]
@@ -83,6 +99,8 @@ def test_a_known_value_is_found_in_other_writings() -> None:
         assert "SECRET-TEST-" in hidden, form
         assert form not in hidden
         assert ours.put_back(hidden) == (f"<{form}>", [])
+    as_powershell_does = base64.b64encode(token().encode("utf-16-le")).decode()
+    assert "SECRET-TEST-" in vault(token()).hide(as_powershell_does)
 
 
 def test_a_key_has_a_name_for_each_line() -> None:
