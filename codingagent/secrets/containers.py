@@ -7,6 +7,7 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import assigned, values
 from codingagent.secrets.files import is_secret_file
 from codingagent.secrets.values import Form, form_of
+from codingagent.secrets.words import places
 
 # The end of a path, and the expression whose group 1 is a secret.
 _BY_PATH = (
@@ -44,12 +45,12 @@ _PAIR = lazy_pattern(r"[\w.-]{1,100}[\"']?\s{0,9}:\s{0,9}[\"']?([^\s\"',}]{3,500
 _RESULT = lazy_pattern(r"\"result\"\s{0,9}:\s{0,9}\"([^\"\n]{8,500})\"")
 # Columns of a table, one of which may be of secrets.
 _CELL = lazy_pattern(r"[\w .\"'*-]{0,40}")
-_HEADING = lazy_pattern(r"passw|pwd|secret|token|api[ _-]?key", re.IGNORECASE)
+_HEADINGS = ("passw", "pwd", "secret", "token", "apikey", "api key", "api_key", "api-key")
 _HEADER_CHARACTERS = 400
 _BORDER = set("-+|: =")
 
 
-def spans(text: str, path: str) -> Iterator[tuple[int, int, str]]:
+def spans(text: str, lower: str, path: str) -> Iterator[tuple[int, int, str]]:
     """Yield the start, end and kind of the secrets that the form of a file shows."""
     name = path.replace("\\", "/").casefold()
     for end, line in _BY_PATH:
@@ -67,7 +68,7 @@ def spans(text: str, path: str) -> Iterator[tuple[int, int, str]]:
     if _MANIFEST.search(text):
         yield from _manifest(text)
     if form_of(path) is not Form.CODE:
-        yield from _columns(text)
+        yield from _columns(text, lower)
 
 
 def _manifest(text: str) -> Iterator[tuple[int, int, str]]:
@@ -98,17 +99,17 @@ def _is_literal(value: str) -> bool:
     return not values.is_reference(value) and not values.is_example(value)
 
 
-def _columns(text: str) -> Iterator[tuple[int, int, str]]:
+def _columns(text: str, lower: str) -> Iterator[tuple[int, int, str]]:
     """Yield the values below a heading that calls them secrets: of CSV, Markdown, a database's table."""
     at = 0
-    while found := _HEADING.search(text, at):
-        start = (
-            text.rfind("\n", max(at, found.start() - _HEADER_CHARACTERS), found.start()) + 1 or at
-        )
-        at = text.find("\n", found.end()) + 1 or len(text)
+    for found in sorted(place for word in _HEADINGS for place in places(lower, word)):
+        if found < at:
+            continue
+        start = text.rfind("\n", max(at, found - _HEADER_CHARACTERS), found) + 1 or at
+        at = text.find("\n", found) + 1 or len(text)
         header = text[start:at]
         sign = next((each for each in "|\t;," if each in header), "")
-        if not sign or len(header) > _HEADER_CHARACTERS or not start <= found.start():
+        if not sign or len(header) > _HEADER_CHARACTERS:
             continue
         cells = header.strip(" \r\n").split(sign)
         if not all(map(_CELL.fullmatch, cells)) or sum(map(bool, cells)) < 2:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import assigned, containers, values
 from codingagent.secrets.rules import CONTEXT, RULES, STATED, Pattern, compiled
-from codingagent.secrets.words import words
+from codingagent.secrets.words import places, words
 
 
 class Secret(Struct, frozen=True):
@@ -48,7 +48,7 @@ def _found(text: str, path: str) -> list[Secret]:
     found = [*_known(text), *_private_keys(text), *_in_context(text, lower, form)]
     found += _cookies(text, lower, form)
     found += (Secret(*span) for span in assigned.spans(text, lower, form))
-    found += (Secret(*span) for span in containers.spans(text, path))
+    found += (Secret(*span) for span in containers.spans(text, lower, path))
     return _joined(found)
 
 
@@ -195,15 +195,6 @@ def _key_lines_before(text: str, end: int) -> Iterator[Secret]:
         stop = start
 
 
-def _places(text: str, lead: str) -> list[int]:
-    places = []
-    at = text.find(lead)
-    while at >= 0:
-        places.append(at)
-        at = text.find(lead, at + len(lead))
-    return places
-
-
 def _in_context(text: str, lower: str, form: values.Form) -> Iterator[Secret]:
     """Yield what a word or a sign nearby makes a secret: headers, addresses, commands."""
     known: dict[str, list[int]] = {}
@@ -211,7 +202,7 @@ def _in_context(text: str, lower: str, form: values.Form) -> Iterator[Secret]:
         expression = compiled(rule.expression)
         for lead in rule.leads:
             if lead not in known:
-                known[lead] = _places(lower, lead) if lead in lower else []
+                known[lead] = places(lower, lead) if lead in lower else []
             end = 0
             for at in known[lead]:
                 if at < end:

@@ -1,9 +1,19 @@
-"""Lists of words by which names and values are judged."""
+"""Lists of words by which names and values are judged, and where a word is in a text."""
 
 
 def words(*lines: str) -> frozenset[str]:
     """Return the words of several lines."""
     return frozenset(" ".join(lines).split())
+
+
+def places(text: str, lead: str) -> list[int]:
+    """Return where a word is in a text, not overlapping."""
+    found = []
+    at = text.find(lead)
+    while at >= 0:
+        found.append(at)
+        at = text.find(lead, at + len(lead))
+    return found
 
 
 # Ends of the names of files in which a bare word is a variable.
