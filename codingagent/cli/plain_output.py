@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TextIO, assert_never, get_args
 
@@ -43,6 +43,8 @@ class Screen:
         """How much of each change to show: never, short or full."""
         self._approved = ""
         self._change: ui.FileChanged | None = None
+        self.files_found: Callable[[], int] = lambda: 0
+        """How many files of the workspace were found, while it is looked through."""
 
     def show(self, notice: ui.Notice) -> None:
         if self._is_gone:
@@ -72,8 +74,8 @@ class Screen:
     def keyboard(self) -> "AbstractContextManager[Keyboard] | None":
         """Return the person's keyboard, to be entered; None if nobody can type here."""
 
-    def busy(self, what: str, limit_s: float | None = None) -> None:
-        """Show a sign of life until the next notice, if that takes long."""
+    def busy(self, what: str, limit_s: float | None = None, *, counts: bool = False) -> None:
+        """Show a sign of life until the next notice, if that takes long; it may count the files found."""
 
     def close(self) -> None:
         """Restore the terminal, if it is one."""

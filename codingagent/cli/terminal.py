@@ -109,17 +109,21 @@ class _Output:
 
 
 class _Sign:
-    """A sign of life: what goes on, for how long, and the last line that came of it."""
+    """A sign of life: what goes on, how far, for how long, and the last line that came of it."""
 
-    def __init__(self, what: str, limit_s: float | None, output: _Output) -> None:
-        self._what, self._limit_s, self._output = what, limit_s, output
+    def __init__(
+        self, what: str, limit_s: float | None, output: _Output, count: Callable[[], int]
+    ) -> None:
+        self._what, self._limit_s, self._output, self._count = what, limit_s, output, count
         self._began_s = time.monotonic()
 
     def __rich__(self) -> Text:
         passed_s = time.monotonic() - self._began_s
         limit = f" of {self._limit_s:g}" if self._limit_s else ""
         line = "".join(f": {on_screen(line)}" for line in self._output.last[-1:])
-        said = f"{self._what}, {passed_s:.0f}{limit} s{line}"
+        count = self._count()
+        files = f": {count:,} {'file' if count == 1 else 'files'}" if count else ""
+        said = f"{self._what}{files}, {passed_s:.0f}{limit} s{line}"
         return Text(said, style="dim", no_wrap=True, overflow="ellipsis")
 
 
@@ -166,7 +170,7 @@ class Console(Lines):
             case ui.TurnDone():
                 self._changed |= dict.fromkeys(notice.changed)
                 super()._show(notice)
-                self.busy("writing the request")
+                self.busy("writing the request", counts=True)
             case _:
                 super()._show(notice)
         if (title := _TITLES.get(type(notice))) and (self._keys is not None or self._knows_steps):
@@ -370,11 +374,12 @@ class Console(Lines):
         for line in output.last:
             self.lines([[(f"{self._margin}{on_screen(line)}", "dim")]])
 
-    def busy(self, what: str, limit_s: float | None = None) -> None:
+    def busy(self, what: str, limit_s: float | None = None, *, counts: bool = False) -> None:
         self._stop_status()
         if not sys.stdout.isatty():
             return  # colours were forced in a pipe; a spinner would only fill it
-        sign = _Sign(what, limit_s, self._output)
+        count = self.files_found if counts else int
+        sign = _Sign(what, limit_s, self._output, count)
         self._timer = threading.Timer(_SOON_S, self._appear, (sign,))
         self._timer.daemon = True
         self._timer.start()

@@ -43,6 +43,8 @@ _TOGETHER_S = 0.05
 _PAUSE_S = 1.0
 # Nobody types this; what comes together with it belongs to an answer, however late.
 _ANSWER = "[REPLY"
+# A paste that never ends must not lock the person out.
+_PASTE_END_S = 10.0
 _CHUNK_BYTES = 2**16
 # A longer text is no part of a line.
 _WORDS_LIMIT = 500
@@ -80,7 +82,9 @@ class WaitingLine:
 
     def __init__(self, commands: Mapping[str, str]) -> None:
         self._has_paste = self._is_edited = False
-        output = create_output()
+        input_, output = _input(), create_output()
+        self._is_mid_paste: Callable[[], bool] = getattr(input_, "is_mid_paste", bool)
+        self._forget_paste: Callable[[], object] = getattr(input_, "forget_paste", bool)
         if isinstance(output, Vt100_Output):
             # The terminal's reply to the question where the cursor is could come when nobody reads it.
             output.enable_cpr = False
@@ -96,7 +100,7 @@ class WaitingLine:
             key_bindings=self._keys(),
             enable_suspend=True,
             erase_when_done=True,
-            input=_input(),
+            input=input_,
             output=output,
         )
         # Several keys enter a line; the library's own handler would return a text.
@@ -115,9 +119,11 @@ class WaitingLine:
         async def poll() -> None:
             left, fault = timeout_s, None
             try:
-                while not is_due() and (left is None or left > 0):
+                # A question in the middle of a paste would take the rest of it.
+                while self._is_mid_paste() or (not is_due() and (left is None or left > 0)):
                     await asyncio.sleep(_POLL_S)
                     left = None if left is None else left - _POLL_S
+                self._forget_paste()
             except Exception as found:  # noqa: BLE001  # raised again by `prompt`
                 fault = found
             if app.future is not None and not app.future.done():
@@ -220,6 +226,7 @@ if sys.platform != "win32":
             """The end of the input, which may be the beginning of a mark."""
             self._paste: list[str] | None = None
             """The pieces of a paste until its end mark comes."""
+            self._paste_at = 0.0
             self._is_gone = False
             self._run = ""
             """What came just now without an Enter: words that are typed, or the beginning of a paste."""
@@ -229,11 +236,21 @@ if sys.platform != "win32":
         def closed(self) -> bool:
             return self._is_gone
 
+        def is_mid_paste(self) -> bool:
+            """Return whether more of a paste is probably to come."""
+            return self._paste is not None and time.monotonic() - self._paste_at < _PASTE_END_S
+
+        def forget_paste(self) -> None:
+            """Take what comes for typed, whatever mark began before."""
+            if self._paste is not None:
+                self._paste, self._held = None, ""
+
         def read_keys(self) -> list[KeyPress]:
             new = self._read()
-            if self._paste is not None and new == "\x03":
+            self._paste_at = time.monotonic()
+            if new == "\x03":
                 # An end mark that never comes must not lock the person out.
-                self._paste, self._held = None, ""
+                self.forget_paste()
             text, self._held = self._held + new, ""
             is_alone = text in ("\r", "\n", *_ALT_ENTER) and _ANSWER not in self._run
             found: list[KeyPress] = []

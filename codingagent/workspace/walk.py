@@ -57,10 +57,17 @@ class ListingWalk(Struct):
     is_partial: bool = False
     unread: list[str] = field(default_factory=list)
     """Ignore files, indexes and folders that were not read, or not to the end, with the reason."""
+    found: Belonging = field(default_factory=Belonging)
+    """What belongs to the workspace, as far as it is known yet."""
+
+    @property
+    def count(self) -> int:
+        """Return the number of files found so far."""
+        return max(len(self.found.files), len(self.files))
 
     def walk(self, root: Folder, path: Path) -> None:
         """List everything below a folder, which is at `path`."""
-        found = self._belonging(root, path)
+        found = self.found = self._belonging(root, path)
         for name, reason in found.unread:
             self._note(f"{name}: {reason}")
         # One text for all names: there may be a hundred thousand.
@@ -105,7 +112,7 @@ class ListingWalk(Struct):
 
     def _plainly(self, root: Folder, hidden: tuple[str, ...]) -> Belonging:
         """Walk over everything, by the plain rules of the .gitignore files."""
-        found, rules = Belonging(), PlainRules()
+        found, rules = self.found, PlainRules()
         waiting = [""]
         while waiting:
             prefix = waiting.pop()

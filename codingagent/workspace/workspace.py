@@ -65,6 +65,7 @@ class Workspace(PathWalk):
         self._git = git
         self._hidden_paths = hidden
         self._entries = entries
+        self._count_listed: Callable[[], int] = int
 
     # --- files ---------------------------------------------------------------------------------
 
@@ -367,6 +368,7 @@ class Workspace(PathWalk):
         from codingagent.workspace.walk import ListingWalk
 
         walk = ListingWalk(self._hidden_paths, self._git, self._entries)
+        self._count_listed = lambda: walk.count
         walk.walk(self._folder, self.root)
         files = walk.files
         for path in (*walk.links, *sorted(always)):
@@ -377,9 +379,15 @@ class Workspace(PathWalk):
             if path not in files and path in always and self._is_its_own(path):
                 walk.uncount(size)
             files[path] = size
+        count = walk.count
+        self._count_listed = lambda: count  # the walk itself takes memory
         names = tuple(walk.ignored_names)
         ignored = Ignored(walk.ignored_files, walk.ignored_bytes, walk.is_partial, names)
         return Listing(files, ignored, tuple(walk.unread))
+
+    def listed(self) -> int:
+        """Return how many files the latest listing has found so far; another thread may ask."""
+        return self._count_listed()
 
     def _size_of(self, path: str) -> int | None:
         try:

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -675,9 +676,10 @@ def test_nothing_hangs_though_the_one_who_asked_is_killed(waiting: Path, moment:
 class Terminal:
     """A `resume` on a terminal of its own."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", handle: int) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", handle: int, name: str = "") -> None:
         self.process = process
         self._handle = handle
+        self._name = name
         self._seen = b""
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -696,6 +698,14 @@ class Terminal:
         text = self._seen.decode("utf-8", "replace")
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "")
 
+    def has_unread(self) -> bool:
+        """Return whether something was typed that the process has not read yet."""
+        theirs = os.open(self._name, os.O_RDONLY | os.O_NOCTTY)
+        try:
+            return bool(select.select([theirs], [], [], 0)[0])
+        finally:
+            os.close(theirs)
+
     def says(self, text: str, times: int = 1) -> None:
         wait_until(lambda: self.said.count(text) >= times)
 
@@ -709,6 +719,7 @@ class Terminal:
 @contextmanager
 def terminal(home: Path, *arguments: str) -> Iterator[Terminal]:
     ours, theirs = pty.openpty()
+    name = os.ttyname(theirs)
     process = start_command(
         *("--home", str(home), *arguments),
         stdin=theirs,
@@ -720,7 +731,7 @@ def terminal(home: Path, *arguments: str) -> Iterator[Terminal]:
     os.close(theirs)
     with process:
         try:
-            yield Terminal(process, ours)
+            yield Terminal(process, ours, name)
         finally:
             process.kill()
             process.wait()

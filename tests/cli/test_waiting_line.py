@@ -1,6 +1,7 @@
 """The terminal that waits, on a real one: answers are pasted there, words and commands are typed."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 
 from tests.cli.terminals import on_terminal
 from tests.cli.test_amend import Terminal, request, terminal, words
-from tests.cli.test_cli import DONE, run, session_of
+from tests.cli.test_cli import DONE, drop, run, session_of
 from tests.helpers import HANG_S, REPOSITORY, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a pty is what is tested")
@@ -128,6 +129,47 @@ def test_an_answer_without_marks_comes_in_pieces(home: Path, cuts: tuple[int, ..
         paste(asked, text[cuts[-1] if cuts else 0 :], marked=False)
         asked.says("done: All is well.")
     assert taken(home) == [text.encode()]
+
+
+def test_a_paste_is_not_cut_by_a_question(home: Path) -> None:
+    """What is due meanwhile waits for the rest; otherwise the line would wait for it in vain."""
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        asked.types("\x1b[200~first\r")
+        wait_until(lambda: not asked.has_unread())
+        drop(home, answer(home, 1, REMOVE))
+        for _ in range(3):  # takes longer than to see the file
+            subprocess.run([sys.executable, "-m", "codingagent", "--version"], check=True)
+        asked.types("second\x1b[201~")
+        asked.says("what is this paste (12 characters, 2 lines")
+        asked.says("Its number:")
+        asked.types("3\r")
+        asked.says("Do it?")
+
+
+def test_a_sign_of_life_counts_the_files(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While they are looked through; here it is git's history that takes long."""
+    folder, asked_for, programs = tmp_path / "project", tmp_path / "asked-for", tmp_path / "bin"
+    for each in (folder, programs):
+        each.mkdir()
+    for name in "abc":
+        (folder / name).touch()
+    git = shutil.which("git")
+    assert git
+    for line in ("init -q", "add .", "-c user.name=a -c user.email=a commit -qm first"):
+        subprocess.run([git, *line.split()], cwd=folder, check=True)
+    os.mkfifo(asked_for)
+    (programs / "git").write_text(
+        f'#!/bin/sh\ncase "$*" in *log*) read x < {asked_for};; esac\nexec {git} "$@"\n', "utf-8"
+    )
+    (programs / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    with terminal(home, "new", "--workspace", str(folder), "look at a") as asked:
+        asked.says("looking through the workspace: 3 files, ")
+        asked_for.write_text("go on\n", "utf-8")
+        asked.says(PROMPT)
 
 
 def test_keys_that_edit_enter_or_search_a_line(

@@ -91,7 +91,7 @@ def _put_request(
             line = layout.budget_line(len(piece), budget, layout.PIPE)
             sys.stdout.write(f"  {layout.text_of(line)}\n")
         if number < len(pieces):
-            sys.stdout.write("then press Enter for the next part ")
+            sys.stdout.write("then press Enter for the next part\n")
             sys.stdout.flush()
             if not sys.stdin.readline():
                 raise UsageError(f"only {number} of {len(pieces)} parts were copied")

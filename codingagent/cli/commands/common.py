@@ -205,6 +205,7 @@ def opened(  # noqa: PLR0913
     try:
         with factory.session_in(home, session, settings, person, recipients) as work:
             worker.serve(work)
+            screen.files_found = work.context.workspace.listed
             yield work, worker
     except KeyboardInterrupt:
         raise InterruptError(

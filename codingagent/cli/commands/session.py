@@ -148,7 +148,7 @@ def _begun(
             requests.begin()
             if files:
                 requests.say("", files)
-            screen.busy("looking through the workspace")
+            screen.busy("looking through the workspace", counts=True)
             requests.write()
             at_work[0].try_check()
             yield home, at_work
