@@ -10,7 +10,7 @@ from codingagent.secrets.values import Form
 from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, SETTINGS, TRAILING
 
 _STEMS = ("pass", "pw", "secret", "token", "key", "cred", "auth", "salt", "psk")
-_OTHER_LANGUAGES = (
+_OTHER_LANGUAGES = [
     "kennwort",
     "contraseñ",
     "senha",
@@ -19,7 +19,7 @@ _OTHER_LANGUAGES = (
     "пароль",
     "密码",
     "パスワード",
-)
+]
 _NAME_CHARACTERS = 48
 
 _WORDS = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")

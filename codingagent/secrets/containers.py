@@ -76,7 +76,7 @@ def _manifest(text: str) -> Iterator[tuple[int, int, str]]:
     for entries in _ENTRIES.finditer(text):
         if pairs := entries.lastindex and max(2, entries.lastindex):
             found = [*_PAIR.finditer(text, *entries.span(pairs))] if entries[pairs] else []
-            yield from ((*each.span(1), "SECRET") for each in found if _is_literal(each[1]))
+            yield from ((*each.span(1), "SECRET") for each in found if values.is_literal(each[1]))
             if found:
                 continue
         if entries["indent"] is None or entries.end() < end:
@@ -90,13 +90,13 @@ def _manifest(text: str) -> Iterator[tuple[int, int, str]]:
             if bare and len(line) - len(line.lstrip(" ")) <= margin:
                 break
             entry = None if bare.startswith("#") else _ENTRY.match(text, end, stop)
-            if entry and _is_literal(entry[1]) and not bare.endswith((":", "|", ">", "|-", ">-")):
+            if (
+                entry
+                and values.is_literal(entry[1])
+                and not bare.endswith((":", "|", ">", "|-", ">-"))
+            ):
                 yield *entry.span(1), "SECRET"
             end = stop
-
-
-def _is_literal(value: str) -> bool:
-    return not values.is_reference(value) and not values.is_example(value)
 
 
 def _columns(text: str, lower: str) -> Iterator[tuple[int, int, str]]:

@@ -33,38 +33,11 @@ _SECRET = lazy_pattern(
     r"|[^/]*\.(?:pem|key|p12|pfx|p8|ppk|jks|keystore|bks|kdbx?|tfvars|ovpn))"
 )
 # No pattern above fits such a name, unless it begins with .env: most files are told by their ends.
-_HARMLESS = (
-    *(
-        ".py",
-        ".pyi",
-        ".js",
-        ".ts",
-        ".tsx",
-        ".jsx",
-        ".c",
-        ".h",
-        ".cc",
-        ".cpp",
-        ".hpp",
-        ".go",
-        ".rs",
-        ".rb",
-    ),
-    *(
-        ".java",
-        ".kt",
-        ".cs",
-        ".swift",
-        ".php",
-        ".html",
-        ".css",
-        ".scss",
-        ".vue",
-        ".md",
-        ".rst",
-        ".po",
-    ),
-    *(".png", ".jpg", ".gif", ".svg"),
+_HARMLESS = tuple(
+    words(
+        ".py .pyi .js .ts .tsx .jsx .c .h .cc .cpp .hpp .go .rs .rb .java .kt .cs .swift .php .html .css",
+        ".scss .vue .md .rst .po .png .jpg .gif .svg",
+    )
 )
 # What editors and people add to the name of a copy.
 _COPY = lazy_pattern(r"(?:~|\.(?:bak|backup|old|orig|save|swp|copy|\d))+$")
@@ -99,13 +72,12 @@ _ASSIGNED = lazy_pattern(
 _TRIM = " \t\r,;"
 
 
-def variable_names(text: str, path: str = "") -> list[Variable]:
+def variables_in(text: str) -> list[Variable]:
     """Return the variables of a secret file; a line of another form is a value without a name.
 
     Comments and blank lines have no entry, except for an assignment in a comment. Every character of a value
     is inside its span.
     """
-    del path
     found: list[Variable] = []
     start = 0
     for line in text.splitlines(keepends=True):

@@ -250,12 +250,8 @@ _AROUND = (
 )
 
 
-def _token(value: str, form: Form) -> bool:
-    return values.is_token(value, form)
-
-
-def _password(value: str, form: Form) -> bool:
-    return values.is_password(value, form)
+def _is_literal(word: str) -> bool:
+    return len(word) > 2 and values.is_literal(word)
 
 
 def _stated(value: str, form: Form) -> bool:
@@ -269,8 +265,7 @@ def _stated(value: str, form: Form) -> bool:
 
 def _in_address(value: str, form: Form) -> bool:
     del form
-    word = value.strip("[]()")
-    return len(word) > 2 and not values.is_reference(word) and not values.is_example(word)
+    return _is_literal(value.strip("[]()"))
 
 
 def _login(value: str, form: Form) -> bool:
@@ -278,17 +273,16 @@ def _login(value: str, form: Form) -> bool:
     del form
     with contextlib.suppress(ValueError):
         plain = base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
-        word = plain.partition(b":")[2].decode("ascii")
-        return len(word) > 2 and not values.is_reference(word) and not values.is_example(word)
+        return _is_literal(plain.partition(b":")[2].decode("ascii"))
     return False
 
 
 def _aws(value: str, form: Form) -> bool:
-    return _token(value, form) and not (value.islower() or value.isupper())
+    return values.is_token(value, form) and not (value.islower() or value.isupper())
 
 
 def _authorization(value: str, form: Form) -> bool:
-    return _login(value, form) or _token(value, form)
+    return _login(value, form) or values.is_token(value, form)
 
 
 _QUOTED = r"""["']([^"'\n]{4,200})["']"""
@@ -297,136 +291,76 @@ _VALUE = r"""["']?([^\s"'`$<{/-][^\s"'`<]{2,200})"""
 _ARGUMENT = r"""(?:["'][^"'\n]{1,100}["']|[\w.]{1,60})\s{0,3},\s{0,30}"""
 _OPTIONS = r"[^\n|;&]{0,200}?"
 
-# Found in lower-case text, matched without regard to case: kind, leads divided by `|`, expression, check, and
-# how far before the lead the expression begins at most.
-_BESIDE = (
-    (
-        "PASSWORD",
-        "://",
-        r"""://[^\s:/@"'<>`]{0,100}:([^\s/"'<>`]{1,200})@[\w.\[$%{-]""",
-        _in_address,
-        0,
-    ),
-    ("TOKEN", "://", r"://([\w.~-]{20,200})@(?!\w{1,20}\.ingest|sentry)", _token, 0),
-    (
-        "PASSWORD",
-        "@tcp(|@unix(",
-        r"[\w.-]{1,60}:([^\s\"'@/]{3,100})@(?:tcp|unix)\(",
-        _in_address,
-        165,
-    ),
-    ("TOKEN", "bearer ", r"bearer +([\w.~+/=-]{8,4000})", _token, 0),
-    ("PASSWORD", "basic ", r"basic +([0-9A-Za-z+/]{8,400}={0,2})", _login, 0),
-    (
-        "TOKEN",
-        "authorization",
+
+def _near(
+    kind: str,
+    leads: str,
+    expression: str,
+    check: Callable[[str, Form], bool] = values.is_password,
+    back: int = 0,
+) -> Pattern:
+    """Return a rule for lower-case text, matched without regard to case; `leads` are divided by `|`."""
+    return Pattern(kind, tuple(leads.split("|")), f"(?i:{expression})", back, check)
+
+
+CONTEXT = (
+    _near("PASSWORD", "://", r"""://[^\s:/@"'<>`]{0,100}:([^\s/"'<>`]{1,200})@[\w.\[$%{-]""", _in_address),
+    _near("TOKEN", "://", r"://([\w.~-]{20,200})@(?!\w{1,20}\.ingest|sentry)", values.is_token),
+    _near("PASSWORD", "@tcp(|@unix(", r"[\w.-]{1,60}:([^\s\"'@/]{3,100})@(?:tcp|unix)\(", _in_address, 165),
+    _near("TOKEN", "bearer ", r"bearer +([\w.~+/=-]{8,4000})", values.is_token),
+    _near("PASSWORD", "basic ", r"basic +([0-9A-Za-z+/]{8,400}={0,2})", _login),
+    _near(
+        "TOKEN", "authorization",
         r"authorization[\"'\])]{0,3}\s{0,3}[:=,]\s{0,3}[\"'`]?(?:[a-z0-9-]{3,12} +)?([\w.~+/=:-]{8,4000})",
         _authorization,
-        0,
     ),
-    ("TOKEN", "sess|sid=", r"s(?:ess)?(?:ion)?_?(?:id)?=([\w.%+/=:-]{16,4000})", _token, 0),
-    ("TOKEN", "sig=", r"(?<=[?&])sig=([\w%+/=-]{20,200})", any_value, 0),
-    ("KEY", '"d"', r'"d"\s{0,9}:\s{0,9}"([\w-]{20,800})"', any_value, 0),
-    (
-        "PASSWORD",
-        "identified ",
-        rf"identified (?:with \S{{1,40}} )?by (?:password )?{_QUOTED}",
-        _password,
-        0,
-    ),
-    ("PASSWORD", "securestring ", rf"securestring +(?:-string +)?{_QUOTED}", _password, 0),
-    ("PASSWORD", "password '", rf"password +{_QUOTED}", _password, 0),
-    (
-        "PASSWORD",
-        " -u|--user",
-        rf"(?: -u|--user)[ =]{{0,2}}[\"']?[\w@.%+-]{{1,80}}:{_VALUE}",
-        _password,
-        0,
-    ),
-    ("PASSWORD", "redis-cli", rf"redis-cli\b{_OPTIONS} -a +{_VALUE}", _password, 0),
-    ("PASSWORD", " -p", rf"\b(?:mysql|mariadb)[a-z]{{0,6}}\b{_OPTIONS} -p{_VALUE}", _password, 220),
-    (
-        "PASSWORD",
-        " -p",
+    _near("TOKEN", "sess|sid=", r"s(?:ess)?(?:ion)?_?(?:id)?=([\w.%+/=:-]{16,4000})", values.is_token),
+    _near("TOKEN", "sig=", r"(?<=[?&])sig=([\w%+/=-]{20,200})", any_value),
+    _near("KEY", '"d"', r'"d"\s{0,9}:\s{0,9}"([\w-]{20,800})"', any_value),
+    _near("PASSWORD", "identified ", rf"identified (?:with \S{{1,40}} )?by (?:password )?{_QUOTED}"),
+    _near("PASSWORD", "securestring ", rf"securestring +(?:-string +)?{_QUOTED}"),
+    _near("PASSWORD", "password '", rf"password +{_QUOTED}"),
+    _near("PASSWORD", " -u|--user", rf"(?: -u|--user)[ =]{{0,2}}[\"']?[\w@.%+-]{{1,80}}:{_VALUE}"),
+    _near("PASSWORD", "redis-cli", rf"redis-cli\b{_OPTIONS} -a +{_VALUE}"),
+    _near("PASSWORD", " -p", rf"\b(?:mysql|mariadb)[a-z]{{0,6}}\b{_OPTIONS} -p{_VALUE}", back=220),
+    _near(
+        "PASSWORD", " -p",
         rf"\b(?:mongo[a-z]{{0,8}}|sqlcmd|cqlsh|influx|sshpass|login|zip|7z[ar]?)\b{_OPTIONS} -p[ =]?{_VALUE}",
-        _password,
-        220,
+        back=220,
     ),
-    ("PASSWORD", "ldap", rf"ldap[a-z]{{3,8}}\b{_OPTIONS} -w +{_VALUE}", _password, 0),
-    (
-        "PASSWORD",
-        "htpasswd",
-        rf"htpasswd +-[a-z]{{0,5}}b[a-z]{{0,5}} (?:\S{{1,100}} ){{1,2}}{_VALUE}",
-        _password,
-        0,
-    ),
-    (
-        "SECRET",
-        "--from-literal",
-        rf"--from-literal[= ][\"']?[\w.-]{{1,80}}={_VALUE}",
-        _password,
-        0,
-    ),
-    (
-        "PASSWORD",
-        "chpasswd|--password-stdin",
+    _near("PASSWORD", "ldap", rf"ldap[a-z]{{3,8}}\b{_OPTIONS} -w +{_VALUE}"),
+    _near("PASSWORD", "htpasswd", rf"htpasswd +-[a-z]{{0,5}}b[a-z]{{0,5}} (?:\S{{1,100}} ){{1,2}}{_VALUE}"),
+    _near("SECRET", "--from-literal", rf"--from-literal[= ][\"']?[\w.-]{{1,80}}={_VALUE}"),
+    _near(
+        "PASSWORD", "chpasswd|--password-stdin",
         rf"(?:echo|printf)(?: -n)? +[\"']?(?:[\w.-]{{1,40}}:)?{_VALUE}[\"']? *\|",
-        _password,
-        220,
+        back=220,
     ),
-    (
-        "AWS",
-        "akia",
-        r"akia[a-z2-7]{16}\b[\s\S]{1,120}?(?<![\w/+])([\w/+]{40})(?![\w/+=])",
-        _aws,
-        0,
-    ),
-    (
-        "PASSWORD",
-        "login|auth|cred|sign",
+    _near("AWS", "akia", r"akia[a-z2-7]{16}\b[\s\S]{1,120}?(?<![\w/+])([\w/+]{40})(?![\w/+=])", _aws),
+    _near(
+        "PASSWORD", "login|auth|cred|sign",
         rf"(?:login|auth[a-z]{{0,9}}|cred[a-z]{{0,9}}|sign_?in)=?\(\s{{0,30}}{_ARGUMENT}{_QUOTED}",
-        _password,
-        0,
     ),
-    (
-        "PASSWORD",
-        "connect|pdo(",
-        rf"[a-z]{{3,10}}\(\s{{0,9}}{_ARGUMENT}{_ARGUMENT}{_QUOTED}",
-        _password,
-        0,
-    ),
-    (
-        "SEED",
-        "mnemonic|seed|recovery",
+    _near("PASSWORD", "connect|pdo(", rf"[a-z]{{3,10}}\(\s{{0,9}}{_ARGUMENT}{_ARGUMENT}{_QUOTED}"),
+    _near(
+        "SEED", "mnemonic|seed|recovery",
         r"[a-z]{4,8}[\w -]{0,20}[\"'`]?\s{0,3}(?:is|=|:)\s{0,3}[\"'`]?((?:[a-z]{3,8} ){11,23}[a-z]{3,8})\b",
         any_value,
-        0,
     ),
-)
+)  # fmt: skip
 # The same, for sentences only.
-_STATED = (
-    (
-        "PASSWORD",
-        "password|passphrase",
+STATED = (
+    _near(
+        "PASSWORD", "password|passphrase",
         r"(?:^|\s)[\"'`]?([^\s\"'`]{6,80})[\"'`]? [ia]s (?:(?:the|my|our) )?(?:[\w-]{1,20} ){0,2}pass\w{4,6}",
-        _stated,
-        100,
+        _stated, 100,
     ),
-    (
-        "PASSWORD",
-        "log in|login|sign in|cred|user |account|zugang",
+    _near(
+        "PASSWORD", "log in|login|sign in|cred|user |account|zugang",
         rf"[a-z ]{{4,12}}\b[^\n]{{0,60}}?[\s\"'`(][\w.@+-]{{2,40}} ?[/:] ?{_VALUE}",
         _stated,
-        0,
     ),
-)
-CONTEXT, STATED = (
-    tuple(
-        Pattern(kind, tuple(leads.split("|")), f"(?i:{expression})", back, check)
-        for kind, leads, expression, check, back in table
-    )
-    for table in (_BESIDE, _STATED)
-)
+)  # fmt: skip
 
 
 def _after(kind: str, leads: str, rest: str) -> Pattern:

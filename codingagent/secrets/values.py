@@ -75,6 +75,10 @@ def is_reference(value: str) -> bool:
     return bool(_REFERENCE.search(value[:300])) or value.strip("\"'`.,;:!?()").lower() in PLAIN
 
 
+def is_literal(value: str) -> bool:
+    return not is_reference(value) and not is_example(value)
+
+
 def _consonants(word: str) -> int:
     """Return the length of the longest run of consonants, which is 3 in most words."""
     return max(map(len, _VOWELS.split(word.lower().replace("ngth", "e").replace("ght", "e"))))

@@ -278,7 +278,7 @@ class Vault:
         form = "" if is_quote else path
         found = [_Span(s.start, s.end, s.kind, is_wide=True) for s in find_secrets(text, form)]
         if path and files.is_secret_file(path):
-            for variable in files.variable_names(text, form) if form else ():
+            for variable in files.variables_in(text) if form else ():
                 value = text[variable.start : variable.end]
                 is_wide = "://" not in value and not _PATH.fullmatch(value)
                 is_wide = is_wide and (values.is_random(value) or not is_setting(variable.name))

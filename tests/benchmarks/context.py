@@ -163,8 +163,9 @@ def _texts(repository: Path, name: str, blobs: dict[str, str | None]) -> dict[st
         data = given.read(int(size))
         given.read(1)
         paths = [path for path, each in ids.items() if each == blob]
-        refused = any(eligible.why_not(path, data) for path in paths)
-        blobs[blob] = None if refused else data.decode("utf-8", "replace")
+        decoded = data.decode("utf-8", "replace")
+        refused = any(map(eligible.why_not_named, paths)) or eligible.why_not_text(data, decoded)
+        blobs[blob] = None if refused else decoded
     return {path: text for path, blob in ids.items() if (text := blobs[blob]) is not None}
 
 

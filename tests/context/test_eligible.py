@@ -1,6 +1,6 @@
 """Nothing goes out by a guess that a person would not attach."""
 
-from codingagent.context.eligible import why_not
+from codingagent.context.eligible import why_not_named, why_not_text
 
 REFUSED = [
     (".env", b"A=1", "secret"),
@@ -26,6 +26,10 @@ GOES = [
     ("empty.py", b""),
     ("latin.py", "# é\n".encode("latin-1")),
 ]
+
+
+def why_not(path: str, data: bytes) -> str | None:
+    return why_not_named(path) or why_not_text(data, data.decode("utf-8", "replace"))
 
 
 def test_what_must_not_go_is_refused_with_a_reason() -> None:

@@ -1,6 +1,6 @@
 """Which files hold secrets by their names, and what is in them."""
 
-from codingagent.secrets.files import NAMES, is_secret_file, variable_names
+from codingagent.secrets.files import NAMES, is_secret_file, variables_in
 
 SECRET = (
     ".env .env.local deploy/.env.production prod.env .envrc server.pem tls/site.key id_rsa id_ed25519 .netrc"
@@ -26,7 +26,7 @@ def test_every_value_of_a_secret_file_has_a_span() -> None:
     text = "# why\nexport A='one two'\nB = x=y\r\n\nC: three\nmachine h login me\n"
     text += "#F=six\n; export G=7 8\n# see H = I\n"
     text += 'AAAABBBB\n{\n "D": "4",\n}\nE=\n'
-    shown = [(each.name, text[each.start : each.end]) for each in variable_names(text)]
+    shown = [(each.name, text[each.start : each.end]) for each in variables_in(text)]
     assert shown == [
         ("A", "one two"),
         ("B", "x=y"),
