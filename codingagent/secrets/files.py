@@ -29,7 +29,7 @@ NAMES = words(
 _PLACES = ("docker/config.json", "kube/config", "gh/hosts.yml", "aws/config", "cargo/config.toml")
 _SECRET = lazy_pattern(
     r"(?:\.env(?!\.(?:example|sample|template|dist|defaults)$)(?:[._-][^/]*)?|[^/]+\.env|\.envrc|id_[a-z0-9_]+"
-    r"|[^/]*(?:secret|credential|password)s?\.(?:json|ya?ml|toml|ini|txt|env)"
+    r"|(?:(?:[^/]*[._-])?(?:secrets?|credentials?|passwords)|password)\.(?:json|ya?ml|toml|ini|txt|env)"
     r"|[^/]*\.(?:pem|key|p12|pfx|p8|ppk|jks|keystore|bks|kdbx?|tfvars|ovpn))"
 )
 # No pattern above fits such a name, unless it begins with .env: most files are told by their ends.

@@ -6,12 +6,13 @@ SECRET = (
     ".env .env.local deploy/.env.production prod.env .envrc server.pem tls/site.key id_rsa id_ed25519 .netrc"
     " .pgpass .npmrc .pypirc .htpasswd app.jks vault.kdbx cert.p12 .aws/credentials .docker/config.json "
     ".kube/config conf/credentials.json secrets.yml prod.tfvars .git-credentials config/master.key A\\B\\.ENV"
-    " .env.py .env~ #.env# .env_prod server.key.old prod.env.bak id_rsa.1"
+    " .env.py .env~ #.env# .env_prod server.key.old prod.env.bak id_rsa.1 prod-secrets.yaml"
+    " db_credentials.json"
 )
 PLAIN = (
     ".env.example .env.sample .env.template id_rsa.pub id_ed25519.pub secrets.py tokens.py config.json"
     " environment.py password_reset.html keys.md credentials/views.py src/env.ts id_card/view.js"
-    " .env.example.bak"
+    " .env.example.bak ChannelCredentials.yaml test_user_password.yml"
 )
 
 
