@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from html import escape
-from shlex import quote as quoted
 from typing import Protocol
 from unicodedata import normalize
 from urllib.parse import quote, quote_plus
@@ -462,7 +461,7 @@ def _forms(value: str) -> list[str]:
         escape(value),
         escape(value).replace("&quot;", "&#34;").replace("x27", "39"),
     ]
-    in_shells = [re.sub(r"[^\w@%+=:,./-]", r"\\\g<0>", value), quoted(value)[1:-1]]
+    in_shells = [re.sub(r"[^\w@%+=:,./-]", r"\\\g<0>", value), value.replace("'", "'\"'\"'")]
     doubled = [value.replace(sign, sign * 2) for sign in "'\"%$"]
     # As Go writes JSON.
     plain_too = re.sub("[&<>]", lambda found: f"\\u{ord(found[0]):04x}", plain)
