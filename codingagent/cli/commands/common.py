@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -196,12 +197,8 @@ def opened(  # noqa: PLR0913
     if executes:
         _warn_of_file(home, session, screen)
     screen.obey(settings, asked=given.diff is not None)
-    person = context.Person(
-        screen.show,
-        lambda notice: screen.ask(notice, worker.answer_to),
-        given.yes,
-        given.accept_formats,
-    )
+    ask = partial(screen.ask, elsewhere=worker.answer_to)
+    person = context.Person(screen.show, ask, given.yes, given.accept_formats)
     try:
         with factory.session_in(home, session, settings, person, recipients) as work:
             worker.serve(work)
