@@ -7,7 +7,7 @@ from functools import lru_cache
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import values
 from codingagent.secrets.values import Form
-from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, SETTINGS, TRAILING
+from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, SETTINGS, TRAILING, places
 
 _STEMS = ("pass", "pw", "secret", "token", "key", "cred", "auth", "salt", "psk")
 _OTHER_LANGUAGES = [
@@ -92,13 +92,11 @@ _ONLY_QUOTED = {",", "(", "||", "??", "or", "==", "===", "!=", "!==", ".equals("
 def spans(text: str, lower: str, form: Form) -> Iterator[tuple[int, int, str]]:
     """Yield the start, end and kind of each value that its name makes a secret."""
     for stem in (*_STEMS, *_OTHER_LANGUAGES):
-        at = lower.find(stem)
         end = 0
-        while at >= 0:
+        for at in places(lower, stem):
             if at >= end and (found := _value(text, at, stem, form)):
                 yield found
                 end = found[1]
-            at = lower.find(stem, at + len(stem))
 
 
 def _value(text: str, at: int, stem: str, form: Form) -> tuple[int, int, str] | None:

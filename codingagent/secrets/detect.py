@@ -8,6 +8,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import accumulate
 
 from msgspec import Struct
 
@@ -94,16 +95,11 @@ _DIRECT_LEADS = [each for each in _LEADS if each[2]]
 def _known(text: str) -> Iterator[Secret]:
     runs = [(match.start(), match.group()) for match in _RUN.finditer(text)]
     short = "\n".join(run for _, run in runs)
-    starts: list[int] = []
-    at = 0
-    for _, run in runs:
-        starts.append(at)
-        at += len(run) + 1
+    starts = list(accumulate((len(run) + 1 for _, run in runs), initial=0))
     for lead, rule, direct in _LEADS if runs else _DIRECT_LEADS:
         where = text if direct else short
-        at = where.find(lead)
         end = 0
-        while at >= 0:
+        for at in places(where, lead) if lead in where else ():
             place = at
             if not direct:
                 index = bisect_right(starts, at) - 1
@@ -114,7 +110,6 @@ def _known(text: str) -> Iterator[Secret]:
                     end = match.end()
                 else:
                     yield Secret(*match.span(group), rule.kind)
-            at = where.find(lead, at + len(lead))
 
 
 def _match(rule: Pattern, lead: str, text: str, at: int) -> re.Match[str] | None:
@@ -145,23 +140,20 @@ _SHORTEST_LINE = 16
 
 
 def _private_keys(text: str) -> Iterator[Secret]:
-    at = text.find("PRIVATE KEY")
     done = 0
-    while at >= 0:
-        if at >= done:
-            line = text.rfind("\n", max(0, at - 100), at) + 1 or max(0, at - 100)
-            if begin := _BEGIN.search(text, max(line, at - 60), at + 30):
-                end = text.find("-----END", begin.end(), begin.end() + 100_000)
-                yield from (spans := [*_key_lines(text, begin.end(), end)])
-                done = max(end, spans[-1].end if spans else at)
-            elif text.startswith("-----END", max(line, at - 60)) or "-----END" in text[line:at]:
-                yield from _key_lines_before(text, text.rfind("-----END", line, at))
-        at = text.find("PRIVATE KEY", at + 11)
-    at = text.find("Private-Lines:")
-    while at >= 0:
+    for at in places(text, "PRIVATE KEY"):
+        if at < done:
+            continue
+        line = text.rfind("\n", max(0, at - 100), at) + 1 or max(0, at - 100)
+        if begin := _BEGIN.search(text, max(line, at - 60), at + 30):
+            end = text.find("-----END", begin.end(), begin.end() + 100_000)
+            yield from (spans := [*_key_lines(text, begin.end(), end)])
+            done = max(end, spans[-1].end if spans else at)
+        elif (end := text.rfind("-----END", line, at)) >= 0:
+            yield from _key_lines_before(text, end)
+    for at in places(text, "Private-Lines:"):
         start = text.find("\n", at) + 1
         yield from _key_lines(text, start, -1) if start else ()
-        at = text.find("Private-Lines:", at + 14)
 
 
 def _key_lines(text: str, start: int, end: int) -> Iterator[Secret]:
@@ -223,12 +215,10 @@ _COOKIE = lazy_pattern(r"[\w.-]{1,80}=([^;\s]{12,4000})")
 
 
 def _cookies(text: str, lower: str, form: values.Form) -> Iterator[Secret]:
-    at = lower.find("cookie")
     end = 0
-    while at >= 0:
+    for at in places(lower, "cookie"):
         if at >= end and (header := _COOKIES.match(text, at)):
             end = header.end()
             for pair in _COOKIE.finditer(text, header.start(1), end):
                 if values.is_token(pair[1], form):
                     yield Secret(pair.start(1), pair.end(1), "COOKIE")
-        at = lower.find("cookie", at + 6)

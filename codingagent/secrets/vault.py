@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from html import escape
+from itertools import accumulate
 from typing import Protocol
 from unicodedata import normalize
 from urllib.parse import quote, quote_plus
@@ -26,6 +27,7 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import files, values
 from codingagent.secrets.assigned import is_setting
 from codingagent.secrets.detect import find_secrets
+from codingagent.secrets.words import places
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _HASHED = 5
@@ -329,11 +331,8 @@ class Vault:
         if not self._forms:
             return
         runs = list(_ENCODED.finditer(text))
-        ends, meanings, length = [], [], 0
-        for match in runs:
-            meanings.append(_decoded(match[0]))
-            length += len(meanings[-1]) + 1
-            ends.append(length)
+        meanings = [_decoded(match[0]) for match in runs]
+        ends = list(accumulate(len(each) + 1 for each in meanings))
         for (start, _), entry in self._plain("\0".join(meanings)):
             yield _Span(*runs[bisect(ends, start)].span(), entry.kind, is_wide=False)
 
@@ -426,10 +425,8 @@ def _is_telling(value: str) -> bool:
 
 
 def _at(text: str, wanted: str, kind: str) -> Iterator[_Span]:
-    at = text.find(wanted) if wanted else -1
-    while at >= 0:
+    for at in places(text, wanted) if wanted else ():
         yield _Span(at, at + len(wanted), kind, is_wide=True)
-        at = text.find(wanted, at + len(wanted))
 
 
 def _end_of(text: str, form: str, at: int) -> int:
