@@ -106,6 +106,10 @@ class LazyStore:
                 self._checkpoints = Checkpoints(place.store, site, git)
         return self._checkpoints
 
+    def files_read(self) -> int:
+        """Return how many files the checkpoint that is being taken has read; another thread may ask."""
+        return 0 if self._checkpoints is None else self._checkpoints.files_read
+
     def needed(self) -> "Checkpoints":
         """Return the store.
 

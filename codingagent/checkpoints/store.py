@@ -120,6 +120,7 @@ class Checkpoints(Reader):
             raise WorkError(
                 f"the workspace {site.root} can't be opened: {reason}; put it back where it was"
             ) from fault
+        self.files_read = 0  # by the checkpoint that is being taken
         self._ignored: frozenset[str] = frozenset()
         self._standing: tuple[Checkpoint, Survey] | None = None
         hidden = (*site.hidden, self._store.path)
@@ -271,6 +272,7 @@ class Checkpoints(Reader):
         if new != commit or not found.is_settled:
             self._write_index(commit, new, found.entries)
         self._known = new, new_notes
+        self.files_read = 0
         left = new_notes.left
         return Checkpoint(new, left[:NAMED_LIMIT], len(left), missed=tuple(found.missed))
 
@@ -337,7 +339,8 @@ class Checkpoints(Reader):
         found.left += left
         with contextlib.closing(self._ground()) as ground:
             # By folder, so that the walk stays where it is.
-            for path in sorted({*new, *listing.known}, key=lambda path: path.rpartition(b"/")):
+            paths = sorted({*new, *listing.known}, key=lambda path: path.rpartition(b"/"))
+            for self.files_read, path in enumerate(paths, 1):
                 self._examine(path, listing.known.get(path), found, ground, stream)
 
     def _examine(

@@ -43,8 +43,10 @@ class Screen:
         """How much of each change to show: never, short or full."""
         self._approved = ""
         self._change: ui.FileChanged | None = None
-        self.files_found: Callable[[], int] = lambda: 0
+        self.files_found: Callable[[], int] = int
         """How many files of the workspace were found, while it is looked through."""
+        self.files_saved: Callable[[], int] = int
+        """How many of them were read, while a checkpoint is taken."""
 
     def show(self, notice: ui.Notice) -> None:
         if self._is_gone:
@@ -74,8 +76,8 @@ class Screen:
     def keyboard(self) -> "AbstractContextManager[Keyboard] | None":
         """Return the person's keyboard, to be entered; None if nobody can type here."""
 
-    def busy(self, what: str, limit_s: float | None = None, *, counts: bool = False) -> None:
-        """Show a sign of life until the next notice, if that takes long; it may count the files found."""
+    def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
+        """Show a sign of life until the next notice, if that takes long; it may count files."""
 
     def close(self) -> None:
         """Restore the terminal, if it is one."""

@@ -161,16 +161,16 @@ class Console(Lines):
         match notice:
             case ui.ReplyAccepted():
                 self._rich.rule(f"Answer {notice.sequence}", style="dim")
-                self.busy("working")
+                self.busy("working", count=self.files_saved)
             case ui.OperationBegan():
                 self._begin(notice)
             case ui.OperationDone() if notice.result.kind in _COMMANDS:
                 super()._show(notice)
-                self.busy("working")
+                self.busy("working", count=self.files_saved)
             case ui.TurnDone():
                 self._changed |= dict.fromkeys(notice.changed)
                 super()._show(notice)
-                self.busy("writing the request", counts=True)
+                self.busy("writing the request", count=self.files_found)
             case _:
                 super()._show(notice)
         if (title := _TITLES.get(type(notice))) and (self._keys is not None or self._knows_steps):
@@ -374,11 +374,10 @@ class Console(Lines):
         for line in output.last:
             self.lines([[(f"{self._margin}{on_screen(line)}", "dim")]])
 
-    def busy(self, what: str, limit_s: float | None = None, *, counts: bool = False) -> None:
+    def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
         self._stop_status()
         if not sys.stdout.isatty():
             return  # colours were forced in a pipe; a spinner would only fill it
-        count = self.files_found if counts else int
         sign = _Sign(what, limit_s, self._output, count)
         self._timer = threading.Timer(_SOON_S, self._appear, (sign,))
         self._timer.daemon = True

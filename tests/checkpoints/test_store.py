@@ -1224,10 +1224,12 @@ def test_a_full_disk_fails_the_checkpoint_and_harms_no_other(tmp_path: Path, fil
         is_full = True
         with pytest.raises(WorkError, match=r"^[^\n]*: the disk is full$"):
             checkpoints.take()
+        assert 0 < checkpoints.files_read <= files
         is_full = False
         assert {p: p.read_bytes() for p in (tmp_path / "store").glob("index.*")} == before
         new = checkpoints.take()
         assert new.set_aside == ""
+        assert checkpoints.files_read == 0
         assert [change.kind for change in checkpoints.changes(old, new.id)] == ["added"] * files
         written = {path.name: path.read_bytes() for path in root.iterdir()}
         for name in written:

@@ -203,6 +203,7 @@ def opened(  # noqa: PLR0913
         with factory.session_in(home, session, settings, person, recipients) as work:
             worker.serve(work)
             screen.files_found = work.context.workspace.listed
+            screen.files_saved = work.context.lazy_store.files_read
             yield work, worker
     except KeyboardInterrupt:
         raise InterruptError(

@@ -148,7 +148,7 @@ def _begun(
             requests.begin()
             if files:
                 requests.say("", files)
-            screen.busy("looking through the workspace", counts=True)
+            screen.busy("looking through the workspace", count=screen.files_found)
             requests.write()
             at_work[0].try_check()
             yield home, at_work
