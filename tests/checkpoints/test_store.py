@@ -1224,7 +1224,7 @@ def test_a_full_disk_fails_the_checkpoint_and_harms_no_other(tmp_path: Path, fil
         is_full = True
         with pytest.raises(WorkError, match=r"^[^\n]*: the disk is full$"):
             checkpoints.take()
-        assert 0 < checkpoints.files_read <= files
+        assert 0 < checkpoints.files_read <= files + 1
         is_full = False
         assert {p: p.read_bytes() for p in (tmp_path / "store").glob("index.*")} == before
         new = checkpoints.take()
