@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ApprovalAwaited, Notice, OutputCame, Remark
 from codingagent.protocols.json.events import ReadFileEvent
 from codingagent.storage import homes
+from tests.cli.terminals import on_terminal
 from tests.cli.test_runs import Caller
 from tests.helpers import LiveSession, command_line, live_session
 from tests.hosting import served
@@ -302,3 +304,18 @@ def test_a_session_that_warns_is_shown_as_it_is(tmp_path: Path) -> None:
     with live_session(tmp_path, settings=Settings(sandbox="off", secrets="warn")) as live:
         live.answer(f'[CREATE_FILE path="a.py"]\nKEY = "{token("warn")}"\n[/CREATE_FILE]\n')
         assert token("warn") in command_line(tmp_path, "diff").stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such terminals")
+def test_the_question_is_asked_in_plain_words(tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace" / ".env").write_text(f"PIN={PIN}\n", "utf-8")
+    command_line(tmp_path, "new", "x", "--no-wait")
+    (tmp_path / "inbox" / "a.txt").write_text('[READ_FILE path=".env"]\n', "utf-8")
+    words = ("--home", str(tmp_path), "resume", "--once")
+    shown = on_terminal(words, answers=[("Show them?", "y\r")])
+    assert "may the chat see the values in this file?" in shown.text
+    assert "Why not?" not in shown.text
+    assert shown.status == 0
+    (request,) = (tmp_path / "outbox").glob("*seq0002.txt")
+    assert f"PIN={PIN}" in request.read_text("utf-8")

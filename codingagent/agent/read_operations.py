@@ -101,7 +101,9 @@ def _ask_to_show(context: Context, path: str) -> None:
         context.remark(f"{_NAMES.format(paths.shown(path))}: codingagent secrets allow {words}")
 
 
-_VALUES = "yes: the chat sees the values in it; no: it sees the names of the variables only"
+_VALUES = (
+    "an answer reads it, and it holds secrets: without a yes the chat sees names in their place"
+)
 _NAMES = "{} holds secrets: the chat sees the names of its variables only; to show it the values"
 
 

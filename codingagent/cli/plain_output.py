@@ -248,7 +248,9 @@ class Lines(Screen):
                 self.lines([[(sign, "dim"), *piece]])
 
     def _show_awaited(self, notice: ui.ApprovalAwaited) -> None:
-        what = f"{notice.operation_id} {notice.kind} awaits approval:".lstrip()
+        what = f"{notice.operation_id} {notice.kind} awaits approval:"
+        if notice.kind is Kind.READ_FILE:
+            what = "may the chat see the values in this file?"
         self._say(("? ", "bold yellow"), (what, ""), indent=4)
         for line in unmasked(notice.shown).split("\n"):
             self.lines([[(f"{self._margin}{line}", diff_style(line))]])

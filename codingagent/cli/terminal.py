@@ -30,6 +30,8 @@ _KEEP_IT = (
     "  Keep what was changed? ([bold]y[/])es, ([bold]n[/])o: put it back, ([bold]a[/])lways in this"
     " session: "
 )
+_SHOW_THEM = "  Show them? ([bold]y[/])es, ([bold]n[/])o: "
+_PROMPTS = {Kind.FILES_CHANGED: _KEEP_IT, Kind.READ_FILE: _SHOW_THEM}
 
 # Longer lines of prose are hard to read.
 _PAGE_CELLS = 100
@@ -192,7 +194,7 @@ class Console(Lines):
             time.sleep(_LOOK_ELSEWHERE_S)
         try:
             with self._keyboard() as keys:
-                prompt = _KEEP_IT if notice.kind is Kind.FILES_CHANGED else _DO_IT
+                prompt = _PROMPTS.get(notice.kind, _DO_IT)
                 return self._ask(keys, prompt, lambda: elsewhere(notice))
         except EOFError:
             raise KeyboardInterrupt from None
@@ -226,7 +228,7 @@ class Console(Lines):
                 break
             keys.discard(settles=True)
         reason = ""
-        if decision == "no":
+        if decision == "no" and prompt != _SHOW_THEM:
             with contextlib.suppress(EOFError):
                 why = "  Why not? (for the model; may be empty): "
                 reason = str(self._line(keys, why, lambda: None)).strip()
