@@ -30,7 +30,7 @@ _KINDS = (
         lazy_pattern(
             r".*(?:password|passwd|passphrase|pwd|passwort|passcode)s?"
             r"|(?:db|my|user|root|smtp|mail|ftp|ssh|admin|redis|sql|irc|http|proxy|key|trust|store|ldap|pg|bind"
-            r"|sa|require)?pass|passe|pw|psk|masterauth"
+            r"|sa|require)?pass|passe|pw|psk|(?:bind|root|user|db)pw|masterauth"
         ),
     ),
     ("SECRET", lazy_pattern(r".*secrets?|salt|.*auth|cred(?:ential)?s?")),

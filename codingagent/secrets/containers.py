@@ -59,7 +59,7 @@ def spans(text: str, lower: str, path: str) -> Iterator[tuple[int, int, str]]:
                 if not values.is_reference(match[1]) or match[1].isalnum():
                     yield match.start(1), match.end(1), "PASSWORD"
     bare = text.strip()
-    if 8 <= len(bare) <= 5000 and len(bare.split()) == 1 and name and is_secret_file(name):
+    if 8 <= len(bare) <= 5000 and len(bare.split()) == 1 and name and _is_of_one_secret(name):
         start = text.index(bare)
         if "=" not in bare.rstrip("=") and not values.is_reference(bare):
             yield start, start + len(bare), "SECRET"
@@ -69,6 +69,13 @@ def spans(text: str, lower: str, path: str) -> Iterator[tuple[int, int, str]]:
         yield from _manifest(text)
     if form_of(path) is not Form.CODE:
         yield from _columns(text, lower)
+
+
+def _is_of_one_secret(path: str) -> bool:
+    """Return whether a file with one word holds a secret, as those that containers are given do."""
+    folder, _, name = path.rpartition("/")
+    kind = assigned.kind_of(name.removesuffix(".txt"))
+    return kind not in (None, "MAYBE") or folder.endswith("secrets") or is_secret_file(path)
 
 
 def _manifest(text: str) -> Iterator[tuple[int, int, str]]:

@@ -288,7 +288,7 @@ def _authorization(value: str, form: Form) -> bool:
 _QUOTED = r"""["']([^"'\n]{4,200})["']"""
 _VALUE = r"""["']?([^\s"'`$<{/-][^\s"'`<]{2,200})"""
 
-_ARGUMENT = r"""(?:["'][^"'\n]{1,100}["']|[\w.]{1,60})\s{0,3},\s{0,30}"""
+_ARGUMENT = r"""(?:["'][^"'\n]{1,100}["']|[$\w.>-]{1,60})\s{0,3},\s{0,30}"""
 _OPTIONS = r"[^\n|;&]{0,200}?"
 
 
@@ -332,7 +332,7 @@ CONTEXT = (
     _near("PASSWORD", "htpasswd", rf"htpasswd +-[a-z]{{0,5}}b[a-z]{{0,5}} (?:\S{{1,100}} ){{1,2}}{_VALUE}"),
     _near("SECRET", "--from-literal", rf"--from-literal[= ][\"']?[\w.-]{{1,80}}={_VALUE}"),
     _near(
-        "PASSWORD", "chpasswd|--password-stdin",
+        "PASSWORD", "chpasswd|--password-stdin|sudo -s",
         rf"(?:echo|printf)(?: -n)? +[\"']?(?:[\w.-]{{1,40}}:)?{_VALUE}[\"']? *\|",
         back=220,
     ),
@@ -341,7 +341,14 @@ CONTEXT = (
         "PASSWORD", "login|auth|cred|sign",
         rf"(?:login|auth[a-z]{{0,9}}|cred[a-z]{{0,9}}|sign_?in)=?\(\s{{0,30}}{_ARGUMENT}{_QUOTED}",
     ),
-    _near("PASSWORD", "connect|pdo(", rf"[a-z]{{3,10}}\(\s{{0,9}}{_ARGUMENT}{_ARGUMENT}{_QUOTED}"),
+    _near(
+        "PASSWORD", "connect|pdo(",
+        rf"[a-z]{{3,10}}\(\s{{0,9}}{_ARGUMENT}(?:\d{{2,5}}, {{0,3}})?{_ARGUMENT}{_QUOTED}",
+    ),
+    _near(
+        "SECRET", "hmac|jwt.|fernet(|wifi.begin(",
+        rf"(?:hmac(?:\.new)?|jwt\.[a-z]{{4,6}}|fernet|wifi\.begin)\(\s{{0,9}}(?:{_ARGUMENT})?b?{_QUOTED}",
+    ),
     _near(
         "SEED", "mnemonic|seed|recovery",
         r"[a-z]{4,8}[\w -]{0,20}[\"'`]?\s{0,3}(?:is|=|:)\s{0,3}[\"'`]?((?:[a-z]{3,8} ){11,23}[a-z]{3,8})\b",

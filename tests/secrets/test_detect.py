@@ -91,6 +91,14 @@ HIDDEN = [
     ("x.sh", "kubectl create secret generic x --from-literal=foo=§"),
     ("x.sh", "ldapsearch -D cn=x -w § -b y"),
     ("x.sh", "zip -P § a.zip b"),
+    ("x.sh", "echo § | sudo -S ls"),
+    ("a.php", "$pdo = new PDO($dsn, 'u', '§');"),
+    ("a.js", "jwt.sign(payload, '§')"),
+    ("a.py", "hmac.new(b'§', message)"),
+    ("a.py", "ssh.connect('h', 22, 'bob', '§')"),
+    ("a.conf", "bindpw §\n"),
+    ("secrets/db", "§\n"),
+    ("mysql-root-password.txt", "§\n"),
 ]
 
 
