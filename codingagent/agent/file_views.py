@@ -3,7 +3,7 @@
 from codingagent.errors import OperationError
 from codingagent.model import encoding
 from codingagent.model.observations import digest_of
-from codingagent.model.plain_text import joined, without_halves
+from codingagent.model.plain_text import joined, plural, without_halves
 from codingagent.prompt.file_contents import FileView
 from codingagent.secrets.files import is_secret_file
 from codingagent.secrets.vault import Hides
@@ -36,7 +36,7 @@ class Views:
             self._key = (path, seen.state)
         total = len(self._lines)
         if start is not None and start > total:
-            has = f"{total} {'line' if total == 1 else 'lines'}"
+            has = f"{total} {plural(total, 'line')}"
             raise OperationError(f"File '{path}' has {has}, no line {start}")
         first = start or 1
         lines = self._lines[first - 1 : min(end or total, total)]

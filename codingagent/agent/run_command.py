@@ -114,7 +114,7 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
         notes += (_GIT_CAME,)
     if outcome.stopped_processes and outcome.ended_by == "itself":
         count = outcome.stopped_processes
-        what = "background process was" if count == 1 else "background processes were"
+        what = plain_text.plural(count, "background process was", "background processes were")
         notes += (f"{count} {what} ended with the command",)
     return CommandRan(
         operation.command,

@@ -14,6 +14,7 @@ from codingagent.model import encoding, events
 from codingagent.model.events import FileFetched
 from codingagent.model.paths import is_glob, shown
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import plural
 from codingagent.model.session_state import Session
 from codingagent.model.ui_events import FileChanged, Notice
 from codingagent.secrets.files import is_secret_file
@@ -242,7 +243,7 @@ class Secrecy:
         total = sum(self.counts(request).values())
         if not total:
             return ""
-        what = "secret is" if total == 1 else "secrets are"
+        what = plural(total, "secret is", "secrets are")
         if self.vault.warns:
             return f"{total} {what} in the request (--secrets warn hides none)"
         return f"{total} {what} hidden in the request: codingagent secrets"

@@ -23,6 +23,7 @@ from codingagent.checkpoints.undo_history import (
 from codingagent.errors import UsageError
 from codingagent.model import paths
 from codingagent.model.journal_entries import OperationStarted, UndoBegan, UndoEnded
+from codingagent.model.plain_text import plural
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.ui_events import Remark
 from codingagent.storage.clock import now
@@ -112,8 +113,8 @@ class _Undo:
                 sequences.add(step.sequence)
                 chosen.append(index)
         if len(sequences) < count:
-            turns = "turn" if len(sequences) == 1 else "turns"
-            found = f"only {len(sequences)} {turns}" if sequences else "no turn"
+            count = len(sequences)
+            found = f"only {count} {plural(count, 'turn')}" if count else "no turn"
             raise UsageError(f"{found} of this session can be undone: see `codingagent log`")
         self._begin(tuple(sorted(chosen)), present.id)
 
@@ -251,5 +252,4 @@ class _Undo:
 
 
 def _turns(numbers: Sequence[int]) -> str:
-    word = "turn" if len(numbers) == 1 else "turns"
-    return f"{word} {', '.join(map(str, numbers))}"
+    return f"{plural(len(numbers), 'turn')} {', '.join(map(str, numbers))}"

@@ -212,13 +212,13 @@ class Glance:
         if self._is_mute or self._put == written or not session.is_awaiting_answer:
             return
         self._put = written
-        where = (session.session_id, session.sequence)
-        paths = (self._home.mailbox.short_path(*where), self._home.mailbox.outbox_path(*where))
-        path = next((path for path in paths if path.exists()), None)
-        if path is None or (is_the_terminals(os.environ) and not sys.stdout.isatty()):
+        paths = self._home.mailbox.waiting_paths(session.session_id, session.sequence)
+        if not paths or (is_the_terminals(os.environ) and not sys.stdout.isatty()):
             return
         try:
-            done, if_not = put(path.read_text("utf-8"), self._home.root, Path(session.workspace))
+            done, if_not = put(
+                paths[0].read_text("utf-8"), self._home.root, Path(session.workspace)
+            )
         except (OSError, WorkError) as fault:
             self._is_mute = True
             self._complain(f"requests are not put on the clipboard: {fault}")

@@ -41,7 +41,8 @@ def unset(path: Path, key: str) -> bool:
     if was_there:
         _change(path, lambda document: document.pop(key))
     else:
-        settings.resolve([Source(f"config unset {key}", {key: _default(key)})])
+        default = getattr(settings.Settings(), key, "")
+        settings.resolve([Source(f"config unset {key}", {key: default})])
     return was_there
 
 
@@ -55,10 +56,6 @@ def edit(path: Path) -> None:
         _write(path, "# Settings: codingagent help settings\n")
     open_editor(path)
     settings.resolve([Source(str(path), read_toml(path))])
-
-
-def _default(key: str) -> object:
-    return getattr(settings.Settings(), key, "")
 
 
 def _change(path: Path, change: Callable[[tomlkit.TOMLDocument], object]) -> None:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from codingagent.cli.stdio import can_show_marks, is_seen
 from codingagent.editing.diff import Difference
+from codingagent.model.plain_text import plural
 
 Span = tuple[str, str]
 Line = Sequence[Span]
@@ -205,12 +206,12 @@ def bar(part: int, whole: int, look: Look) -> tuple[Span, Span]:
     share = part / whole
     # A small part never shows as nothing, and an incomplete one never as all.
     full = min(max(round(share * length), 1 if part else 0), length if share >= 1 else length - 1)
-    style = "bad" if share > 1 else "warn" if share >= _NEARLY_FULL else "name"
+    style = "bad" if share > 1 else "warn" if share >= NEARLY_FULL else "name"
     signs = "━─" if look.has_marks else "#-"
     return (signs[0] * full, style), (signs[1] * (length - full), "dim")
 
 
-_NEARLY_FULL = 0.8
+NEARLY_FULL = 0.8
 
 
 def budget_line(part: int, whole: int, look: Look) -> Line:
@@ -242,7 +243,7 @@ def ago(at: str, now: datetime) -> str:
         return f"{int(seconds // _HOUR)} h ago"
     days = int(seconds // _DAY)
     if days < 7:
-        return f"{days} {'day' if days == 1 else 'days'} ago"
+        return f"{days} {plural(days, 'day')} ago"
     return f"{moment.astimezone(now.tzinfo):%Y-%m-%d}"
 
 

@@ -18,7 +18,7 @@ from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer
 from codingagent.model.operations import Kind, Operation
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import on_screen, unmasked, without_controls
+from codingagent.model.plain_text import on_screen, plural, unmasked, without_controls
 from codingagent.model.results import Result
 from codingagent.model.settings import Settings
 
@@ -140,8 +140,8 @@ class Lines(Screen):
                 self._wait(notice)
             case ui.ReplyAccepted():
                 count = notice.operations
-                what = "operation" if count == 1 else "operations"
-                self._say((f"answer {notice.sequence}: {count} {what}", ""))
+                what = f"{count} {plural(count, 'operation')}"
+                self._say((f"answer {notice.sequence}: {what}", ""))
             case ui.ReplyRejected():
                 self._say(("rejected:", "warn"), (f" {notice.name}: {notice.reason}", ""))
                 # Never wrapped here, so that they can be copied whole.
@@ -233,14 +233,17 @@ class Lines(Screen):
         """Show what the model says, each line marked: none looks like a line of this program."""
         first, *others = _ESCAPED.sub(r"\1", text).split("\n")
         if self._look.is_terminal:
-            self._quote((first, *others), "name")
+            others = [first, *others]
         else:
             self._say((f"the model says: {first}", ""))
-            for line in others:
-                self._say((f"  {line}", ""))
+        self._quote(others, "name")
 
     def _quote(self, lines: Iterable[str], style: str) -> None:
         """Show a model's lines, each with a mark, also where one is wrapped."""
+        if not self._look.is_terminal:
+            for line in lines:
+                self._say((f"  {line}", ""))
+            return
         sign = "│ " if self._look.has_marks else "| "
         room = replace(self._look, width=max(self._look.width - len(sign), 1))
         for line in lines:
@@ -263,11 +266,7 @@ class Lines(Screen):
         """Show that the task is done, and what failed in the last answer."""
         first, *others = notice.summary.split("\n")
         self._say((f"done: {first}" if first else "done", "bold green"), indent=6)
-        if self._look.is_terminal:
-            self._quote(others, "bold green")
-        else:
-            for line in others:
-                self._say((f"  {line}", ""))
+        self._quote(others, "bold green")
         if notice.failed:
             more = f"to continue with them: codingagent resume {notice.session_id}"
             failed = (f"  {line}" for line in notice.failed)
@@ -339,7 +338,7 @@ def _summary_of(result: Result) -> str:
 def _turn_line(notice: ui.TurnDone) -> str:
     failed = f", {notice.failed} failed" if notice.failed else ""
     count = len(notice.changed)
-    changed = f", {count} {'file' if count == 1 else 'files'} changed" if count else ""
+    changed = f", {count} {plural(count, 'file')} changed" if count else ""
     return f"turn {notice.sequence}: {notice.succeeded} ok{failed}{changed}"
 
 

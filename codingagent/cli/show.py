@@ -79,7 +79,7 @@ def _head(session: Session, look: Look, now: datetime) -> Iterator[_Hung]:
     for index, line in enumerate(shown):
         yield [(line if index else f"task {line}", "")], 2
     if left := len(lines) - len(shown):
-        yield [(f"{look.dots} {left} more {'line' if left == 1 else 'lines'}", "dim")], 0
+        yield [(f"{look.dots} {left} more {plain_text.plural(left, 'line')}", "dim")], 0
 
 
 def _entry(

@@ -32,7 +32,11 @@ def _read(what: str, words: list[str], file: Path | None, edit: bool) -> str:
     if sum(ways) > 1:
         raise UsageError(f"{what} is given twice; give it as words, with --file, or with --edit")
     if file is not None:
-        task = _read_task(file)
+        try:
+            with disk_errors(f"{file} can't be read", UsageError):
+                task = file.read_text("utf-8-sig")
+        except UnicodeDecodeError:
+            raise UsageError(f"{file} is not UTF-8 text; save it as UTF-8") from None
     elif edit or words == ["-"]:
         data = edited("task.txt") if edit else sys.stdin.buffer.read()
         # Bytes that are not UTF-8 become question marks, not errors.
@@ -41,14 +45,6 @@ def _read(what: str, words: list[str], file: Path | None, edit: bool) -> str:
         task = " ".join(words)
     # Command-line arguments that are not UTF-8 hold lone surrogates.
     return without_halves(task.strip().replace("\r\n", "\n"))
-
-
-def _read_task(file: Path) -> str:
-    try:
-        with disk_errors(f"{file} can't be read", UsageError):
-            return file.read_text("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError(f"{file} is not UTF-8 text; save it as UTF-8") from None
 
 
 def edited(name: str, begun: str = "") -> bytes:

@@ -20,7 +20,7 @@ from codingagent.cli.plain_output import Lines, waiting_line
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer, Decision
 from codingagent.model.operations import Kind
-from codingagent.model.plain_text import on_screen
+from codingagent.model.plain_text import on_screen, plural
 from codingagent.model.settings import Settings
 
 _LOOK_ELSEWHERE_S = 0.2
@@ -43,9 +43,6 @@ _DECISIONS: tuple[Decision, ...] = ("yes", "no", "always")
 
 # Colours of the styles in `layout`.
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
-
-# From here on a request's size is news.
-_NEARLY_FULL = 0.8
 
 _AFTER = (
     "`codingagent diff` shows it, `codingagent undo` takes the last turn back,"
@@ -124,7 +121,7 @@ class _Sign:
         limit = f" of {self._limit_s:g}" if self._limit_s else ""
         line = "".join(f": {on_screen(line)}" for line in self._output.last[-1:])
         count = self._count()
-        files = f": {count:,} {'file' if count == 1 else 'files'}" if count else ""
+        files = f": {count:,} {plural(count, 'file')}" if count else ""
         said = f"{self._what}{files}, {passed_s:.0f}{limit} s{line}"
         return Text(said, style="dim", no_wrap=True, overflow="ellipsis")
 
@@ -332,7 +329,7 @@ class Console(Lines):
         short = (notice.short_characters, notice.short_tokens)
         size = layout.size(*(short if notice.short_path else (notice.characters, notice.tokens)))
         self._say((f"request {notice.sequence}", "bold"), (f" is ready: {size}", ""))
-        if notice.characters >= _NEARLY_FULL * notice.budget > 0:
+        if notice.characters >= layout.NEARLY_FULL * notice.budget > 0:
             self._say(("  ", ""), *layout.budget_line(notice.characters, notice.budget, self._look))
 
     def _show_steps(self, notice: ui.Waiting) -> None:
@@ -348,7 +345,7 @@ class Console(Lines):
             what = f"changed: {', '.join(self._changed)}"
             self._say((f"{what}; {_AFTER}", "dim"))
         size = layout.size(notice.carried_bytes, notice.carried_bytes // _BYTES_PER_TOKEN)
-        answers = "1 answer" if notice.answers == 1 else f"{notice.answers} answers"
+        answers = f"{notice.answers} {plural(notice.answers, 'answer')}"
         self._say((f"{answers}; you carried {size} to the chat", "dim"))
 
     def _wait(self, notice: ui.Waiting) -> None:
@@ -371,7 +368,7 @@ class Console(Lines):
         self._has_shown_output = output.count > 0
         if output.count > len(output.last):
             left = output.count - len(output.last)
-            told = f"… {left:,} {'line' if left == 1 else 'lines'} before these"
+            told = f"… {left:,} {plural(left, 'line')} before these"
             self.lines([[(f"{self._margin}{told}", "dim")]])
         for line in output.last:
             self.lines([[(f"{self._margin}{on_screen(line)}", "dim")]])

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from codingagent.context.choose import Chosen
 from codingagent.context.lines import lines_of
+from codingagent.model.plain_text import plural
 from codingagent.prompt.file_list import shown_path
 
 _NOTE = (
@@ -30,7 +31,7 @@ def _file(part: Chosen, text: str) -> str:
     """Return a whole file as it is, of a part the lines with their numbers."""
     path = shown_path(part.file.path)
     lines = lines_of(text)
-    count = f"{part.total} {'line' if part.total == 1 else 'lines'}"
+    count = f"{part.total} {plural(part.total, 'line')}"
     end = f"--- end {path} ---\n"
     if part.is_whole:
         return f"--- {path} ({count}) ---\n" + "".join(f"{line}\n" for line in lines) + end

@@ -18,7 +18,7 @@ from codingagent.model.events import Hunk
 from codingagent.model.operations import Diff, FileEnd, LineRange, Replacement, Substitution
 from codingagent.model.paths import shown
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import joined
+from codingagent.model.plain_text import joined, plural
 
 _OPEN = lazy_pattern(r"(<{7,}) SEARCH[ \t]*")
 _HOW = (
@@ -295,7 +295,7 @@ class _Lines(Struct):
         if change.end_line > total:
             raise OperationError(
                 f"Invalid line range {change.start_line}-{change.end_line}: the file has"
-                f" {total} {'line' if total == 1 else 'lines'}; use SEARCH/REPLACE, or read the file first",
+                f" {total} {plural(total, 'line')}; use SEARCH/REPLACE, or read the file first",
                 nearest.around(self.contents(), [(min(change.start_line, total), total)]),
             )
 

@@ -12,7 +12,7 @@ from codingagent.editing.nearest import around
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import UNHARMED, Channel
 from codingagent.model.operations import FileEnd
-from codingagent.model.plain_text import blanks
+from codingagent.model.plain_text import blanks, plural
 from codingagent.model.rule import Rule
 
 SHOWN_PLACES = 3
@@ -181,7 +181,7 @@ def _shift(line: str, add: str, drop: str) -> str:
 
 def _measure(blanks: str) -> str:
     kind = "tab" if set(blanks) == {"\t"} else "blank"
-    return f"{len(blanks)} {kind}{'' if len(blanks) == 1 else 's'}"
+    return f"{len(blanks)} {plural(len(blanks), kind)}"
 
 
 def up_to_tabs(lines: list[str], search: list[str]) -> list[Place]:

@@ -136,4 +136,9 @@ def one_line(text: str, limit: int = 200) -> str:
     if len(first) > limit:
         return f"{first[:limit]}…"
     more = rest.count("\n") + 1 if rest else 0
-    return first if not more else f"{first} … (+{more} {'line' if more == 1 else 'lines'})"
+    return first if not more else f"{first} … (+{more} {plural(more, 'line')})"
+
+
+def plural(number: int, one: str, many: str = "") -> str:
+    """Return the noun that goes with a number."""
+    return one if number == 1 else many or f"{one}s"

@@ -10,6 +10,7 @@ from codingagent.model import events, plain_text
 from codingagent.model.events import CommandRan, Event, FileRequested, Hunk, succeeded
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import plural
 
 # POSIX, shell command language, 2.8.2: exit status of a command ended by a signal.
 _SIGNAL_BASE = 128
@@ -102,7 +103,7 @@ def _words(event: Event) -> tuple[Kind, str, str]:
         case events.FileRequested():
             return Kind.READ_FILE, _requested(event), ""
         case events.FileFetched():
-            size = f"{event.size_bytes} {'byte' if event.size_bytes == 1 else 'bytes'}"
+            size = f"{event.size_bytes} {plural(event.size_bytes, 'byte')}"
             return Kind.READ_FILE, f"Read '{event.path}' ({size})", ""
         case events.FolderListed():
             return Kind.LIST_FOLDER, f"Listed '{event.path}' ({len(event.entries)} entries)", ""

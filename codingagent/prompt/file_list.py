@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from codingagent.model.paths import shown
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import plural
 
 # Words of the task that may name a file or a folder; the shortest say nothing.
 _WORD = lazy_pattern(r"[^\W_]{3,}")
@@ -226,7 +227,7 @@ def _amount(files: int, size_bytes: int | None) -> str:
 
 
 def _count(files: int) -> str:
-    return f"{files} file" if files == 1 else f"{files} files"
+    return f"{files} {plural(files, 'file')}"
 
 
 def shown_path(path: str) -> str:

@@ -50,6 +50,11 @@ class Mailbox:
         """Return the path of a request's short companion."""
         return self.outbox / "short" / f"{_stem(session_id, sequence)}.txt"
 
+    def waiting_paths(self, session_id: str, sequence: int) -> list[Path]:
+        """Return the files of a request that are there: its short companion first."""
+        both = (self.short_path(session_id, sequence), self.outbox_path(session_id, sequence))
+        return [path for path in both if path.exists()]
+
     def write_beside(self, path: Path, text: str) -> None:
         """Write a request, or its companion, beside its path. `sync` makes it durable.
 

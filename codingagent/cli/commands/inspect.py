@@ -60,11 +60,7 @@ def _show(context: typer.Context, session: SessionName = None, json: Json = Fals
     hide_all = _hider(home, state).hide_all
     entries = hide_all(tuple(told.entries(home.records(state.session_id))))
     counts = {} if json else hide_all(_counts_of(home, state))
-    requests: tuple[Path, ...] = ()
-    if not state.is_run:
-        where = (state.session_id, state.sequence)
-        both = (home.mailbox.short_path(*where), home.mailbox.outbox_path(*where))
-        requests = tuple(path for path in both if path.exists())
+    requests = home.mailbox.waiting_paths(state.session_id, state.sequence)
     show.show_session(hide_all(state), entries, counts, requests, json=json)
 
 

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from codingagent.agent.factory import OpenSession
 from codingagent.cli import clipboard, inbox_loop, keyboard
 from codingagent.cli.clipboard import Glance
@@ -22,7 +24,7 @@ from codingagent.cli.keyboard import Keyboard
 from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.plain_output import Screen
 from codingagent.errors import UsageError
-from codingagent.model.plain_text import one_line
+from codingagent.model.plain_text import one_line, plural
 from codingagent.storage.homes import Home
 from codingagent.storage.watch import Watch
 
@@ -115,28 +117,18 @@ def _glance(home: Home, work: OpenSession, screen: Screen, *, is_asked: bool) ->
     return Glance(home, screen.remark, is_asked=False) if is_wanted and is_there else None
 
 
-class Entered:
+class Entered(Struct):
     """Wait at the line of the terminal, and do what is entered there."""
 
-    def __init__(  # noqa: PLR0913, PLR0917
-        self,
-        home: Home,
-        work: OpenSession,
-        worker: QueueWorker,
-        screen: Screen,
-        watch: Watch,
-        keys: Keyboard,
-        arguments: list[str],
-    ) -> None:
-        self._home = home
-        self._work = work
-        self._worker = worker
-        self._screen = screen
-        self._watch = watch
-        self._keys = keys
-        self._arguments = arguments
-        self._line: WaitingLine | None = None
-        self._entry: LineEntry | None = None
+    _home: Home
+    _work: OpenSession
+    _worker: QueueWorker
+    _screen: Screen
+    _watch: Watch
+    _keys: Keyboard
+    _arguments: list[str]
+    _line: "WaitingLine | None" = None
+    _entry: "LineEntry | None" = None
 
     def wait(self, is_due: Callable[[], bool], timeout_s: float | None) -> bool:
         """Wait until something is entered or due; return False at once if nobody can type here."""
@@ -201,7 +193,7 @@ class Entered:
         meaning: int | None = 1
         if not conversation.is_answer(text, is_handed=True):
             lines = text.strip().count("\n") + 1
-            size = f"{len(text):,} characters, {lines:,} {'line' if lines == 1 else 'lines'}"
+            size = f"{len(text):,} characters, {lines:,} {plural(lines, 'line')}"
             shown = one_line(text, _SHOWN_CHARACTERS)
             asked = f'what is this paste ({size}: "{shown}")? It is no answer with commands'
             meaning = self._screen.choose(asked, _MEANINGS)

@@ -11,6 +11,7 @@ from msgspec import Struct
 from codingagent.model import commands
 from codingagent.model.paths import shown
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import plural
 from codingagent.protocols.tags import scanner, tag_blocks
 from codingagent.protocols.tags.tag_blocks import Block
 
@@ -81,7 +82,7 @@ def advice(cut: str, block: Block) -> tuple[str, str]:
     closing = block.closing
     lines = block.body.count("\n")
     reason = (
-        f"The answer was cut short inside {named(block)}: {lines} {'line' if lines == 1 else 'lines'} of it"
+        f"The answer was cut short inside {named(block)}: {lines} {plural(lines, 'line')} of it"
         f" arrived and are kept, and nothing of it was used. They end with:"
         f" «{shown(cut[-TAIL_CHARACTERS:])}»."
     )
