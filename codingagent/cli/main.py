@@ -161,7 +161,8 @@ def run(arguments: list[str]) -> int:
     except CodingAgentError as fault:
         return fail(str(fault), fault.exit_status)
     except LeaveError as leaving:
-        return run(leaving.arguments) if leaving.arguments else 0
+        status = run(leaving.arguments) if leaving.arguments else 0
+        return run(leaving.otherwise) if status == UsageError.exit_status else status
     except typer.TyperException as fault:
         return fail(_usage(fault, arguments), 2)
     except (KeyboardInterrupt, typer.Abort):

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
 
 class LeaveError(Exception):
-    """The person ends the wait; `arguments` are the command line that follows, if any."""
+    """The person ends the wait.
 
-    def __init__(self, *arguments: str) -> None:
+    `arguments` are the command line that follows, if any, `otherwise` the one that follows if it is refused.
+    """
+
+    def __init__(self, *arguments: str, otherwise: Sequence[str] = ()) -> None:
         super().__init__()
-        self.arguments = list(arguments)
+        self.arguments, self.otherwise = list(arguments), list(otherwise)
 
 
 @contextlib.contextmanager

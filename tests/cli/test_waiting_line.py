@@ -172,6 +172,16 @@ def test_a_sign_of_life_counts_the_files(
         asked.says(PROMPT)
 
 
+def test_a_check_that_is_refused_does_not_end_the_wait(home: Path) -> None:
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        enter(asked, "/check sudo make")
+        asked.says("is refused by the policy")
+        asked.says(PROMPT, 2)
+        enter(asked, "/quit")
+        assert asked.process.wait(HANG_S) == 0
+
+
 def test_keys_that_edit_enter_or_search_a_line(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

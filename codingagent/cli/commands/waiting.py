@@ -209,6 +209,7 @@ class Entered(Struct):
 
         session = self._work.requests.session
         root, rest = f"--home={self._home.root}", rest.strip()
+        again = (root, "resume", session.session_id, *self._arguments)
         if name in ("/check", "/new") and not rest:
             raise UsageError(f"{name} {_COMMANDS[name]}")
         match name:
@@ -220,13 +221,12 @@ class Entered(Struct):
                 for each, does in _COMMANDS.items():
                     self._screen.remark(f"  {each:{width}}{' '.join(does.split())}")
             case "/check":
-                given = [f"--check={rest}", *self._arguments]
-                raise LeaveError(root, "resume", session.session_id, *given)
+                raise LeaveError(*again, f"--check={rest}", otherwise=again)
             case "/new":
                 kept = [f"--policy={session.policy}", f"--sandbox={session.sandbox}"]
                 kept += [f"--workspace={session.workspace}", *self._arguments]
                 network = "--network" if session.network else "--no-network"
-                raise LeaveError(root, "new", network, *kept, "--", rest)
+                raise LeaveError(root, "new", network, *kept, "--", rest, otherwise=again)
             case _ if name in _WORDS:
                 words = _WORDS[name].replace("S", session.session_id).split()
                 try:
