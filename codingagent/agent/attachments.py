@@ -80,7 +80,7 @@ def conventions(
     policy: Policy,
     listed: Collection[str],
     near: Iterable[str] = (),
-    hide: Hides = lambda text, _="": text,
+    hide: Hides = lambda text, _: text,
 ) -> Iterator[FileView]:
     """Yield the files in which the repository tells agents how to work on it, whole.
 

@@ -16,7 +16,7 @@ class Views:
     The lines of the last one are cached: it is often read again.
     """
 
-    def __init__(self, workspace: Workspace, hide: Hides = lambda text, _="": text) -> None:
+    def __init__(self, workspace: Workspace, hide: Hides = lambda text, _: text) -> None:
         self._workspace = workspace
         self._hide = hide
         self._key: object = None

@@ -48,7 +48,7 @@ class Guess:
         listing: Listing,
         wanted: Wanted,
         log: Sequence[PastCommit],
-        hide: Hides = lambda text, _="": text,
+        hide: Hides = lambda text, _: text,
     ) -> None:
         self._workspace, self._policy, self._wanted = workspace, policy, wanted
         self._views = Views(workspace, hide)

@@ -1,10 +1,11 @@
 """Read and write the system's clipboard, or the terminal's when the person works on another machine."""
 
 import base64
+import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -37,33 +38,35 @@ def lacking(variables: Mapping[str, str]) -> tuple[str, str] | None:
     return missing, f"on a desktop install xclip or wl-clipboard; here {_REMEDY}"
 
 
-def _check_there_is_one() -> None:
+@contextlib.contextmanager
+def _faults(what: str) -> Iterator[None]:
+    """Turn errors of the clipboard's program into one of ours; refuse to work without a program."""
+    import pyperclip  # type: ignore[import-untyped]  # its stubs are a separate package
+
     if lacks := lacking(os.environ):
         raise WorkError(f"there is no clipboard: {'; '.join(lacks)}")
+    try:
+        yield
+    except (pyperclip.PyperclipException, OSError, ValueError) as fault:
+        reasons = (line.strip() for line in str(fault).splitlines() if line.strip())
+        reason = next(reasons, "no reason given")
+        raise WorkError(f"{what}: {reason}; {_REMEDY}") from fault
 
 
 def read() -> str:
-    import pyperclip  # type: ignore[import-untyped]  # its stubs are a separate package
+    import pyperclip
 
-    _check_there_is_one()
-    try:
+    with _faults("the clipboard can't be read"):
         return str(_within_patience(pyperclip.paste))
-    except (pyperclip.PyperclipException, OSError, ValueError) as fault:
-        raise WorkError(f"the clipboard can't be read: {_first_line(fault)}; {_REMEDY}") from fault
 
 
 def write(text: str) -> None:
     import pyperclip
 
-    _check_there_is_one()
-    try:
+    with _faults("the text can't be put on the clipboard"):
         _within_patience(lambda: pyperclip.copy(text))
         # Its program may fail without telling us: no such display, for example.
         is_lost = bool(text.strip()) and not str(_within_patience(pyperclip.paste)).strip()
-    except (pyperclip.PyperclipException, OSError, ValueError) as fault:
-        raise WorkError(
-            f"the text can't be put on the clipboard: {_first_line(fault)}; {_REMEDY}"
-        ) from fault
     if is_lost:
         raise WorkError(f"{program()} did not put the text on the clipboard; {_REMEDY}")
 
@@ -181,12 +184,6 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
     write_through_terminal(text, sys.stdout, tmux)
     if_not = "  if nothing arrives, your terminal does not let programs do this (OSC 52): attach the file\n"
     return "was sent to your terminal's clipboard", if_not
-
-
-def _first_line(fault: Exception) -> str:
-    return next(
-        (line.strip() for line in str(fault).splitlines() if line.strip()), "no reason given"
-    )
 
 
 class Glance:

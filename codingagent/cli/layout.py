@@ -14,7 +14,6 @@ from typing import TextIO
 from msgspec import Struct
 
 from codingagent.cli.stdio import can_show_marks, is_seen
-from codingagent.editing.diff import Difference
 from codingagent.model.plain_text import plural
 
 Span = tuple[str, str]
@@ -195,9 +194,9 @@ def size(characters: int, tokens: int) -> str:
     return f"{characters:,} characters, about {tokens:,} tokens"
 
 
-def counted(found: Difference, look: Look) -> str:
-    """Return the number of added and removed lines, `  +3 -1`; empty if not counted."""
-    return f"  +{found.added} {look.minus}{found.removed}" if found.lines else ""
+def counted(added: int, removed: int, look: Look) -> str:
+    """Return the number of added and removed lines: `+3 -1`."""
+    return f"+{added} {look.minus}{removed}"
 
 
 def bar(part: int, whole: int, look: Look) -> tuple[Span, Span]:

@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "The loop": {
         "new": Entry("session", "Start a task: write the first request, then wait for the answer."),
-        "context": Entry("context", "Show which files a task's first request would show."),
+        "context": Entry("inspect", "Show which files a task's first request would show."),
         "resume": Entry("session", "Continue a task: take the answer, or wait for it."),
         "say": Entry("amend", "Add your words, or files, to the waiting request."),
         "refresh": Entry("amend", "Rewrite the waiting request from the files as they are now."),

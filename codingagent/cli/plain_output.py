@@ -215,7 +215,8 @@ class Lines(Screen):
         told, margin = self._take_change(), self._margin
         # A message, or the end, is shown by another notice.
         if not result.success or result.notes or result.kind not in ("MESSAGE", "DONE"):
-            count = "" if told is None else layout.counted(told[0], self._look)
+            found = None if told is None or not told[0].lines else told[0]
+            count = f"  {layout.counted(found.added, found.removed, self._look)}" if found else ""
             summary = f" {result.kind}: {_summary_of(result)}"
             mark = self._look.mark(result.success)
             self._say(("  ", ""), mark, (summary, ""), (count, "dim"), indent=4)

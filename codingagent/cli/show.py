@@ -122,15 +122,9 @@ def _turn(turn: TurnTold, counts: Counts, when: str, look: Look) -> Iterator[_Hu
         yield [("  ", ""), ("note: ", "warn"), (note, "")], 4
     changed = dict.fromkeys((*turn.changed, *counts))
     if changed:
-        said = ", ".join(path + _count(path, counts, look) for path in changed)
+        told = {path: f" {layout.counted(*count, look)}" for path, count in counts.items()}
+        said = ", ".join(path + told.get(path, "") for path in changed)
         yield [("  files changed: ", "dim"), (said, "")], 4
-
-
-def _count(path: str, counts: Counts, look: Look) -> str:
-    if path not in counts:
-        return ""
-    added, removed = counts[path]
-    return f" +{added} {look.minus}{removed}"
 
 
 def _result(result: results.Result, event: Event, look: Look) -> Iterator[_Hung]:

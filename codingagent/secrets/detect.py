@@ -83,11 +83,11 @@ _WORDS = words(
 )
 
 
-def _is_direct(rule: Pattern, lead: str) -> bool:
-    return "+/" in rule.expression or not _IN_RUN.fullmatch(lead)
-
-
-_LEADS = [(lead, rule, _is_direct(rule, lead)) for rule in RULES for lead in rule.leads]
+_LEADS = [
+    (lead, rule, "+/" in rule.expression or not _IN_RUN.fullmatch(lead))
+    for rule in RULES
+    for lead in rule.leads
+]
 # Most texts are short, and have no run.
 _DIRECT_LEADS = [each for each in _LEADS if each[2]]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from enum import Enum
+from operator import is_
 from typing import Any
 
 from msgspec import Struct
@@ -32,12 +33,8 @@ def mapped(value: Any, change: Callable[[str], str]) -> Any:
         case Sequence() | frozenset():
             items = [mapped(each, change) for each in value]
             kind = frozenset if isinstance(value, frozenset) else tuple
-            return value if all(map(_is, items, value)) else kind(items)
+            return value if all(map(is_, items, value)) else kind(items)
         case dict():
             return {mapped(key, change): mapped(each, change) for key, each in value.items()}
         case _:
             return value
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other

@@ -12,11 +12,10 @@ import zlib
 from base64 import b64decode
 from bisect import bisect
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from html import escape
 from itertools import accumulate
-from typing import Protocol
 from unicodedata import normalize
 from urllib.parse import quote, quote_plus
 
@@ -115,10 +114,8 @@ def fits(pattern: str, *names: str) -> bool:
     return pattern in names or (is_glob(pattern) and any(map(glob_matcher(pattern), names)))
 
 
-class Hides(Protocol):
-    """Hide the secrets of a text, which is from the file of that path if one is given."""
-
-    def __call__(self, text: str, path: str = "", /) -> str: ...
+Hides = Callable[[str, str], str]
+"""Hide the secrets of a text, which is from the file of that path; empty: from none."""
 
 
 class Vault:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from codingagent.cli import tables
+from codingagent.cli.commands import options
 from codingagent.cli.commands.common import home_of, home_was_found, latest_of, trusted_home
 from codingagent.cli.commands.options import Json, SessionName, argument, flag, value
 from codingagent.cli.output import fail, screen_for
+from codingagent.cli.plain_output import write_json_line
+from codingagent.cli.task_input import read_task
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.session_state import Session
 from codingagent.storage import homes
@@ -131,6 +134,38 @@ def _diff(
     with undo.history_of(home, state) as (checkpoints, steps):
         hide = _hider(home, state).hide_diffs
         tables.show_diff(checkpoints, steps, turn, hide, json=json)
+
+
+@app.command(epilog='Example: codingagent context "Add a --verbose option"', name="context")
+def _context(  # noqa: PLR0913, PLR0917  # one for each command-line option
+    context: typer.Context,
+    words: options.TaskWords = None,
+    file: options.TaskFile = None,
+    workspace: options.WorkspaceFolder = None,
+    tokens: options.ContextTokens = None,
+    leave_out: options.LeaveOut = None,
+    json: Json = False,
+) -> None:
+    """Show which files the first request would show for a task, and how much of each."""
+    from codingagent.agent.factory import guessed
+
+    task = read_task(words or [], file, edit=False)
+    root, _ = trusted_home(context)
+    given = {"context": tokens, "leave_out": leave_out}
+    resolved, folder = homes.settings_for(root, given, os.environ, workspace or Path.cwd())
+    guess, conventions = guessed(root, folder, task, resolved.settings)
+    for part in guess.chosen if json else ():
+        about = {"path": part.file.path, "whole": part.is_whole, "shown_lines": len(part.shown)}
+        write_json_line(sys.stdout, {**about, "lines": part.total, "tokens": part.tokens})
+    for view in conventions:
+        if json:
+            write_json_line(sys.stdout, {"path": view.path, "conventions": True})
+        else:
+            sys.stdout.write(f"{view.path}: the repository's conventions\n")
+    for line in () if json else guess.told():
+        sys.stdout.write(f"{line}\n")
+    if not (guess.chosen or conventions or json):
+        fail(f"no file of {folder} is chosen for this task")
 
 
 @app.command(epilog="Example: codingagent doctor", name="doctor")
