@@ -1,4 +1,4 @@
-"""What the person decides about secrets: globs, files of secrets, commands, and programs."""
+"""What the person decides about secrets: globs, secret files, commands, and programs."""
 
 import contextlib
 import json
@@ -148,7 +148,7 @@ def test_commands_see_masked_files_empty(tmp_path: Path) -> None:
     settings = Settings(sandbox="require", secrets="mask")
     with live_session(tmp_path, settings=settings) as live:
         line = "base64 conf/site.env .env real.txt; wc -c conf/site.env real.txt; echo x >> conf/site.env"
-        assert "files of secrets look empty" in live.request()
+        assert "secret files look empty" in live.request()
         told = live.answer(f"[RUN_COMMAND]\n{line} || echo kept\n[/RUN_COMMAND]\n")
         assert "0 total" in told
         assert "kept" in told

@@ -79,7 +79,7 @@ def list_folder(context: Context, order: Order, operation: ListFolder) -> Event:
 
 
 def _ask_to_show(context: Context, path: str) -> None:
-    """Ask the person, once, whether the chat may see the values in a file of secrets.
+    """Ask the person, once, whether the chat may see the values in a secret file.
 
     Nothing waits for it: without their yes the chat sees names.
     """

@@ -186,7 +186,7 @@ class Secrecy:
         return not (wishes.allows(path) or path in wishes.kept)
 
     def decide(self, path: str, *, is_allowed: bool) -> None:
-        """Do and keep what the person says about a file of secrets.
+        """Do and keep what the person says about a secret file.
 
         Raises:
             WorkError: if it can't be written.

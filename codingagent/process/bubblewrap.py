@@ -174,7 +174,7 @@ class Bubblewrap(Struct, frozen=True):
             beside them are hidden.
         others: other people's home folders that commands would see along with the system's folders.
         repositories: repositories inside the workspace, whose `.git` is read-only too.
-        masks_secrets: show files of secrets in the workspace as empty.
+        masks_secrets: show secret files in the workspace as empty.
     """
 
     program: str
@@ -205,7 +205,7 @@ class Bubblewrap(Struct, frozen=True):
     @property
     def description(self) -> str:
         """Return the description for the model."""
-        masked = "; files of secrets look empty to them" if self.masks_secrets else ""
+        masked = "; secret files look empty to them" if self.masks_secrets else ""
         return (
             "commands see the system read-only and write only the workspace and a private /tmp; HOME is"
             f" empty but for tools; .git is read-only, so git can show but not commit{masked}"
@@ -350,7 +350,7 @@ class Bubblewrap(Struct, frozen=True):
         return Mount("bind", git, git, _identity(git))
 
     def _masks(self) -> list[Mount]:
-        """Return the mounts that empty the files of secrets in the workspace."""
+        """Return the mounts that empty the secret files in the workspace."""
         hidden = {folder.resolve() for folder in self.hidden}
         found = credentials.files_of_secrets(self.workspace, hidden)
         return [Mount("empty", path, identity=_identity(path)) for path in found]

@@ -47,13 +47,13 @@ _CODE = words(
 _DEPTH, _FOLDERS = 4, 2000
 
 
-# A workspace's files of secrets are not looked for here: they are a repository's and other people's.
+# A workspace's secret files are not looked for here: they are a repository's and other people's.
 _OTHERS = frozenset({".git", "node_modules", "site-packages", "__pycache__"})
 _NAMES_LIMIT = 200_000
 
 
 def files_of_secrets(workspace: Path, passed_over: AbstractSet[Path]) -> list[Path]:
-    """Return the files of secrets in a workspace, by their real paths, also those that git ignores.
+    """Return the secret files in a workspace, by their real paths, also those that git ignores.
 
     Raises:
         OSError: if there are too many names to look at.

@@ -93,14 +93,14 @@ def choose_sandbox(
     """Return the sandbox that the settings ask for, after a trial; `Unconfined` if none works.
 
     Raises:
-        UsageError: if commands must not see files of secrets, and the sandbox is off.
+        UsageError: if commands must not see secret files, and the sandbox is off.
         WorkError: if a required one does not work.
     """
     masks = settings.secrets == "mask"
     if settings.sandbox == "off":
         if masks:
             raise UsageError(
-                "only a sandbox can hide files of secrets from commands: leave out --sandbox off, or name"
+                "only a sandbox can hide secret files from commands: leave out --sandbox off, or name"
                 " --secrets redact"
             )
         return Unconfined("--sandbox off")

@@ -153,7 +153,7 @@ def _parts(name: str) -> list[str]:
 
 
 def is_setting(name: str) -> bool:
-    """Return whether a name, in a file of secrets, is that of something that other files name, too."""
+    """Return whether a name, in a secret file, is that of something that other files name, too."""
     return not SETTINGS.union(ABOUT).isdisjoint(_parts(name)[-1:])
 
 

@@ -97,7 +97,7 @@ class _Span(Struct):
 class Wishes(Struct, frozen=True):
     """What the person says: names, files and globs that may be shown, and texts that must not.
 
-    `kept` are files of secrets that they were asked about and did not allow.
+    `kept` are secret files that they were asked about and did not allow.
     """
 
     allow: tuple[str, ...] = ()
@@ -180,7 +180,7 @@ class Vault:
         if not mark or (head and not head.endswith("\n")):
             return self.hide(text)
         lines = f"@@{body}".split("\n")
-        # What was in the file is a secret as a whole, if it is a file of secrets.
+        # What was in the file is a secret as a whole, if it is a secret file.
         self.hide("\n".join(line[1:] for line in lines if line[:1] in (" ", "-")), path)
         inner = "\n".join(line[1:] if line[:1] in (" ", "-", "+") else "" for line in lines)
         pairs = zip(lines, self.hide_quote(inner, path).split("\n"), strict=True)

@@ -165,7 +165,7 @@ Secrets = Annotated[
     _choice(
         "--secrets",
         "HOW",
-        "redact (names for them), mask (from commands, too), warn or off.",
+        "redact (placeholders), mask (from commands, too), warn or off.",
         *("mask", "redact", "warn", "off"),
     ),
 ]
