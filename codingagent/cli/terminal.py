@@ -166,6 +166,9 @@ class Console(Lines):
             case ui.OperationDone() if notice.result.kind in _COMMANDS:
                 super()._show(notice)
                 self.busy("working", count=self.files_saved)
+            case ui.QuestionAsked() if self._keys is not None:
+                words = "the model has a question or a message (see above): type your answer here"
+                self._say(("? ", "warn"), (words, ""))
             case ui.TurnDone():
                 self._changed |= dict.fromkeys(notice.changed)
                 super()._show(notice)

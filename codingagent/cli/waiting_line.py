@@ -104,7 +104,9 @@ class WaitingLine:
             output=output,
         )
         # Several keys enter a line; the library's own handler would return a text.
-        self._session.default_buffer.accept_handler = self._enter
+        buffer = self._session.default_buffer
+        buffer.accept_handler = self._enter
+        buffer.on_text_changed += self._forget_words
 
     def read(self, is_due: Callable[[], bool], timeout_s: float | None) -> LineEntry | None:
         """Return what was entered; None when something is due or the time is over.
@@ -148,6 +150,9 @@ class WaitingLine:
             entry = LineEntry(buffer.text, is_line=True, has_paste=self._has_paste)
             self._session.app.exit(result=entry)
         return True
+
+    def _forget_words(self, buffer: Buffer) -> None:
+        self._has_paste = self._has_paste and bool(buffer.text)
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()

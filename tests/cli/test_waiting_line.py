@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminals import on_terminal
-from tests.cli.test_amend import Terminal, request, terminal, words
+from tests.cli.test_amend import MESSAGE, Terminal, request, terminal, words
 from tests.cli.test_cli import DONE, drop, run, session_of
 from tests.helpers import HANG_S, REPOSITORY, wait_until
 
@@ -46,6 +46,13 @@ def enter(terminal: Terminal, text: str) -> None:
     terminal.types(text)
     terminal.says(text, before + 1)
     terminal.types("\r")
+
+
+def press(terminal: Terminal, key: str) -> None:
+    """Type a key; wait until something came of it."""
+    before = len(terminal.said)
+    terminal.types(key)
+    wait_until(lambda: len(terminal.said) > before)
 
 
 def answer(home: Path, sequence: int, text: str) -> str:
@@ -115,6 +122,11 @@ def test_what_is_pasted_is_neither_command_nor_answer_to_a_question(home: Path) 
             asked.says("/quit", 2 * count - 1)
             asked.types("\r")
             asked.says("what is pasted is no command", count)
+        paste(asked, "/attach")
+        asked.says("/attach")
+        press(asked, "\x15")
+        enter(asked, "/quit")
+        assert asked.process.wait(HANG_S) == 0
 
 
 @pytest.mark.parametrize("cuts", [(), (4,), (9, 30), (39,)])
@@ -178,6 +190,9 @@ def test_a_check_that_is_refused_does_not_end_the_wait(home: Path) -> None:
         enter(asked, "/check sudo make")
         asked.says("is refused by the policy")
         asked.says(PROMPT, 2)
+        paste(asked, answer(home, 1, MESSAGE))
+        asked.says("type your answer here")
+        asked.says(PROMPT, 3)
         enter(asked, "/quit")
         assert asked.process.wait(HANG_S) == 0
 
@@ -198,10 +213,8 @@ def test_keys_that_edit_enter_or_search_a_line(
         asked.says("edited draft")
         asked.types("\x12")
         asked.says("I-search backward:")
-        for key in "e\r":
-            shown = len(asked.said)
-            asked.types(key)
-            wait_until(lambda: len(asked.said) > shown)  # noqa: B023
+        press(asked, "e")
+        press(asked, "\r")
         asked.types("\x1b#")
         asked.says("request 1 is ready")
     assert words(home) == ["#edited draft"]
