@@ -86,7 +86,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     secrets: Annotated[
         Literal["mask", "redact", "warn", "off"],
         Meta(
-            description="redact: placeholders for secrets; mask: also hide secret files from commands; warn; off"
+            description="redact: placeholders for them; mask: also hide secret files from commands; warn; off"
         ),
     ] = "redact"
     diff: Annotated[
