@@ -37,7 +37,7 @@ from tests.helpers import (
 from tests.sandboxes import needs_bwrap
 from tests.serving import ask, beside, connected, request
 
-OPEN = Settings(sandbox="off", policy="permissive")
+OPEN = Settings(sandbox="off", policy="permissive", secrets="off")
 
 # What is refused of paths, as an answer: the code alone, the words are checked where they matter.
 OUTSIDE, FAILED = -32602, -32603
