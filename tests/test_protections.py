@@ -1249,7 +1249,7 @@ ROWS: dict[str, Row] = {
         ("controls",),
         (
             "agent/run_command.py",
-            "hide(plain_text.without_controls(outcome.output))",
+            "hide(plain_text.without_controls(printed))",
             "hide(outcome.output)",
         ),
     ),

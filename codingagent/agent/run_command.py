@@ -95,7 +95,10 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
         show = _Live(context.show, context.secrecy)
         extras = Extras(operation.variables, operation.parts_streams)
         outcome = context.runner.run(operation.command, folder, limit_s, show.add, extras)
-    show.end()
+    hides = context.secrecy.hides
+    was_cut = hides and outcome.ended_by != "itself"
+    if not was_cut:
+        show.end()
     if outcome.failure:
         raise OperationError(f"The command could not be started: {outcome.failure}")
     # Before it is cut: what is left of a secret could not be found.
@@ -104,10 +107,11 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
         named += [f"{operation.cwd}/{name}" for name in named]
     context.secrecy.read_files(context.workspace, (*context.workspace.names(), *named))
     hide = context.secrecy.hide
-    output = hide(plain_text.without_controls(outcome.output))
+    printed = without_half(outcome.output) if was_cut else outcome.output
+    output = hide(plain_text.without_controls(printed))
     streams: list[str | None] = [outcome.stdout, outcome.stderr]
-    if context.secrecy.vault is not None:
-        streams = [None if each is None else hide(_readable(each)) for each in streams]
+    if hides:
+        streams = [None if each is None else hide(_readable(each, was_cut)) for each in streams]
     context.secrecy.save()
     notes = outcome.notes
     if not had_git and context.workspace.has_git():
@@ -132,11 +136,12 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
     )
 
 
-def _readable(stream: str) -> str:
-    """Return a stream without what could part a secret: control sequences, and the cut at its limit."""
+def _readable(stream: str, was_cut: bool) -> str:
+    """Return a stream without what could part a secret: control sequences, and the word at its cut."""
     whole = stream.removesuffix(TRUNCATED)
-    text = stream if whole == stream else f"{without_half(whole)}{TRUNCATED}"
-    return plain_text.without_controls(text)
+    if was_cut or whole != stream:
+        stream = f"{without_half(whole)}{stream[len(whole) :]}"
+    return plain_text.without_controls(stream)
 
 
 def _within(text: str | None, room: int) -> str | None:

@@ -50,6 +50,8 @@ _REST_OF_WORD = lazy_pattern(r"[0-9A-Za-z]*")
 
 # A shorter value is a word or a number that means something else in other places.
 _SHORTEST = 8
+# Half of a longer one, as a line's end or a program leaves it, says too much.
+_SHORTEST_HALF = 16
 # One without digits or signs may be a word up to this length.
 _LONGEST_WORD = 15
 # Beyond this many, a text is compared with how the values begin, at each character: the time stays linear.
@@ -296,9 +298,11 @@ class Vault:
         found.sort(key=lambda each: (each.start, -each.end))
         merged: list[_Span] = []
         for each in found:
+            if merged and each.end <= merged[-1].end:
+                continue
             each.end = _end_of_word(text, each.end)
             if merged and each.start < merged[-1].end:
-                merged[-1].end = max(merged[-1].end, each.end)
+                merged[-1].end = each.end
             else:
                 merged.append(each)
         return merged
@@ -427,9 +431,14 @@ def _at(text: str, wanted: str, kind: str) -> Iterator[_Span]:
 
 
 def _end_of(text: str, form: str, at: int) -> int:
-    """Return where a value ends that begins here, whole or cut by dots; 0: it is another text."""
+    """Return where a value ends that begins here, whole, cut by dots, or its first half; 0: another text."""
     if text.startswith(form, at):
         return at + len(form)
+    half = max(len(form) // 2, _SHORTEST_HALF)
+    if text.startswith(form[:half], at) and len(form) > half:
+        lengths = range(half, len(form))
+        differs = bisect(lengths, False, key=lambda n: not text.startswith(form[: n + 1], at))
+        return at + lengths[differs]
     ends = (text.find(dots, at, at + len(form) + len(dots)) for dots in ("…", "..."))
     return next((end for end in ends if end > 0 and form.startswith(text[at:end])), 0)
 

@@ -198,6 +198,7 @@ def test_a_text_full_of_secrets_takes_linear_time() -> None:
         hidden = ours.hide("".join(f'password = "x7-{n}-kd92jf0"\\n' for n in range(size)))
         ours.put_back(hidden)
         ours.hide("password=" * size)
+        vault("Kd92jf0x7q").hide("Kd92jf0x7q" * 20 * size)
 
     grows_with(500, work)
 
@@ -232,5 +233,6 @@ def test_what_dots_leave_of_a_known_value_is_found(dots: str) -> None:
     """Programs, and our own errors, cut long lines."""
     ours = vault(token())
     assert token()[:8] not in ours.hide(f"the line '{token()[:20]}{dots}")
-    others = f"{token()[:7]}{dots} {token()[:20]} {token()[:10]}x{dots}"
+    assert token()[:16] not in ours.hide(f"{token()[:30]}\n{token()[30:]}")
+    others = f"{token()[:7]}{dots} {token()[:19]} {token()[:10]}x{dots}"
     assert ours.hide(others) == others
