@@ -181,7 +181,8 @@ class Vault:
         head, mark, body = text.partition("@@")
         if not mark or (head and not head.endswith("\n")):
             return self.hide(text)
-        lines = f"@@{body}".split("\n")
+        # After a hunk's numbers git quotes a line from further up: of a key, perhaps.
+        lines = re.sub(r"(?m)^(@@ [-+, 0-9]+ @@).*", r"\1", f"@@{body}").split("\n")
         # What was in the file is a secret as a whole, if it is a secret file.
         self.hide("\n".join(line[1:] for line in lines if line[:1] in (" ", "-")), path)
         inner = "\n".join(line[1:] if line[:1] in (" ", "-", "+") else "" for line in lines)

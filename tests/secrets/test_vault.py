@@ -183,8 +183,9 @@ def test_a_text_that_the_person_names_is_found_encoded_before_it_was_met() -> No
 
 def test_a_diff_is_hidden_in_its_lines() -> None:
     ours = vault()
-    diff = f"@@ -1 +1 @@\n-A={token(1)}\n+A={token(2)}\n B=1\n"
+    diff = f"@@ -1 +1 @@ {'Kq7z' * 16}\n-A={token(1)}\n+A={token(2)}\n B=1\n"
     hidden = ours.hide_diff(diff, ".env")
+    assert hidden.startswith("@@ -1 +1 @@\n")
     assert [line[:1] for line in hidden.split("\n")] == [line[:1] for line in diff.split("\n")]
     assert "ghp_" not in hidden
     assert "B=1" not in hidden
