@@ -32,10 +32,11 @@ def token(channel: str) -> str:
 
 PIN = "hunter4Blue!x"
 KEY = [base64.b64encode(random.Random(i).randbytes(48)).decode() for i in range(12)]
+PASTED = [base64.b64encode(random.Random(i).randbytes(48)).decode() for i in range(20, 31)]
 CHANNELS = "task said file excerpt output long name refused traceback encoded check range created"
 UNREAD = "zq-81-opal"
 SHORT = "q7!zk"
-VALUES = (*map(token, CHANNELS.split()), PIN, UNREAD, SHORT, *KEY)
+VALUES = (*map(token, CHANNELS.split()), PIN, UNREAD, SHORT, *KEY, *PASTED)
 
 
 def left(live: LiveSession, *, is_end: bool) -> Iterator[tuple[str, str]]:
@@ -80,6 +81,10 @@ def plant(workspace: Path) -> None:
         "site.key": "\n".join(
             ["-----BEGIN RSA PRIVATE KEY-----", *KEY, "-----END RSA PRIVATE KEY-----"]
         ),
+        # Only a part of it is printed, where nothing says what it is.
+        "pasted.txt": "\n".join(
+            ["-----BEGIN RSA PRIVATE KEY-----", *PASTED, "-----END RSA PRIVATE KEY-----"]
+        ),
         "encoded.txt": base64.b64encode(f"see {token('encoded')}".encode()).decode(),
         "encoded_plain.txt": token("encoded"),
     }
@@ -107,6 +112,7 @@ TURNS = (
     command("echo 'Traceback:\n  File \"bad.py\", line 1, in x'; python3 bad.py")
     + edit(".env", "MODE=1", "MODE=3"),
     f'[CREATE_FILE path="c.py"]\nKEY = "{token("created")}"\n[/CREATE_FILE]\n'
+    + command("sed -n 4,6p pasted.txt; cut -c-36 pasted.txt")
     + command("rm bad.py"),
     '[READ_FILE path="**"]\n',
 )

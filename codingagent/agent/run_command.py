@@ -102,10 +102,11 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
     if outcome.failure:
         raise OperationError(f"The command could not be started: {outcome.failure}")
     # Before it is cut: what is left of a secret could not be found.
-    named = re.split(r"[\s'\"`;|&<>()=,]+", operation.command)
+    named = list(filter(None, re.split(r"[\s'\"`;:|&<>()=,]+", operation.command)))
     if operation.cwd != ".":
-        named += [f"{operation.cwd}/{name}" for name in named]
-    context.secrecy.read_files(context.workspace, (*context.workspace.names(), *named))
+        named = [f"{operation.cwd}/{name}" for name in named] + named
+    there = (*context.workspace.names(), *named)
+    context.secrecy.read_files(context.workspace, there, named)
     hide = context.secrecy.hide
     printed = without_half(outcome.output) if was_cut else outcome.output
     output = hide(plain_text.without_controls(printed))

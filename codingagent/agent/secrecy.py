@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -31,6 +32,7 @@ _NAMED = 5
 # Of secret files that nobody asked for.
 _FILES_READ = 500
 _BYTES_READ = 1_000_000
+_WORDS_READ = 50
 
 
 # The path in git's diff: of a deleted file that before.
@@ -200,17 +202,21 @@ class Secrecy:
         if self._file is not None:
             self._file.keep_wishes(wishes)
 
-    def read_files(self, workspace: Workspace, paths: Iterable[str]) -> None:
+    def read_files(
+        self, workspace: Workspace, paths: Iterable[str], named: Iterable[str] = ()
+    ) -> None:
         """Learn the values in secret files: anything may print what nobody asked to read.
 
         Args:
             workspace: where the files are.
             paths: more names that may be such files; whatever can't be read is passed over.
+            named: words that may name any file: a part of it may be printed, in which nothing is found.
         """
         if self.vault is None:
             return
         self._files.update(dict.fromkeys(filter(is_secret_file, paths)))
-        for path in list(self._files)[:_FILES_READ]:
+        words = itertools.islice(dict.fromkeys(named), _WORDS_READ)
+        for path in itertools.chain(list(self._files)[:_FILES_READ], words):
             with contextlib.suppress(OperationError):
                 seen = workspace.read(path)
                 if self._read.get(path) != seen.state:
