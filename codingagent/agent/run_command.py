@@ -91,6 +91,7 @@ def limit_of(context: Context, operation: RunCommand) -> float | None:
 def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
     limit_s = limit_of(context, operation)
     had_git = context.workspace.has_git()
+    _read_files(context, operation)
     with context.workspace.folder(operation.cwd) as folder:
         show = _Live(context.show, context.secrecy)
         extras = Extras(operation.variables, operation.parts_streams)
@@ -102,11 +103,7 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
     if outcome.failure:
         raise OperationError(f"The command could not be started: {outcome.failure}")
     # Before it is cut: what is left of a secret could not be found.
-    named = list(filter(None, re.split(r"[\s'\"`;:|&<>()=,]+", operation.command)))
-    if operation.cwd != ".":
-        named = [f"{operation.cwd}/{name}" for name in named] + named
-    there = (*context.workspace.names(), *named)
-    context.secrecy.read_files(context.workspace, there, named)
+    _read_files(context, operation)
     hide = context.secrecy.hide
     printed = without_half(outcome.output) if was_cut else outcome.output
     output = hide(plain_text.without_controls(printed))
@@ -135,6 +132,15 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
         _within(streams[1], order.room),
         notes=notes,
     )
+
+
+def _read_files(context: Context, operation: RunCommand) -> None:
+    """Learn the secrets that a command may print, also a part of."""
+    named = list(filter(None, re.split(r"[\s'\"`;:|&<>()=,]+", operation.command)))
+    if operation.cwd != ".":
+        named = [f"{operation.cwd}/{name}" for name in named] + named
+    there = (*context.workspace.names(), *named)
+    context.secrecy.read_files(context.workspace, there, named)
 
 
 def _readable(stream: str, was_cut: bool) -> str:
