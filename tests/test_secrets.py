@@ -460,3 +460,14 @@ def test_a_secret_file_is_known_before_anything_is_shown(tmp_path: Path, way: st
             live.answer('[READ_FILE path="link.txt"]\n')
             assert SHORT not in live.request()
         assert UNREAD not in "".join(text for _, text in left(live, is_end=False))
+
+
+def test_the_choice_of_files_shows_no_secret_in_a_name(tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace" / f"data-{token('name')}.py").write_text("def foo(): ...\n", "utf-8")
+    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+        words = ("context", "foo", "--workspace", str(live.workspace))
+        for more in ([], ["--json"]):
+            shown = command_line(live.home.root, *words, *more).stdout
+            assert "data-SECRET-GITHUB-" in shown
+            assert "ghp_" not in shown

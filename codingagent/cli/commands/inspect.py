@@ -148,22 +148,28 @@ def _context(  # noqa: PLR0913, PLR0917  # one for each command-line option
 ) -> None:
     """Show which files the first request would show for a task, and how much of each."""
     from codingagent.agent.factory import guessed
+    from codingagent.agent.secrecy import Secrecy
 
     task = read_task(words or [], file, edit=False)
     root, _ = trusted_home(context)
     given = {"context": tokens, "leave_out": leave_out}
     resolved, folder = homes.settings_for(root, given, os.environ, workspace or Path.cwd())
     guess, conventions = guessed(root, folder, task, resolved.settings)
+    hide = Secrecy(resolved.settings.secrets).hide
     for part in guess.chosen if json else ():
-        about = {"path": part.file.path, "whole": part.is_whole, "shown_lines": len(part.shown)}
+        about = {
+            "path": hide(part.file.path),
+            "whole": part.is_whole,
+            "shown_lines": len(part.shown),
+        }
         write_json_line(sys.stdout, {**about, "lines": part.total, "tokens": part.tokens})
     for view in conventions:
         if json:
-            write_json_line(sys.stdout, {"path": view.path, "conventions": True})
+            write_json_line(sys.stdout, {"path": hide(view.path), "conventions": True})
         else:
-            sys.stdout.write(f"{view.path}: the repository's conventions\n")
+            sys.stdout.write(f"{hide(view.path)}: the repository's conventions\n")
     for line in () if json else guess.told():
-        sys.stdout.write(f"{line}\n")
+        sys.stdout.write(f"{hide(line)}\n")
     if not (guess.chosen or conventions or json):
         fail(f"no file of {folder} is chosen for this task")
 
