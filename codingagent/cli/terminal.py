@@ -308,8 +308,9 @@ class Console(Lines):
         import shlex
         import shutil
 
+        line = os.environ.get("PAGER", "less")
         try:
-            pager = next(iter(shlex.split(os.environ.get("PAGER", "less"))), "")
+            pager = next(iter(shlex.split(line)), "")
         except ValueError:  # an unclosed quote
             pager = ""
         is_long = shown.count("\n") >= self._rich.height
@@ -319,7 +320,9 @@ class Console(Lines):
         import pydoc
 
         os.environ.pop("MANPAGER", None)  # it would have this in place of PAGER
-        os.environ.setdefault("LESS", "FRX")  # as git does: colours, and no alternate screen
+        if pager.rpartition("/")[2] == "less" and "LESS" not in os.environ:
+            # As git does: colours, and no alternate screen. From 3.13 on pydoc sets LESS itself.
+            os.environ["PAGER"] = f"{line} -FRX"
         pydoc.pager(shown)
 
     def colours(self) -> str:

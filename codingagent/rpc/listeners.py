@@ -196,7 +196,9 @@ def _loopback(endpoint: Tcp) -> tuple[socket.AddressFamily, str]:
         addresses = [ipaddress.ip_address(host)]
     except ValueError:
         addresses = [] if host.lower() != "localhost" else _addresses_of(host)
-    if not addresses or not all(address.is_loopback for address in addresses):
+    # Since Python 3.13 ::ffff:127.0.0.1 counts as loopback; which socket would reach it differs by system.
+    is_plain = all(a.is_loopback and not getattr(a, "ipv4_mapped", None) for a in addresses)
+    if not (addresses and is_plain):
         raise UsageError(
             f"{host!r} is not a loopback address: anyone who reaches the port can run commands."
             " Listen on 127.0.0.1, and connect from elsewhere through a tunnel:"
