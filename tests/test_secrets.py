@@ -270,6 +270,15 @@ def test_an_answer_learns_no_short_value_by_its_name(tmp_path: Path) -> None:
         assert [each for each in leaks(live, is_end=True) if each[1] == SHORT] == []
 
 
+def test_no_value_takes_the_headings_of_a_request_away(tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    lines = "A==== PROMPT ===\nB=## Workspace Files\n"
+    (tmp_path / "workspace/.env").write_text(lines, "utf-8")
+    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+        assert "\n## Workspace Files\n" in live.request()
+        assert "\n=== PROMPT ===\n" in live.request()
+
+
 def test_no_edit_cuts_into_a_hidden_value(tmp_path: Path) -> None:
     """JSON edits replace any characters: also those in the middle of a value nobody showed."""
     with with_app(tmp_path, "json") as live:
@@ -445,15 +454,17 @@ def test_a_secret_file_is_known_before_anything_is_shown(tmp_path: Path, way: st
     workspace = tmp_path / "workspace"
     (workspace / "inner").mkdir(parents=True)
     (workspace / ".gitignore").write_text(".env\n", "utf-8")
-    named = "DJANGO_SETTINGS_MODULE=shop.settings_for_tests"
+    named = "DJANGO_SETTINGS_MODULE=shop.settings_for_tests\nENTRY=inner/notes2.py"
     (workspace / "inner/.env").write_text(f"X={UNREAD}\nCODE={SHORT}\n{named}\n", "utf-8")
-    (workspace / "notes.txt").write_text(f"{UNREAD} shop.settings_for_tests\n", "utf-8")
+    (workspace / "notes.txt").write_text(
+        f"{UNREAD} shop.settings_for_tests inner/notes2.py\n", "utf-8"
+    )
     (workspace / "link.txt").symlink_to("inner/.env")
     with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
         if way == "attached":
             live.conversation.requests.say("", ("notes.txt",))
             live.conversation.write_due()
-            assert "shop.settings_for_tests" in live.contents()
+            assert "shop.settings_for_tests inner/notes2.py" in live.contents()
         elif way == "command":
             live.answer(command("cd inner && cut -c3- .env"))
         else:

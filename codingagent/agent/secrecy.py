@@ -39,6 +39,7 @@ _WORDS_READ = 50
 _CHANGED = lazy_pattern(r"^(?:\+\+\+ b/|--- a/(?=.*\n\+\+\+ /dev/null))(.*?)\t?$", re.MULTILINE)
 
 
+_HEADINGS = lazy_pattern(r"^(=== [A-Z]+ ===|## [A-Z][a-z]+(?: [A-Z][a-z]+){0,2})$", re.MULTILINE)
 _PROMPT = "\n=== PROMPT ===\n"
 _MEANING = (
     "  Hidden values: names such as {} stand for values that you can't see; they are not mistakes. Where the"
@@ -87,12 +88,17 @@ class Secrecy:
         if self.vault is None:
             return request
         before, kept, after = request.partition(guide)
-        text = f"{self.vault.hide(before)}{kept}{self.vault.hide(after)}"
+        text = f"{self._hide_body(before)}{kept}{self._hide_body(after)}"
         names = self.vault.names_in(text)
         context, heading, prompt = text.rpartition(_PROMPT)
         if not (names and heading):
             return text
         return f"{context}{_MEANING.format(min(names))}{heading}{prompt}"
+
+    def _hide_body(self, text: str) -> str:
+        """Return a part of a request without its secrets; no value of a file takes its headings away."""
+        parts = _HEADINGS.split(text)
+        return "".join(part if at % 2 else self.hide(part) for at, part in enumerate(parts))
 
     def quote(self, text: str, path: str, names: Collection[str] = ()) -> str:
         """Return a text that quotes a file, or an answer with these names, with names for its secrets."""

@@ -101,11 +101,16 @@ def is_random(value: str) -> bool:
     return len(pieces) * 2.9 >= len(value) or (digits >= 3 and len(value) >= 10)
 
 
+def is_technical(value: str) -> bool:
+    """Return whether a value has the shape of a version, a date, a size, the name of a file or a host."""
+    return _TECHNICAL.fullmatch(value) is not None
+
+
 def _is_plain(value: str, *, bare: bool) -> bool:
     return (
         is_example(value)
         or is_reference(value)
-        or _TECHNICAL.fullmatch(value) is not None
+        or is_technical(value)
         or (_PATH.fullmatch(value) is not None and not is_random(value))
         or (bare and _CALL.match(value) is not None and not any(map(str.isdigit, value)))
     )

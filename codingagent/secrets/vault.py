@@ -281,7 +281,9 @@ class Vault:
         if path and files.is_secret_file(path):
             for variable in files.variables_in(text) if form else ():
                 value = text[variable.start : variable.end]
-                is_wide = "://" not in value and not _PATH.fullmatch(value)
+                is_wide = not (
+                    "://" in value or _PATH.fullmatch(value) or values.is_technical(value)
+                )
                 is_wide = is_wide and (values.is_random(value) or not is_setting(variable.name))
                 found.append(_Span(variable.start, variable.end, "VALUE", is_wide))
             found += self._short(text, [e for e in self.by_name.values() if path in e.places])
