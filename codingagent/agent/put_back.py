@@ -50,9 +50,9 @@ _ALTERS = (
 )
 
 
-def restored(vault: Vault | None, items: Iterable[Step | Problem]) -> tuple[Step | Problem, ...]:
+def restored(vault: Vault, items: Iterable[Step | Problem]) -> tuple[Step | Problem, ...]:
     """Return the parts of an answer with values for their names; one with a wrong name is a problem."""
-    if vault is None or vault.warns:
+    if not vault.hides:
         return tuple(items)
     return tuple(_restored(vault, i) if isinstance(i, Step) else i for i in items)
 
@@ -84,13 +84,10 @@ def _restored(vault: Vault, step: Step) -> Step | Problem:
     return replace(step, operation=operation, names=tuple(names)) if names else step
 
 
-def asks(
-    vault: Vault | None, path: str, names: tuple[str, ...], old: bytes | None
-) -> Iterator[Ask]:
+def asks(vault: Vault, path: str, names: tuple[str, ...], old: bytes | None) -> Iterator[Ask]:
     """Yield what to ask before values are written to a file that never held them."""
     for name in names:
-        held = None if vault is None else vault.by_name.get(name)
-        if vault is None or held is None:
+        if (held := vault.by_name.get(name)) is None:
             continue
         if path in held.places and not _is_replaced(vault, held, path):
             continue
@@ -100,13 +97,13 @@ def asks(
             yield Ask(("secrets.elsewhere",), (reason,), (f"{name} may be in '{shown(path)}'",))
 
 
-def check_cuts(vault: Vault | None, text: str, operation: EditFile) -> None:
+def check_cuts(vault: Vault, text: str, operation: EditFile) -> None:
     """Refuse an edit that replaces a part of a hidden value; other edits replace whole lines.
 
     Raises:
         OperationError: if it does.
     """
-    if vault is None or vault.warns or not isinstance(operation.change, Substitutions):
+    if not vault.hides or not isinstance(operation.change, Substitutions):
         return
     spans = vault.spans(text, operation.path)
     for edit in operation.change.edits:
@@ -120,7 +117,7 @@ def check_cuts(vault: Vault | None, text: str, operation: EditFile) -> None:
 
 
 def asks_to_show(
-    vault: Vault | None,
+    vault: Vault,
     path: str,
     names: tuple[str, ...],
     states: tuple[bytes | None, bytes | None],
@@ -129,9 +126,9 @@ def asks_to_show(
 
     `states` are the file's bytes before and after.
     """
-    held = [] if vault is None else [vault.by_name[name] for name in names]
+    held = [vault.by_name[name] for name in names]
     short = [each for each in held if not (each.is_wide or each.is_allowed)]
-    if vault is None or not short:
+    if not short:
         return
     texts = [encoding.decode_file(data or b"") for data in states]
     old, new = ("" if each is None else vault.hide(each.text, path) for each in texts)
@@ -146,14 +143,14 @@ def asks_to_show(
 
 
 def check_values(
-    vault: Vault | None, operation: Operation, names: tuple[str, ...], data: bytes | None
+    vault: Vault, operation: Operation, names: tuple[str, ...], data: bytes | None
 ) -> None:
     """Refuse what would write another value than the one that a name stands for.
 
     Raises:
         OperationError: if a text that is written has a value that the new file does not have.
     """
-    if vault is None or data is None or not names:
+    if data is None or not names:
         return
     texts, found = _written(operation), encoding.decode_file(data)
     new = data.decode("latin-1") if found is None else found.text

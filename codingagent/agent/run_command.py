@@ -96,7 +96,7 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
         show = _Live(context.show, context.secrecy)
         extras = Extras(operation.variables, operation.parts_streams)
         outcome = context.runner.run(operation.command, folder, limit_s, show.add, extras)
-    hides = context.secrecy.hides
+    hides = context.secrecy.vault.hides
     was_cut = hides and outcome.ended_by != "itself"
     if not was_cut:
         show.end()

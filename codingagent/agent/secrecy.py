@@ -4,7 +4,7 @@ import base64
 import contextlib
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ from codingagent.model.session_state import Session
 from codingagent.model.ui_events import FileChanged, Notice
 from codingagent.secrets.files import is_secret_file
 from codingagent.secrets.texts import mapped
-from codingagent.secrets.vault import HiddenValue, Hides, Vault
+from codingagent.secrets.vault import EmptyVault, HiddenValue, Hides, Vault
 from codingagent.storage.vault_file import VaultFile, new_vault, vault_file_of
 from codingagent.workspace.workspace import Workspace
 
@@ -52,32 +52,22 @@ class Secrecy:
 
     def __init__(self, mode: str = "off", file: VaultFile | None = None) -> None:
         self.mode = mode
-        self._file = file
-        self.vault: Vault | None = None
+        self.is_off = mode == "off"
+        self._file = None if self.is_off else file
         self._files: dict[str, None] = {}
         self._read: dict[str, object] = {}
-        if mode != "off":
+        self.vault: Vault = EmptyVault()
+        if not self.is_off:
             warns = mode == "warn"
             self.vault = new_vault(warns=warns) if file is None else file.load(warns=warns)
-
-    @property
-    def hides(self) -> bool:
-        """Return whether names go out in place of values."""
-        return self.vault is not None and not self.vault.warns
+        self.hide, self.hide_diff = self.vault.hide, self.vault.hide_diff
+        self.quote, self.counts = self.vault.hide_quote, self.vault.counts
 
     # --- what leaves -------------------------------------------------------------------------------
 
-    def hide(self, text: str, path: str = "", /) -> str:
-        """Return a text, of the file of that path if one is given, with names for its secrets."""
-        return text if self.vault is None else self.vault.hide(text, path)
-
-    def hide_diff(self, text: str, path: str) -> str:
-        """Return a diff of one file with names for its secrets."""
-        return text if self.vault is None else self.vault.hide_diff(text, path)
-
     def hide_all(self, value: _Any) -> _Any:
         """Return a value with names for the secrets in all of its texts."""
-        changed: _Any = value if self.vault is None else mapped(value, self.vault.hide)
+        changed: _Any = value if self.is_off else mapped(value, self.hide)
         return changed
 
     def seal(self, request: str, guide: str) -> str:
@@ -85,8 +75,6 @@ class Secrecy:
 
         Our own words in it, the guide, stay as they are.
         """
-        if self.vault is None:
-            return request
         before, kept, after = request.partition(guide)
         text = f"{self._hide_body(before)}{kept}{self._hide_body(after)}"
         names = self.vault.names_in(text)
@@ -100,10 +88,6 @@ class Secrecy:
         parts = _HEADINGS.split(text)
         return "".join(part if at % 2 else self.hide(part) for at, part in enumerate(parts))
 
-    def quote(self, text: str, path: str, names: Collection[str] = ()) -> str:
-        """Return a text that quotes a file, or an answer with these names, with names for its secrets."""
-        return text if self.vault is None else self.vault.hide_quote(text, path, names)
-
     def hide_diffs(self, text: str) -> str:
         """Return a diff of several files, as git writes it, with names for their secrets."""
         parts = re.split(r"^(?=diff --git )", text, flags=re.MULTILINE)
@@ -113,7 +97,7 @@ class Secrecy:
 
     def notice(self, notice: Notice) -> Notice:
         """Return a notice as a screen may show it."""
-        if isinstance(notice, FileChanged) and self.vault is not None:
+        if isinstance(notice, FileChanged) and not self.is_off:
             # Imported late: a first request changes no file.
             from codingagent.editing.diff import BYTES_LIMIT
 
@@ -123,8 +107,8 @@ class Secrecy:
                 return FileChanged(self.hide(notice.path), old, new)
             if old is not None:
                 self.hide_bytes(old, notice.path)  # its values are known from here on
-                old = _in_bytes(old, notice.path, self.vault.hide_quote)
-            new = _in_bytes(new, notice.path, self.vault.hide_quote)
+                old = _in_bytes(old, notice.path, self.quote)
+            new = _in_bytes(new, notice.path, self.quote)
             return FileChanged(self.hide(notice.path), old, new)
         return self.hide_all(notice)
 
@@ -134,7 +118,7 @@ class Secrecy:
 
     def session(self, session: Session) -> Session:
         """Return a session as a request may tell it."""
-        if self.vault is None:
+        if self.is_off:
             return session
         return replace(
             session,
@@ -172,7 +156,7 @@ class Secrecy:
         Raises:
             WorkError: if it can't be written.
         """
-        if self.vault is not None and self._file is not None:
+        if self._file is not None:
             self._file.save(self.vault)
 
     def look_again(self) -> None:
@@ -181,12 +165,12 @@ class Secrecy:
         Raises:
             WorkError: if it can't be read.
         """
-        if self.vault is not None and self._file is not None:
+        if self._file is not None:
             self.vault.obey(self._file.wishes())
 
     def may_ask(self, path: str) -> bool:
         """Return whether a file's values are hidden because of its name, and the person was not asked."""
-        if self.vault is None or not self.hides or not is_secret_file(path):
+        if not self.vault.hides or not is_secret_file(path):
             return False
         if is_glob(path):
             return False  # a yes would be for more than this file
@@ -199,8 +183,6 @@ class Secrecy:
         Raises:
             WorkError: if it can't be written.
         """
-        if self.vault is None:
-            return
         wishes = self.vault.wishes if self._file is None else self._file.wishes()
         kept = {"allow": (*wishes.allow, path)} if is_allowed else {"kept": (*wishes.kept, path)}
         wishes = replace(wishes, **kept)
@@ -218,7 +200,7 @@ class Secrecy:
             paths: more names that may be such files; whatever can't be read is passed over.
             named: words that may name any file: a part of it may be printed, in which nothing is found.
         """
-        if self.vault is None:
+        if self.is_off:
             return
         self._files.update(dict.fromkeys(filter(is_secret_file, paths)))
         words = itertools.islice(dict.fromkeys(named), _WORDS_READ)
@@ -231,17 +213,10 @@ class Secrecy:
 
     def learn(self, value: str, where: str) -> None:
         """Hide a value wherever it is met."""
-        if self.vault is not None:
-            self.vault.learn(value, "VALUE", where)
-
-    def counts(self, request: str) -> dict[str, int]:
-        """Return how many secrets a request hides, by kind."""
-        return {} if self.vault is None else self.vault.counts(request)
+        self.vault.learn(value, "VALUE", where)
 
     def news(self) -> Iterator[str]:
         """Yield what was found since this was asked last, in words for the person."""
-        if self.vault is None:
-            return
         found, self.vault.news = self.vault.news, []
         for each in found[:_NAMED]:
             yield told(each, warns=self.vault.warns)
@@ -250,7 +225,7 @@ class Secrecy:
 
     def summary(self, request: str) -> str:
         """Return how many secrets a request hides, in words for the person; empty: none."""
-        if self.vault is None:
+        if self.is_off:
             return "secrets are not looked for (--secrets off): read the request before you send it"
         total = sum(self.counts(request).values())
         if not total:
@@ -296,7 +271,7 @@ class HiddenStream:
 
     def add(self, text: str) -> str:
         """Return what may be shown now; half of a secret could not be found, so no half of a line is."""
-        if not self._secrecy.hides:
+        if not self._secrecy.vault.hides:
             return text
         if self._skips:
             _, newline, text = text.partition("\n")

@@ -6,18 +6,14 @@ base 32, which has no I, L, O or U. Such a name is a legal value in YAML, shell,
 
 import hashlib
 import hmac
-import json
 import re
 import zlib
-from base64 import b64decode
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
-from html import escape
 from itertools import accumulate
 from unicodedata import normalize
-from urllib.parse import quote, quote_plus
 
 from msgspec import Struct
 
@@ -26,6 +22,7 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import files, values
 from codingagent.secrets.assigned import is_setting
 from codingagent.secrets.detect import find_secrets
+from codingagent.secrets.encodings import ENCODED, decoded, forms_of
 from codingagent.secrets.words import places
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -40,12 +37,6 @@ _CODE = lazy_pattern(rf"(?<![0-9A-Za-z])[{_ALPHABET}]{{{_HASHED + 1}}}(?![0-9A-Z
 _FIRST = "SECRET-"
 _INVISIBLE = lazy_pattern("[\u00ad\u200b-\u200f\u2060\ufeff]")
 
-# Base64 and hexadecimal digits, also wrapped in lines as `base64` and `xxd -p` do.
-_ENCODED = lazy_pattern(
-    r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{60,76}(?:\r?\n[ \t]*[A-Za-z0-9+/_-]{2,76})+"
-    r"|[A-Za-z0-9+/_-]{10,})={0,2}"
-)
-_HEX = lazy_pattern(r"(?:[0-9A-Fa-f]{2})+")
 _REST_OF_WORD = lazy_pattern(r"[0-9A-Za-z]*")
 
 # A shorter value is a word or a number that means something else in other places.
@@ -128,6 +119,7 @@ class Vault:
     ) -> None:
         self.key = key
         self.warns = warns
+        self.hides = not warns
         self.wishes = Wishes()
         self.is_changed = False
         self.news: list[HiddenValue] = []
@@ -268,7 +260,7 @@ class Vault:
         self.by_name[entry.name] = self._by_value[entry.value] = entry
         self.__dict__.pop("_near_names", None)
         if entry.is_wide:
-            self._forms.update(dict.fromkeys(_forms(entry.value), entry))
+            self._forms.update(dict.fromkeys(forms_of(entry.value), entry))
 
     # --- find --------------------------------------------------------------------------------------
 
@@ -334,8 +326,8 @@ class Vault:
             yield _Span(start, end, entry.kind, is_wide=text[start:end] in self._forms)
         if not self._forms:
             return
-        runs = list(_ENCODED.finditer(text))
-        meanings = [_decoded(match[0]) for match in runs]
+        runs = list(ENCODED.finditer(text))
+        meanings = [decoded(match[0]) for match in runs]
         ends = list(accumulate(len(each) + 1 for each in meanings))
         for (start, _), entry in self._plain("\0".join(meanings)):
             yield _Span(*runs[bisect(ends, start)].span(), entry.kind, is_wide=False)
@@ -421,6 +413,20 @@ class Vault:
         return near
 
 
+class EmptyVault(Vault):
+    """The vault where secrets are not searched for: no text has any."""
+
+    def __init__(self) -> None:
+        super().__init__(b"")
+        self.hides = False
+
+    def _spans(self, *_: object, **__: object) -> list[_Span]:
+        return []
+
+    def learn(self, *_: object) -> None:
+        """Learn nothing."""
+
+
 def _is_telling(value: str) -> bool:
     """Return whether a value can't be a common word or number of other texts."""
     if len(value) < _SHORTEST or len(set(value)) < _SHORTEST // 2 or value.isspace():
@@ -454,41 +460,3 @@ def _end_of_word(text: str, at: int) -> int:
 
 def _shorter(code: str) -> Iterator[str]:
     yield from (code[:i] + code[i + 1 :] for i in range(len(code)))
-
-
-def _forms(value: str) -> list[str]:
-    """Return a value as it is and as JSON, URLs, HTML, shells, SQL and INI files write it."""
-    in_json = json.dumps(value)[1:-1]
-    plain = json.dumps(value, ensure_ascii=False)[1:-1]
-    in_urls = [quote(value, safe=""), quote(value), quote_plus(value)]
-    in_html = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    in_htmls = [
-        in_html,
-        escape(value),
-        escape(value).replace("&quot;", "&#34;").replace("x27", "39"),
-    ]
-    in_shells = [re.sub(r"[^\w@%+=:,./-]", r"\\\g<0>", value), value.replace("'", "'\"'\"'")]
-    doubled = [value.replace(sign, sign * 2) for sign in "'\"%$"]
-    # As Go writes JSON.
-    plain_too = re.sub("[&<>]", lambda found: f"\\u{ord(found[0]):04x}", plain)
-    in_urls += [re.sub("%..", lambda found: found[0].lower(), each) for each in in_urls]
-    in_jsons = (plain, in_json, json.dumps(in_json)[1:-1], plain.replace("/", "\\/"))
-    others = (*in_htmls, *in_shells, *doubled, plain_too)
-    return list(dict.fromkeys((value, *in_jsons, *in_urls, *others)))
-
-
-def _decoded(run: str) -> str:
-    """Return what digits mean in hexadecimal and in base64, from each of the first characters on."""
-    digits = re.sub(r"[\s=]+", "", run)
-    if len(digits) % 2 == 0 and _HEX.fullmatch(digits):
-        return bytes.fromhex(digits).decode("utf-8", "replace")
-    if digits.islower() or digits.isupper():
-        return ""  # a word
-    digits = digits.translate({ord("-"): "+", ord("_"): "/"})
-    meanings = []
-    for start in range(4):
-        part = digits[start:]
-        part = part[: len(part) - 1] if len(part) % 4 == 1 else part
-        data = b64decode(part + "=" * (-len(part) % 4))
-        meanings.append(data.replace(b"\0", b"").decode("utf-8", "replace"))  # UTF-16, too
-    return "\0".join(meanings)

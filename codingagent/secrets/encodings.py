@@ -1,0 +1,54 @@
+"""The forms in which a known value is found in text: escaped, quoted or encoded."""
+
+import json
+import re
+from base64 import b64decode
+from html import escape
+from urllib.parse import quote, quote_plus
+
+from codingagent.model.patterns import lazy_pattern
+
+# Base64 and hexadecimal digits, also wrapped in lines as `base64` and `xxd -p` do.
+ENCODED = lazy_pattern(
+    r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{60,76}(?:\r?\n[ \t]*[A-Za-z0-9+/_-]{2,76})+"
+    r"|[A-Za-z0-9+/_-]{10,})={0,2}"
+)
+_HEX = lazy_pattern(r"(?:[0-9A-Fa-f]{2})+")
+
+
+def forms_of(value: str) -> list[str]:
+    """Return a value as it is and as JSON, URLs, HTML, shells, SQL and INI files write it."""
+    in_json = json.dumps(value)[1:-1]
+    plain = json.dumps(value, ensure_ascii=False)[1:-1]
+    in_urls = [quote(value, safe=""), quote(value), quote_plus(value)]
+    in_html = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    in_htmls = [
+        in_html,
+        escape(value),
+        escape(value).replace("&quot;", "&#34;").replace("x27", "39"),
+    ]
+    in_shells = [re.sub(r"[^\w@%+=:,./-]", r"\\\g<0>", value), value.replace("'", "'\"'\"'")]
+    doubled = [value.replace(sign, sign * 2) for sign in "'\"%$"]
+    # As Go writes JSON.
+    plain_too = re.sub("[&<>]", lambda found: f"\\u{ord(found[0]):04x}", plain)
+    in_urls += [re.sub("%..", lambda found: found[0].lower(), each) for each in in_urls]
+    in_jsons = (plain, in_json, json.dumps(in_json)[1:-1], plain.replace("/", "\\/"))
+    others = (*in_htmls, *in_shells, *doubled, plain_too)
+    return list(dict.fromkeys((value, *in_jsons, *in_urls, *others)))
+
+
+def decoded(run: str) -> str:
+    """Return what digits mean in hexadecimal and in base64, from each of the first characters on."""
+    digits = re.sub(r"[\s=]+", "", run)
+    if len(digits) % 2 == 0 and _HEX.fullmatch(digits):
+        return bytes.fromhex(digits).decode("utf-8", "replace")
+    if digits.islower() or digits.isupper():
+        return ""  # a word
+    digits = digits.translate({ord("-"): "+", ord("_"): "/"})
+    meanings = []
+    for start in range(4):
+        part = digits[start:]
+        part = part[: len(part) - 1] if len(part) % 4 == 1 else part
+        data = b64decode(part + "=" * (-len(part) % 4))
+        meanings.append(data.replace(b"\0", b"").decode("utf-8", "replace"))  # UTF-16, too
+    return "\0".join(meanings)
