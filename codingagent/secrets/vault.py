@@ -258,7 +258,8 @@ class Vault:
 
     def _add(self, entry: HiddenValue) -> None:
         self.by_name[entry.name] = self._by_value[entry.value] = entry
-        self.__dict__.pop("_near_names", None)
+        for cached in ("_near_names", "_beginnings"):
+            self.__dict__.pop(cached, None)
         if entry.is_wide:
             self._forms.update(dict.fromkeys(forms_of(entry.value), entry))
 
@@ -333,23 +334,24 @@ class Vault:
             yield _Span(*runs[bisect(ends, start)].span(), entry.kind, is_wide=False)
 
     def _plain(self, text: str) -> Iterator[tuple[tuple[int, int], HiddenValue]]:
-        if len(self._forms) > _SEARCHED:
-            begin: dict[str, list[str]] = {}
-            for form, entry in self._forms.items():
-                if not entry.is_allowed:
-                    begin.setdefault(form[:_SHORTEST], []).append(form)
-            for at in range(len(text) - _SHORTEST + 1):
-                for form in begin.get(text[at : at + _SHORTEST], ()):
-                    if end := _end_of(text, form, at):
-                        yield (at, end), self._forms[form]
-            return
-        for form, entry in self._forms.items():
-            beginning = form[:_SHORTEST]
-            at = -1 if entry.is_allowed else text.find(beginning)
-            while at >= 0:
-                if end := _end_of(text, form, at):
+        begin = self._beginnings
+        if len(begin) > _SEARCHED:
+            starts = ((at, text[at : at + _SHORTEST]) for at in range(len(text) - _SHORTEST + 1))
+        else:
+            starts = ((at, each) for each in begin for at in _starts(text, each))
+        for at, beginning in starts:
+            for form in begin.get(beginning, ()):
+                entry = self._forms[form]
+                if not entry.is_allowed and (end := _end_of(text, form, at)):
                     yield (at, end), entry
-                at = text.find(beginning, end or at + 1)
+
+    @cached_property
+    def _beginnings(self) -> dict[str, list[str]]:
+        """Return the forms of values by their first characters: most forms of a value begin alike."""
+        found: dict[str, list[str]] = {}
+        for form in self._forms:
+            found.setdefault(form[:_SHORTEST], []).append(form)
+        return found
 
     @staticmethod
     def _short(text: str, held: Iterable[HiddenValue]) -> Iterator[_Span]:
@@ -432,6 +434,14 @@ def _is_telling(value: str) -> bool:
     if len(value) < _SHORTEST or len(set(value)) < _SHORTEST // 2 or value.isspace():
         return False
     return len(value) > _LONGEST_WORD or not (value.isalpha() or value.isdigit())
+
+
+def _starts(text: str, beginning: str) -> Iterator[int]:
+    """Yield where a text begins like this, also within a place before."""
+    at = text.find(beginning)
+    while at >= 0:
+        yield at
+        at = text.find(beginning, at + 1)
 
 
 def _at(text: str, wanted: str, kind: str) -> Iterator[_Span]:
