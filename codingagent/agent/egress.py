@@ -1,4 +1,4 @@
-"""The record of what a request carries out of this machine."""
+"""The record of the data that a request carries out of this machine."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING

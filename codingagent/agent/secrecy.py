@@ -132,7 +132,7 @@ class Secrecy:
         )
 
     def event(self, event: events.Event) -> events.Event:
-        """Return what came of an operation with names for its secrets."""
+        """Return the event of an operation with names for its secrets."""
         if isinstance(event, FileFetched):
             return replace(event, content=self.content(event))
         return self.hide_all(event)
@@ -160,7 +160,7 @@ class Secrecy:
             self._file.save(self.vault)
 
     def look_again(self) -> None:
-        """Read what the person says now.
+        """Read the person's choices again.
 
         Raises:
             WorkError: if it can't be read.
@@ -193,11 +193,11 @@ class Secrecy:
     def read_files(
         self, workspace: Workspace, paths: Iterable[str], named: Iterable[str] = ()
     ) -> None:
-        """Learn the values in secret files: anything may print what nobody asked to read.
+        """Learn the values in secret files: a command may print a value that no answer asked to read.
 
         Args:
             workspace: where the files are.
-            paths: more names that may be such files; whatever can't be read is passed over.
+            paths: more names that may be such files; unreadable ones are skipped.
             named: words that may name any file: a part of it may be printed, in which nothing is found.
         """
         if self.is_off:
@@ -216,7 +216,7 @@ class Secrecy:
         self.vault.learn(value, "VALUE", where)
 
     def news(self) -> Iterator[str]:
-        """Yield what was found since this was asked last, in words for the person."""
+        """Yield messages about the secrets found since the last call."""
         found, self.vault.news = self.vault.news, []
         for each in found[:_NAMED]:
             yield told(each, warns=self.vault.warns)
@@ -224,7 +224,7 @@ class Secrecy:
             yield f"{len(found) - _NAMED} more secrets were found: codingagent secrets"
 
     def summary(self, request: str) -> str:
-        """Return how many secrets a request hides, in words for the person; empty: none."""
+        """Return a message with the number of secrets that a request hides; empty: none."""
         if self.is_off:
             return "secrets are not looked for (--secrets off): read the request before you send it"
         total = sum(self.counts(request).values())
@@ -291,6 +291,6 @@ class HiddenStream:
         return self._secrecy.hide(ready)
 
     def rest(self) -> str:
-        """Return what was held back."""
+        """Return the rest of the output."""
         ready, self._held = self._held, ""
         return self._secrecy.hide(ready)

@@ -189,8 +189,8 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
 class Glance:
     """Put requests on the clipboard; poll it, and save what answers the waiting request in the inbox.
 
-    If there is no clipboard, complain once and stop. Where nobody asked for it, the person may be on another
-    machine, whose clipboard can't be read: that is no complaint then.
+    If there is no clipboard, complain once and stop. Without `is_asked`, a remote person's clipboard, which
+    can't be read, is skipped silently.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ def edit(path: Path) -> None:
 
 
 def _change(path: Path, change: Callable[[tomlkit.TOMLDocument], object]) -> None:
-    read_toml(path)  # refuses what is no file, or too large
+    read_toml(path)  # refuses folders, devices and large files
     try:
         document = tomlkit.parse(path.read_bytes() if path.exists() else b"")
     except (OSError, ValueError, TOMLKitError) as fault:

@@ -119,7 +119,7 @@ class Inbox:
 
 
 def _advice(file: InboxFile) -> str:
-    """Return what is wrong with a file in the inbox, and what to do."""
+    """Return why a file in the inbox can't be taken, and how to fix it."""
     name = shown(file.name)
     stem, dot, suffix = name.rpartition(".")
     if not file.sighting.size_bytes:

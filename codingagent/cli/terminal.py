@@ -50,10 +50,10 @@ _AFTER = (
 )
 
 _COMMANDS = (Kind.RUN_COMMAND, Kind.CHECK)
-# What is longer is folded.
+# Longer output is folded.
 _OUTPUT_LINES = 10
 _LINE_CHARACTERS = 1_000
-# What takes less needs no sign of life.
+# Shorter work needs no sign of life.
 _SOON_S = 0.5
 
 # In fixed words: nothing that a model or a file says is ever in the title.

@@ -41,7 +41,7 @@ _POLL_S = 0.1
 _TOGETHER_S = 0.05
 # A paste that no marks enclose may come with pauses.
 _PAUSE_S = 1.0
-# Nobody types this; what comes together with it belongs to an answer, however late.
+# Nobody types this: input that comes with it belongs to an answer, however late.
 _ANSWER = "[REPLY"
 # A paste that never ends must not lock the person out.
 _PASTE_END_S = 10.0
@@ -70,7 +70,7 @@ _HINTS = (
 
 
 class LineEntry(Struct, frozen=True):
-    """What the person entered: a line, which may hold pasted words, or a paste that is none."""
+    """What the person entered: a line, which may hold pasted words, or a longer paste."""
 
     text: str
     is_line: bool

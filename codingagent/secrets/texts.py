@@ -1,4 +1,4 @@
-"""Change all texts in a value, whatever holds them."""
+"""Change all texts in a value, at any depth."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum

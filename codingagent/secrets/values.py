@@ -65,13 +65,13 @@ _PIECE = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[A-Z]")
 
 
 def is_example(value: str) -> bool:
-    """Return whether a value says itself that it is none, as documentation writes it."""
+    """Return whether a value is an example, as documentation has it."""
     low = value[:300].lower()
     return bool(_EXAMPLE.search(low)) or len(set(low)) < (8 if len(low) >= 20 else 3)
 
 
 def is_reference(value: str) -> bool:
-    """Return whether a value is only the name of where the secret is, or to be filled in."""
+    """Return whether a value only refers to a secret, or is a blank to fill in."""
     return bool(_REFERENCE.search(value[:300])) or value.strip("\"'`.,;:!?()").lower() in PLAIN
 
 

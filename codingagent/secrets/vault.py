@@ -1,4 +1,4 @@
-"""Secrets of one session under names: hide the values in text that leaves, put them back in what comes.
+"""Replace the secrets of one session with names in outgoing text; put the values back in answers.
 
 A name is SECRET-<KIND>-<6 characters>: a keyed hash of the value and its check character, in Crockford's
 base 32, which has no I, L, O or U. Such a name is a legal value in YAML, shell, URL, JSON, XML and code.
@@ -54,7 +54,7 @@ _FRAME = lazy_pattern(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
 _PATH = lazy_pattern(r"(?=.{1,40}$)~?\.{0,2}/[\w./-]*")
 
 LITERAL = "TEXT"
-"""The kind of a text that looks like a name and is none: it gets one, so that it comes back as it was."""
+"""The kind of a text that only looks like a name: it gets a name, too, so that it comes back unchanged."""
 
 
 # The kind of a text that the person named: a file that may be shown does not show it.
@@ -68,7 +68,7 @@ class HiddenValue(Struct):
     kind: str
     value: str
     is_wide: bool
-    """It is hidden wherever it stands, not only where it was found."""
+    """It is hidden in every text, not only where it was found."""
     places: dict[str, int] = {}
     is_allowed: bool = False
 
@@ -88,7 +88,7 @@ class _Span(Struct):
 
 
 class Wishes(Struct, frozen=True):
-    """What the person says: names, files and globs that may be shown, and texts that must not.
+    """The person's choices: names, files and globs that may be shown, and texts that must not.
 
     `kept` are secret files that they were asked about and did not allow.
     """
@@ -123,7 +123,7 @@ class Vault:
         self.wishes = Wishes()
         self.is_changed = False
         self.news: list[HiddenValue] = []
-        """What was hidden for the first time since somebody was last told."""
+        """Values hidden for the first time since the person was last told."""
         self.by_name: dict[str, HiddenValue] = {}
         self._by_value: dict[str, HiddenValue] = {}
         self._forms: dict[str, HiddenValue] = {}
@@ -192,7 +192,7 @@ class Vault:
         return [(each.start, each.end) for each in self._spans(text, path)]
 
     def names_in(self, text: str) -> set[str]:
-        """Return the names in a text that stand for values."""
+        """Return the known names in a text."""
         return self.by_name.keys() & set(_NAME.findall(text)) if _FIRST in text else set()
 
     def counts(self, text: str) -> dict[str, int]:
@@ -221,7 +221,7 @@ class Vault:
         return entry.name
 
     def _entry(self, value: str, kind: str, path: str, *, is_wide: bool) -> HiddenValue:
-        """Return what is known of a value; one that the person allows is shown everywhere."""
+        """Return the entry of a value, a new one if need be; an allowed value is shown everywhere."""
         entry = self._by_value.get(value)
         if entry is None:
             kind = re.sub(r"[^A-Z0-9]", "", kind.upper())[:16] or "VALUE"
@@ -233,7 +233,7 @@ class Vault:
         return entry
 
     def obey(self, wishes: Wishes) -> None:
-        """Do what the person says from now on."""
+        """Apply the person's choices from now on."""
         self.wishes = wishes
         for line in "\n".join(wishes.hide).split("\n"):
             self.learn(line, _NAMED)
@@ -282,7 +282,7 @@ class Vault:
             found += self._short(text, [e for e in self.by_name.values() if path in e.places])
         found += self._short(text, [self.by_name[name] for name in names])
         for each in found:
-            # What stands there for itself is searched for in the rest of the text, too.
+            # A value that was found is searched for in the rest of the text, too.
             for line in text[each.start : each.end].split("\n") if each.is_wide else ():
                 self.learn(line.strip(), each.kind, path)
         found += self._known(text)
@@ -365,7 +365,7 @@ class Vault:
     # --- put back ----------------------------------------------------------------------------------
 
     def put_back(self, text: str) -> tuple[str, list[WrongName]]:
-        """Return a text with the values for their names, and the names that stand for none."""
+        """Return a text with values in place of their names, and the names that have no value."""
         if not self.by_name and _FIRST not in text:
             return text, []
         faults: list[WrongName] = []
@@ -387,7 +387,7 @@ class Vault:
         return "".join(parts), list(unique.values())
 
     def _altered(self, text: str) -> Iterator[WrongName]:
-        """Yield what was a name before a chat or a model altered it."""
+        """Yield the names that a chat or a model altered."""
         near = self._near_names
         if near and not text.isascii():
             text = _INVISIBLE.sub("", normalize("NFKC", text))

@@ -28,7 +28,7 @@ PROSE = words(
     "md txt rst adoc org log tex po pot diff patch csv tsv out",
 )
 
-# Values that are no secret: types, states, what stands for a value.
+# Values that are not secrets: types, states, placeholders.
 PLAIN = words(
     "none null nil undefined true false yes no on off string str text bytes int integer number float bool",
     "boolean object array any void char varchar optional required require prompt default empty unset",

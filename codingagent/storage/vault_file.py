@@ -1,4 +1,4 @@
-"""A session's vault on disk, readable by its owner only, and what the person says about its secrets.
+"""A session's vault on disk, readable by its owner only, and the person's choices about its secrets.
 
 The process at work on a session writes `vault.json`, the command `secrets` writes `secrets.json`: neither
 overwrites what the other wrote.
@@ -60,7 +60,7 @@ class VaultFile:
             vault.is_changed = False
 
     def wishes(self) -> Wishes:
-        """Return what the person says.
+        """Return the person's choices.
 
         Raises:
             WorkError: if it can't be read.
@@ -68,7 +68,7 @@ class VaultFile:
         return self._read(self._wishes, Wishes) or Wishes()
 
     def keep_wishes(self, wishes: Wishes) -> None:
-        """Write what the person says.
+        """Write the person's choices.
 
         Raises:
             WorkError: if it can't be written.
