@@ -131,6 +131,11 @@ class Lines(Screen):
         """The indent of a diff or an output below its operation."""
         return " " * (6 if self._look.is_terminal else 9)
 
+    def _show_below(self, line: str, style: str) -> None:
+        """Show a line of a diff or an output; no piece of it begins where our own lines do."""
+        spans = [(f"{self._margin}{line}", style)]
+        self.lines(layout.hang(spans, self._look, len(self._margin)))
+
     def _show(self, notice: ui.Notice) -> None:
         match notice:
             case ui.OutboxReady():
@@ -226,7 +231,7 @@ class Lines(Screen):
         # What a refusal printed is advice for the model.
         if not (result.success or self._has_shown_output or result.summary.startswith(_DENIED)):
             for line in result.output.rstrip("\n").split("\n")[-_FAILURE_LINES:]:
-                self.lines([[(f"{margin}{on_screen(line)}", "dim")]] if result.output else ())
+                self._show_below(on_screen(line), "dim") if result.output else None
         for note in result.notes:
             self._say((margin, ""), ("note:", "warn"), (f" {note}", ""), indent=len(margin))
 
@@ -257,7 +262,7 @@ class Lines(Screen):
             what = "may the chat see the values in this file?"
         self._say(("? ", "bold yellow"), (what, ""), indent=4)
         for line in unmasked(notice.shown).split("\n"):
-            self.lines([[(f"{self._margin}{line}", diff_style(line))]])
+            self._show_below(line, diff_style(line))
         for reason in notice.reasons:
             self._say(("  ", ""), ("because:", "warn"), (f" {reason}", ""), indent=4)
         for grant in notice.grants:

@@ -377,7 +377,7 @@ class Console(Lines):
             told = f"… {left:,} {plural(left, 'line')} before these"
             self.lines([[(f"{self._margin}{told}", "dim")]])
         for line in output.last:
-            self.lines([[(f"{self._margin}{on_screen(line)}", "dim")]])
+            self._show_below(on_screen(line), "dim")
 
     def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
         self._stop_status()

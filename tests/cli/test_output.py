@@ -228,6 +228,19 @@ def test_what_was_shown_for_approval_is_not_shown_again(waiting: Path) -> None:
     assert "✓ CREATE_FILE: Created '.envrc'\n  ✓ EDIT_FILE" in shown.text
 
 
+def test_no_piece_of_a_long_line_looks_like_ours(waiting: Path) -> None:
+    """What awaits approval, and what a command prints, is wrapped below its margin."""
+    fake = "? nothing awaits approval "
+    line = f"rm -rf build; echo '{fake * 6}'"
+    drop(waiting, f"[RUN_COMMAND]\n{line}\n[/RUN_COMMAND]\n")
+    words = ["--home", str(waiting), "resume", "--once"]
+    shown = on_terminal(words, 60, answers=[("Do it?", "y\r")])
+    below = shown.text.partition("awaits approval:\n")[2].partition("because:")[0]
+    lines = [each for each in below.split("\n") if "nothing" in each]
+    assert len(lines) > 3
+    assert all(each.startswith("      ") for each in lines), lines
+
+
 def test_what_was_approved_beforehand_is_shown(waiting: Path) -> None:
     """With --yes nobody has seen it; nor has who approves it later, on another screen."""
     drop(waiting, PROTECTED)
