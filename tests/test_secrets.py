@@ -386,7 +386,7 @@ HALVES = {
 }
 
 
-@pytest.mark.parametrize("protocol", ["tags", "json"])
+@pytest.mark.parametrize("protocol", ["tags", pytest.param("json", marks=pytest.mark.deep)])
 def test_no_half_of_a_secret_is_in_an_output(tmp_path: Path, protocol: Protocol) -> None:
     """What was cut before anybody looked, or parted by controls, is found by no rule."""
     (tmp_path / "workspace").mkdir()
