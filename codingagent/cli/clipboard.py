@@ -4,6 +4,7 @@ import base64
 import contextlib
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 from msgspec import Struct
 
 from codingagent.errors import WorkError
+from codingagent.model.plain_text import one_line
 from codingagent.process.runner import find_program, run_tool
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 _TERMINAL_LIMIT_BYTES = 74_000
 
 _PATIENCE_S = 5.0
+# Enough of what a program says to know why it failed.
+_SAID_BYTES = 200
 
 _REMEDY = "attach the file itself, or pipe an answer: `codingagent paste < FILE`"
 
@@ -63,12 +67,29 @@ def read() -> str:
 def write(text: str) -> None:
     import pyperclip
 
-    with _faults("the text can't be put on the clipboard"):
+    with _faults("the text can't be put on the clipboard"), _kept_off_the_screen() as said:
         _within_patience(lambda: pyperclip.copy(text))
         # Its program may fail without telling us: no such display, for example.
         is_lost = bool(text.strip()) and not str(_within_patience(pyperclip.paste)).strip()
     if is_lost:
-        raise WorkError(f"{program()} did not put the text on the clipboard; {_REMEDY}")
+        why = f" ({one_line(said[0])})" if said else ""
+        raise WorkError(f"{program()} did not put the text on the clipboard{why}; {_REMEDY}")
+
+
+@contextlib.contextmanager
+def _kept_off_the_screen() -> Iterator[list[str]]:
+    """Yield a list that gets the lines of stderr in the end; pyperclip leaves its programs ours."""
+    said: list[str] = []
+    with tempfile.TemporaryFile() as file:
+        before = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield said
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            file.seek(0)
+            said += file.read(_SAID_BYTES).decode("utf-8", "replace").splitlines()[:1]
 
 
 def program() -> str:

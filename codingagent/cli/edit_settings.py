@@ -1,5 +1,6 @@
 """Change the person's own settings; comments in their file stay."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,11 +62,14 @@ def edit(path: Path) -> None:
 def _change(path: Path, change: Callable[[tomlkit.TOMLDocument], object]) -> None:
     read_toml(path)  # refuses folders, devices and large files
     try:
-        document = tomlkit.parse(path.read_bytes() if path.exists() else b"")
+        before = path.read_bytes() if path.exists() else b""
+        document = tomlkit.parse(before)
     except (OSError, ValueError, TOMLKitError) as fault:
         raise UsageError(f"{path} can't be read: {fault}") from fault
     change(document)
-    _write(path, tomlkit.dumps(document))
+    text = tomlkit.dumps(document)
+    # The library ends the lines that it adds with LF, whatever the others have.
+    _write(path, re.sub(r"\r?\n", "\r\n", text) if b"\r\n" in before else text)
 
 
 def _write(path: Path, text: str) -> None:

@@ -113,6 +113,8 @@ else:
             self._before: list[Any] = []
             self._line = ""
             self._was_away = False
+            self.last_codes = ""
+            """What the terminal still gets if a signal ends this process."""
             self._signals = [n for n in _LEAVING if signal.getsignal(n) is signal.SIG_DFL]
 
         def __enter__(self) -> Self:
@@ -262,6 +264,9 @@ else:
         def _step_aside(self, number: int, _: object) -> None:
             """Restore the terminal before a signal takes effect; go on if it only stopped this process."""
             self._give_back()
+            if number != signal.SIGTSTP:
+                with contextlib.suppress(OSError):  # the terminal may be gone
+                    self._switch(self.last_codes)
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             signal.signal(number, self._step_aside)

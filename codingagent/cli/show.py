@@ -14,7 +14,13 @@ from codingagent.cli.plain_output import fault_of, write_json_line
 from codingagent.cli.tables import STATES, show_lines
 from codingagent.model import plain_text, results
 from codingagent.model.events import CommandRan, Event, MessageShown
-from codingagent.model.journal_entries import AnswerSetAside, CheckEnded, PersonSaid, UndoEnded
+from codingagent.model.journal_entries import (
+    AnswerSetAside,
+    CheckEnded,
+    PersonSaid,
+    SessionClosed,
+    UndoEnded,
+)
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.timeline import Asking, Entry, TurnTold
 from codingagent.storage.session_file import document
@@ -99,7 +105,7 @@ def _entry(
         heading = "you said" if entry.text else "you attached"
         notes = (*entry.text.split("\n"), *entry.attached) if entry.text else entry.attached
     else:
-        heading = "reopened"
+        heading = "closed" if isinstance(entry, SessionClosed) else "reopened"
     yield [(heading, "bold"), (f"  {when}", "dim")], 0
     for note in notes:
         yield [("  ", ""), (note, "")], 4

@@ -401,6 +401,8 @@ class Console(Lines):
             return
         before = "" if self._has_title else _KEEP_TITLE
         self._has_title = True
+        if self._keys is not None:
+            self._keys.last_codes = _OLD_TITLE
         notify = _NOTIFIERS.get(os.environ.get("TERM_PROGRAM", "") or os.environ["TERM"], "")
         for command in (before, "\x1b]2;", notify):
             end = f"codingagent: {title}\x1b\\" if command.endswith(";") else ""

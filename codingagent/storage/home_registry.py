@@ -11,6 +11,8 @@ import os
 import secrets
 from pathlib import Path
 
+from codingagent.storage.user_folder import user_folder
+
 _TOKEN = ".home"  # noqa: S105  # the name of its file
 
 
@@ -41,12 +43,7 @@ def _entry(home: Path) -> Path:
 
 
 def _folder() -> Path:
-    """Return the folder for persistent state (XDG base directories; AppData on Windows)."""
-    if state := os.environ.get("XDG_STATE_HOME"):
-        return Path(state) / "codingagent"
-    if os.name == "nt" and (local := os.environ.get("LOCALAPPDATA")):
-        return Path(local) / "codingagent"
-    return Path("~").expanduser() / ".local" / "state" / "codingagent"
+    return user_folder("XDG_STATE_HOME", "LOCALAPPDATA", ".local/state")
 
 
 def _identity(home: Path) -> str:

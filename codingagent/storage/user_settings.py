@@ -7,6 +7,8 @@ import hashlib
 import os
 from pathlib import Path
 
+from codingagent.storage.user_folder import user_folder
+
 _NAME = "settings.toml"
 
 
@@ -24,9 +26,4 @@ def is_out_of_reach(workspace: Path) -> bool:
 
 
 def _folder() -> Path:
-    """Return the folder for a person's settings (XDG base directories; AppData on Windows)."""
-    if config := os.environ.get("XDG_CONFIG_HOME"):
-        return Path(config) / "codingagent"
-    if os.name == "nt" and (roaming := os.environ.get("APPDATA")):
-        return Path(roaming) / "codingagent"
-    return Path("~").expanduser() / ".config" / "codingagent"
+    return user_folder("XDG_CONFIG_HOME", "APPDATA", ".config")

@@ -694,9 +694,13 @@ class Terminal:
             self._seen += data
 
     @property
+    def raw(self) -> str:
+        """What came, with all control sequences."""
+        return self._seen.decode("utf-8", "replace")
+
+    @property
     def said(self) -> str:
-        text = self._seen.decode("utf-8", "replace")
-        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "")
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.raw).replace("\r", "")
 
     def has_unread(self) -> bool:
         """Return whether something was typed that the process has not read yet."""

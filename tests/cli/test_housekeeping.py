@@ -1,6 +1,7 @@
 """`close` and `delete`: what ends a session, and what is left of it."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,8 @@ def test_a_closed_session_takes_no_answer_until_words_reopen_it(
     assert "after your DONE" not in request
     assert run(home, "log", session) == 0
     assert "session closed" in capsys.readouterr().out
+    assert run(home, "show", session) == 0
+    assert re.search(r"^closed  .*\n(.*\n)*reopened  ", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_a_session_in_the_middle_of_a_turn_is_not_closed(
@@ -99,13 +102,15 @@ def test_delete_asks_on_a_terminal(home: Path) -> None:
 
 
 def test_a_deletion_that_was_interrupted_is_ended_by_another(home: Path) -> None:
-    """The journal goes last: while it is there, the session can be named."""
+    """The session's folder goes last: while it is there, with or without a journal, it can be named."""
     session = session_of(home)
+    own = home / "sessions" / session
     for path in (home / "outbox").glob("*.txt"):
         path.unlink()
-    (home / "sessions" / f"{session}.json").unlink()
+    own.with_suffix(".json").unlink()
+    (own / "journal.jsonl").unlink()
     assert run(home, "delete", session, "--yes") == 0
-    assert not (home / "sessions" / session).exists()
+    assert not own.exists()
 
 
 def test_a_session_that_another_process_holds_is_not_deleted(

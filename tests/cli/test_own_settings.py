@@ -42,18 +42,28 @@ def test_own_settings_rank_below_the_home_and_those_of_a_workspace_above(
     assert not list((home / "workspace").iterdir())
 
 
-def test_comments_stay(home: Path, tmp_path: Path) -> None:
+def test_a_relative_folder_for_settings_is_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """XDG base directories: what it names would depend on the current folder, here a clone."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("config", "", "."):
+        monkeypatch.setenv("XDG_CONFIG_HOME", name)
+        assert user_settings.path_of() == tmp_path / ".config" / "codingagent" / "settings.toml"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_comments_stay(home: Path, tmp_path: Path, end: str) -> None:
     """A file that the person wrote is theirs, also where a link leads to it."""
     path, kept = user_settings.path_of(), tmp_path / "dotfiles.toml"
     path.parent.mkdir(parents=True)
     path.symlink_to(kept)
-    path.write_text("# mine\ncommand_timeout = 40  # slow tests\nzzz = 1\n", "utf-8")
+    path.write_text(f"# mine{end}command_timeout = 40  # slow tests{end}zzz = 1{end}", newline="")
     assert run(home, "config", "unset", "zzz") == 0
     assert run(home, "config", "set", "command_timeout", "50") == 0
     assert run(home, "config", "set", "pass_env", "A", "B") == 0
-    assert kept.read_text("utf-8") == (
-        '# mine\ncommand_timeout = 50  # slow tests\npass_env = ["A", "B"]\n'
-    )
+    lines = ("# mine", "command_timeout = 50  # slow tests", 'pass_env = ["A", "B"]', "")
+    assert kept.read_bytes() == end.join(lines).encode()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from codingagent.storage.journal import Sessions
 from tests.cli.terminals import on_terminal
 from tests.cli.test_amend import MESSAGE, Terminal, request, terminal, words
 from tests.cli.test_cli import DONE, drop, run, session_of
@@ -17,6 +18,7 @@ from tests.helpers import HANG_S, REPOSITORY, wait_until
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a pty is what is tested")
 
 PROMPT = "paste it here"
+KEEP_TITLE, OLD_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 ASKED = "what is this paste"
 MAKE = '[CREATE_FILE path="notes.txt"]\ngrüß\tdich \n[/CREATE_FILE]\n'
 REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
@@ -121,10 +123,12 @@ def test_what_is_pasted_is_neither_command_nor_answer_to_a_question(home: Path) 
             paste(asked, "/quit\n", marked=marked)
             asked.says("/quit", 2 * count - 1)
             asked.types("\r")
-            asked.says("what is pasted is no command", count)
+            asked.says("a pasted command is not run", count)
         paste(asked, "/attach")
         asked.says("/attach")
         press(asked, "\x15")
+        # The end of a paste that never began.
+        asked.types("\x1b[201~")
         enter(asked, "/quit")
         assert asked.process.wait(HANG_S) == 0
 
@@ -157,6 +161,43 @@ def test_a_paste_is_not_cut_by_a_question(home: Path) -> None:
         asked.says("Its number:")
         asked.types("3\r")
         asked.says("Do it?")
+
+
+@pytest.mark.deep
+def test_a_paste_that_never_ends_does_not_lock_the_person_out(home: Path) -> None:
+    """After ten seconds without more of it, what is due comes first."""
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        asked.types("\x1b[200~first\r")
+        drop(home, answer(home, 1, DONE))
+        asked.says("done: All is well.")
+
+
+def test_another_session_has_what_this_one_has(home: Path) -> None:
+    """`/new`, after a refused one: the options of the command line, also of an earlier command."""
+    given = (
+        "--context=0",
+        "--leave-out=*.md",
+        "--no-conventions",
+        "--check=true",
+        "--protocol=json",
+    )
+    assert run(home, "new", "--no-wait", "--sandbox", "off", *given, "first") == 0
+    sessions = Sessions(home / "sessions")
+    (first,) = (each for each in sessions.ids() if sessions.load(each).task == "first")
+    with terminal(home, "resume", first) as asked:
+        asked.says(PROMPT)
+        enter(asked, "/new -")
+        asked.says("/new TASK")
+        enter(asked, "/new second")
+        asked.says("request 1 is ready")
+        asked.says(PROMPT, 3)
+        enter(asked, "/quit")
+        assert asked.process.wait(HANG_S) == 0
+    found = {each.task: each for each in map(sessions.load, sessions.ids())}
+    before, after = found["first"], found["second"]
+    for name in ("context", "leave_out", "conventions", "check", "protocol", "sandbox"):
+        assert getattr(after, name) == getattr(before, name), name
 
 
 def test_a_sign_of_life_counts_the_files(
@@ -261,7 +302,7 @@ def test_megabytes_are_pasted(home: Path, megabytes: int) -> None:
     assert taken(home) == [text.encode()]
 
 
-@pytest.mark.parametrize("end", ["\x03", "\x04", "/quit", signal.SIGHUP])
+@pytest.mark.parametrize("end", ["\x03", "\x04", "/quit", signal.SIGHUP, signal.SIGTERM])
 def test_the_wait_ends_and_goes_on(home: Path, end: str | signal.Signals) -> None:
     """In the middle of a line; the session waits as before."""
     with terminal(home, "resume") as asked:
@@ -274,8 +315,11 @@ def test_the_wait_ends_and_goes_on(home: Path, end: str | signal.Signals) -> Non
             asked.types("half a li" if end == "\x03" else "")
             asked.says("half a li" if end == "\x03" else "")
             asked.types(end)
-        status = {"\x03": 130, signal.SIGHUP: -signal.SIGHUP}.get(end, 0)
+        status = -end if isinstance(end, signal.Signals) else 130 if end == "\x03" else 0
         assert asked.process.wait(HANG_S) == status
+        wait_until(lambda: OLD_TITLE in asked.raw)
+        assert asked.raw.count(KEEP_TITLE) == asked.raw.count(OLD_TITLE) == 1
+        assert asked.raw.count("\x1b[?25h") > asked.raw.count("\x1b[?25l")  # shown in the end
     assert run(home, "resume", "--once") == 0
 
 

@@ -14,7 +14,7 @@ from codingagent.cli.commands.common import home_of
 from codingagent.cli.commands.options import Json, argument, flag
 from codingagent.cli.output import screen_for
 from codingagent.errors import UsageError, disk_errors
-from codingagent.model.journal_entries import SessionClosed
+from codingagent.model.journal_entries import SessionClosed, is_session_id
 from codingagent.model.session_state import Phase
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, told_as
@@ -58,7 +58,9 @@ def _delete(
     """Delete a session with its checkpoints, secrets, requests and answers. The workspace stays."""
     home = home_of(context)
     with screen_for(json) as screen, home.locked():
-        home.sessions.journal_path(session)  # a damaged journal can be deleted, too
+        # A damaged journal can be deleted too, and what an interrupted deletion left.
+        if not (is_session_id(session) and (home.sessions.folder / session).is_dir()):
+            home.sessions.journal_path(session)  # says what is wrong
         if not yes:
             if not (sys.stdin.isatty() and sys.stdout.isatty()):
                 raise UsageError("nobody can be asked here: say --yes")
@@ -74,19 +76,15 @@ def _delete(
 
 
 def _parts(home: Home, session_id: str) -> Iterator[Path]:
-    """Yield what belongs to a session, its journal last: until then it can be deleted again."""
+    """Yield what belongs to a session, its own folder last: until then it can be deleted again."""
     mailbox = home.mailbox
     short, parts = mailbox.outbox / "short", mailbox.outbox / "parts"
     for folder in (mailbox.outbox, short, parts, mailbox.processed):
         with contextlib.suppress(FileNotFoundError), os.scandir(folder) as found:
             named = [(each.path, Mailbox.named(each.name)) for each in found]
             yield from (Path(path) for path, name in named if name and name[0] == session_id)
-    own, journal = home.sessions.folder / session_id, home.sessions.journal_path(session_id)
-    with os.scandir(own) as found:
-        yield from (Path(each.path) for each in found if each.name != journal.name)
     yield home.sessions.folder / f"{session_id}.json"
-    yield journal
-    yield own
+    yield home.sessions.folder / session_id
 
 
 def _remove(path: Path) -> None:

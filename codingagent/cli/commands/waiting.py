@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -25,6 +25,7 @@ from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.plain_output import Screen
 from codingagent.errors import UsageError
 from codingagent.model.plain_text import one_line, plural
+from codingagent.model.session_state import Session
 from codingagent.storage.homes import Home
 from codingagent.storage.watch import Watch
 
@@ -181,7 +182,7 @@ class Entered(Struct):
         if not text.startswith("/"):
             self._say(text)
         elif entry.has_paste:
-            raise UsageError("what is pasted is no command: type it")
+            raise UsageError("a pasted command is not run: type it")
         else:
             self._command(*text.strip().partition(" ")[::2])
 
@@ -195,7 +196,7 @@ class Entered(Struct):
             lines = text.strip().count("\n") + 1
             size = f"{len(text):,} characters, {lines:,} {plural(lines, 'line')}"
             shown = one_line(text, _SHOWN_CHARACTERS)
-            asked = f'what is this paste ({size}: "{shown}")? It is no answer with commands'
+            asked = f'what is this paste ({size}: "{shown}")? It does not look like an answer'
             meaning = self._screen.choose(asked, _MEANINGS)
         if meaning == 0:
             self._say(text.encode("utf-8", "replace").decode())
@@ -210,7 +211,7 @@ class Entered(Struct):
         session = self._work.requests.session
         root, rest = f"--home={self._home.root}", rest.strip()
         again = (root, "resume", session.session_id, *self._arguments)
-        if name in ("/check", "/new") and not rest:
+        if name in ("/check", "/new") and rest in ("", "-"):  # the latter would read stdin
             raise UsageError(f"{name} {_COMMANDS[name]}")
         match name:
             case "/quit":
@@ -223,10 +224,9 @@ class Entered(Struct):
             case "/check":
                 raise LeaveError(*again, f"--check={rest}", otherwise=again)
             case "/new":
-                kept = [f"--policy={session.policy}", f"--sandbox={session.sandbox}"]
-                kept += [f"--workspace={session.workspace}", *self._arguments]
-                network = "--network" if session.network else "--no-network"
-                raise LeaveError(root, "new", network, *kept, "--", rest, otherwise=again)
+                raise LeaveError(
+                    *(root, "new", *_kept(session), *self._arguments, "--", rest), otherwise=again
+                )
             case _ if name in _WORDS:
                 words = _WORDS[name].replace("S", session.session_id).split()
                 try:
@@ -237,9 +237,23 @@ class Entered(Struct):
                     self._leave()
             case _:
                 how = suggestion(name, list(_COMMANDS), "/help lists them")
-                raise UsageError(f"there is no {name}; {how} (begin words with a space)")
+                raise UsageError(
+                    f"there is no {name}; {how}; if it is for the model, put a space before it"
+                )
 
     def _leave(self) -> None:
         session_id = self._work.requests.session.session_id
         self._screen.remark(f"nothing is lost: `codingagent resume {session_id}` continues")
         raise LeaveError
+
+
+def _kept(session: Session) -> Iterator[str]:
+    """Yield the options of `new` that give another session what this one has."""
+    for name in ("workspace", "policy", "sandbox", "context", "protocol"):
+        yield f"--{name}={getattr(session, name)}"
+    yield "--network" if session.network else "--no-network"
+    yield from (f"--leave-out={glob}" for glob in session.leave_out)
+    if not session.conventions:
+        yield "--no-conventions"
+    if session.check:
+        yield f"--check={session.check}"
