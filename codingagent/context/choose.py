@@ -16,7 +16,7 @@ _SHARES = (0.4, 0.25, 0.15, 0.1)
 _WHOLE_SHARE = 0.25
 # Of what a file may cost, what its outline may: the rest is for its blocks.
 _OUTLINE_SHARE = 0.4
-# Tests, documents and settings that the task does not ask for tell less for their size.
+# Tests, documents and settings tell less for their size.
 _ASIDE_SHARE = 0.08
 # A heading and a line number cost something too.
 _FILE_TOKENS, _LINE_TOKENS = 12, 2

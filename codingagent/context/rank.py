@@ -20,8 +20,10 @@ from codingagent.model.patterns import lazy_pattern
 _TEXT, _PATH, _NAME, _LATELY, _OFTEN, _ALIKE = 3.0, 1.5, 1.0, 1.5, 0.5, 1.5
 # Where there is no history, of files that hold a word of the task: large ones are changed more often.
 _SIZE = 1.0
-# Of tests and docs, unless the task names them; and of settings, which every release changes.
+# Of tests and docs, unless the task asks for them; and of settings, which every release changes.
 _TESTS, _DOCS, _SETTINGS = -1.0, -1.5, -1.5
+# Of tests and docs that the task asks for too ("with a test"): the sources still come first.
+_ASKED = -0.7
 _ALIKE_COMMITS = 40
 _MOST_FILES = 10
 # A word of the task's first line counts as much as two of the rest.
@@ -86,7 +88,7 @@ class Ranked(Struct, frozen=True):
     """In seconds since the epoch."""
     is_named: bool = False
     is_aside: bool = False
-    """Whether it is a test, a document or settings, which the task does not ask for."""
+    """Whether it is a test, a document or settings."""
 
 
 def query(task: str) -> Query:
@@ -197,10 +199,10 @@ def bm25(asked: Query, counts: Sequence[tuple[int, ...]], sizes: Sequence[int] =
 
 def _of_its_kind(asked: Query, path: str) -> float:
     """Return what counts against a file that is no source of the program."""
-    if TESTS.search(path) and not asked.wants_tests:
-        return _TESTS
-    if DOCS.search(path) and not asked.wants_docs:
-        return _DOCS
+    if TESTS.search(path):
+        return _ASKED if asked.wants_tests else _TESTS
+    if DOCS.search(path):
+        return _ASKED if asked.wants_docs else _DOCS
     return _SETTINGS if _CONFIGURED.search(path) else 0.0
 
 

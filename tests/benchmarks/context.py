@@ -225,6 +225,11 @@ def take(task: Task, repository: str, figures: Figures) -> None:
     _recall(task, figures, "", ranked)
     _recall(task, figures, f", {repository}", ranked)
     _recall(task, figures, ", no history", rank.rank(asked, rows))
+    if any(map(rank.TESTS.search, task.truth)):
+        title, end, rest = task.message.partition("\n")
+        more = rank.query(f"{title}, with a test{end}{rest}")
+        rows_of_more = [rank.look(more, path, text) for path, text in task.texts.items()]
+        _recall(task, figures, ", with a test", rank.rank(more, rows_of_more, task.log))
     if bare := _without_names(task):
         plain = rank.query(bare)
         rows_of_bare = [rank.look(plain, path, text) for path, text in task.texts.items()]

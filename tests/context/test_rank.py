@@ -27,10 +27,17 @@ def test_the_file_that_holds_the_words_comes_first() -> None:
     assert order("The discount is wrong")[0] == "shop/cart.py"
 
 
-def test_tests_and_docs_come_first_if_the_task_names_them() -> None:
-    """-1 for tests and docs unless the task names them."""
+def test_tests_and_docs_move_up_if_the_task_asks_for_them() -> None:
+    """Less counts against them; but what a task is about comes before the tests that it shall get."""
     assert order("A test of the discount counts twice")[0] == "tests/test_cart.py"
     assert order("Say in the documentation how a discount counts")[0] == "docs/cart.md"
+    asked = query("Orders of a cart have a discount, with a test")
+    said = {
+        "shop/cart.py": "class Cart: discount, orders\n" * 9,
+        "tests/cart.py": "test cart discount\n",
+    }
+    found = rank(asked, [look(asked, path, text) for path, text in said.items()])
+    assert [file.path for file in found] == ["shop/cart.py", "tests/cart.py"]
 
 
 def test_parts_of_compound_names_are_words() -> None:
