@@ -23,13 +23,14 @@ from msgspec.structs import replace
 
 from codingagent.agent.context import bare_context
 from codingagent.agent.executor import Agent
-from codingagent.agent.plan import Order
+from codingagent.agent.plan import Order, subject_of
 from codingagent.editing import file_kinds
 from codingagent.model import encoding
 from codingagent.model.approval import Question
 from codingagent.model.events import (
     CommandRan,
     Event,
+    FileEdited,
     FileRequested,
     Finished,
     MessageShown,
@@ -166,7 +167,9 @@ def _done(found: Reply, workspace: Workspace, root: Path) -> Done:
             events.append(Refused(item.kind, item.reason, item.detail, notes=item.notes))
             continue
         rest = [later.operation for later in found.items[index + 1 :] if isinstance(later, Step)]
-        event = agent.perform(Order(index, item.operation, events, later=partial(tuple, rest)))
+        path = subject_of(item.operation)
+        edits = [each for each in events if isinstance(each, FileEdited) and each.path == path]
+        event = agent.perform(Order(index, item.operation, edits, later=partial(tuple, rest)))
         assert not isinstance(event, Question), "nothing is asked"
         events.append(replace(event, notes=item.notes + event.notes))
     return Done(_files(root), tuple(events), found.notes, False)

@@ -32,6 +32,7 @@ from codingagent.model.effects import (
 from codingagent.model.events import (
     Denied,
     Event,
+    FileEdited,
     Finished,
     Refused,
     succeeded,
@@ -70,6 +71,8 @@ class Execution:
         self.protection = Protection(
             context.checkpointer, context.workspace, context.policy.filesystem
         )
+        self._edits: dict[str, list[FileEdited]] = {}
+        """Those of the answer so far, by path: a search of all its events for each would be quadratic."""
 
     @property
     def session(self) -> Session:
@@ -104,6 +107,9 @@ class Execution:
         begun = is_done or self.session.checkpoints.before
         if not begun and any(map(effects, _operations(items))):
             self.checkpointer.before(self._held(items))
+        self._edits.clear()
+        for event in self.session.results:
+            self._note(event)
         for index in range(len(self.session.results), len(items)):
             # A command may have moved the workspace away during the turn.
             self.context.workspace.check()
@@ -164,7 +170,8 @@ class Execution:
         else:
             session = self.session
             room = max(RETURNED_LIMIT - session.returned, 0)
-            order = Order(index, item.operation, session.results, room, item.id, item.foreign)
+            earlier = self._edits.get(subject_of(item.operation), ())
+            order = Order(index, item.operation, earlier, room, item.id, item.foreign)
             order = replace(order, names=item.names)
             if self.context.texts is not None:
                 later = partial(_operations, items, index + 1)
@@ -323,7 +330,12 @@ class Execution:
 
     def _end(self, index: int, name: str, event: Event) -> None:
         self.log.record(entries.OperationEnded(index, event, now(), name))
+        self._note(event)
         self.context.show(ui.OperationDone(index, results.result_of(event)))
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, FileEdited):
+            self._edits.setdefault(event.path, []).append(event)
 
 
 def _denied(order: Order, question: Question, answer: Answer) -> Denied:

@@ -31,6 +31,8 @@ class Person(Struct, frozen=True):
     approves_all: bool = False
     accepts_formats: bool = False
     """Operations in other formats need no approval."""
+    sees_changes: bool = False
+    """They are shown what each operation changed: its secrets are looked for in both texts."""
 
 
 class Resources(Struct, frozen=True):

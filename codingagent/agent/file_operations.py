@@ -104,14 +104,13 @@ def edit(
     context: Context, order: Order, operation: EditFile, notes: tuple[str, ...] = ()
 ) -> Plan | Event:
     path = operation.path
-    context.workspace.check_writable(path)
-    seen = context.workspace.read(path)
+    seen = context.workspace.read(path, to_write=True)
     text = encoding.decode_file(seen.data)
     if text is None:
         raise OperationError(
             f"File '{path}' is not text ({len(seen.data)} bytes); replace it whole"
         )
-    earlier = _earlier_hunks(path, order.earlier)
+    earlier = [hunk for each in order.earlier for hunk in each.hunks]
     # An error, and the lines around the edit, quote it.
     context.secrecy.hide(text.text, path)
     try:
@@ -199,7 +198,10 @@ def _make(context: Context, change: _Change) -> Event:
     else:
         context.workspace.write(change.path, change.data, change.seen)
         old = None if change.seen is None else change.seen.data
-        context.show(FileChanged(change.path, old, change.data))
+        if old is not None and isinstance(change.event, FileCreated):
+            context.secrecy.hide_bytes(old, change.path)  # its values are known from here on
+        if context.person.sees_changes:
+            context.show(FileChanged(change.path, old, change.data))
     return change.event
 
 
@@ -374,12 +376,6 @@ def _shift_notes(operation: EditFile, earlier: Sequence[Hunk]) -> tuple[str, ...
         " in the file as it stood after them: check the lines above"
     )
     return (note,)
-
-
-def _earlier_hunks(path: str, events: Sequence[Event]) -> list[Hunk]:
-    """Return the hunks of earlier edits of this answer in a file, in order."""
-    edited = [each for each in events if isinstance(each, FileEdited) and each.path == path]
-    return [hunk for event in edited for hunk in event.hunks]
 
 
 def _as_meant(operation: CreateFile, seen: Seen | None) -> tuple[CreateFile, tuple[str, ...]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
-from codingagent.model.events import Denied, Event
+from codingagent.model.events import Denied, Event, FileEdited
 from codingagent.model.journal_entries import ContentChange
 from codingagent.model.operations import Finish, Kind, Operation, RunCommand, ShowMessage
 from codingagent.model.session_state import Session
@@ -16,10 +16,10 @@ from codingagent.storage.shown_texts import ShownTexts
 class Order(Struct, frozen=True):
     """An operation to do, and its position in the answer, counted from 0.
 
-    `id` is the answer's own name for it, or empty. `earlier` are the events of the same answer so far. `room`
-    is the number of characters of contents and outputs that its event may hold. `foreign` says whether it
-    came in a format other than the protocol's. `is_check` means that it is the person's own check: the policy
-    does not ask. `names` are those of the secrets that it writes.
+    `id` is the answer's own name for it, or empty. `earlier` are the edits of the same file so far in the
+    answer. `room` is the number of characters of contents and outputs that its event may hold. `foreign` says
+    whether it came in a format other than the protocol's. `is_check` means that it is the person's own check:
+    the policy does not ask. `names` are those of the secrets that it writes.
 
     A chat's changes are checked, a program's are not. For a chat, `later` returns the operations that follow
     in the answer, `session` holds what it knows of files, and `texts` the contents of such files, by digest.
@@ -27,7 +27,7 @@ class Order(Struct, frozen=True):
 
     index: int
     operation: Operation
-    earlier: Sequence[Event] = ()
+    earlier: Sequence[FileEdited] = ()
     room: int = 2**62
     id: str = ""
     foreign: Foreign = "no"

@@ -53,6 +53,8 @@ class Recipients(Struct):
             return by_name[0]
         if self.ask is None or self._chosen.pop(name, "") == at_work.session_id:
             return at_work.session_id
+        if self.home.sessions.ids() == [at_work.session_id]:
+            return at_work.session_id
         waiting = waiting_sessions(self.home)
         chosen = at_work.session_id if len(waiting) < 2 else self.ask(name, waiting)
         if chosen != at_work.session_id:

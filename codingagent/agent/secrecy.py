@@ -106,9 +106,7 @@ class Secrecy:
             if len(old or b"") + len(new) > BYTES_LIMIT:
                 # Only their sizes are shown.
                 return FileChanged(self.hide(notice.path), old, new)
-            if old is not None:
-                self.hide_bytes(old, notice.path)  # its values are known from here on
-                old = _in_bytes(old, notice.path, self.quote)
+            old = None if old is None else _in_bytes(old, notice.path, self.quote)
             new = _in_bytes(new, notice.path, self.quote)
             return FileChanged(self.hide(notice.path), old, new)
         return self.hide_all(notice)
@@ -121,13 +119,14 @@ class Secrecy:
         """Return a session as a request may tell it."""
         if self.is_off:
             return session
+        # Those of the answer, each once: the results are these events.
+        ends = tuple(replace(end, event=self.event(end.event)) for end in session.ends)
         return replace(
             session,
             task=self.hide(session.task),
             said=self.hide_all(session.said),
-            results=tuple(map(self.event, session.results)),
-            # Events as JSON are told from these.
-            ends=tuple(replace(end, event=self.event(end.event)) for end in session.ends),
+            results=tuple(end.event for end in ends),
+            ends=ends,
             checked=self.hide_all(session.checked),
             notes=self.hide_all(session.notes),
         )

@@ -39,7 +39,7 @@ def play(screen: Screen) -> None:
         screen.remark(f"the task: {task}")
         with home.locked():
             session = factory.start_session(home, workspace, task, Settings())
-            watcher = context.Person(screen.show)
+            watcher = context.Person(screen.show, sees_changes=screen.sees_changes)
             with factory.conversation_in(home, session, Settings(), watcher) as conversation:
                 conversation.recover()
                 replies = iter(sorted((recorded / "replies").glob("*.txt")))

@@ -67,6 +67,11 @@ class Screen:
         # Nobody may be looking: show only what was asked for explicitly.
         self._how = settings.diff if asked or settings.diff == "full" else "never"
 
+    @property
+    def sees_changes(self) -> bool:
+        """Whether it shows what an operation changed."""
+        return self._how != "never"
+
     def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None:
         """Ask the person; an answer from `elsewhere` counts as theirs. None if nobody can answer."""
 
@@ -89,7 +94,7 @@ class Screen:
                 self._approved, self._change = "", None
             case ui.ApprovalAwaited():
                 self._approved = notice.subject
-            case ui.FileChanged() if self._how != "never" and notice.path != self._approved:
+            case ui.FileChanged() if notice.path != self._approved:
                 self._change = notice
             case _:
                 pass

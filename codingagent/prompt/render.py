@@ -333,9 +333,9 @@ def _results(session: Session, room: int, _is_short: bool) -> str:
     check = check_lines(session)
     room -= sum(map(len, check))
     told = [results.result_of(event) for event in session.results]
-    for limit in (None, _OUTPUT_CHARACTERS):
+    for limit in (None, _OUTPUT_CHARACTERS) if len(told) <= RESULTS_SHOWN else ():
         lines = [results.lines_of(result, limit) for result in told]
-        if sum(map(len, lines)) <= room and len(lines) <= RESULTS_SHOWN:
+        if sum(map(len, lines)) <= room:
             break
     else:
         lines = _shorter(told, room)
@@ -354,11 +354,11 @@ def _shorter(told: Sequence[Result], room: int) -> list[str]:
     kept: dict[int, str] = {}
     for wanted in (False, True):
         for index, result in enumerate(told):
-            if result.success is not wanted:
+            if result.success is not wanted or len(kept) == RESULTS_SHOWN:
                 continue
             full = results.lines_of(result, _OUTPUT_CHARACTERS)
             for text in (full, full.partition("\n")[0]):
-                if len(text) < room and len(kept) < RESULTS_SHOWN:
+                if len(text) < room:
                     kept[index] = text
                     room -= len(text) + 1
                     break

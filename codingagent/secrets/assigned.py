@@ -9,7 +9,6 @@ from codingagent.secrets import values
 from codingagent.secrets.values import Form
 from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, SETTINGS, TRAILING, places
 
-_STEMS = ("pass", "pw", "secret", "token", "key", "cred", "auth", "salt", "psk")
 _OTHER_LANGUAGES = [
     "kennwort",
     "contraseñ",
@@ -20,6 +19,8 @@ _OTHER_LANGUAGES = [
     "密码",
     "パスワード",
 ]
+# In lower case, one of these is in each name of a secret.
+STEMS = ("pass", "pw", "secret", "token", "key", "cred", "auth", "salt", "psk", *_OTHER_LANGUAGES)
 _NAME_CHARACTERS = 48
 
 _WORDS = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
@@ -91,9 +92,9 @@ _ONLY_QUOTED = {",", "(", "||", "??", "or", "==", "===", "!=", "!==", ".equals("
 
 def spans(text: str, lower: str, form: Form) -> Iterator[tuple[int, int, str]]:
     """Yield the start, end and kind of each value that its name makes a secret."""
-    for stem in (*_STEMS, *_OTHER_LANGUAGES):
+    for stem in STEMS:
         end = 0
-        for at in places(lower, stem):
+        for at in places(lower, stem) if stem in lower else ():
             if at >= end and (found := _value(text, at, stem, form)):
                 yield found
                 end = found[1]

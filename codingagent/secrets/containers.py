@@ -31,6 +31,8 @@ _BY_PATH = (
         r"://[^\s:]{0,200}:([^\s]{1,500})@[^\s@/]{1,200}",
     ),
 )
+# One search tells nearly all paths.
+_FORMED = lazy_pattern(rf"(?:^|[/._])(?:{'|'.join(end for end, _ in _BY_PATH)})$")
 _MANIFEST = lazy_pattern(r"^[ \t{-]*[\"']?kind[\"']?:[ \t]*[\"']?Secret\b", re.MULTILINE)
 _ENTRIES = lazy_pattern(
     r"^(?P<indent>[ -]{0,20})(?:data|stringData):[ \t]*(?:\{([^{}]{1,20000})\}|\r?\n)"
@@ -53,8 +55,8 @@ _BORDER = set("-+|: =")
 def spans(text: str, lower: str, path: str) -> Iterator[tuple[int, int, str]]:
     """Yield the start, end and kind of the secrets that the form of a file shows."""
     name = path.replace("\\", "/").casefold()
-    for end, line in _BY_PATH:
-        if name and re.search(rf"(?:^|[/._])(?:{end})$", name):
+    for end, line in _BY_PATH if _FORMED.search(name) else ():
+        if re.search(rf"(?:^|[/._])(?:{end})$", name):
             for match in re.finditer(line, text, re.MULTILINE):
                 if not values.is_reference(match[1]) or match[1].isalnum():
                     yield match.start(1), match.end(1), "PASSWORD"
@@ -65,7 +67,7 @@ def spans(text: str, lower: str, path: str) -> Iterator[tuple[int, int, str]]:
             yield start, start + len(bare), "SECRET"
     if name.endswith((".tfstate", ".tfstate.backup")):
         yield from ((*match.span(1), "SECRET") for match in _RESULT.finditer(text))
-    if _MANIFEST.search(text):
+    if "Secret" in text and _MANIFEST.search(text):
         yield from _manifest(text)
     if form_of(path) is not Form.CODE:
         yield from _columns(text, lower)
@@ -109,7 +111,9 @@ def _manifest(text: str) -> Iterator[tuple[int, int, str]]:
 def _columns(text: str, lower: str) -> Iterator[tuple[int, int, str]]:
     """Yield the values below a heading that calls them secrets: of CSV, Markdown, a database's table."""
     at = 0
-    for found in sorted(place for word in _HEADINGS for place in places(lower, word)):
+    for found in sorted(
+        place for word in _HEADINGS if word in lower for place in places(lower, word)
+    ):
         if found < at:
             continue
         start = text.rfind("\n", max(at, found - _HEADER_CHARACTERS), found) + 1 or at

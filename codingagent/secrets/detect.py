@@ -6,7 +6,7 @@ limit: a text full of look-alikes costs linear time.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import accumulate
 
@@ -45,6 +45,8 @@ def _found_in_short(text: str, path: str) -> tuple[Secret, ...]:
 
 def _found(text: str, path: str) -> list[Secret]:
     lower = text.replace("\u0130", "i").lower()  # the one letter whose lower case is longer
+    if not (any(map(lower.__contains__, _SIGNS)) or _RUN.search(text)):
+        return _joined([Secret(*span) for span in containers.spans(text, lower, path)])
     form = values.form_of(path)
     found = [*_known(text), *_private_keys(text), *_in_context(text, lower, form)]
     found += _cookies(text, lower, form)
@@ -98,8 +100,10 @@ def _known(text: str) -> Iterator[Secret]:
     starts = list(accumulate((len(run) + 1 for _, run in runs), initial=0))
     for lead, rule, direct in _LEADS if runs else _DIRECT_LEADS:
         where = text if direct else short
+        if lead not in where:
+            continue
         end = 0
-        for at in places(where, lead) if lead in where else ():
+        for at in places(where, lead):
             place = at
             if not direct:
                 index = bisect_right(starts, at) - 1
@@ -187,16 +191,22 @@ def _key_lines_before(text: str, end: int) -> Iterator[Secret]:
         stop = start
 
 
+# The leads by form, each once: most texts have none of them.
+_IN_PROSE, _ELSEWHERE = (
+    (rules, tuple(dict.fromkeys(lead for rule in rules for lead in rule.leads)))
+    for rules in (CONTEXT + STATED, CONTEXT)
+)
+
+
 def _in_context(text: str, lower: str, form: values.Form) -> Iterator[Secret]:
     """Yield what a word or a sign nearby makes a secret: headers, addresses, commands."""
-    known: dict[str, list[int]] = {}
-    for rule in CONTEXT + STATED if form is values.Form.PROSE else CONTEXT:
+    rules, leads = _IN_PROSE if form is values.Form.PROSE else _ELSEWHERE
+    known = {lead: places(lower, lead) for lead in leads if lead in lower}
+    for rule in rules if known else ():
         expression = compiled(rule.expression)
         for lead in rule.leads:
-            if lead not in known:
-                known[lead] = places(lower, lead) if lead in lower else []
             end = 0
-            for at in known[lead]:
+            for at in known.get(lead, ()):
                 if at < end:
                     continue
                 if rule.back:
@@ -222,3 +232,20 @@ def _cookies(text: str, lower: str, form: values.Form) -> Iterator[Secret]:
             for pair in _COOKIE.finditer(text, header.start(1), end):
                 if values.is_token(pair[1], form):
                     yield Secret(pair.start(1), pair.end(1), "COOKIE")
+
+
+def _shortest(leads: Iterable[str]) -> tuple[str, ...]:
+    """Return the leads that hold no other: a text without these has none at all."""
+    lower = {lead.lower() for lead in leads}
+    return tuple(one for one in lower if not any(each in one for each in lower - {one}))
+
+
+# A text with none of these, and without a run, has secrets only if the form of its file says so.
+_SIGNS = _shortest(
+    (
+        *(lead for lead, _, _ in _DIRECT_LEADS),
+        *_IN_PROSE[1],
+        *assigned.STEMS,
+        *("private-lines:", "cookie"),  # "private key" has a stem
+    )
+)

@@ -14,10 +14,11 @@ from codingagent.model import encoding
 def mapped(value: Any, change: Callable[[str], str]) -> Any:
     """Return a value with all of its texts changed: of structs, sequences, sets and dicts, at any depth."""
     match value:
+        # First, because nearly all values are one of these.
+        case str() if not isinstance(value, Enum):
+            return change(value)
         case Enum() | None | bool() | int() | float():
             return value
-        case str():
-            return change(value)
         case bytes():
             found = encoding.decode_file(value)
             if found is not None and found.codec.startswith("utf-16"):
@@ -26,9 +27,12 @@ def mapped(value: Any, change: Callable[[str], str]) -> Any:
             changed = change(text)
             return value if changed == text else changed.encode("utf-8", "surrogateescape")
         case Struct():
-            fields = {name: getattr(value, name) for name in value.__struct_fields__}
-            new = {name: mapped(each, change) for name, each in fields.items()}
-            changes = {name: each for name, each in new.items() if each is not fields[name]}
+            changes: dict[str, Any] = {}
+            for name in value.__struct_fields__:
+                each = getattr(value, name)
+                # Most fields are empty or numbers, and answers have thousands of them.
+                if each and each.__class__ is not int and (new := mapped(each, change)) is not each:
+                    changes[name] = new
             return replace(value, **changes) if changes else value
         case Sequence() | frozenset():
             items = [mapped(each, change) for each in value]

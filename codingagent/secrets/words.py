@@ -8,7 +8,7 @@ def words(*lines: str) -> frozenset[str]:
 
 def places(text: str, lead: str) -> list[int]:
     """Return where a word is in a text, not overlapping."""
-    found = []
+    found: list[int] = []
     at = text.find(lead)
     while at >= 0:
         found.append(at)

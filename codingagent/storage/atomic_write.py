@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
+
 from codingagent.errors import WorkError
 
 
@@ -76,7 +78,9 @@ def write_json(path: Path, document: object) -> None:
     Raises:
         WorkError: as `write_whole`.
     """
-    write_whole(path, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    # The json module itself indents in Python: half a second for ten thousand results.
+    data = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
+    write_whole(path, msgspec.json.format(data) + b"\n")
 
 
 def sync(folders: Iterable[Path]) -> None:

@@ -69,18 +69,21 @@ class Workspace(PathWalk):
 
     # --- files ---------------------------------------------------------------------------------
 
-    def read(self, path: str, *, whole: bool = True) -> Seen:
+    def read(self, path: str, *, whole: bool = True, to_write: bool = False) -> Seen:
         """Return a regular file's bytes, following links that stay inside.
 
         Args:
             path: the file.
             whole: refuse a file that is too large; otherwise return only its beginning.
+            to_write: check also that it may be replaced, as `check_writable`.
 
         Raises:
             OperationError: if it does not exist, is not a regular file, or is too large.
         """
-        with self._walk(path) as place:
+        with self._walk(path, writing=to_write) as place:
             found = regular(place, path)
+            if to_write:
+                _check_replaceable(found, path)
             data, state = read_regular(place, found, READ_LIMIT_BYTES)
         if whole and len(data) > READ_LIMIT_BYTES:
             raise OperationError(
@@ -154,11 +157,12 @@ class Workspace(PathWalk):
                     write_new(place.folder, temporary, data, mode, seen.owner, is_durable=True)
                 _check_unchanged(place, path, seen)
                 place.folder.rename(temporary, place.name)
-            except OSError as fault:
-                raise OperationError(reason_of(fault, path)) from fault
-            finally:
+            except BaseException as fault:
                 with contextlib.suppress(OSError):
                     place.folder.unlink(temporary)
+                if isinstance(fault, OSError):
+                    raise OperationError(reason_of(fault, path)) from fault
+                raise
             place.made.clear()
             self._make_sure(place, path, is_new=seen is None)
 

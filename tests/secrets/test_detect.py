@@ -9,8 +9,10 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
+from codingagent.secrets import detect
+from codingagent.secrets.assigned import STEMS
 from codingagent.secrets.detect import Secret, find_secrets
-from codingagent.secrets.rules import RULES
+from codingagent.secrets.rules import CONTEXT, RULES, STATED
 from tests.helpers import fewer_examples
 from tests.secrets import corpus
 
@@ -248,3 +250,11 @@ def test_what_is_found_does_not_hang_on_lines_around_it(
     alone = find_secrets(case.text, case.path)
     moved = [Secret(each.start + len(before), each.end + len(before), each.kind) for each in alone]
     assert find_secrets(f"{before}{case.text}{before}", case.path) == moved
+
+
+def test_a_text_with_any_lead_is_searched() -> None:
+    """Others are passed over: a lead without a sign in it would never be looked for."""
+    leads = [lead for rule in (*CONTEXT, *STATED) for lead in rule.leads]
+    leads += [lead for lead, _, is_direct in detect._LEADS if is_direct]
+    leads += ["PRIVATE KEY", "Private-Lines:", "cookie", *STEMS]
+    assert all(any(sign in lead.lower() for sign in detect._SIGNS) for lead in leads)

@@ -198,7 +198,8 @@ def opened(  # noqa: PLR0913
         _warn_of_file(home, session, screen)
     screen.obey(settings, asked=given.diff is not None)
     ask = partial(screen.ask, elsewhere=worker.answer_to)
-    person = context.Person(screen.show, ask, given.yes, given.accept_formats)
+    accepts, sees = given.accept_formats, screen.sees_changes
+    person = context.Person(screen.show, ask, given.yes, accepts, sees)
     try:
         with factory.session_in(home, session, settings, person, recipients) as work:
             worker.serve(work)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from codingagent.agent.context import bare_context
 from codingagent.agent.executor import Agent
-from codingagent.agent.plan import Order
+from codingagent.agent.plan import Order, subject_of
 from codingagent.model.approval import Question
-from codingagent.model.events import Denied, Event, Interrupted, Refused
+from codingagent.model.events import Denied, Event, FileEdited, Interrupted, Refused
 from codingagent.policy.rules import PRESETS
 from codingagent.process.bubblewrap import Unconfined
 from codingagent.process.runner import Runner
@@ -61,7 +61,9 @@ def do(text: str, before: Mapping[str, bytes | str], root: Path) -> Done:
             if isinstance(item, Problem):
                 failures.append(f"{item.kind}: {item.reason}")
                 continue
-            order = Order(index, item.operation, tuple(events), foreign="accepted", later=tuple)
+            path = subject_of(item.operation)
+            edits = [each for each in events if isinstance(each, FileEdited) and each.path == path]
+            order = Order(index, item.operation, edits, foreign="accepted", later=tuple)
             event = agent.perform(order)
             if isinstance(event, Question):
                 event = agent.perform(order, event.digest)
