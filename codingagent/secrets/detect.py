@@ -45,7 +45,7 @@ def _found_in_short(text: str, path: str) -> tuple[Secret, ...]:
 
 def _found(text: str, path: str) -> list[Secret]:
     lower = text.replace("\u0130", "i").lower()  # the one letter whose lower case is longer
-    if not (any(map(lower.__contains__, _SIGNS)) or _RUN.search(text)):
+    if not (any(map(lower.__contains__, SIGNS)) or _RUN.search(text)):
         return _joined([Secret(*span) for span in containers.spans(text, lower, path)])
     form = values.form_of(path)
     found = [*_known(text), *_private_keys(text), *_in_context(text, lower, form)]
@@ -91,14 +91,14 @@ _LEADS = [
     for lead in rule.leads
 ]
 # Most texts are short, and have no run.
-_DIRECT_LEADS = [each for each in _LEADS if each[2]]
+DIRECT_LEADS = [each for each in _LEADS if each[2]]
 
 
 def _known(text: str) -> Iterator[Secret]:
     runs = [(match.start(), match.group()) for match in _RUN.finditer(text)]
     short = "\n".join(run for _, run in runs)
     starts = list(accumulate((len(run) + 1 for _, run in runs), initial=0))
-    for lead, rule, direct in _LEADS if runs else _DIRECT_LEADS:
+    for lead, rule, direct in _LEADS if runs else DIRECT_LEADS:
         where = text if direct else short
         if lead not in where:
             continue
@@ -241,9 +241,9 @@ def _shortest(leads: Iterable[str]) -> tuple[str, ...]:
 
 
 # A text with none of these, and without a run, has secrets only if the form of its file says so.
-_SIGNS = _shortest(
+SIGNS = _shortest(
     (
-        *(lead for lead, _, _ in _DIRECT_LEADS),
+        *(lead for lead, _, _ in DIRECT_LEADS),
         *_IN_PROSE[1],
         *assigned.STEMS,
         *("private-lines:", "cookie"),  # "private key" has a stem

@@ -255,6 +255,6 @@ def test_what_is_found_does_not_hang_on_lines_around_it(
 def test_a_text_with_any_lead_is_searched() -> None:
     """Others are passed over: a lead without a sign in it would never be looked for."""
     leads = [lead for rule in (*CONTEXT, *STATED) for lead in rule.leads]
-    leads += [lead for lead, _, is_direct in detect._LEADS if is_direct]
+    leads += [lead for lead, _, _ in detect.DIRECT_LEADS]
     leads += ["PRIVATE KEY", "Private-Lines:", "cookie", *STEMS]
-    assert all(any(sign in lead.lower() for sign in detect._SIGNS) for lead in leads)
+    assert all(any(sign in lead.lower() for sign in detect.SIGNS) for lead in leads)
