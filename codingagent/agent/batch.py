@@ -8,6 +8,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -48,6 +49,9 @@ from codingagent.model.session_state import Phase, Session
 from codingagent.protocols.json.spelling import type_of
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now
+
+if TYPE_CHECKING:
+    from codingagent.workspace.git_files import Belonging
 
 # Total size of contents and outputs in the events of one answer, in characters: it bounds memory.
 RETURNED_LIMIT = 64 * 2**20
@@ -94,14 +98,17 @@ class Execution:
         told: Callable[[], None] = lambda: None,
         *,
         catches_up: bool = False,
-    ) -> None:
+    ) -> "Belonging | None":
         """Execute those of all items that are not in the journal yet; call `told` after each.
 
         With `catches_up` the checkpoint after them may come later: the checkpointer then catches up.
+        Return what belongs to the workspace after them, if the last checkpoint has asked and nothing
+        was done since.
 
         Raises:
             ApprovalError: if one needs approval and nobody can answer; `answer` continues from there.
         """
+        listed = None
         self.context.workspace.check()
         is_done = len(self.session.results) >= len(items)
         begun = is_done or self.session.checkpoints.before
@@ -120,15 +127,17 @@ class Execution:
                 self._check(ends=False)
             self.context.workspace.check()
             if catches_up and self.checkpointer.can_wait:
-                return
+                return None
             # Also after a turn that only read: what the person changed meanwhile is news to the chat.
             if self.session.checkpoints.before or self.session.checkpoints.latest:
-                self.checkpointer.after()
+                listed = self.checkpointer.after()
             self.protection.look()
         if self.session.found and self.session.settled is None:
+            listed = None  # the question takes time, and its answer may restore files
             index, asked = len(self.session.results), self.session.asked
             question = self.protection.question() if asked is None else asked.question
             self.protection.settle(self._answer_to(index, NAME, question))
+        return listed
 
     def _held(self, items: Sequence[Step | Problem]) -> set[str]:
         """Return the files that operations are about to change, by their real names."""

@@ -5,6 +5,7 @@ journal, so that `recover` can continue from any instant.
 """
 
 import shlex
+from typing import TYPE_CHECKING
 
 from codingagent.agent.answer_reader import AnswerReader
 from codingagent.agent.batch import Execution
@@ -28,6 +29,9 @@ from codingagent.protocols.tags import continuation
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
+
+if TYPE_CHECKING:
+    from codingagent.workspace.git_files import Belonging
 
 _CUT = (
     "the answer was cut short inside {}: copy the whole answer again, or send the request: it asks for the"
@@ -107,8 +111,7 @@ class Conversation:
             self._mailbox.put_back(taken, name)
             return ""
         self._begin(taken, answer.digest, answer.reply)
-        self._execute(answer.reply)
-        self.write_due()
+        self.write_due(self._execute(answer.reply))
         return ""
 
     def _reject(self, name: str, objection: Objection) -> None:
@@ -134,8 +137,10 @@ class Conversation:
         files = () if found is None else found.files
         self._log.record(AnswerTaken(self.session.sequence, taken, digest, now(), files))
 
-    def _execute(self, found: Reply) -> None:
+    def _execute(self, found: Reply) -> "Belonging | None":
         """Execute all items of the answer that are not done yet, run the check, and end the turn.
+
+        Return what belongs to the workspace now, if it is known.
 
         Raises:
             ApprovalError: if one needs approval and nobody can answer.
@@ -146,7 +151,7 @@ class Conversation:
         operations = sum(isinstance(item, Step) for item in found.items)
         self._show(ReplyAccepted(taken.sequence, taken.name, operations))
         try:
-            self._execution.perform(found.items, catches_up=True)
+            listed = self._execution.perform(found.items, catches_up=True)
         except ApprovalError:
             self._home.sessions.mend_document(self.session)
             raise
@@ -157,6 +162,7 @@ class Conversation:
         self._conclude(taken)
         if found.cut:
             self.context.remark(_CUT.format(continuation.name_of(found.cut)))
+        return listed
 
     def _conclude(self, taken: AnswerTaken) -> None:
         """Show the outcome of the turn, and of the session if it is done."""
@@ -173,12 +179,13 @@ class Conversation:
             totals = (session.answers, session.carried_bytes)
             self._show(SessionDone(session.session_id, summary, lines, *totals))
 
-    def write_due(self) -> None:
+    def write_due(self, listed: "Belonging | None" = None) -> None:
         """Write the request that is due, if any, and checkpoint the turn before.
 
         The last turn has no request after it, so its changes are made durable here. Nothing is executed.
+        `listed` is what belongs to the workspace now; None: unknown.
         """
-        self.requests.write()
+        self.requests.write(listed)
         if self.session.is_complete:
             self.context.sync()
         self.context.checkpointer.catch_up()
@@ -193,12 +200,13 @@ class Conversation:
         """Finish what a kill, an interrupt or an error left unfinished, up to the next request."""
         if self.session.phase is Phase.AWAITING_ANSWER:
             self._recover_taken()
+        listed = None
         if self.session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL):
             why = "was interrupted" if self.session.asked is None else "waited for approval"
             self.context.remark(f"continuing with answer {self.session.sequence}, which {why}")
             self._execution.settle()
-            self._execute(self._read_again())
-        self.write_due()
+            listed = self._execute(self._read_again())
+        self.write_due(listed)
 
     def _recover_taken(self) -> None:
         """Continue with an answer that was moved and not journalled; its new name has its session."""

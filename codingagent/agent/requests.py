@@ -42,6 +42,7 @@ from codingagent.storage.shown_texts import ShownTexts
 
 if TYPE_CHECKING:
     from codingagent.agent.guess import Guess
+    from codingagent.workspace.git_files import Belonging
 
 # Many chats take no longer message, or forget its beginning.
 _MUCH_TOKENS = 32_000
@@ -164,15 +165,18 @@ class Requests:
             self._asked = session.sequence
             self.context.show(QuestionAsked(session.session_id))
 
-    def write(self) -> None:
-        """Write the request that is due, if any. Everything that it reports is durable before it appears."""
+    def write(self, listed: "Belonging | None" = None) -> None:
+        """Write the request that is due, if any. Everything that it reports is durable before it appears.
+
+        `listed` is what belongs to the workspace now; None: unknown.
+        """
         if self.session.phase is Phase.REQUEST_DUE:
-            self._write()
+            self._write(listed)
         self._home.sessions.mend_document(self.session)
 
-    def _write(self) -> None:
+    def _write(self, listed: "Belonging | None") -> None:
         self.context.secrecy.look_again()
-        context, settings = self._material(), self.context.settings
+        context, settings = self._material(listed), self.context.settings
         budget = render.Budget(settings.context_chars, settings.list_entries)
         guess = self._guess(context)
         context = context if guess is None else replace(context, choose=guess.show)
@@ -334,8 +338,8 @@ class Requests:
             if (start, end) == (None, None) or (path, None, None) not in wanted:
                 yield path, start, end
 
-    def _material(self) -> render.Material:
-        listing = self.context.workspace.listing(self.session.touched)
+    def _material(self, listed: "Belonging | None") -> render.Material:
+        listing = self.context.workspace.listing(self.session.touched, listed)
         # Before anything is shown: their values may be in any other file, too.
         secret = (*listing.files, *listing.ignored.names)
         self.context.secrecy.read_files(self.context.workspace, secret)

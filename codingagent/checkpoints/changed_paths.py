@@ -42,6 +42,8 @@ class ChangedPaths(Struct):
     """Covered paths that are ignored now, by themselves or with a folder."""
     covered: frozenset[bytes] = frozenset()
     """All paths of the commit that it was compared with."""
+    found: Belonging = field(default_factory=Belonging)
+    """What git said, as a whole."""
 
 
 class Lister:
@@ -67,14 +69,17 @@ class Lister:
         words = ("diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all")
         parts = fields(self._store.git(*words, index=index).stdout)
         covered = self._store.indexed(commit)
-        listing = ChangedPaths(new=found.files - covered, covered=covered, ignored=found.ignored)
+        # Sets of all files would cost more than these passes.
+        new = {path for path in found.files if path not in covered}
+        ignored = frozenset(found.ignored)
+        gone = covered.difference(found.files) if ignored else ()
+        listing = ChangedPaths(new=new, covered=covered, ignored=[*found.ignored], found=found)
         for head, path in zip(parts[::2], parts[1::2], strict=True):
             words_ = head[1:].split(b" ")
             listing.known[path] = int(words_[0], 8), words_[2].decode()
         listing.left = [LeftOut(name, reason) for name, reason in found.unread]
-        ignored = frozenset(found.ignored)
         listing.tracked = sorted(
-            path for path in covered - found.files if not ignored.isdisjoint(folders_above(path))
+            path for path in gone if not ignored.isdisjoint(folders_above(path))
         )
         return listing
 

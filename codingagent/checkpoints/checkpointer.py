@@ -29,6 +29,7 @@ from codingagent.storage.session_log import SessionLog
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
+    from codingagent.workspace.git_files import Belonging
 
 # How many uncovered paths are named.
 _LEFT_OUT_NAMED = 20
@@ -77,21 +78,26 @@ class Checkpointer:
         if (found := self._take(with_ignored=True, held={*held, *self._written()})) is not None:
             self._record(found, before=True)
 
-    def after(self) -> None:
-        """Checkpoint after a turn or at a pause; say what undo does not cover."""
+    def after(self) -> "Belonging | None":
+        """Checkpoint after a turn or at a pause; say what undo does not cover.
+
+        Return what belongs to the workspace now, if that was asked for: the request need not ask again.
+        """
         session = self.log.session
         commands = [start.at for start in session.checkpoints.starts if start.event is None]
         if (found := self._take(with_ignored=bool(commands), held=self._written())) is None:
-            return
+            return None
+        listed = None if self.store is None else self.store.listed
         before = session.checkpoints.before
         self._record(found, before=False)
         if not (before and commands):
-            return
+            return listed
         if left := self._changed_outside(before, found.id, commands[0]):
             names = [f"{paths.shown(each.path)} ({each.reason})" for each in left[:_LEFT_OUT_NAMED]]
             more = f" and {len(left) - len(names)} more" if len(left) > len(names) else ""
             what = "undo does not cover what commands changed here"
             self.show(Remark(f"{what}: {', '.join(names)}{more}"))
+        return listed
 
     @property
     def can_wait(self) -> bool:

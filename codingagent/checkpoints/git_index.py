@@ -8,7 +8,6 @@ import hashlib
 import struct
 from bisect import bisect_left
 from collections.abc import Mapping
-from functools import lru_cache
 
 from msgspec import Struct
 
@@ -49,13 +48,27 @@ def entry(path: bytes, mode: int, blob: str, look: IndexStat) -> bytes:
     return fields + path + bytes(8 - (_NAME_AT + len(path)) % 8)
 
 
-def paths(index: bytes) -> list[bytes]:
+class _Entries(Struct, frozen=True):
+    """Where the entries of an index are."""
+
+    names: list[bytes]
+    starts: list[int]
+    """Where each begins, and where the last one ends."""
+    paths: frozenset[bytes]
+
+
+# The latest index that was read or merged: reading 60,000 entries costs as much as all else about
+# it, and two checkpoints of a turn ask for them up to four times.
+_latest: tuple[bytes, _Entries] = b"", _Entries([], [], frozenset())
+
+
+def paths(index: bytes) -> frozenset[bytes]:
     """Return the paths of all entries.
 
     Raises:
         ValueError: if the index is damaged.
     """
-    return _parsed(index)[0]
+    return _parsed(index).paths
 
 
 def merged(index: bytes, updates: Mapping[bytes, bytes | None]) -> bytes:
@@ -66,7 +79,8 @@ def merged(index: bytes, updates: Mapping[bytes, bytes | None]) -> bytes:
     Raises:
         ValueError: if the index is damaged.
     """
-    names, starts = _parsed(index)
+    entries = _parsed(index)
+    names, starts = entries.names, entries.starts
     every = {**_conflicts(names, updates), **updates}
     pieces: list[bytes] = []
     count = len(names)
@@ -82,7 +96,11 @@ def merged(index: bytes, updates: Mapping[bytes, bytes | None]) -> bytes:
         count += (piece is not None) - found
     pieces.append(index[done : starts[-1]])
     body = b"".join([_HEADER.pack(b"DIRC", 2, count), *pieces])
-    return body + _digest(body)
+    new = body + _digest(body)
+    if every.keys() <= entries.paths and None not in every.values():
+        # Only other metadata: the entries stay where they were.
+        _remember(new, entries)
+    return new
 
 
 def empty() -> bytes:
@@ -91,19 +109,15 @@ def empty() -> bytes:
     return body + _digest(body)
 
 
-def is_whole(index: bytes) -> bool:
-    """Return whether the checksum of an index is correct."""
+def _is_whole(index: bytes) -> bool:
     body = memoryview(index)[:-_DIGEST_BYTES]
     return len(index) >= len(empty()) and _digest(body) == index[-_DIGEST_BYTES:]
 
 
-@lru_cache(maxsize=1)
-def _parsed(index: bytes) -> tuple[list[bytes], list[int]]:
-    """Return the paths of the entries, and the offsets where each begins and the last one ends.
-
-    A checkpoint asks twice for the same index: for its paths, and to change some.
-    """
-    if not is_whole(index):
+def _parsed(index: bytes) -> _Entries:
+    if index == _latest[0]:
+        return _latest[1]
+    if not _is_whole(index):
         raise ValueError("the index is not whole")
     kind, version, count = _HEADER.unpack_from(index)
     if (kind, version) != (b"DIRC", 2):
@@ -120,7 +134,13 @@ def _parsed(index: bytes) -> tuple[list[bytes], list[int]]:
         names.append(index[name_at : name_at + length])
         at = (name_at + length - _HEADER.size & ~7) + 8 + _HEADER.size
     starts.append(at)
-    return names, starts
+    return _remember(index, _Entries(names, starts, frozenset(names)))
+
+
+def _remember(index: bytes, entries: _Entries) -> _Entries:
+    global _latest  # noqa: PLW0603  # as a cache of one
+    _latest = index, entries
+    return entries
 
 
 def _conflicts(names: list[bytes], updates: Mapping[bytes, bytes | None]) -> dict[bytes, None]:

@@ -143,7 +143,7 @@ class Store:
         """
         path = self.index(commit)
         try:
-            return frozenset(git_index.paths(path.read_bytes()))
+            return git_index.paths(path.read_bytes())
         except (OSError, ValueError) as fault:
             raise GitError(f"{path} can't be read: {fault}; try again") from fault
 

@@ -39,7 +39,7 @@ from codingagent.checkpoints.restore import (
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
 from codingagent.workspace.dirfd import Folder, check_root, hidden_identities, open_root
-from codingagent.workspace.git_files import Git, GitError, fields
+from codingagent.workspace.git_files import Belonging, Git, GitError, fields
 from codingagent.workspace.walk import is_temporary
 
 # Ignored paths that are recorded individually; a wholly ignored folder counts as one.
@@ -121,6 +121,7 @@ class Checkpoints(Reader):
                 f"the workspace {site.root} can't be opened: {reason}; put it back where it was"
             ) from fault
         self.files_read = 0  # by the checkpoint that is being taken
+        self.listed: Belonging | None = None  # at the latest checkpoint, if it asked for all
         self._ignored: frozenset[str] = frozenset()
         self._standing: tuple[Checkpoint, Survey] | None = None
         hidden = (*site.hidden, self._store.path)
@@ -273,6 +274,7 @@ class Checkpoints(Reader):
             self._write_index(commit, new, found.entries)
         self._known = new, new_notes
         self.files_read = 0
+        self.listed = listing.found if with_ignored else None
         left = new_notes.left
         return Checkpoint(new, left[:NAMED_LIMIT], len(left), missed=tuple(found.missed))
 
@@ -288,10 +290,8 @@ class Checkpoints(Reader):
 
     def _mend_index(self, commit: str) -> None:
         try:
-            is_whole = git_index.is_whole(self._store.index(commit).read_bytes())
-        except OSError:
-            is_whole = False
-        if not is_whole:
+            git_index.paths(self._store.index(commit).read_bytes())
+        except (OSError, ValueError):
             self._rebuild_index(commit)
 
     def _rebuild_index(self, commit: str) -> None:

@@ -62,9 +62,10 @@ def lines(
         wanted: folders to summarize only after all others.
         room: how much text they may be; None: any.
     """
-    folders = _by_folder(listing.files)
+    folders = by_folder(listing.files)
+    totals = {folder: _total(map(listing.files.get, held)) for folder, held in folders.items()}
     while True:
-        found = _sum_up(listing.files, folders, limit, frozenset(always), wanted)
+        found = _sum_up(listing.files, folders, totals, limit, frozenset(always), wanted)
         found += _left_out(listing)
         characters = sum(map(len, found)) + len(found) - 1
         if room is None or characters <= room.characters or limit <= room.fewest:
@@ -159,7 +160,8 @@ def open_folders(
 _Files = Mapping[str, int | None]
 
 
-def _by_folder(files: _Files) -> dict[str, list[str]]:
+def by_folder(files: Iterable[str]) -> dict[str, list[str]]:
+    """Return the files directly in each folder; "" is the root."""
     found: dict[str, list[str]] = {}
     for path in files:
         found.setdefault(path.rpartition("/")[0], []).append(path)
@@ -169,6 +171,7 @@ def _by_folder(files: _Files) -> dict[str, list[str]]:
 def _sum_up(
     files: _Files,
     folders: Mapping[str, list[str]],
+    totals: Mapping[str, int | None],
     limit: int,
     always: frozenset[str],
     wanted: Collection[str],
@@ -188,8 +191,9 @@ def _sum_up(
             entries.update((path, (1, files[path])) for path in others)
         elif others:
             number, size = entries.get(line, (0, 0))
-            sizes = [size, *(files[path] for path in others)]
-            entries[line] = (number + len(others), None if None in sizes else _sum(sizes))
+            is_all = len(others) == len(paths)
+            inner = totals[folder] if is_all else _total(map(files.get, others))
+            entries[line] = (number + len(others), _total((size, inner)))
     ordered = sorted(entries)
     # Only the root can still hold too many: no folder summarizes it.
     too_many = len(ordered) - limit + 1 if len(ordered) > limit else 0
@@ -197,8 +201,7 @@ def _sum_up(
     shown_ = [_entry(path, *entries[path]) for path in ordered if path not in rest]
     if rest:
         number = sum(entries[path][0] for path in rest)
-        sizes = [entries[path][1] for path in rest]
-        size = None if None in sizes else _sum(sizes)
+        size = _total(entries[path][1] for path in rest)
         shown_.append(f"  … and more ({_amount(number, size)})")
     return shown_
 
@@ -212,8 +215,10 @@ def _line_of(folder: str, open_: frozenset[str]) -> str | None:
     return line
 
 
-def _sum(sizes: Iterable[int | None]) -> int:
-    return sum(size or 0 for size in sizes)
+def _total(sizes: Iterable[int | None]) -> int | None:
+    """Return the sum; None if one is unknown."""
+    known = list(sizes)
+    return None if None in known else sum(filter(None, known))
 
 
 def _entry(path: str, files: int, size_bytes: int | None) -> str:

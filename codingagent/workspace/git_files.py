@@ -117,24 +117,34 @@ class Belonging(Struct):
     """The paths of a folder, as git names them.
 
     Attributes:
-        files: tracked paths, some of which may be gone, and others that no rule ignores.
+        files: tracked paths, some of which may be gone or repeated, and others that no rule ignores.
         ignored: ignored paths; a folder ignored as a whole ends with a slash.
         unread: folders and indexes that git could not read, with the reason.
+        taken: ignored paths that are in `files` all the same, with what is below them.
     """
 
-    files: set[bytes] = field(default_factory=set)
+    files: list[bytes] = field(default_factory=list)
     ignored: list[bytes] = field(default_factory=list)
     unread: list[tuple[str, str]] = field(default_factory=list)
+    taken: list[bytes] = field(default_factory=list)
+
+    def by_rules(self) -> "Belonging":
+        """Return the same without the paths that were taken in."""
+        if not self.taken:
+            return self
+        exact, below = {*self.taken}, tuple(name for name in self.taken if name.endswith(b"/"))
+        files = [name for name in self.files if name not in exact and not name.startswith(below)]
+        ignored = [name for name in self.ignored if not name.startswith(below)]
+        return Belonging(files, _topmost(ignored + self.taken), self.unread)
 
 
-def belonging(  # noqa: PLR0913  # one call for both uses
+def belonging(
     root: Path,
     git: Git,
     hidden: Iterable[str] = (),
     taken_in: TakenIn | None = None,
     *,
     with_ignored: bool = True,
-    is_exact: bool = True,
     repositories: int = REPOSITORIES,
 ) -> Belonging:
     """Return the files that belong to a folder.
@@ -143,16 +153,14 @@ def belonging(  # noqa: PLR0913  # one call for both uses
         root: the folder, with links resolved.
         git: runs git.
         hidden: paths below the folder that are never listed.
-        taken_in: ignored paths that belong all the same; then `is_exact` must be set.
+        taken_in: ignored paths that belong all the same.
         with_ignored: list the ignored paths too.
-        is_exact: name a folder only if a rule ignores it, not if it merely holds nothing else now,
-            which git finds out several times faster.
         repositories: how many nested repositories are listed at once.
 
     Raises:
         GitError: if git can't list the folder.
     """
-    asking = _Asking(root, git, tuple(hidden), taken_in, with_ignored, is_exact)
+    asking = _Asking(root, git, tuple(hidden), taken_in, with_ignored)
     waiting = asking.repository("")
     number = 0
     while waiting:
@@ -173,7 +181,6 @@ class _Asking(Struct, frozen=True):
     hidden: tuple[str, ...]
     taken_in: TakenIn | None
     with_ignored: bool
-    is_exact: bool
     found: Belonging = field(default_factory=Belonging)
 
     def repository(self, prefix: str) -> list[str]:
@@ -218,7 +225,9 @@ class _Asking(Struct, frozen=True):
         inner = [path[len(prefix) :] for path in self.hidden if path.startswith(prefix)]
         hidden = tuple(f"--exclude={_escaped(lead + path)}/" for path in inner)
         words = ("--exclude-standard", *hidden)
-        ignored = ("-oi", "--directory", *(() if self.is_exact else ("--no-empty-directory",)))
+        # With --no-empty-directory git would not look into folders of which it tracks nothing, and an
+        # ignored file of secrets there would not be known.
+        ignored = ("-oi", "--directory")
         asks_ignored = self.with_ignored or self.taken_in is not None
         queries = [("-co", *words), *([(*ignored, *words)] if asks_ignored else [])]
         queries += [("-s",)] if has_modules else []
@@ -231,6 +240,7 @@ class _Asking(Struct, frozen=True):
         left_out = fields(done[1].stdout) if asks_ignored else []
         nested: list[bytes] = []
         if taken := self._taken(left_out):
+            self.found.taken += [os.fsencode(prefix + name) for name in taken]
             # Many patterns for each of many files would cost more than all else: they are tried only here.
             where = ("--", *taken) if len(taken) <= _TAKEN_LIMIT else ()
             words = (*words[:1], *(self.taken_in.words if self.taken_in else ()), *hidden, *where)
@@ -239,21 +249,18 @@ class _Asking(Struct, frozen=True):
             again = together(
                 self.root, *(partial(directory.run, *more, *query) for query in queries)
             )
-            names |= _plain(again[0].stdout, inner)
+            names = list(dict.fromkeys((*names, *_plain(again[0].stdout, inner))))
             left_out = [name for name in left_out if os.fsdecode(name) not in {*taken}]
             left_out = list(dict.fromkeys((*left_out, *fields(again[1].stdout))))
         if taken or b"/\0" in done[0].stdout:
             nested = [name for name in names if name.endswith(b"/")]
-            names.difference_update(nested)
+            names = [name for name in names if not name.endswith(b"/")]
         if has_modules:
-            modules = [m[1] for line in fields(done[-1].stdout) if (m := _GITLINK.match(line))]
-            names.difference_update(modules)
+            modules = {m[1] for line in fields(done[-1].stdout) if (m := _GITLINK.match(line))}
+            names = [name for name in names if name not in modules]
             nested += [name + b"/" for name in modules if directory.has_repository(name)]
         start = os.fsencode(prefix)
-        if start:
-            self.found.files.update([start + name for name in names])
-        else:
-            self.found.files = names
+        self.found.files += [start + name for name in names] if start else names
         if self.with_ignored:
             ours = tuple(os.fsencode(f"{path}/") for path in inner)
             ignored_names = (name for name in left_out if not name.startswith(ours))
@@ -394,13 +401,13 @@ def _let_go(root: Path) -> bool:
     return has_any
 
 
-def _plain(data: bytes, hidden: Sequence[str]) -> set[bytes]:
+def _plain(data: bytes, hidden: Sequence[str]) -> list[bytes]:
     """Return the names that lead only downwards, and not into hidden folders or .git."""
-    names = set(fields(data))
+    names = fields(data)
     odd = (*_ODD, *(b"\0%s/" % os.fsencode(path).lower() for path in hidden))
     every = b"\0" + data.lower()
     if any(part in every for part in odd):
-        names = {name for name in names if not any(p in b"\0%s\0" % name.lower() for p in odd)}
+        names = [name for name in names if not any(p in b"\0%s\0" % name.lower() for p in odd)]
     return names
 
 

@@ -8,14 +8,13 @@ import contextlib
 import itertools
 import os
 import stat
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct, field
 
 from codingagent.errors import WorkError
-from codingagent.prompt.file_list import open_folders, shown_path
+from codingagent.prompt.file_list import by_folder, open_folders, shown_path
 from codingagent.workspace.dirfd import Folder, walk_names
 from codingagent.workspace.git_files import Belonging, Git, belonging, paths_below
 from codingagent.workspace.git_repository import RULES_LIMIT_BYTES, ignore_text
@@ -65,9 +64,9 @@ class ListingWalk(Struct):
         """Return the number of files found so far."""
         return max(len(self.found.files), len(self.files))
 
-    def walk(self, root: Folder, path: Path) -> None:
-        """List everything below a folder, which is at `path`."""
-        found = self.found = self._belonging(root, path)
+    def walk(self, root: Folder, path: Path, known: Belonging | None = None) -> None:
+        """List everything below a folder, which is at `path`; `known` is what git has just said of it."""
+        found = self.found = self._belonging(root, path) if known is None else known.by_rules()
         for name, reason in found.unread:
             self._note(f"{name}: {reason}")
         # One text for all names: there may be a hundred thousand.
@@ -78,21 +77,17 @@ class ListingWalk(Struct):
             names = self._without_own(root, path, names, ignored)
         if ".ca-" in text:
             names = [name for name in names if not is_temporary(name.rpartition("/")[2])]
-        others: list[str] = []
+        folders = by_folder(names)
+        open_: Collection[str] = folders.keys()
         if len(names) > _MEASURED_LIMIT:
-            holders = [name.rpartition("/")[0] for name in names]
-            open_ = open_folders(Counter(holders), self.entries)
-            pairs = zip(names, holders, strict=True)
-            others = [name for name, holder in pairs if holder not in open_]
-            pairs = zip(names, holders, strict=True)
-            names = [name for name, holder in pairs if holder in open_]
-        folders: dict[str, list[str]] = {}
-        for name in names:
-            folder, slash, last = name.rpartition("/")
-            folders.setdefault(folder + slash, []).append(last)
-        for prefix, opened in _opened(root, sorted(folders)):
-            self._measure(opened, prefix, sorted(folders[prefix]))
-        self.files.update(dict.fromkeys(others))
+            counts = {folder: len(held) for folder, held in folders.items()}
+            open_ = open_folders(counts, self.entries)
+        measured = sorted(f"{folder}/" if folder else "" for folder in folders if folder in open_)
+        for prefix, opened in _opened(root, measured):
+            self._measure(opened, prefix, sorted(folders[prefix.removesuffix("/")]))
+        for folder, held in folders.items():
+            if folder not in open_:
+                self.files.update(dict.fromkeys(held))
 
     def uncount(self, size_bytes: int) -> None:
         """Uncount an ignored file that is listed after all."""
@@ -105,7 +100,7 @@ class ListingWalk(Struct):
         git = self.git()
         if git is not None:
             try:
-                return belonging(path, git, hidden, is_exact=False)
+                return belonging(path, git, hidden)
             except WorkError as fault:
                 self._note(f"git's ignore rules, only plain ones: {fault}")
         return self._plainly(root, hidden)
@@ -124,7 +119,7 @@ class ListingWalk(Struct):
                     self._add(rules, folder, prefix, ".gitignore")
                 for name in files:
                     out = rules.decides(prefix + name)
-                    (found.ignored.append if out else found.files.add)(os.fsencode(prefix + name))
+                    (found.ignored if out else found.files).append(os.fsencode(prefix + name))
                 for name in folders:
                     if name == ".git" or prefix + name in hidden:
                         continue
@@ -165,21 +160,21 @@ class ListingWalk(Struct):
         if len(self.unread) < _UNREAD_LIMIT:
             self.unread.append(shown_path(what))
 
-    def _measure(self, folder: Folder, prefix: str, names: list[str]) -> None:
+    def _measure(self, folder: Folder, prefix: str, paths: list[str]) -> None:
         """Add the files of a folder with their sizes, and its links; skip what is neither."""
         # Thousands of files pass here, so every step counts.
-        look, files, is_regular = folder.lstat, self.files, stat.S_ISREG
-        for name in names:
+        look, files, is_regular, start = folder.lstat, self.files, stat.S_ISREG, len(prefix)
+        for path in paths:
             try:
-                seen = look(name)
+                seen = look(path[start:])
             except OSError:
                 continue
             if seen is None:
                 continue
             if is_regular(seen.st_mode):
-                files[prefix + name] = seen.st_size
+                files[path] = seen.st_size
             elif stat.S_ISLNK(seen.st_mode):
-                self.links.append(prefix + name)
+                self.links.append(path)
 
     def _count(self, root: Path, paths: Iterable[str]) -> None:
         """Count ignored files, and those in ignored folders."""

@@ -30,7 +30,7 @@ from codingagent.workspace.path_walk import PathWalk
 
 if TYPE_CHECKING:
     from codingagent.model.observations import PastCommit
-    from codingagent.workspace.git_files import Git
+    from codingagent.workspace.git_files import Belonging, Git
 
 # Larger files are not text for a chat; commands can still work on them.
 READ_LIMIT_BYTES = 32 * 1024 * 1024
@@ -362,18 +362,21 @@ class Workspace(PathWalk):
 
     # --- listing -------------------------------------------------------------------------------
 
-    def listing(self, always: frozenset[str] = frozenset()) -> Listing:
+    def listing(
+        self, always: frozenset[str] = frozenset(), known: "Belonging | None" = None
+    ) -> Listing:
         """Return all regular files except ignored ones, and never `.git`.
 
         Args:
             always: paths to list even if ignored, or reached through a link.
+            known: what git has just said about the same folder; None: ask it.
         """
         # Imported late: most commands list nothing.
         from codingagent.workspace.walk import ListingWalk
 
         walk = ListingWalk(self._hidden_paths, self._git, self._entries)
         self._count_listed = lambda: walk.count
-        walk.walk(self._folder, self.root)
+        walk.walk(self._folder, self.root, known)
         files = walk.files
         for path in (*walk.links, *sorted(always)):
             if _is_in_git(path) or files.get(path) is not None:

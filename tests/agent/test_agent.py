@@ -20,6 +20,7 @@ from codingagent.model.operations import Kind
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ModelSaid, Notice, OutputCame, ReplyRejected, SessionDone
 from codingagent.storage import homes, session_file
+from codingagent.workspace import git_files
 from tests.helpers import (
     HANG_S,
     REPOSITORY,
@@ -538,6 +539,35 @@ def test_only_what_is_not_listed_counts_as_left_out(live: LiveSession) -> None:
     (live.workspace / ".gitignore").write_bytes(b"build/\n")
     live.answer(create("build/made.txt", "made\n") + run("echo >build/other.txt"))
     assert "(1 file left out by ignore rules, 1 bytes)" in live.request()
+
+
+def files_of(live: LiveSession) -> str:
+    return live.request().partition("## Workspace Files\n")[2].partition("\n## ")[0]
+
+
+def test_the_list_after_a_command_is_the_checkpoints(live: LiveSession) -> None:
+    """Design, speed: git lists the files before a command and after it, and not again for the request.
+
+    The list is the same as one made anew, though checkpoints cover ignored files that programs execute.
+    """
+    made = ".vscode/settings.json sub/.envrc out/x.log sub/kept.txt .idea/a/.gitignore .idea/a/b"
+    for name in made.split():
+        (live.workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (live.workspace / name).write_text("*\n")
+    (live.workspace / ".gitignore").write_text("*.log\n.vscode/\n.envrc\n.idea/a/b\n")
+    live.answer(run("true"))
+    made_by = run("mkdir new && echo x > new/a.txt && echo y > new/b.log && rm sub/kept.txt")
+    assert calls_of(git_files.belonging, lambda: live.answer(made_by)) == 2
+    found = files_of(live)
+    assert "  new/a.txt (2 bytes)\n" in found
+    assert ".envrc" not in found and ".vscode" not in found and "kept.txt" not in found
+    live.conversation.requests.refresh()
+    live.conversation.write_due()
+    assert files_of(live) == found
+    (live.workspace / "new" / "later.txt").write_text("later\n")
+    live.conversation.requests.refresh()
+    live.conversation.write_due()
+    assert "  new/later.txt (6 bytes)\n" in files_of(live)
 
 
 # --- replies that are not taken --------------------------------------------------------------------

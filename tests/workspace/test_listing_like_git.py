@@ -285,6 +285,15 @@ def test_tracked_files_are_listed_whatever_is_ignored(tree: Tree) -> None:
     assert tree.listing().ignored.files == 4
 
 
+def test_what_is_left_out_of_an_untracked_folder_is_known(tree: Tree) -> None:
+    """Design, secrets: the values of an ignored file are hidden, though git tracks nothing beside it."""
+    tree.write("app/main.py", "app/.env", "app/deep/x.py", "app/deep/.env", "only/.env")
+    tree.rules(".env\n")
+    assert tree.check() == [".gitignore", "app/deep/x.py", "app/main.py"]
+    found = tree.listing().ignored
+    assert sorted(found.names) == ["app/.env", "app/deep/.env", "only/.env"]
+
+
 def test_a_rule_in_a_left_out_folder_says_nothing(tree: Tree) -> None:
     """Design, the outbox, listing: as in git, what is left out has no say."""
     tree.write("out/.gitignore", "out/kept", "out/x")
