@@ -4,6 +4,7 @@ Only what certainly can't be read is a fault. Of what the parsers of this interp
 deep, too long, another kind of file) nothing is said.
 """
 
+import hashlib
 import re
 import warnings
 
@@ -99,12 +100,18 @@ def _check(path: str, text: str) -> SyntaxFault | None:
     if len(text) > _LIMIT_CHARACTERS or not is_known(path):
         raise _UnknownError
     text = text.removeprefix("\ufeff")
-    try:
-        if path.lower().endswith(_PYTHON):
-            return _python(text)
-        return _toml(text) if path.lower().endswith(".toml") else _json(text)
-    except (RecursionError, MemoryError, UnicodeError) as unknown:
-        raise _UnknownError from unknown
+    name = path.lower()
+    kind = ".py" if name.endswith(_PYTHON) else ".toml" if name.endswith(".toml") else ".json"
+    key = kind, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    if key not in _FAULTS:
+        try:
+            found = _READERS[kind](text)
+        except (RecursionError, MemoryError, UnicodeError) as unknown:
+            raise _UnknownError from unknown
+        if len(_FAULTS) >= _REMEMBERED:
+            _FAULTS.clear()
+        _FAULTS[key] = found
+    return _FAULTS[key]
 
 
 def _python(text: str) -> SyntaxFault | None:
@@ -149,3 +156,11 @@ def _toml(text: str) -> SyntaxFault | None:
         # A number of more digits than this interpreter converts.
         raise _UnknownError from limit
     return None
+
+
+_READERS = {".py": _python, ".toml": _toml, ".json": _json}
+
+# What was found, by kind and digest. A text after an edit is read to place its lines and to judge the
+# whole, and again before the next edit; reading it takes longer than all else that is done with it.
+_FAULTS: dict[tuple[str, bytes], SyntaxFault | None] = {}
+_REMEMBERED = 1_000
