@@ -196,7 +196,7 @@ def _usage(fault: typer.TyperException, arguments: list[str]) -> str:
         lacks = "requires an argument" in message
         return f"{option} {'needs a value' if lacks else 'takes no value'}; {see}"
     if param is None:
-        message = message.replace("Got unexpected extra argument(s)", "too many words:")
+        message = _EXTRA.sub(r"too many words: \1", message)
         return f"{message[:1].lower()}{message[1:]}; {see}"
     name = param.opts[0] if param.opts[0].startswith("-") else param.metavar or param.name.upper()
     if hasattr(fault, "param_type"):
@@ -208,6 +208,7 @@ def _usage(fault: typer.TyperException, arguments: list[str]) -> str:
     return f"{name} is {unfit[1]}; it must be {_must_be(param.type)}"
 
 
+_EXTRA = lazy_pattern(r"Got unexpected extra argument\S* \((.*)\)", re.DOTALL)
 # The parser's words about a value; the messages of our own checks stay as they are.
 _UNFIT = lazy_pattern(r"(.*) is not (?:a valid|in the range|one of) .*", re.DOTALL)
 

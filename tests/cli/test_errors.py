@@ -31,7 +31,7 @@ from tests.cli.terminals import on_terminal
         ("schema it", "WHAT is 'it'; it must be one of operations, events, settings"),
         ("run --workspace .", "FILE is missing; for example: codingagent run operations.json "),
         ("call", "METHOD is missing; for example: codingagent call exec "),
-        ("diff a b c", "too many words: (b c); `codingagent diff --help` shows"),
+        ("diff a b c", "too many words: b c; `codingagent diff --help` shows"),
         ("show --turn 1", "there is no option --turn; `codingagent show --help` lists all"),
     ],
 )

@@ -188,10 +188,12 @@ def test_another_session_has_what_this_one_has(home: Path) -> None:
     with terminal(home, "resume", first) as asked:
         asked.says(PROMPT)
         enter(asked, "/new -")
-        asked.says("/new TASK")
+        asked.says("/new needs a value: /new TASK")
+        enter(asked, '/attach "')
+        asked.says('/attach ": no closing quotation')
         enter(asked, "/new second")
         asked.says("request 1 is ready")
-        asked.says(PROMPT, 3)
+        asked.says(PROMPT, 4)
         enter(asked, "/quit")
         assert asked.process.wait(HANG_S) == 0
     found = {each.task: each for each in map(sessions.load, sessions.ids())}

@@ -211,8 +211,8 @@ class Entered(Struct):
         session = self._work.requests.session
         root, rest = f"--home={self._home.root}", rest.strip()
         again = (root, "resume", session.session_id, *self._arguments)
-        if name in ("/check", "/new") and rest in ("", "-"):  # the latter would read stdin
-            raise UsageError(f"{name} {_COMMANDS[name]}")
+        if name in ("/attach", "/check", "/new") and rest in ("", "-"):  # "-" would read stdin
+            raise UsageError(f"{name} needs a value: {name} {_COMMANDS[name]}")
         match name:
             case "/quit":
                 self._leave()
@@ -232,7 +232,7 @@ class Entered(Struct):
                 try:
                     status = main.run([root, *words, *shlex.split(rest)])
                 except ValueError as fault:
-                    raise UsageError(f"{rest}: {fault}") from fault
+                    raise UsageError(f"{name} {rest}: {str(fault).lower()}") from fault
                 if status not in (0, 2) and not self._work.requests.session.is_awaiting_answer:
                     self._leave()
             case _:
