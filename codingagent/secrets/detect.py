@@ -209,20 +209,20 @@ def _in_context(text: str, lower: str, form: values.Form) -> Iterator[Secret]:
     """Yield what a word or a sign nearby makes a secret: headers, addresses, commands."""
     rules, leads = _IN_PROSE if form is values.Form.PROSE else _ELSEWHERE
     known = {lead: places(lower, lead) for lead in leads if lead in lower}
-    for rule in rules if known else ():
+    there = ((rule, lead) for rule in rules for lead in rule.leads if lead in known)
+    for rule, lead in there:
         expression = compiled(rule.expression)
-        for lead in rule.leads:
-            end = 0
-            for at in known.get(lead, ()):
-                if at < end:
-                    continue
-                if rule.back:
-                    match = expression.search(text, max(end, at - rule.back), at + rule.back)
-                else:
-                    match = expression.match(text, at)
-                if match and rule.check(match[1], form):
-                    yield Secret(match.start(1), match.end(1), rule.kind)
-                    end = match.end(1)
+        end = 0
+        for at in known[lead]:
+            if at < end:
+                continue
+            if rule.back:
+                match = expression.search(text, max(end, at - rule.back), at + rule.back)
+            else:
+                match = expression.match(text, at)
+            if match and rule.check(match[1], form):
+                yield Secret(match.start(1), match.end(1), rule.kind)
+                end = match.end(1)
 
 
 _COOKIES = lazy_pattern(

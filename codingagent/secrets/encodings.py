@@ -1,9 +1,7 @@
 """The forms in which a known value is found in text: escaped, quoted or encoded."""
 
-import json
 import re
 from base64 import b64decode
-from html import escape
 from urllib.parse import quote, quote_plus
 
 from codingagent.model.patterns import lazy_pattern
@@ -18,6 +16,10 @@ _HEX = lazy_pattern(r"(?:[0-9A-Fa-f]{2})+")
 
 def forms_of(value: str) -> list[str]:
     """Return a value as it is and as JSON, URLs, HTML, shells, SQL and INI files write it."""
+    # Imported late: most sessions have no known value.
+    import json
+    from html import escape
+
     in_json = json.dumps(value)[1:-1]
     plain = json.dumps(value, ensure_ascii=False)[1:-1]
     in_urls = [quote(value, safe=""), quote(value), quote_plus(value)]

@@ -328,18 +328,23 @@ def read_regular(
     flags = (
         os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     )
-    with open(place.folder.open_file(place.name, flags), "rb", buffering=0) as file:
-        opened = os.fstat(file.fileno())
+    file = place.folder.open_file(place.name, flags)
+    try:
+        opened = os.fstat(file)
         if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino):
             raise OperationError("The file was replaced while it was opened; try again")
-        chunks: list[bytes] = []
-        left = limit_bytes + 1
         # One byte more than the size tells the end of it without a second buffer of a megabyte.
         size = max(opened.st_size + 1, 4096)
-        while left and (chunk := file.read(min(left, size))):
+        chunks: list[bytes] = []
+        got = 0
+        while got <= limit_bytes and (chunk := os.read(file, min(limit_bytes + 1 - got, size))):
             chunks.append(chunk)
-            left -= len(chunk)
+            got += len(chunk)
+            if len(chunk) < size and got >= opened.st_size:
+                break  # that was the end: one call less for each file of a workspace
         return b"".join(chunks), state_of(opened)
+    finally:
+        os.close(file)
 
 
 def state_of(found: os.stat_result) -> tuple[int, int, int, int]:

@@ -106,11 +106,8 @@ class Workspace(PathWalk):
                         found = opened.lstat(place.name)
                         if found is not None and stat.S_ISLNK(found.st_mode):
                             yield path, self.read(path, whole=False).data
-                        else:
-                            yield (
-                                path,
-                                read_regular(place, regular(place, path), READ_LIMIT_BYTES)[0],
-                            )
+                        elif found is not None and stat.S_ISREG(found.st_mode):
+                            yield path, read_regular(place, found, READ_LIMIT_BYTES)[0]
 
     def history(self) -> "list[PastCommit]":
         """Return the latest commits of the repository around it; none without one, or without git."""
