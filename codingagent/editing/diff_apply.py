@@ -5,8 +5,7 @@ place is then asked in turn: the order of the hunks, the line number, the enclos
 alone proves nothing, for models count wrong; of several places that fit it may name one.
 """
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from codingagent.editing import (
@@ -61,10 +60,8 @@ def apply(
             raise OperationError(f"{hunk.label} fits too many places; {_MORE_LINES}")
     placed = [hunk for hunk in hunks if hunk.fits]
     _choose(file, placed)
-    proven = _proven_tabs(placed)
     file.is_shown = any(_shows_indentation(file, hunk) for hunk in placed)
     notes: list[str] = []
-    left: list[PlacedHunk] = []
     ordered: list[tuple[int, int, int, Found]] = []
     for index, hunk in enumerate(hunks):
         if (at := _applied_at(file, hunk)) is not None:
@@ -72,26 +69,13 @@ def apply(
             notes.append(f"{hunk.label} is at line {at + 1} already: nothing was to be done")
         elif hunk.fits:
             fit = hunk.fits[0]
-            ordered.append((fit.first, fit.last, index, _put(file, hunk, fit, proven)))
-            notes += _note(hunk, fit)
+            ordered.append((fit.first, fit.last, index, _put(file, hunk, fit)))
+            notes += [f"{hunk.label} {fit.place.note}"] if fit.place.note else []
         else:
-            left.append(hunk)
+            raise _not_found(file, hunk)
     # From the end to the top, so that none moves the place of another.
     puts = [put for *_, put in sorted(ordered, key=lambda each: each[:3], reverse=True)]
-    for hunk in left:
-        # Some are written as if the hunks before them were applied.
-        after = HunkFile(_spliced(file.lines, puts), path) if puts else file
-        hunk.fits = fits_of(after, hunk) if puts else []
-        if not hunk.fits:
-            raise _not_found(file, hunk)
-        _choose(after, [hunk])
-        puts.append(_put(after, hunk, hunk.fits[0], proven))
-        notes += _note(hunk, hunk.fits[0])
     return puts, tuple(notes)
-
-
-def _note(hunk: "PlacedHunk", fit: "HunkFit") -> tuple[str, ...]:
-    return (f"{hunk.label} {fit.places[0].note}",) if fit.places[0].note else ()
 
 
 # --- which of several ------------------------------------------------------------------------------
@@ -268,7 +252,7 @@ def _applied_at(file: HunkFile, hunk: PlacedHunk) -> int | None:
         return None
     if any(word not in file.known for word in words):
         return None
-    for rule in places.FITS[:2]:
+    for rule in places.AS_IT_CAME[:2]:
         if found := rule.run(file.lines, hunk.new):
             return found[0].start if len(found) == 1 else None
     return None
@@ -300,84 +284,20 @@ def _unchanged(file: HunkFile, start: int, count: int) -> Found:
 # --- what goes there -------------------------------------------------------------------------------
 
 
-def _proven_tabs(hunks: Iterable[PlacedHunk]) -> dict[int, Callable[[str], str]]:
-    """Return how blanks become tabs, for each width that all hunks allow that show it."""
-    ways = [
-        {place.tab_width: place.change for place in hunk.fits[0].places if place.tab_width}
-        for hunk in hunks
-    ]
-    shown = [each for each in ways if each]
-    return {width: shown[0][width] for width in set.intersection(*map(set, shown))} if shown else {}
-
-
-def _put(
-    file: HunkFile, hunk: PlacedHunk, fit: HunkFit, proven: dict[int, Callable[[str], str]]
-) -> Found:
-    adds = iter(_added(file, hunk, fit, proven))
-    made = fit.made
-    if made is None:
-        rows = iter(range(fit.start, fit.start + fit.count))
-        both = [(mark, next(rows) if mark != "+" else next(adds)) for mark, _ in hunk.said.lines]
-        made = tuple(each for mark, each in both if mark != "-")
-    new = tuple(file.lines[each] if isinstance(each, int) else each for each in made)
+def _put(file: HunkFile, hunk: PlacedHunk, fit: HunkFit) -> Found:
+    adds = iter(fit.place.new([text for mark, text in hunk.said.lines if mark == "+"]))
+    there = iter(file.lines[fit.start :])
+    both = [(mark, next(adds if mark == "+" else there)) for mark, _ in hunk.said.lines]
+    new = tuple(line for mark, line in both if mark != "-")
     _check(file, hunk, fit, new)
     head, tail = fit.first - fit.start, fit.start + fit.count - fit.last
     # Where nothing goes, a line beside it is put there again: it has the line end that is to be had.
+    above = below = 0
     if fit.first == fit.last:
         above, below = (1, 0) if head else (0, 1)
-    else:
-        above = below = 0
     start, last = fit.first - above, fit.last + below
-    return Found(
-        start,
-        last - start,
-        new[head - above : len(new) - tail + below],
-        (above, below),
-        end=hunk.said.end,
-    )
-
-
-def _added(
-    file: HunkFile, hunk: PlacedHunk, fit: HunkFit, proven: dict[int, Callable[[str], str]]
-) -> Sequence[str]:
-    """Return the new lines of a hunk, changed as its old ones were to fit."""
-    adds = [text for mark, text in hunk.said.lines if mark == "+"]
-    ways = [place.change for place in fit.places]
-    if proven and not any(line[:1].isspace() for line in hunk.old if line.strip()):
-        ways = list(proven.values())
-    if proven:
-        _check_tabs(
-            file, hunk, [line for line in adds if line.strip() not in file.known], min(proven)
-        )
-    results: set[tuple[str, ...]] = set()
-    fault = OperationError(f"{hunk.label} fits with tabs of several widths; send it with tabs")
-    for change in ways:
-        try:
-            results.add(tuple(map(change, fit.places[0].without_trail(adds))))
-        except OperationError as found:
-            fault = found
-    if len(results) != 1:
-        raise fault
-    return results.pop()
-
-
-def _check_tabs(file: HunkFile, hunk: PlacedHunk, adds: list[str], width: int) -> None:
-    """Refuse new lines whose blanks may be tabs that were lost, or blanks that are meant."""
-    run = " " * width
-    both = next((line for line in adds if file.is_mixed and line.startswith("  ")), None)
-    if both is not None:
-        raise OperationError(
-            f"the tabs of {hunk.label} came as blanks, and the file has lines with either, so that"
-            f" '{both.strip()[:60]}' may have had tabs or blanks; send it with tabs"
-        )
-    # What is aligned has blanks inside; the code in a comment is indented as code is.
-    inner = run if file.has_inner_tabs else rf"^[^\w\s]{{1,3}}{run}"
-    within = next((line.strip() for line in adds if re.search(inner, line.strip())), None)
-    if within is not None:
-        raise OperationError(
-            f"the tabs of {hunk.label} came as blanks, and '{within[:60]}' may have had one inside; send it"
-            " with tabs, or only one blank in their place"
-        )
+    made = new[head - above : len(new) - tail + below]
+    return Found(start, last - start, made, (above, below), end=hunk.said.end)
 
 
 def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...]) -> None:
@@ -389,14 +309,14 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
             " write that text"
         )
     there = tuple(file.lines[fit.start : fit.start + fit.count])
-    place = fit.places[0]
+    place = fit.place
     _check_characters(file, hunk, fit, new)
     if not place.note and hunk.said.is_verbatim:
         if not file.is_shown:
             known = set(there)
             levels.check_kind(file.lines, [line for line in new if line not in known], "REPLACE")
         return
-    if fit.made is None and not place.tab_width and not hunk.said.is_verbatim:
+    if not hunk.said.is_verbatim:
         derive.check_flush(Sought(tuple(hunk.old), tuple(hunk.new), hunk.label), place, list(there))
     said = hunk.said
     sought = Sought(there, new, hunk.label, is_verbatim=said.is_verbatim, is_whole=said.is_counted)
@@ -422,17 +342,10 @@ def _check_characters(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple
 
 def _shows_indentation(file: HunkFile, hunk: PlacedHunk) -> bool:
     """Return whether a line fits with its indentation: tabs and blanks are then meant as they came."""
-    if not hunk.said.is_verbatim or hunk.fits[0].places[0].note:
+    if not hunk.said.is_verbatim or hunk.fits[0].place.note:
         return False
     there = file.lines[hunk.fits[0].start :][: hunk.fits[0].count]
     return any(line.startswith(("\t", "  ")) for line in there)
-
-
-def _spliced(lines: list[str], puts: list[Found]) -> list[str]:
-    made = list(lines)
-    for put in puts:
-        made[put.start : put.start + put.count] = put.new
-    return made
 
 
 def _not_found(file: HunkFile, hunk: PlacedHunk) -> OperationError:

@@ -88,8 +88,6 @@ class Place(Span, frozen=True):
     note: str = ""
     change: Callable[[str], str] = str
     trail: str = ""
-    tab_width: int = 0
-    """How many blanks replace a tab, where they do."""
 
     def new(self, replace: Sequence[str]) -> tuple[str, ...]:
         """Return new lines as they fit here."""
@@ -198,7 +196,7 @@ def up_to_tabs(lines: list[str], search: list[str]) -> list[Place]:
                 continue  # both, or neither: that is another difference
             note = f"fitted with {'tabs' if has_tabs else 'blanks'} for its indentation"
             change = partial(_to_tabs if has_tabs else indentation.to_blanks, width)
-            here = Place(start, len(search), note, change, tab_width=width)
+            here = Place(start, len(search), note, change)
             found.append(_with_trail(here, lines, search))
     return found
 
@@ -263,4 +261,3 @@ RULES: tuple[Rule[Callable[[list[str], list[str]], list[Place]]], ...] = (
     Rule("no indentation", without_indentation),
 )
 AS_IT_CAME = RULES[:3]
-FITS = RULES[:4]

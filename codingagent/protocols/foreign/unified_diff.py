@@ -310,7 +310,8 @@ def _by_marks(
             behind = lines[at + 1][:1] if at + 1 < end else ""
             if behind in ("+", "-", " ") and not begins(lines, at + 1, end):
                 difference.fault = (
-                    f"its end is not certain at line {at + 1}; put it in a fence (```diff)"
+                    f"its end is not certain at line {at + 1}; put it in a fence (```diff), with"
+                    " the blank lines that the file has and no others"
                 )
             break
         if line.rstrip() == "--" and at + 1 < end and re.match(r"\d+\.\d+", lines[at + 1]):

@@ -231,7 +231,7 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
     "its end is not certain": (
         f"{BOTH}@@ -1,9 +1,9 @@\n-old one\n+new\n\n old two\n",
         "put it in a fence (```diff)",
-        fenced(f"{BOTH}@@ -1,9 +1,9 @@\n-old one\n+new\n\n old two\n"),
+        fenced(f"{BOTH}@@ -1,9 +1,9 @@\n-old one\n+new\n old two\n"),
     ),
     "it may be cut short": (
         f"{BOTH}@@ -1,8 +1,8 @@\n-old one\n+new\n",
