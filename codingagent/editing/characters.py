@@ -12,6 +12,8 @@ from enum import Enum, auto
 from functools import cached_property
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from codingagent.editing import file_kinds, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
@@ -20,14 +22,13 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks, joined
 
 
-class Ground:
+class Ground(Struct, dict=True):
     """The lines of a file that new lines replace, or the place of new ones."""
 
-    def __init__(self, path: str, lines: Sequence[str] = (), start: int = 0, end: int = 0) -> None:
-        self.path = path
-        self.lines = lines
-        self.start = start
-        self.end = end
+    path: str
+    lines: Sequence[str] = ()
+    start: int = 0
+    end: int = 0
 
     @property
     def replaced(self) -> Sequence[str]:
@@ -41,18 +42,16 @@ class Ground:
     @cached_property
     def parses(self) -> bool | None:
         """Return whether the file is valid now; a new file has nothing against it."""
-        if not syntax_check.is_known(self.path):
-            return None
-        if not self.lines:
+        if not self.lines and syntax_check.is_known(self.path):
             return True
-        return file_kinds.parses(self.path, joined(self.lines))
+        return syntax_check.parses(self.path, joined(self.lines))
 
     def parses_with(self, new: Sequence[str]) -> bool | None:
         """Return whether the file is valid with the new lines; None where that can't be told."""
         if self.parses is not True:
             return None
         whole = [*self.lines[: self.start], *new, *self.lines[self.end :]]
-        return file_kinds.parses(self.path, joined(whole))
+        return syntax_check.parses(self.path, joined(whole))
 
     def text_among(self, new: Sequence[str]) -> frozenset[int]:
         """Return the indexes of new lines that begin within a string or comment of several lines."""
@@ -308,42 +307,36 @@ def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
     """Return what the tags of the answer, or the markers of an edit in it, prove of a body."""
     damage, text = look.row.damage, "\n".join(look.new)
     why = f"as in {'edits of this answer' if damage not in way else 'the tags of this answer'}"
-    may_be = f"{why}, and they may be meant"
     if look.row.trace is chat_damage.LEADING_BLANK:
         return _Says.KEEP, ""  # all blanks are damaged, or none
     match damage:
         case Damage.ENTITIES:
-            rest = chat_damage.ENTITY.sub("", text)
+            rest, undone = chat_damage.ENTITY.sub("", text), "\n".join(look.undone)
             if damage in way and '"' in rest:
                 return _Says.KEEP, ""  # it would have been encoded with the tags
-            is_sure = look.is_throughout
-            undone = "\n".join(look.undone)
             is_twice = not any(c in undone for c in "<>") and ("&lt;" in undone or "&gt;" in undone)
-            return (_Says.UNDO, why) if is_sure and not is_twice else (_Says.ASK, may_be)
+            is_sure = look.is_throughout and not is_twice
         case Damage.ESCAPES | Damage.UNDERSCORES:
             if chat_damage.is_spared_by_escapes(text):
                 return _Says.KEEP, ""
             is_sure = damage is Damage.UNDERSCORES or chat_damage.is_escaped_throughout(text)
-            is_sure = is_sure and look.is_throughout
-            return (_Says.UNDO, why) if is_sure or look.stands_undone else (_Says.ASK, may_be)
+            is_sure = (is_sure and look.is_throughout) or look.stands_undone
         case Damage.BLANKS:
             # Not one ordinary blank is left in it: all of them were changed.
-            return (_Says.UNDO, why) if " " not in text else (_Says.ASK, may_be)
+            is_sure = " " not in text
         case Damage.SOFT_HYPHENS:
             # Programs spell them "\u00ad"; in a text for people they may be meant.
             whole = "\n".join(look.ground.lines)
             is_sure = file_kinds.is_code(look.path) or (bool(whole) and "\u00ad" not in whole)
-            return (_Says.UNDO, why) if is_sure else (_Says.ASK, may_be)
         case Damage.ZERO_WIDTH:
             is_sure = _JOINER.search(text) is None
-            return (_Says.UNDO, why) if is_sure else (_Says.ASK, may_be)
         case Damage.LINKS:
-            return _Says.UNDO, why
+            is_sure = True
         case _:
             if not look.is_throughout:
                 return _Says.KEEP, ""
             is_sure = look.is_impossible or look.is_foreign
-            return (_Says.UNDO, why) if is_sure else (_Says.ASK, may_be)
+    return (_Says.UNDO, why) if is_sure else (_Says.ASK, f"{why}, and they may be meant")
 
 
 _JOINER = lazy_pattern("[\u200c\u200d\u00ad]")

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
-from codingagent.editing import syntax_check
 from codingagent.model.chat_damage import ENTITY
 from codingagent.model.patterns import lazy_pattern
 
@@ -85,15 +84,6 @@ def is_indented(path: str) -> bool:
 
 def is_python(path: str) -> bool:
     return ending(path) in ("py", "pyi")
-
-
-def parses(path: str, text: str) -> bool | None:
-    """Return whether a text is a valid file of its kind; None where that can't be told."""
-    if not syntax_check.is_known(path):
-        return None
-    if syntax_check.can_read(path, text):
-        return True
-    return None if syntax_check.find_fault(path, text) is None else False
 
 
 # --- text within code ------------------------------------------------------------------------------

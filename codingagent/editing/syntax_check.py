@@ -35,24 +35,24 @@ class SyntaxFault(Struct, frozen=True):
     """A line that opens a block has none after it."""
 
 
-class _UnknownError(Exception):
-    """Nothing can be said of a text."""
+_UNKNOWN = SyntaxFault(0, "nothing can be said of it")
 
 
 def find_fault(path: str, text: str) -> SyntaxFault | None:
     """Return why a text can't be what its file's name says; None if it can, or if that is unknown."""
-    try:
-        return _check(path, text)
-    except _UnknownError:
-        return None
+    fault = _check(path, text)
+    return None if fault is _UNKNOWN else fault
 
 
 def can_read(path: str, text: str) -> bool:
     """Return whether a text is certainly what its file's name says."""
-    try:
-        return _check(path, text) is None
-    except _UnknownError:
-        return False
+    return _check(path, text) is None
+
+
+def parses(path: str, text: str) -> bool | None:
+    """Return whether a text is what its file's name says; None where that can't be told."""
+    fault = _check(path, text)
+    return None if fault is _UNKNOWN else fault is None
 
 
 def is_known(path: str) -> bool:
@@ -98,7 +98,7 @@ def _neighbours(text: str, names: frozenset[str]) -> list[tuple[str, str, str]]:
 
 def _check(path: str, text: str) -> SyntaxFault | None:
     if len(text) > _LIMIT_CHARACTERS or not is_known(path):
-        raise _UnknownError
+        return _UNKNOWN
     text = text.removeprefix("\ufeff")
     name = path.lower()
     kind = ".py" if name.endswith(_PYTHON) else ".toml" if name.endswith(".toml") else ".json"
@@ -106,8 +106,8 @@ def _check(path: str, text: str) -> SyntaxFault | None:
     if key not in _FAULTS:
         try:
             found = _READERS[kind](text)
-        except (RecursionError, MemoryError, UnicodeError) as unknown:
-            raise _UnknownError from unknown
+        except (RecursionError, MemoryError, UnicodeError):
+            return _UNKNOWN
         if len(_FAULTS) >= _REMEMBERED:
             _FAULTS.clear()
         _FAULTS[key] = found
@@ -126,7 +126,7 @@ def _python(text: str) -> SyntaxFault | None:
             ast.parse(text)
     except SyntaxError as fault:
         if fault.msg.startswith(_LIMITS):
-            raise _UnknownError from fault
+            return _UNKNOWN
         is_indentation = isinstance(fault, IndentationError) and "expected an" in fault.msg
         return SyntaxFault(fault.lineno or 1, fault.msg, is_indentation)
     return None
@@ -152,9 +152,9 @@ def _toml(text: str) -> SyntaxFault | None:
         found = re.search(r"\(at line (\d+), column \d+\)$", str(fault))
         line = int(found[1]) if found else text.count("\n") + 1
         return SyntaxFault(line, str(fault).partition(" (at ")[0])
-    except ValueError as limit:
+    except ValueError:
         # A number of more digits than this interpreter converts.
-        raise _UnknownError from limit
+        return _UNKNOWN
     return None
 
 

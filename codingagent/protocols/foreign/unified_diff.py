@@ -37,6 +37,14 @@ _EXTENDED = (
     "Binary files ",
     "GIT binary patch",
 )
+# What such lines above the hunks say of a file, and what to do with it.
+_NO_TEXT = {
+    "copy from ": "a copy; send it whole",
+    " 160000": "a submodule, which can't be changed here; leave it out",
+    " 120000": "a symbolic link, which only a command can change; send [RUN_COMMAND]",
+    "Binary files ": 'binary; send it with [CREATE_FILE] and encoding="base64"',
+    "GIT binary": 'binary; send it with [CREATE_FILE] and encoding="base64"',
+}
 _UNDERLINE = "====="
 _PATH = lazy_pattern(r"/dev/null|[^\s]*[^\s.]\.[A-Za-z]\w*|[^\s]+/[^\s]+")
 # A list below a difference that is in no fence. Hardly a line of code begins with one blank and a capital.
@@ -380,39 +388,19 @@ def _makes_empty(difference: FileDiff) -> bool:
 
 def _check_kind(difference: FileDiff, path: str, *, is_gone: bool) -> tuple[str, ...]:
     """Refuse what is no text, or only a mode; return a note on a mode that stays as it was."""
-    shown, quoted = paths.shown(path), shlex.quote(paths.shown(path))
-    if (source := difference.says("copy from ")) is not None:
-        raise OperationError(f"it copies '{paths.shown(source)}'; send the new file whole")
-    modes = [
-        mark.rpartition(" ")[2]
-        for mark in difference.marks
-        if mark.startswith(("old mode", "new mode", "new file mode", "deleted file", "index "))
-    ]
-    if "160000" in modes:
-        raise OperationError(f"'{shown}' is a submodule, which can't be changed here; leave it out")
-    if "120000" in modes:
-        target = "".join(line for hunk in difference.hunks for line in hunk.new)
-        command = f"rm {quoted}" if is_gone else f"ln -sfn {shlex.quote(target)} {quoted}"
-        raise OperationError(
-            f"'{shown}' is a symbolic link, which only a command can change; send"
-            f" [RUN_COMMAND]{command}[/RUN_COMMAND]"
-        )
-    is_binary = any(mark.startswith(("Binary files ", "GIT binary")) for mark in difference.marks)
-    if is_binary and not is_gone:
-        raise OperationError(
-            f'\'{shown}\' is binary; send it with [CREATE_FILE path="{shown}" encoding="base64"]'
-        )
-    mode = difference.says("new mode ") or difference.says("new file mode ") or ""
-    if difference.says("new mode ") is None and not mode.endswith("755"):
+    shown = paths.shown(path)
+    for trace, what in _NO_TEXT.items():
+        if any(trace in mark for mark in difference.marks) and not (is_gone and "inary" in trace):
+            raise OperationError(f"'{shown}' is {what}")
+    changed, new = difference.says("new mode "), difference.says("new file mode ") or ""
+    if changed is None and not new.endswith("755"):
         return ()
     change = (
         f"the mode of '{shown}', which only a command can do; send"
-        f" [RUN_COMMAND]chmod {mode[-3:] or '644'} {quoted}[/RUN_COMMAND]"
+        f" [RUN_COMMAND]chmod {(changed or new)[-3:] or '644'} {shlex.quote(shown)}[/RUN_COMMAND]"
     )
-    if not difference.hunks and difference.says("new mode ") is not None:
-        if difference.says("rename from ") is None:
-            raise OperationError(f"it changes {change}")
-        return ()
+    if changed is not None and not difference.hunks and difference.says("rename from ") is None:
+        raise OperationError(f"it changes {change}")
     return (f"it also changes {change}",)
 
 

@@ -246,7 +246,7 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
     ),
     "binary": (
         fenced("diff --git a/n.bin b/n.bin\nBinary files a/n.bin and b/n.bin differ\n"),
-        '[CREATE_FILE path="n.bin" encoding="base64"]',
+        '[CREATE_FILE] and encoding="base64"',
         '[CREATE_FILE path="n.bin" encoding="base64"]\nAAEC\n[/CREATE_FILE]\n',
     ),
     "a mode": (
@@ -258,12 +258,12 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
         fenced(
             "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+n.py\n"
         ),
-        "[RUN_COMMAND]ln -sfn n.py l[/RUN_COMMAND]",
+        "only a command can change; send [RUN_COMMAND]",
         "[RUN_COMMAND]ln -sfn n.py l[/RUN_COMMAND]\n",
     ),
     "a link goes": (
         fenced("diff --git a/n.py b/n.py\ndeleted file mode 120000\n" + GONE),
-        "[RUN_COMMAND]rm n.py[/RUN_COMMAND]",
+        "only a command can change; send [RUN_COMMAND]",
         "[RUN_COMMAND]rm n.py[/RUN_COMMAND]\n",
     ),
     "a submodule": (
@@ -305,7 +305,7 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
     "no hunks": (fenced(BOTH), "send them", fenced(BOTH + EDIT)),
     "a copy": (
         fenced("diff --git a/n.py b/m.py\ncopy from n.py\ncopy to m.py\n"),
-        "send the new file whole",
+        "a copy; send it whole",
         f"m.py\n{fenced(OLD, 'python')}",
     ),
     "a folder called b": (
