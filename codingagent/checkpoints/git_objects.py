@@ -8,10 +8,9 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from threading import Thread
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -19,6 +18,9 @@ from codingagent.checkpoints import git_index
 from codingagent.errors import disk_errors
 from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.git_files import Git, GitError, GitResult
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 # Content that git gets at once. As much is read meanwhile, and three times this is held in memory.
 _BATCH_BYTES = 8 * 1024 * 1024
@@ -293,35 +295,13 @@ class Store:
         return int(words[2])
 
 
-class _Batch(Thread):
-    """Work that is done at once, in another thread."""
-
-    def __init__(self, work: Callable[[], object]) -> None:
-        super().__init__()
-        self._work = work
-        self._fault: Exception | None = None
-        self.start()
-
-    def run(self) -> None:
-        try:
-            self._work()
-        except Exception as fault:  # noqa: BLE001  # raised where it is waited for
-            self._fault = fault
-
-    def finish(self) -> None:
-        """Wait for the end, and raise what it raised."""
-        self.join()
-        if self._fault is not None:
-            raise self._fault
-
-
 class Import(Struct):
     """Content and one commit being written to the store."""
 
     store: Store
     _chunks: list[bytes] = field(default_factory=list)
     _held: int = 0
-    _running: "_Batch | None" = None
+    _running: "Future[bytes] | None" = None
 
     def blob(self, data: bytes) -> None:
         """Add content.
@@ -334,7 +314,11 @@ class Import(Struct):
         if self._held > _BATCH_BYTES:
             self._finish()
             # git stores one batch while the next is read.
-            self._running = _Batch(partial(self._run, self._taken()))
+            from concurrent.futures import ThreadPoolExecutor  # late: few checkpoints are so large
+
+            storing = ThreadPoolExecutor(1)
+            self._running = storing.submit(self._run, self._taken())
+            storing.shutdown(wait=False)
 
     def commit(self, parent: str, entries: Mapping[bytes, tuple[int, str] | None]) -> str:
         """Create a commit that differs from its parent in these paths; return its id.
@@ -364,7 +348,7 @@ class Import(Struct):
     def _finish(self) -> None:
         running, self._running = self._running, None
         if running is not None:
-            running.finish()
+            running.result()
 
     def _taken(self) -> bytes:
         # `--done`: if we are killed while git still reads, partial input must not pass for all of

@@ -5,7 +5,7 @@ DESIGN: a path is checked twice, as text here and again at each use, against the
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from codingagent.errors import OperationError
 from codingagent.model.patterns import lazy_pattern
@@ -127,28 +127,33 @@ def glob_matcher(glob: str) -> Callable[[str], bool]:
     `*` and `?` stay within one name; `**` as a whole name matches any number of folders. The time is
     proportional to pattern times path, even for a hostile pattern.
     """
-    wanted = [None if name == "**" else _name_pattern(name) for name in glob.split("/")]
+    wanted = [
+        None if name == ANY_FOLDERS else _name_pattern(name).fullmatch for name in glob.split("/")
+    ]
+    return lambda path: names_fit(wanted, path.split("/"))
 
-    def fits(path: str) -> bool:
-        names = path.split("/")
-        at = name_at = 0
-        retry: tuple[int, int] | None = None
-        while name_at < len(names):
-            if at < len(wanted) and (pattern := wanted[at]) is None:
-                retry = (at, name_at)
-                at += 1
-            elif at < len(wanted) and pattern is not None and pattern.fullmatch(names[name_at]):
-                at += 1
-                name_at += 1
-            elif retry is not None:
-                # The last `**` takes one more name; an earlier one never needs to.
-                retry = (retry[0], retry[1] + 1)
-                at, name_at = retry[0] + 1, retry[1]
-            else:
-                return False
-        return at == len(wanted)
 
-    return fits
+ANY_FOLDERS = "**"
+
+
+def names_fit(wanted: Sequence[Callable[[str], object] | None], names: Sequence[str]) -> bool:
+    """Return whether each name of a path fits what is wanted of it; None fits any number of names."""
+    at = name_at = 0
+    retry: tuple[int, int] | None = None
+    while name_at < len(names):
+        if at < len(wanted) and (fits := wanted[at]) is None:
+            retry = (at, name_at)
+            at += 1
+        elif at < len(wanted) and fits is not None and fits(names[name_at]):
+            at += 1
+            name_at += 1
+        elif retry is not None:
+            # The last `**` takes one more name; an earlier one never needs to.
+            retry = (retry[0], retry[1] + 1)
+            at, name_at = retry[0] + 1, retry[1]
+        else:
+            return False
+    return at == len(wanted)
 
 
 def _name_pattern(name: str) -> re.Pattern[str]:

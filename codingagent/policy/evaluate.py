@@ -21,7 +21,7 @@ from codingagent.policy.rules import (
     ShellRules,
     Verdict,
     ask_for_path,
-    covering,
+    deny_blocked,
 )
 from codingagent.policy.shell_parser import ShellCommand, ShellLine, read_line
 from codingagent.policy.shell_wrappers import Word, is_looked_through
@@ -73,12 +73,8 @@ def _deny_line(policy: Policy, line: ShellLine, workspace: str) -> Deny | None:
                 "Do it without this command, or say in a message what the person should run",
             )
     for path in (p for p in changed(line, workspace) if not is_outside(p)):
-        if (pattern := covering(policy.filesystem.blocked_paths, path)) is not None:
-            return Deny(
-                f"filesystem.blocked_paths: {pattern}",
-                f"Path '{shown(path)}' is blocked",
-                "Leave it alone: work without this file",
-            )
+        if (denied := deny_blocked(policy.filesystem, path)) is not None:
+            return denied
     named = [command for command in line.commands if command.words]
     if rules.allowed_commands and (
         line.doubts or any(first_fitting(rules.allowed_commands, c) is None for c in named)

@@ -167,12 +167,8 @@ def judge_change(policy: Policy, after: After, path: str, size_bytes: int) -> Ve
 def _judge_path(rules: FilesystemRules, path: str) -> Deny | None:
     if not rules.enabled:
         return Deny("filesystem.enabled", "File operations are turned off", "Use messages only")
-    if (pattern := covering(rules.blocked_paths, path)) is not None:
-        return Deny(
-            f"filesystem.blocked_paths: {pattern}",
-            f"Path '{shown(path)}' is blocked",
-            "Leave it alone: work without this file",
-        )
+    if (denied := deny_blocked(rules, path)) is not None:
+        return denied
     if rules.allowed_paths and covering(rules.allowed_paths, path, exactly=True) is None:
         return Deny(
             "filesystem.allowed_paths",
@@ -180,6 +176,18 @@ def _judge_path(rules: FilesystemRules, path: str) -> Deny | None:
             f"Allowed paths: {', '.join(rules.allowed_paths)}",
         )
     return None
+
+
+def deny_blocked(rules: FilesystemRules, path: str) -> Deny | None:
+    """Return the refusal of a blocked path; None if it is not blocked."""
+    pattern = covering(rules.blocked_paths, path)
+    if pattern is None:
+        return None
+    return Deny(
+        f"filesystem.blocked_paths: {pattern}",
+        f"Path '{shown(path)}' is blocked",
+        "Leave it alone: work without this file",
+    )
 
 
 def _judge_change(rules: FilesystemRules, path: str) -> Deny | None:

@@ -13,6 +13,7 @@ from functools import cache
 
 from msgspec import Struct, field
 
+from codingagent.model.paths import ANY_FOLDERS, names_fit
 from codingagent.model.patterns import lazy_pattern
 
 OWN_IGNORE_FILE = ".codingagentignore"
@@ -20,7 +21,6 @@ OWN_IGNORE_FILE = ".codingagentignore"
 # Far more than anyone writes by hand; beyond it, the files would only cost time.
 _LINES_LIMIT = 1_000
 _LENGTH_LIMIT = 1_000
-_ANY = "**"
 _ESCAPE = lazy_pattern(r"\\(.)")
 
 
@@ -35,28 +35,13 @@ class _Rule(Struct, frozen=True):
     def matches(self, path: str) -> bool:
         if not path.startswith(self.folder):
             return False
-        left = path[len(self.folder) :].split("/")
-        at = number = 0
-        star = mark = -1
-        # Only the last `**` is ever extended, so this takes no more than names times patterns.
-        while number < len(left):
-            if at < len(self.names) and self.names[at] == _ANY:
-                star, mark = at, number
-                at += 1
-                if at == len(self.names):
-                    return True  # everything inside
-            elif at < len(self.names) and _compiled(self.names[at])(left[number]):
-                at, number = at + 1, number + 1
-            elif star >= 0:
-                mark += 1
-                at, number = star + 1, mark
-            else:
-                return False
-        return at == len(self.names)
+        return names_fit([*map(_compiled, self.names)], path[len(self.folder) :].split("/"))
 
 
 @cache
-def _compiled(name: str) -> Callable[[str], object]:
+def _compiled(name: str) -> Callable[[str], object] | None:
+    if name == ANY_FOLDERS:
+        return None
     # fnmatch writes `[^` as `[!`, and a literal wildcard as a class of its own.
     text = _ESCAPE.sub(lambda m: f"[{m[1]}]" if m[1] in "*?[" else m[1], name.replace("[^", "[!"))
     return re.compile(fnmatch.translate(text)).match
@@ -118,5 +103,5 @@ def _rule(folder: str, line: str) -> _Rule | None:
     if not names or len(text) > _LENGTH_LIMIT:
         return None
     if "/" not in text:
-        names.insert(0, _ANY)
+        names.insert(0, ANY_FOLDERS)
     return _Rule(folder, tuple(names), is_negated, only_folders)
