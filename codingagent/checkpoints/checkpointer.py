@@ -121,15 +121,14 @@ class Checkpointer:
             self.sync()
             self._record(found, before=False)
 
-    def prepare(self) -> bool:
-        """Take a checkpoint ahead of the next turn; return False to be called again later.
+    def prepare(self) -> None:
+        """Take a checkpoint while an answer is awaited: the one before it then reads few files.
 
         Failures are reported when it is needed.
         """
-        store = self.store
         with contextlib.suppress(WorkError):
-            return store is None or store.prepare(self.log.session.checkpoints.told)
-        return True
+            if (store := self.store) is not None:
+                store.take()
 
     # --- comparing and restoring ---------------------------------------------------------------
 

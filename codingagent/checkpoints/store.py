@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from codingagent.checkpoints import git_index
-from codingagent.checkpoints.changed_paths import ChangedPaths, Lister, bounded, folders_above, only
+from codingagent.checkpoints.changed_paths import ChangedPaths, Lister, bounded, only
 from codingagent.checkpoints.compare import COMMIT, FILES, NOTES, DamagedError, Reader
 from codingagent.checkpoints.file_changes import (
     NAMED_LIMIT,
@@ -24,7 +24,6 @@ from codingagent.checkpoints.file_changes import (
     LeftOut,
     Restored,
 )
-from codingagent.checkpoints.fingerprint import Survey, survey
 from codingagent.checkpoints.git_objects import Import, Store
 from codingagent.checkpoints.metadata import IGNORED, Covering, Notes, most_common
 from codingagent.checkpoints.net_changes import Expected
@@ -122,8 +121,6 @@ class Checkpoints(Reader):
             ) from fault
         self.files_read = 0  # by the checkpoint that is being taken
         self.listed: Belonging | None = None  # at the latest checkpoint, if it asked for all
-        self._ignored: frozenset[str] = frozenset()
-        self._standing: tuple[Checkpoint, Survey] | None = None
         hidden = (*site.hidden, self._store.path)
         self._lister = Lister(self._store, hidden, self._limits.repositories)
         self._hidden = hidden
@@ -146,8 +143,6 @@ class Checkpoints(Reader):
             WorkError: if it can't be taken; earlier checkpoints are unchanged.
         """
         check_root(self._site.root, self._folder)
-        if (standing := self._still_standing()) is not None and self._covers(standing.id, held):
-            return standing
         try:
             return self._take(with_ignored=with_ignored, held=held)
         except DamagedError:
@@ -178,55 +173,6 @@ class Checkpoints(Reader):
         except DamagedError as fault:
             raise WorkError(str(fault)) from fault
 
-    def prepare(self, compared: str) -> bool:
-        """Take a checkpoint ahead of time: `take` returns it while nothing has changed since.
-
-        Return whether that is certain. Right after a change, another change might not show: then
-        prepare again a little later.
-
-        Args:
-            compared: a checkpoint that it will be compared with, or "".
-
-        Raises:
-            WorkError: as `take`.
-        """
-        first = self._survey()
-        if self._standing is not None and self._standing[1].digest == first.digest:
-            return True
-        self._standing = None
-        taken = self.take()
-        # The ignored paths may be known only now; then the next fingerprint is the first.
-        if self._survey().digest != first.digest or not first.is_sure:
-            return False
-        self._standing = replace(taken, set_aside=""), first
-        if compared not in ("", taken.id):
-            self.changes(compared, taken.id)
-        return True
-
-    def _survey(self) -> Survey:
-        hidden = {f"{path}/" for path in self._lister.hidden_paths}
-        return survey(os.fspath(self._site.root), self._ignored | hidden)
-
-    def _still_standing(self) -> Checkpoint | None:
-        """Return the prepared checkpoint if the files have not changed since."""
-        if self._standing is None:
-            return None
-        taken, then = self._standing
-        if self._store.index(taken.id).exists() and self._survey().digest == then.digest:
-            return taken
-        self._standing = None
-        return None
-
-    def _covers(self, commit: str, held: Collection[str]) -> bool:
-        """Return whether a checkpoint of the current files covers all of these paths."""
-        listed = self._store.indexed(commit)
-        covering = Covering(self._notes(commit), is_doubtful=False)
-        return not any(
-            covering.leaves_out(path) or os.path.lexists(self._site.root / path)
-            for path in held
-            if os.fsencode(path) not in listed
-        )
-
     def _take(
         self,
         *,
@@ -234,7 +180,6 @@ class Checkpoints(Reader):
         expected: Expected | None = None,
         held: Collection[str] = (),
     ) -> Checkpoint:
-        self._standing = None
         self._store.prepare()
         commit = self._latest()
         notes = self._notes(commit) if commit else Notes()
@@ -247,8 +192,6 @@ class Checkpoints(Reader):
         listing.new.update(forced)
         if with_ignored:
             listing.tracked += sorted(forced.intersection(listing.ignored))
-            above = {path for name in listing.tracked for path in folders_above(name)}
-            self._ignored = frozenset(map(os.fsdecode, {*listing.ignored} - above))
         if expected is not None:
             # A tracked path that was gone may be there again.
             listing.new.update(map(os.fsencode, expected.keys() & {*notes.tracked}))

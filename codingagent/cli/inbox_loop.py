@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 # Network drives, WSL and containers send no events, so the folder is polled too.
 LOOK_EVERY_S = 1.0
 
-# Where files change all the time, a request prepared ahead would never stay valid.
-_PREPARATIONS = 5
-
 # A browser creates the file first, and fills it when the last byte has come.
 _EMPTY_S = 3.0
 
@@ -150,7 +147,7 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
     Before each wait, `attend` runs errands of other processes and does what was entered on the `line`, and
     `glance` may bring answers to the inbox from elsewhere.
     """
-    announced, preparations = -1, 0
+    announced, is_prepared = -1, True
     complaints: list[str] = []
 
     def is_due() -> bool:
@@ -169,17 +166,17 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
         if announced != conversation.requests.written:
             conversation.requests.announce(watched=True)
             announced = conversation.requests.written
-            preparations = _PREPARATIONS
+            is_prepared = False
         for complaint in (*complaints, *inbox.complaints()):
             say(complaint)
         complaints.clear()
         glance(conversation)
-        if not any_left and preparations:
-            preparations = 0 if conversation.context.checkpointer.prepare() else preparations - 1
-        is_soon = any_left or preparations
+        if not (any_left or is_prepared):
+            conversation.context.checkpointer.prepare()
+            is_prepared = True
         can_type = line if not any_left else None
-        if not (can_type and can_type.wait(is_due, SETTLED_AFTER_S if is_soon else None)):
-            inbox.hear(patience.wait(SETTLED_AFTER_S if is_soon else LOOK_EVERY_S))
+        if not (can_type and can_type.wait(is_due, SETTLED_AFTER_S if any_left else None)):
+            inbox.hear(patience.wait(SETTLED_AFTER_S if any_left else LOOK_EVERY_S))
     return ""
 
 

@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -342,20 +343,32 @@ def together(root: Path, *calls: Callable[[], GitResult]) -> list[GitResult]:
     git opens every .gitignore, and blocks forever if one is a pipe, which a command could have
     made. So after a while, every such pipe is opened for writing and closed to unblock git.
     """
-    from concurrent.futures import ThreadPoolExecutor, wait  # late: 5 ms at each start
+    answers: dict[int, GitResult | Exception] = {}
 
-    with ThreadPoolExecutor(len(calls)) as pool:
-        running = [pool.submit(call) for call in calls]
+    def call(number: int) -> None:
         try:
-            wait(running, _PATIENCE_S)
-        finally:
-            # Also after an interrupt: none of our threads is left waiting.
-            wait_s = _PATIENCE_S / 10
-            while wait(running, 0).not_done:
-                # Without a pipe git is only slow, and needs the machine for itself.
-                wait_s = _PATIENCE_S / 10 if _let_go(root) else wait_s * 2
-                wait(running, wait_s)
-    return [each.result() for each in running]
+            answers[number] = calls[number]()
+        except Exception as fault:  # noqa: BLE001  # raised again below, in the caller's thread
+            answers[number] = fault
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join(_PATIENCE_S)
+    finally:
+        # Also after an interrupt: none of our threads is left waiting.
+        wait_s = _PATIENCE_S / 10
+        while any(thread.is_alive() for thread in threads):
+            # Without a pipe git is only slow, and needs the machine for itself.
+            wait_s = _PATIENCE_S / 10 if _let_go(root) else wait_s * 2
+            for thread in threads:
+                thread.join(wait_s)
+    for number in range(len(calls)):
+        if isinstance(fault := answers[number], Exception):
+            raise fault
+    return [done for _, done in sorted(answers.items()) if not isinstance(done, Exception)]
 
 
 def fields(data: bytes) -> list[bytes]:

@@ -148,15 +148,15 @@ def _named(data: bytes, before: bytes) -> str:
     return os.fsdecode(data[len(before) :].rstrip(b"\r\n"))
 
 
-def _found(folder: Folder | None, name: str) -> os.stat_result | None:
-    """Return the stat of a name, following links; with no folder, the name is a whole path."""
+def _found(folder: Folder, name: str) -> os.stat_result | None:
+    """Return the stat of a name, following links."""
     try:
-        return os.stat(name) if folder is None else folder.stat(name)
+        return folder.stat(name)
     except (OSError, ValueError):
         return None
 
 
-def _read(folder: Folder | None, name: str, limit_bytes: int) -> bytes:
+def _read(folder: Folder, name: str, limit_bytes: int) -> bytes:
     """Read a regular file, following links, up to one byte beyond the limit; empty if there is none.
 
     git follows links in `.git`. Nothing that is read here is shown to anyone.
@@ -167,7 +167,7 @@ def _read(folder: Folder | None, name: str, limit_bytes: int) -> bytes:
     # O_NONBLOCK: if a FIFO has replaced the file, opening it must not block.
     flags = os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     try:
-        handle = os.open(name, flags) if folder is None else folder.open_file(name, flags)
+        handle = folder.open_file(name, flags)
         with open(handle, "rb", buffering=0) as file:
             opened = os.fstat(handle)
             if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino):

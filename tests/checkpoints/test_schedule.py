@@ -2,7 +2,6 @@
 
 import contextlib
 import shutil
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from codingagent.agent import context, factory
 from codingagent.cli import inbox_loop
-from codingagent.model.file_settled import SETTLED_AFTER_S, Hint
+from codingagent.model.file_settled import Hint
 from codingagent.model.journal_entries import CheckpointTaken
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice, OutboxReady
@@ -143,18 +142,14 @@ def test_a_session_that_is_done_can_be_taken_back(tmp_path: Path) -> None:
 
 
 class Reader:
-    """A person who takes their time; drops an answer once the agent has no more to do ahead."""
+    """A person who drops an answer whenever the agent waits for one."""
 
     def __init__(self, mailbox: Mailbox, answers: list[str]) -> None:
         self.mailbox = mailbox
         self.answers = answers
-        self.waits: list[float] = []
 
     def wait(self, timeout_s: float) -> dict[str, Hint]:
-        self.waits.append(timeout_s)
-        if timeout_s == SETTLED_AFTER_S:
-            threading.Event().wait(timeout_s)
-            return {}
+        del timeout_s
         (self.mailbox.inbox / "reply.txt").write_text(self.answers.pop(0), "utf-8")
         return {"reply.txt": Hint.CLOSED}
 
@@ -166,8 +161,6 @@ def test_what_the_next_turn_begins_with_is_done_while_nobody_waits(tmp_path: Pat
         reader = Reader(live.home.mailbox, [TWO, DONE])
         inbox_loop.follow(live.conversation, inbox_loop.Inbox(live.home.mailbox.look), reader)
         assert reader.answers == []
-        # Right after a change nothing is sure: it is looked at once more a little later.
-        assert SETTLED_AFTER_S in reader.waits
         records = tuple(live.home.sessions.records(live.session_id))
         taken = [record for record in records if isinstance(record, CheckpointTaken)]
         assert [(record.sequence, record.before) for record in taken] == [
@@ -183,6 +176,6 @@ def test_where_nothing_can_be_kept_the_turn_goes_on_without(tmp_path: Path) -> N
     with live_session(tmp_path / "home", settings=OFF) as live:
         store = live.home.root / "sessions" / live.session_id / "checkpoints"
         store.write_text("in the way", "utf-8")
-        assert live.conversation.context.checkpointer.prepare()
+        live.conversation.context.checkpointer.prepare()
         assert "Created 'a.txt'" in live.answer(TWO)
         assert any("can't be undone" in str(notice) for notice in live.notices)

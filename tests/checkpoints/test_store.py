@@ -10,7 +10,6 @@ import socket
 import stat
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -687,10 +686,10 @@ def test_repositories_inside_are_covered_like_folders(
 
 
 @pytest.mark.parametrize("inner", ["", "sub", "sub/inner"])
-@pytest.mark.parametrize(("kind", "is_ready"), [("modified", True), ("deleted", False)])
+@pytest.mark.parametrize("kind", ["modified", "deleted"])
 @pytest.mark.one_in(2)
 def test_what_a_repository_tracks_is_covered_though_it_is_ignored(
-    yard: Yard, inner: str, kind: str, is_ready: bool
+    yard: Yard, inner: str, kind: str
 ) -> None:
     """Design, checkpoints: git's own rule, for every repository of the workspace; the rest stays ignored."""
     folder = yard.root / inner
@@ -702,8 +701,6 @@ def test_what_a_repository_tracks_is_covered_though_it_is_ignored(
     for name in (*names, f"{at}build/deep/other.txt", f"{at}other.log"):
         yard.write(name, "one")
     git(folder, "add", "--force", *(name.removeprefix(at) for name in names))
-    if is_ready:
-        ready(yard)
     old = yard.checkpoints.take()
     ignored = {left.path for left in old.left_out if left.reason == "ignored"}
     assert f"{at}other.log" in ignored
@@ -1515,32 +1512,6 @@ def test_nothing_is_kept_on_what_is_not_there(yard: Yard) -> None:
     assert yard.take() == kept
 
 
-def ready(yard: Yard) -> str:
-    """Has a checkpoint made ready of files that changed long ago; gives the one taken last."""
-    latest = yard.take()
-    wait_until(lambda: yard.checkpoints.prepare(latest))
-    return latest
-
-
-def without_git(yard: Yard) -> None:
-    """Lets every further look of git's fail."""
-    (yard.store / "HEAD").unlink()
-    (yard.store / "HEAD").mkdir()
-
-
-def test_what_was_made_ready_is_given_as_long_as_nothing_changed(yard: Yard) -> None:
-    """Design, speed: a turn need not wait for what could be done before it came."""
-    yard.write(".gitignore", "ignored/\n*.log\n")
-    yard.write("folder/a", "a")
-    yard.write("ignored/b", "b")
-    latest = ready(yard)
-    # Neither an ignored folder nor what belongs to git changes a checkpoint.
-    yard.write("ignored/c", "c")
-    yard.write(".git/config", "")
-    without_git(yard)
-    assert yard.take() == latest
-
-
 CHANGES_OF_ALL_KINDS: dict[str, Callable[[Yard], object]] = {
     "new": lambda yard: yard.write("folder/new", ""),
     "deeper": lambda yard: yard.write("one/two/three/new", ""),
@@ -1555,12 +1526,12 @@ CHANGES_OF_ALL_KINDS: dict[str, Callable[[Yard], object]] = {
 
 @pytest.mark.parametrize("kind", CHANGES_OF_ALL_KINDS)
 @pytest.mark.one_in(3)
-def test_what_was_made_ready_does_not_outlast_a_change(yard: Yard, kind: str) -> None:
+def test_a_change_of_each_kind_is_in_the_next_checkpoint(yard: Yard, kind: str) -> None:
     """Design, undo: exactly what stood there when the turn began is what it can be taken back to."""
     yard.write(".gitignore", "*.log\n")
     yard.write("folder/a", "a")
     yard.write("a.log", "a")
-    latest = ready(yard)
+    latest = yard.take()
     CHANGES_OF_ALL_KINDS[kind](yard)
     now = yard.take()
     assert now != latest
@@ -1568,20 +1539,12 @@ def test_what_was_made_ready_does_not_outlast_a_change(yard: Yard, kind: str) ->
 
 
 def test_a_store_that_is_gone_is_made_anew(yard: Yard) -> None:
-    """Design, undo: what was made ready is of no use without what it is in."""
+    """Design, undo: turns go on, whatever was lost."""
     yard.write("a", "a")
-    ready(yard)
+    yard.take()
     shutil.rmtree(yard.store)
     yard.again()
     assert yard.kinds(yard.take(), yard.take()) == {}
-
-
-def test_right_after_a_change_nothing_is_sure(yard: Yard) -> None:
-    """Design, undo: a second change within a tick of the disk's clock does not show in its times."""
-    path = yard.write("a", "a")
-    later = time.time_ns() + 10**9
-    os.utime(path, ns=(later, later))
-    assert not yard.checkpoints.prepare("")
 
 
 def test_notes_of_earlier_versions_are_read_and_odd_names_survive() -> None:
