@@ -13,6 +13,13 @@ _CHANGES_ALL = frozenset(
     {"tee", "rm", "rmdir", "unlink", "mv", "mkdir", "touch", "truncate", "chmod", "chown", "chgrp"}
 )
 _CHANGES_LAST = frozenset({"cp", "ln", "install", "rsync"})
+# Commands that change what an option names.
+_CHANGES_OPTION = {
+    **dict.fromkeys(("tar", "bsdtar"), ("-C", "--directory")),
+    "unzip": ("-d", "--extract-dir"),
+    "curl": ("-o", "--output"),
+    "wget": ("-O", "--output-document"),
+}
 _HARMLESS = lazy_pattern(
     r"/dev/(null|zero|full|tty|std(in|out|err)|fd/\d+)|(/private)?(/var)?/tmp(/.*)?"
 )
@@ -46,17 +53,9 @@ def _written(command: ShellCommand) -> Words:
         return operands[1:] if name in ("chmod", "chown", "chgrp", "sed", "perl") else operands
     if name in _CHANGES_LAST:
         return (*operands[1:][-1:], *_option_values(words, "-t", "--target-directory"))
-    if name in ("tar", "bsdtar"):
-        return _option_values(words, "-C", "--directory")
-    if name == "unzip":
-        return _option_values(words, "-d", "--extract-dir")
     if name == "dd":
         return tuple(_behind(word, "of=") for word in words if word.sure.startswith("of="))
-    if name == "curl":
-        return _option_values(words, "-o", "--output")
-    if name == "wget":
-        return _option_values(words, "-O", "--output-document")
-    return ()
+    return _option_values(words, *_CHANGES_OPTION[name]) if name in _CHANGES_OPTION else ()
 
 
 def _edits_in_place(words: Words) -> bool:

@@ -21,7 +21,6 @@ from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.request_queue import RequestQueue
 from codingagent.storage.toml_file import read_toml
-from codingagent.workspace import git_exclude
 from codingagent.workspace.workspace import Workspace
 
 HERE_HOME = ".codingagent"
@@ -242,13 +241,12 @@ class Home(Struct, frozen=True):
         if not is_passing:
             home_registry.remember(root)
         if root.name == HERE_HOME:
+            # git then ignores the whole folder, and this file with it.
             with (
                 contextlib.suppress(OSError),
                 (root / ".gitignore").open("x", encoding="utf-8") as file,
             ):
                 file.write("*\n")
-            if create:
-                git_exclude.exclude(root)
         return home
 
     @property
