@@ -11,13 +11,7 @@ from codingagent.editing import apply, body_repair, edit_markers, nearest, synta
 from codingagent.errors import OperationError
 from codingagent.model.effects import effects
 from codingagent.model.events import Hunk
-from codingagent.model.operations import (
-    CreateFile,
-    EditFile,
-    Operation,
-    Replacement,
-    Substitutions,
-)
+from codingagent.model.operations import CreateFile, EditFile, Operation, Replacement, Substitutions
 from codingagent.model.paths import shown
 from codingagent.model.plain_text import joined
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from codingagent.editing import blank_lines, characters, fences, file_kinds, indentation, levels
@@ -30,14 +31,13 @@ _RECIPE = lazy_pattern(
 )
 
 
-class BodyCase:
+class BodyCase(Struct):
     """A body on its way through the rules: each may change the lines and say so."""
 
-    def __init__(self, lines: list[str], ground: Ground, arrival: Arrival) -> None:
-        self.lines = lines
-        self.ground = ground
-        self.arrival = arrival
-        self.notes: list[str] = []
+    lines: list[str]
+    ground: Ground
+    arrival: Arrival
+    notes: list[str] = field(default_factory=list)
 
     def apply(self, rules: "Sequence[Rule[BodyRule]]") -> None:
         for rule in rules:

@@ -8,14 +8,7 @@ alone proves nothing, for models count wrong; of several places that fit it may 
 from collections.abc import Sequence
 from itertools import pairwise
 
-from codingagent.editing import (
-    characters,
-    derive,
-    elisions,
-    levels,
-    nearest,
-    places,
-)
+from codingagent.editing import characters, derive, elisions, levels, nearest, places
 from codingagent.editing.characters import Ground
 from codingagent.editing.diff_hunks import HunkFile, HunkFit, PlacedHunk, fits_of
 from codingagent.editing.places import Found, Sought

@@ -10,6 +10,7 @@ or escaped them. Whether such text is meant is for the caller to say.
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -92,13 +93,8 @@ def find_edits(lines: Sequence[str], *, is_prose: bool = False) -> tuple[MarkedE
     found: list[MarkedEdit] = []
     for index, opening in enumerate(openings):
         limit = openings[index + 1].index if index + 1 < len(openings) else len(lines)
-        edit = _edit(
-            lines,
-            opening,
-            _between(middles, opening.index, limit),
-            _between(closings, opening.index, limit),
-        )
-        if edit is not None:
+        inside = (_between(markers, opening.index, limit) for markers in (middles, closings))
+        if (edit := _edit(lines, opening, *inside)) is not None:
             found.append(edit)
     return tuple(found)
 
@@ -194,18 +190,10 @@ def _between(markers: list[_Marker], start: int, end: int) -> list[_Marker]:
     return markers[first:last]
 
 
-def _opening(line: str, index: int) -> _Marker | None:
-    return _marker(_OPENING, _OPENING_WORD, line, index)
-
-
 def _middle(line: str, index: int) -> _Marker | None:
     line = _plain(line)[0]
     found = _MIDDLE.fullmatch(line) if "====" in line[:200] else None
     return None if found is None else _Marker(index, len(found[1]), is_known=False)
-
-
-def _closing(line: str, index: int) -> _Marker | None:
-    return _marker(_CLOSING, _CLOSING_WORD, line, index)
 
 
 def _marker(
@@ -218,6 +206,10 @@ def _marker(
     label = found[2] or found[3] or ""
     is_known = word.fullmatch(_first_word(label)) is not None
     return _Marker(index, len(found[1] or ""), is_known, label, way)
+
+
+_opening = partial(_marker, _OPENING, _OPENING_WORD)
+_closing = partial(_marker, _CLOSING, _CLOSING_WORD)
 
 
 def _plain(line: str) -> tuple[str, Channel]:

@@ -6,6 +6,7 @@ looked for, and last a change that is there already.
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from codingagent.editing.derive import as_the_others, check_flush, check_new_lines, mended
 from codingagent.editing.elisions import is_elision
@@ -76,11 +77,12 @@ def _elided(lines: list[str], sought: Sought) -> Found | None:
     starts = [positions(lines, part) for part in parts]
     if any(len(each) != 1 for each in starts):
         raise refusal
-    ends = [each[0] + len(part) for each, part in zip(starts, parts, strict=True)]
-    if any(end > following[0] for end, following in zip(ends, starts[1:], strict=False)):
+    spans = [(each[0], each[0] + len(part)) for each, part in zip(starts, parts, strict=True)]
+    between = [(end, start) for (_, end), (start, _) in pairwise(spans)]
+    if any(end > start for end, start in between):
         raise refusal
-    gaps = [lines[end : following[0]] for end, following in zip(ends, starts[1:], strict=False)]
-    first, last = starts[0][0], ends[-1]
+    gaps = [lines[end:start] for end, start in between]
+    first, last = spans[0][0], spans[-1][1]
     new: list[str] = []
     for index, line in enumerate(sought.replace):
         new += gaps[kept.index(index)] if index in kept else [line]

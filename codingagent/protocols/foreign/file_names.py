@@ -156,24 +156,20 @@ class Files:
     def whole(self, name: Name) -> tuple[str, str]:
         """Return the path that a whole file is to have, and a note if it was written otherwise."""
         text = name.texts[0]
-        path = self.plain(text)
-        if name.is_new or path in self._listed:
-            return path, _taken(text, path)
-        fits = self.fits(path)
+        path = meant = self.plain(text)
+        fits = [] if name.is_new else self.fits(path)
         if len(fits) > 1:
             raise OperationError(
                 f"{_ambiguous(path, fits)}, and 'New file:' before it if it is one"
             )
-        if not fits:
-            return path, _taken(text, path)
-        if "/" in path:
-            if self.has_folder(path.partition("/")[0]):
-                return path, _taken(text, path)
+        if fits and "/" not in path:
+            meant = fits[0]
+        elif fits and fits != [path] and not self.has_folder(path.partition("/")[0]):
             raise OperationError(
                 f"'{paths.shown(path)}' may be a new file, or {fits[0]}: write the path from the"
                 " workspace root, and 'New file:' before it if it is one"
             )
-        return fits[0], _taken(text, fits[0])
+        return meant, _taken(text, meant)
 
 
 def _ambiguous(path: str, fits: list[str]) -> str:

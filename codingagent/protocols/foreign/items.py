@@ -103,14 +103,16 @@ class Items:
 
     def add(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
         self.flush()
-        self._put(operation, line, notes)
+        self._items.append(Step(operation, line, notes))
+        if isinstance(operation, DeleteFile):
+            self._deleted.add(operation.path)
 
     def add_whole(self, operation: CreateFile, line: int, notes: tuple[str, ...]) -> None:
         """Add a whole file, which must not be there twice with different texts."""
         self.flush()
         index = self._wholes.setdefault(operation.path, len(self._items))
         if index == len(self._items):
-            self._put(operation, line, notes)
+            self.add(operation, line, notes)
             return
         first = self._items[index]
         if isinstance(first, Step) and first.operation == operation:
@@ -154,12 +156,7 @@ class Items:
         run, self._run = self._run, None
         if run is not None and run.replacements:
             edit = EditFile(run.path, tuple(run.replacements), Arrival(run.way))
-            self._put(edit, run.line, run.notes)
-
-    def _put(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
-        self._items.append(Step(operation, line, notes))
-        if isinstance(operation, DeleteFile):
-            self._deleted.add(operation.path)
+            self.add(edit, run.line, run.notes)
 
     # --- notes ---------------------------------------------------------------------------------
 

@@ -39,11 +39,7 @@ from codingagent.protocols.foreign.file_names import (
     name_in,
     name_in_info,
 )
-from codingagent.protocols.foreign.headings import (
-    Headings,
-    is_bare_path,
-    only,
-)
+from codingagent.protocols.foreign.headings import Headings, is_bare_path, only
 from codingagent.protocols.foreign.items import Asked, Items
 from codingagent.protocols.tags import tag_blocks
 from codingagent.protocols.tags.reply import BLOCK_LINE, Problem, Step

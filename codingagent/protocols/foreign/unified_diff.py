@@ -290,7 +290,10 @@ def _take(hunk: DiffPart, line: str) -> bool:
     """Take one line by its mark; tell whether it had one."""
     mark = line[:1] or " "
     if mark == "\\":
-        _take_open_end(hunk)
+        # No newline at the end: said of the line before, in the text that has that line.
+        last = hunk.lines[-1][0] if hunk.lines else " "
+        hunk.old_open = hunk.old_open or last != "+"
+        hunk.new_open = hunk.new_open or last != "-"
         return True
     if mark not in " +-":
         return False
@@ -298,13 +301,6 @@ def _take(hunk: DiffPart, line: str) -> bool:
     hunk.old_open = hunk.old_open and mark == "+"
     hunk.new_open = hunk.new_open and mark == "-"
     return True
-
-
-def _take_open_end(hunk: DiffPart) -> None:
-    """`\\ No newline at end of file`: it is said of the line before, in the text that has that line."""
-    last = hunk.lines[-1][0] if hunk.lines else " "
-    hunk.old_open = hunk.old_open or last != "+"
-    hunk.new_open = hunk.new_open or last != "-"
 
 
 def _by_marks(

@@ -29,12 +29,7 @@ from codingagent.protocols.json.operations import (
     ReadFileOperation,
     ShellOperation,
 )
-from codingagent.protocols.json.parser import (
-    Malformed,
-    Received,
-    validate_approval,
-    value_of,
-)
+from codingagent.protocols.json.parser import Malformed, Received, validate_approval, value_of
 from codingagent.protocols.json.spelling import TYPES, type_of
 from codingagent.protocols.tags.reply import Problem, Step
 
