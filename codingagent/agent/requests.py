@@ -35,6 +35,7 @@ from codingagent.policy.rules import advice
 from codingagent.process import memory
 from codingagent.prompt import file_contents, render, tokens
 from codingagent.prompt.file_list import Listing, shown_path
+from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.mailbox import Mailbox
@@ -193,8 +194,8 @@ class Requests:
         # Made durable together with everything that they report: nothing of it can be missing later.
         self.context.sync()
         if short is not None:
-            mailbox.put_in_place(short[0])
-        mailbox.put_in_place(path)
+            atomic_write.put_in_place(short[0])
+        atomic_write.put_in_place(path)
         # Later ones are only in the whole request, which the chat need not see.
         first = guess if sequence == 1 else None
         self._record_written(text, context, first, "" if short is None else short[1])

@@ -122,7 +122,7 @@ class Checkpointer:
             self._record(found, before=False)
 
     def prepare(self) -> None:
-        """Take a checkpoint while an answer is awaited: the one before it then reads few files.
+        """Take a checkpoint while an answer is awaited; the one before its turn then has little to read.
 
         Failures are reported when it is needed.
         """

@@ -56,7 +56,7 @@ class Mailbox:
         return [path for path in both if path.exists()]
 
     def write_beside(self, path: Path, text: str) -> None:
-        """Write a request, or its companion, beside its path. `sync` makes it durable.
+        """Write a request, or its companion, beside its path; `sync` and `put_in_place` then follow.
 
         Raises:
             WorkError: if it can't be written.
@@ -64,14 +64,6 @@ class Mailbox:
         with disk_errors(f"{path.parent} can't be made"):
             path.parent.mkdir(exist_ok=True)
         atomic_write.write_beside(path, text, is_synced=not atomic_write.SYNC_WAITS)
-
-    def put_in_place(self, path: Path) -> None:
-        """Rename a durable file that was written beside its path to that path.
-
-        Raises:
-            WorkError: if it can't be renamed.
-        """
-        atomic_write.put_in_place(path)
 
     def write_parts(self, stem: str, parts: Sequence[str]) -> list[Path]:
         """Write a request in parts, for a chat with a message limit; return their paths.

@@ -9,6 +9,7 @@ import pytest
 
 from codingagent.errors import WorkError
 from codingagent.model.file_settled import Hint, is_finished
+from codingagent.storage import atomic_write
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES, Mailbox
 from tests.helpers import descriptors, line_from, python
 
@@ -257,7 +258,7 @@ def test_an_outbox_is_named_by_session_and_sequence(
     assert path == mailbox.outbox / f"a1b2c3d4_seq{digits}.txt"
     mailbox.write_beside(path, "text é\n")
     assert not path.exists()
-    mailbox.put_in_place(path)
+    atomic_write.put_in_place(path)
     assert path.read_bytes() == "text é\n".encode()
     assert [entry.name for entry in mailbox.outbox.iterdir()] == [path.name]
 
@@ -266,9 +267,9 @@ def test_an_outbox_that_cannot_be_written_leaves_the_old_one(mailbox: Mailbox) -
     """Specification 003, atomic writes: this prevents partial reads."""
     path = mailbox.outbox_path(SESSION, 1)
     mailbox.write_beside(path, "old")
-    mailbox.put_in_place(path)
+    atomic_write.put_in_place(path)
     with pytest.raises(WorkError, match="can't be written"):
-        mailbox.put_in_place(path)
+        atomic_write.put_in_place(path)
     (mailbox.outbox / f"{path.name}.tmp").mkdir()
     with pytest.raises(WorkError, match="can't be written"):
         mailbox.write_beside(path, "new")
