@@ -20,7 +20,6 @@ CODE = (
     "def total(items):\n    net = 0\n    for each in items:\n        net += each\n    return net\n"
 )
 TABBED = CODE.replace("    ", "\t")
-SHIFTED = "    def total(items):\n        net = 1\n"
 
 # Of each rule for a whole file: a body, its file, what is on disk, and how it came.
 BODIES: dict[str, tuple[str, str, str, Arrival]] = {

@@ -28,8 +28,10 @@ _Said = Mapping[str, object] | None
 def read(text: str) -> Mended:
     """Find the blocks of an answer, also where a chat has damaged the tags. Never raises.
 
-    An answer whose tags are as they should be is read as it came, but for its line ends.
+    An answer whose tags are as they should be is read as it came, but for its line ends and a byte-order
+    mark before it.
     """
+    text = text.lstrip("\ufeff")
     # Twice, because some programs write "\r\r\n".
     mended = Mended(tag_blocks.fold_line_ends(tag_blocks.fold_line_ends(text)))
     for rule in RULES:
@@ -46,12 +48,6 @@ def _line_ends(mended: Mended) -> _Said:
         if end in text and (text.startswith("[") or f"{end}[" in text):
             mended.change(tag_blocks.fold_line_ends(text.replace("\r\n", "\n").replace(end, "\n")))
             return {"end": end.encode("unicode_escape").decode()}
-    return None
-
-
-def _byte_order_mark(mended: Mended) -> _Said:
-    if mended.text.startswith("\ufeff"):
-        mended.change(mended.text.lstrip("\ufeff"))
     return None
 
 
@@ -178,7 +174,6 @@ def _encoded_markers(mended: Mended) -> _Said:
 
 RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
     Rule("line ends", _line_ends, "its lines ended with {end}: read as line ends"),
-    Rule("byte-order mark", _byte_order_mark),
     Rule("thoughts", _thoughts, "what the model thought before its answer was passed over{drafts}"),
     Rule("damaged tags", block_repair.repair),
     Rule("second copy", _second_copy, "the same answer came twice: it was executed once"),
