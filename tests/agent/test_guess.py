@@ -17,6 +17,7 @@ from codingagent.model.journal_entries import decode_record
 from codingagent.model.session_fold import fold
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ApprovalAwaited
+from codingagent.storage import homes
 from codingagent.storage.homes import Home
 from tests.helpers import LiveSession
 from tests.killing import command_line_here
@@ -127,6 +128,17 @@ def test_one_looks_without_starting(shop: Path) -> None:
     )
     assert (status, out) == (2, "")
     assert "context is 'x'; it must be a whole number from 0 up" in " ".join(err.split())
+
+
+def test_one_looks_where_new_would_look(shop: Path) -> None:
+    """`codingagent context` and `new` have one default for `--workspace`."""
+    home = shop.parent / "home"
+    status, _, err = command_line_here(home, "context", TASK)
+    assert status == 2
+    assert "workspace is not a folder; name another with --workspace" in " ".join(err.split())
+    shop.rename(homes.default_workspace(home.parent))
+    status, out, _ = command_line_here(home.parent, "context", TASK)
+    assert "\nwhole cart.py " in out
 
 
 def test_the_request_keeps_its_limit(shop: Path) -> None:

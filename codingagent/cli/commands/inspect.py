@@ -153,7 +153,7 @@ def _context(  # noqa: PLR0913, PLR0917  # one for each command-line option
     task = read_task(words or [], file, edit=False)
     root, _ = trusted_home(context)
     given = {"context": tokens, "leave_out": leave_out}
-    resolved, folder = homes.settings_for(root, given, os.environ, workspace or Path.cwd())
+    resolved, folder = homes.settings_for(root, given, os.environ, workspace)
     guess, conventions = guessed(root, folder, task, resolved.settings)
     hide = Secrecy(resolved.settings.secrets).hide
     for part in guess.chosen if json else ():
