@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from codingagent.model import chat_damage
+from codingagent.model import chat_damage, commands
 from codingagent.model.chat_damage import Damage
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.rule import Rule
@@ -21,6 +21,13 @@ from codingagent.protocols.tags.tag_blocks import Block
 
 _LINE_ENDS = ("\r", "\x85", "\u2028", "\u2029", "<br>", "<br/>", "<br />")
 _THOUGHT = lazy_pattern(r"\\?(?:<|&lt;)(/?)(?:think|thinking)\\?(?:>|&gt;)")
+_TAG_ENCODED_TWICE = lazy_pattern(
+    rf"^[^\w\n]{{0,20}}\[(?:REPLY|{'|'.join(commands.HAS_BODY)})\b[^\n]*=&amp;(?:quot|#0*34|#[xX]0*22);",
+    re.MULTILINE,
+)
+_NOT_ENCODED_TWICE = lazy_pattern(
+    rf"[<>\"]|&(?!amp;{chat_damage.ENTITY.pattern.removeprefix('&')})"
+)
 _Said = Mapping[str, object] | None
 """The values in the note of a rule that was applied; None if it was not."""
 
@@ -84,6 +91,19 @@ def _is_inside(blocks: Sequence[Block], offset: int, after: int) -> bool:
     """Return whether an offset is in a block that begins after another offset; blocks are in order."""
     index = bisect_right(blocks, offset, key=lambda block: block.start) - 1
     return index >= 0 and blocks[index].start >= after and offset < blocks[index].end
+
+
+def _encoded_twice(mended: Mended) -> _Said:
+    """Decode the answer once; the other rules read what is left, as any encoded answer."""
+    text = mended.text
+    if "&amp;" not in text or _NOT_ENCODED_TWICE.search(text):
+        return None
+    openings = [(b.start, tag_blocks.line_end(text, b.start)) for b in mended.scan.blocks]
+    parts = [*mended.scan.around, *openings]
+    if not any(_TAG_ENCODED_TWICE.search(text, *part) for part in parts):
+        return None
+    mended.change(text.replace("&amp;", "&"))
+    return {}
 
 
 def _second_copy(mended: Mended) -> _Said:
@@ -175,6 +195,11 @@ def _encoded_markers(mended: Mended) -> _Said:
 RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
     Rule("line ends", _line_ends, "its lines ended with {end}: read as line ends"),
     Rule("thoughts", _thoughts, "what the model thought before its answer was passed over{drafts}"),
+    Rule(
+        "encoded twice",
+        _encoded_twice,
+        "its HTML entities were encoded twice: they were decoded once more",
+    ),
     Rule("damaged tags", block_repair.repair),
     Rule("second copy", _second_copy, "the same answer came twice: it was executed once"),
     Rule("linked paths", _linked_paths),

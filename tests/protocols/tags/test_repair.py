@@ -240,9 +240,15 @@ def test_another_line_end_is_one_where_there_is_no_other(end: str) -> None:
     assert operations(mixed) == [CreateFile("a.py", f"a{end}b\n")]
 
 
-def test_an_answer_that_was_encoded_twice_is_asked_for_again() -> None:
-    """What was decoded once is no tag."""
-    assert operations(html.escape(html.escape(create("a < b\n")))) == []
+def test_an_answer_that_was_encoded_twice_is_decoded_twice_if_nothing_was_left_out() -> None:
+    """All of it came through the same serializer: a bare sign anywhere shows that it did not."""
+    text = create('if a < b & c[0] == "x":\n    d\n')
+    twice = html.escape(html.escape(text))
+    assert written(twice) == 'if a < b & c[0] == "x":\n    d\n'
+    assert "encoded twice" in notes(twice)
+    for spared in ('Here "it" is:\n', "a < b\n", "AT&T says:\n", "&lt;x&gt;\n"):
+        assert operations(spared + twice) == []
+        assert "encoded twice" not in notes(spared + twice)
 
 
 def test_a_document_about_text_that_was_encoded_twice_is_taken_as_written() -> None:
