@@ -1,7 +1,7 @@
 """A rule by which a damaged answer is read, as a row of a table.
 
-Each module that reads answers has a table of these rows, `RULES`, and one loop over it. What each of them
-recognises, its proof and what it does are rows of the help page `answers`, under the same name.
+Each module that reads answers has a table of these rows, `RULES`, and one loop over it. The help page
+`answers` shows the rows.
 """
 
 from typing import Generic, TypeVar
@@ -12,11 +12,16 @@ F = TypeVar("F")
 
 
 class Rule(Struct, Generic[F], frozen=True):
-    """One rule: its name on the help page, its function, and the note that the loop over the table shows.
+    """One rule: its words for the help page, and its function.
 
-    That loop defines the arguments of `run`. `said` has `{…}` for what differs.
+    `recognises`, `proof` and `does` are phrases without a full stop. `said` is the note that the result
+    shows, with `{…}` for what differs; it is empty if nothing is said. `run` does the work; the loop
+    over the table defines its arguments.
     """
 
     name: str
+    recognises: str
+    proof: str
+    does: str
+    said: str
     run: F
-    said: str = ""

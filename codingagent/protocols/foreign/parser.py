@@ -416,16 +416,79 @@ def _first(ends: Iterable[int | None]) -> int | None:
 
 
 PARTS: tuple[Rule[Callable[[_AnswerReader, int], int | None]], ...] = (
-    Rule("code block", _AnswerReader.read_fence),
-    Rule("SEARCH/REPLACE", _AnswerReader.read_bare_edit),
-    Rule("element", _AnswerReader.read_element),
-    Rule("patch", _AnswerReader.read_bare_patch),
-    Rule("difference", _AnswerReader.read_bare_difference),
+    Rule(
+        "code block",
+        "a line of three or more backquotes or tildes",
+        "it has a certain end",
+        "reads its content by the next table",
+        "",
+        _AnswerReader.read_fence,
+    ),
+    Rule(
+        "SEARCH/REPLACE",
+        "`<<<<<<< SEARCH` or another spelling of it",
+        "all its markers are there, and one path is above it",
+        "edits the file",
+        "",
+        _AnswerReader.read_bare_edit,
+    ),
+    Rule(
+        "element",
+        '`<file path="a.py">`',
+        "its closing tag is alone on a line, and no block is in it",
+        "writes the file; a difference in it is applied",
+        "",
+        _AnswerReader.read_element,
+    ),
+    Rule(
+        "patch",
+        "`*** Begin Patch`, `*** Update File: a.py`",
+        "`*** End Patch` is there",
+        "does each section",
+        "",
+        _AnswerReader.read_bare_patch,
+    ),
+    Rule(
+        "difference",
+        "the header that git writes, `Index:`, `---` above `+++`, or `@@`",
+        "its lines have marks, and its last hunk is not cut short",
+        "applies it to each file that it names",
+        "",
+        _AnswerReader.read_bare_difference,
+    ),
 )
 
 FENCED: tuple[Rule[Callable[[_AnswerReader, _Fenced], int | None]], ...] = (
-    Rule("SEARCH/REPLACE", _AnswerReader.read_fenced_edits),
-    Rule("patch", _AnswerReader.read_fenced_patch),
-    Rule("difference", _AnswerReader.read_fenced_difference),
-    Rule("whole file", _AnswerReader.read_fenced_file),
+    Rule(
+        "SEARCH/REPLACE",
+        "its opening marker, and no difference that begins above it",
+        "all its markers are there, and one path is in or above the code block",
+        "edits the file",
+        "",
+        _AnswerReader.read_fenced_edits,
+    ),
+    Rule(
+        "patch",
+        "`*** Begin Patch` or a section in the first three lines",
+        "the code block ends",
+        "does each section",
+        "",
+        _AnswerReader.read_fenced_patch,
+    ),
+    Rule(
+        "difference",
+        "a code block that says `diff`, or begins as a difference, perhaps below a path",
+        "the code block ends; the path is not that of a `.diff` or `.patch` file",
+        "applies it to each file that it names",
+        "",
+        _AnswerReader.read_fenced_difference,
+    ),
+    Rule(
+        "whole file",
+        "a path in the fence line, alone on the line above, or in the first line as a comment",
+        "its end is certain, all paths are the same, and nothing is left out",
+        "writes the file; shell lines and code without a path are only named",
+        "",
+        _AnswerReader.read_fenced_file,
+    ),
 )
