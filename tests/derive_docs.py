@@ -122,7 +122,7 @@ def repairs() -> str:
     """Return the rules by which damaged answers are read."""
     return "\n".join(
         (
-            "A byte-order mark is removed. The rules for an answer as a whole, in the order in which they are applied:",
+            "A byte-order mark is removed. The rules for an answer as a whole, in their order:",
             "",
             *_rules(repair.RULES),
             "",
