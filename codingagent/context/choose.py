@@ -93,7 +93,8 @@ def _fill(
         if part.shown and (part.is_whole or part.tokens >= _LEAST_TOKENS):
             chosen.append(part)
             left -= part.tokens
-    for at, part in enumerate(chosen):
+    # What is left goes to sources first.
+    for at, part in sorted(enumerate(chosen), key=lambda each: each[1].file.is_aside):
         whole = _whole(part.file, texts[part.file.path])
         if not part.is_whole and whole.tokens - part.tokens <= left:
             left -= whole.tokens - part.tokens

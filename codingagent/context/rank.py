@@ -37,12 +37,13 @@ _WORD = lazy_pattern(r"\w+(?:[./-]\w+)*")
 _PART = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d{2,}|[^\W\d_a-zA-Z]+")
 _COMMON = frozenset(
     re.findall(
-        r"\w+",
+        r"\S+",
         "a about add added all also an and any are as at be because been but by can change could do does"
         " don for from get has have if in into is it its just like make may more must need new no not now"
         " of on only or other our out please see should so some such than that the their them then there"
         " these they this to up us use used using want was we were what when where which will with would"
-        " you your",
+        " you your always both e.g each every i.e instead never once one same still under usual usually"
+        " without",
     )
 )
 TESTS = lazy_pattern(
