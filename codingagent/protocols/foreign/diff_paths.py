@@ -69,6 +69,9 @@ def unprefixed(old: str, new: str, files: Files, *, is_git: bool) -> tuple[str, 
     for ending in _BACKUPS:
         if plain_old == plain_new + ending and plain_old not in files:
             return plain_new, plain_new
+    before, after = old.partition("/")[2], new.partition("/")[2]
+    if before and before == after and old not in files and new not in files:
+        return after, after
     return plain_old, plain_new
 
 

@@ -118,6 +118,18 @@ def test_an_edit_is_one_edit_however_often_its_header_is_written(diff: str) -> N
     assert len(read(fenced(diff), {"n.py"}).items) == 1
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [("i", "w"), ("c", "i"), ("old", "new"), ("x-1.0", "x-1.1")]
+)
+def test_the_folders_before_and_after_may_have_any_names(old: str, new: str) -> None:
+    """git's `diff.mnemonicPrefix`, and `diff -r` of two folders."""
+    headers = f"--- {old}/n.py\n+++ {new}/n.py\n"
+    assert done(fenced(headers + EDIT), {"n.py": OLD}) == ({"n.py": "new\nold two\n"}, ())
+    assert (
+        done(fenced(f"diff --git {old}/n.py {new}/n.py\n{headers}{EDIT}"), {"n.py": OLD})[1] == ()
+    )
+
+
 def test_two_empty_files_of_one_name_are_two_files() -> None:
     diff = "".join(
         f"diff --git a/{folder}/__init__.py b/{folder}/__init__.py\n{IS_NEW}index 0000000..e69de29\n"
