@@ -887,8 +887,9 @@ REPLIES = {
     ),
     "CRLF": Case(TRAP_LINES.replace("touch pwned", "true").replace("\n", "\r\n"), (RAN,)),
     "a byte-order mark": Case(b"\xef\xbb\xbf" + run("true").encode(), (RAN,)),
-    "U+2028 is no line end": Case(
-        "Look:\u2028" + TRAP_LINES.replace("\n", "\u2028"),
+    "U+2028 for all line ends": Case(run("true").replace("\n", "\u2028"), (RAN,)),
+    "U+2028 is no line end beside another": Case(
+        "First\nLook:\u2028" + TRAP_LINES.replace("\n", "\u2028"),
         ("Message was shown", "No command was found"),
         after=no_trap,
     ),
