@@ -12,6 +12,7 @@ import signal
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from types import FrameType
 from typing import Self
@@ -38,7 +39,10 @@ _EXHAUSTED_PAUSE_S = 0.1
 _BROKEN = {errno.EBADF, errno.EINVAL, errno.ENOTSOCK}
 
 # One write to a pipe of at most this many bytes is atomic (Linux).
-_LINE_LIMIT_BYTES = 4096
+_ATOMIC_BYTES = 4096
+
+# How long log lines are collected before the next write.
+_LOG_EVERY_S = 0.05
 
 
 class Server:
@@ -217,24 +221,65 @@ def stopped_by_signals(server: Server) -> Iterator[None]:
 
 
 class HandleLog:
-    """Write lines to a handle, such as standard error, without blocking; count the lines it can't take."""
+    """Write lines to a handle, such as standard error, without blocking; count the lines it can't take.
+
+    A thread writes, between `with` and its end: a system call beside each answer would make all connections
+    wait for one another. The first line after a rest is written at once.
+    """
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
+        self._lines: deque[str] = deque()
         self._lost = 0
-        self._lock = threading.Lock()
+        self._is_due = threading.Event()
+        self._is_ending = threading.Event()
         self._writable = select.poll()
         self._writable.register(handle, select.POLLOUT)
 
-    def __call__(self, line: str) -> None:
-        with self._lock:
-            if self._lost and self._write(f"{self._lost} log lines were lost"):
-                self._lost = 0
-            if not self._write(line):
-                self._lost += 1
+    def __enter__(self) -> Self:
+        self._is_ending.clear()
+        self._thread = threading.Thread(target=self._run, name="rpc-log", daemon=True)
+        self._thread.start()
+        return self
 
-    def _write(self, line: str) -> bool:
-        data = line.encode("utf-8", "backslashreplace")[: _LINE_LIMIT_BYTES - 1] + b"\n"
+    def __exit__(self, *_: object) -> None:
+        self._is_ending.set()
+        self._is_due.set()
+        self._thread.join()
+
+    def __call__(self, line: str) -> None:
+        self._lines.append(line)
+        if not self._is_due.is_set():
+            self._is_due.set()
+
+    def _run(self) -> None:
+        while not self._is_ending.is_set():
+            self._is_due.wait()
+            self._is_due.clear()
+            self._drain()
+            self._is_ending.wait(_LOG_EVERY_S)
+        self._drain()
+
+    def _drain(self) -> None:
+        lines: list[bytes] = []
+        size = 0
+        while self._lines:
+            line = self._lines.popleft().encode("utf-8", "backslashreplace")
+            line = line[: _ATOMIC_BYTES - 1] + b"\n"
+            if size + len(line) > _ATOMIC_BYTES:
+                self._write(lines)
+                lines, size = [], 0
+            lines.append(line)
+            size += len(line)
+        self._write(lines)
+
+    def _write(self, lines: list[bytes]) -> None:
+        if self._lost and self._is_written(b"%d log lines were lost\n" % self._lost):
+            self._lost = 0
+        if lines and not self._is_written(b"".join(lines)):
+            self._lost += len(lines)
+
+    def _is_written(self, data: bytes) -> bool:
         with contextlib.suppress(OSError):
             return bool(self._writable.poll(0)) and os.write(self._handle, data) > 0
         return False

@@ -413,7 +413,7 @@ import sys
 from codingagent.rpc.server import HandleLog, Server
 from codingagent.rpc.streams import take_stdio
 from tests.serving import World
-with Server(World().open_methods, HandleLog(2)) as server:
+with HandleLog(2) as log, Server(World().open_methods, log) as server:
     server.serve_one(take_stdio())
 """
 

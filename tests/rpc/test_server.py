@@ -638,18 +638,34 @@ def test_bodies_are_logged_if_asked_for_clipped_and_harmless(tmp_path: Path, wor
 
 def test_a_log_that_nobody_reads_holds_up_nothing() -> None:
     ours, theirs = os.pipe()
-    log = HandleLog(theirs)
-    for _ in range(2000):
-        log("x" * 100)
+    with HandleLog(theirs) as log:
+        for _ in range(2000):
+            log("x" * 100)
     written = os.read(ours, 2**20)
-    log("after")
+    with log:
+        log("after")
     assert written.endswith(b"x\n")
     lost = 2000 - written.count(b"\n")
+    assert lost > 0
     assert os.read(ours, 2**20).decode() == f"{lost} log lines were lost\nafter\n"
     os.close(ours)
-    log("nobody is there")
+    with log:
+        log("nobody is there")
     os.close(theirs)
-    log("nor is this")
+    with log:
+        log("nor is this")
+
+
+def test_a_log_writes_the_first_line_at_once_and_the_rest_at_the_end() -> None:
+    ours, theirs = os.pipe()
+    with HandleLog(theirs) as log:
+        log("first")
+        assert os.read(ours, 100) == b"first\n"
+        for number in range(1000):
+            log(f"{number}")
+    os.close(theirs)
+    with os.fdopen(ours, encoding="ascii") as said:
+        assert said.read().splitlines() == [str(number) for number in range(1000)]
 
 
 # --- the end ---------------------------------------------------------------------------------------
@@ -665,13 +681,13 @@ world = World()
 if sys.argv[1] == "-":
     stream = take_stdio()
     print("not an answer", flush=True)
-    with Server(world.open_methods, HandleLog(2)) as server, stopped_by_signals(server):
+    with HandleLog(2) as log, Server(world.open_methods, log) as server, stopped_by_signals(server):
         server.serve_one(stream)
 else:
     listener = listen(UnixSocket(sys.argv[1]))
     print("ready", flush=True)
     try:
-        with stopped_by_signals(server := Server(world.open_methods, HandleLog(2))), server:
+        with HandleLog(2) as log, stopped_by_signals(server := Server(world.open_methods, log)), server:
             server.serve(listener)
     except KeyboardInterrupt:
         sys.exit(130)

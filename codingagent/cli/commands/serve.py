@@ -172,11 +172,12 @@ def _serve_until_stopped(
     token, told = None, ""
     if isinstance(endpoint, Tcp):
         token, told = tcp_token.for_server(named.token_file, is_needed=not named.no_token)
-    log = HandleLog(sys.stderr.fileno())
+    handle_log = HandleLog(sys.stderr.fileno())
     _share_heap()
     # Before any file is opened: it would get the number of a closed standard stream.
     place = _standard_streams() if endpoint is None else endpoint
     with ExitStack() as stack:
+        log = stack.enter_context(handle_log)
         host, listener = stack.enter_context(hosting), None
         if not isinstance(place, HandleStream):
             listener = stack.enter_context(closing(listen(place)))
