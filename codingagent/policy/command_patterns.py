@@ -1,6 +1,7 @@
 """Match commands against patterns such as `rm -r`, `git push` and `mkfs*` (explained in `rules`)."""
 
 import re
+from collections.abc import Iterator
 from functools import cache
 
 from codingagent.policy.shell_parser import ShellCommand
@@ -9,9 +10,12 @@ from codingagent.policy.shell_parser import ShellCommand
 _TARGETS = frozenset({"make", "gmake", "just", "task", "mvn", "mvnw", "rake", "ant", "gulp"})
 
 
-def first_fitting(patterns: tuple[str, ...], command: ShellCommand) -> str | None:
-    """Return the first pattern that matches a command; None if none does."""
-    return next((pattern for pattern in patterns if fits(pattern, command)), None)
+def fitting(patterns: tuple[str, ...], command: ShellCommand) -> Iterator[str]:
+    """Yield the patterns that match a command, in their order."""
+    by_name, with_globs = _numbers(patterns)
+    for number in sorted((*by_name.get(command.name or "", ()), *with_globs)):
+        if fits(patterns[number], command):
+            yield patterns[number]
 
 
 def fits(pattern: str, command: ShellCommand) -> bool:
@@ -38,6 +42,17 @@ def fits(pattern: str, command: ShellCommand) -> bool:
         if not fits:
             return False
     return True
+
+
+@cache
+def _numbers(patterns: tuple[str, ...]) -> tuple[dict[str, list[int]], list[int]]:
+    """Return where the patterns are for each name, and those whose name is a glob: there are hundreds."""
+    by_name: dict[str, list[int]] = {}
+    with_globs: list[int] = []
+    for number, pattern in enumerate(patterns):
+        name = (pattern.split() or [""])[0].casefold()
+        (with_globs if "*" in name else by_name.setdefault(name, [])).append(number)
+    return by_name, with_globs
 
 
 @cache

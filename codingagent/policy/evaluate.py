@@ -11,7 +11,7 @@ from codingagent.model.observations import digest_of
 from codingagent.model.paths import is_glob, shown
 from codingagent.model.patterns import lazy_pattern
 from codingagent.policy import presets
-from codingagent.policy.command_patterns import first_fitting, fits
+from codingagent.policy.command_patterns import fitting
 from codingagent.policy.rules import (
     ASKED_BY_POLICY,
     Allow,
@@ -66,7 +66,7 @@ def _deny_line(policy: Policy, line: ShellLine, workspace: str) -> Deny | None:
         reason = "The command starts itself without end"
         return Deny("shell.fork_bomb", reason, "Start a known number of processes")
     for command in line.commands:
-        if (pattern := first_fitting(rules.blocked_commands, command)) is not None:
+        if (pattern := next(fitting(rules.blocked_commands, command), None)) is not None:
             return Deny(
                 f"shell.blocked_commands: {pattern}",
                 f"Command '{shown(pattern if ' ' in pattern else command.name or pattern)}' is blocked",
@@ -77,7 +77,7 @@ def _deny_line(policy: Policy, line: ShellLine, workspace: str) -> Deny | None:
             return denied
     named = [command for command in line.commands if command.words]
     if rules.allowed_commands and (
-        line.doubts or any(first_fitting(rules.allowed_commands, c) is None for c in named)
+        line.doubts or any(next(fitting(rules.allowed_commands, c), None) is None for c in named)
     ):
         return Deny(
             "shell.allowed_commands",
@@ -122,17 +122,13 @@ def _ask_for_line(
             add(_doubtful(policy.shell, command))
             add(_options_unseen(policy.shell, command, line))
             text = shown(" ".join(word.text for word in command.words))
-            for pattern in policy.shell.approval_required:
-                if fits(pattern, command):
-                    why = presets.REASONS.get(pattern, ASKED_BY_POLICY)
-                    rule = {f"shell.approval_required: {pattern}": f"'{text}' {why}"}
-                    for place in _places(command, line) or ("",):
-                        add(rule, f"`{pattern}` of {place}" if place else whole)
-        known = _with_subcommands(policy.shell.approval_required) | {
-            pattern.split()[0] for pattern in policy.shell.approval_required
-        }
+            for pattern in fitting(policy.shell.approval_required, command):
+                why = presets.REASONS.get(pattern, ASKED_BY_POLICY)
+                rule = {f"shell.approval_required: {pattern}": f"'{text}' {why}"}
+                for place in _places(command, line) or ("",):
+                    add(rule, f"`{pattern}` of {place}" if place else whole)
         for name in sorted(line.functions):
-            if name in known or is_looked_through(name):
+            if name in _names(policy.shell.approval_required) or is_looked_through(name):
                 doubt = f"shell.doubt: function {shown(name)}"
                 add({doubt: f"it defines a function with the name of the command {shown(name)}"})
         for doubt in line.doubts:
@@ -226,6 +222,11 @@ def _setting(name: str) -> dict[str, str]:
 
 def _is_one_name(word: Word) -> bool:
     return not word.wild and "{}" not in word.text
+
+
+@cache
+def _names(patterns: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(pattern.split()[0] for pattern in patterns)
 
 
 @cache
