@@ -1134,7 +1134,7 @@ ROWS: dict[str, Row] = {
     "a replaced file is synced": Row(
         made_durable,
         ("file",),
-        (DIRS, "            os.fsync(file.fileno())\n", "            pass\n"),
+        (DIRS, "            _to_disk(file.fileno())\n", "            pass\n"),
     ),
     "the journal is synced": Row(
         made_durable, ("journal",), ("storage/journal.py", "os.fsync(self._handle)", "pass")

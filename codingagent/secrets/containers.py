@@ -54,6 +54,16 @@ _BORDER = set("-+|: =")
 
 def spans(text: str, lower: str, path: str) -> Iterator[tuple[int, int, str]]:
     """Yield the start, end and kind of the secrets that the form of a file shows."""
+    if path:
+        yield from _in_file(text, path)
+    if "Secret" in text and _MANIFEST.search(text):
+        yield from _manifest(text)
+    if "\n" in text and form_of(path) is not Form.CODE:
+        yield from _columns(text, lower)
+
+
+def _in_file(text: str, path: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the secrets that the name of the file tells."""
     name = path.replace("\\", "/").casefold()
     for end, line in _BY_PATH if _FORMED.search(name) else ():
         if re.search(rf"(?:^|[/._])(?:{end})$", name):
@@ -61,16 +71,12 @@ def spans(text: str, lower: str, path: str) -> Iterator[tuple[int, int, str]]:
                 if not values.is_reference(match[1]) or match[1].isalnum():
                     yield match.start(1), match.end(1), "PASSWORD"
     bare = text.strip()
-    if 8 <= len(bare) <= 5000 and len(bare.split()) == 1 and name and _is_of_one_secret(name):
+    if 8 <= len(bare) <= 5000 and len(bare.split()) == 1 and _is_of_one_secret(name):
         start = text.index(bare)
         if "=" not in bare.rstrip("=") and not values.is_reference(bare):
             yield start, start + len(bare), "SECRET"
     if name.endswith((".tfstate", ".tfstate.backup")):
         yield from ((*match.span(1), "SECRET") for match in _RESULT.finditer(text))
-    if "Secret" in text and _MANIFEST.search(text):
-        yield from _manifest(text)
-    if form_of(path) is not Form.CODE:
-        yield from _columns(text, lower)
 
 
 def _is_of_one_secret(path: str) -> bool:

@@ -271,6 +271,8 @@ class Vault:
         """Return what to hide, in order and apart: of overlapping spans, all that they cover."""
         form = "" if is_quote else path
         found = [_Span(s.start, s.end, s.kind, is_wide=True) for s in find_secrets(text, form)]
+        if not (found or path or self.by_name or self.wishes.hide or _FIRST in text):
+            return found
         if path and files.is_secret_file(path):
             for variable in files.variables_in(text) if form else ():
                 value = text[variable.start : variable.end]
