@@ -26,28 +26,15 @@ class Secret(Struct, frozen=True):
     kind: str
 
 
-# The same paths, words and lines are told in many places, and the same files are looked through before an
-# edit and for each request; each needs a hundred searches.
-_SHORT, _REMEMBERED = 300, 4096
-_OF_A_FILE, _FILES_REMEMBERED = 20_000, 128
-
-
 def find_secrets(text: str, path: str = "") -> list[Secret]:
     """Return the secrets of a text, sorted and not overlapping.
 
     The path of the file says which form the text has; it may be empty.
     """
-    if len(text) > _OF_A_FILE:
-        return _found(text, path)
-    return [*(_found_in_short if len(text) <= _SHORT else _found_in_file)(text, path)]
-
-
-@lru_cache(_REMEMBERED)
-def _found_in_short(text: str, path: str) -> tuple[Secret, ...]:
-    return tuple(_found(text, path))
-
-
-_found_in_file = lru_cache(_FILES_REMEMBERED)(_found_in_short.__wrapped__)
+    for most, found in _CACHES:
+        if len(text) <= most:
+            return [*found(text, path)]
+    return _found(text, path)
 
 
 def _found(text: str, path: str) -> list[Secret]:
@@ -60,6 +47,14 @@ def _found(text: str, path: str) -> list[Secret]:
     found += (Secret(*span) for span in assigned.spans(text, lower, form))
     found += (Secret(*span) for span in containers.spans(text, lower, path))
     return _joined(found)
+
+
+# The same paths, words and lines are told in many places, the same files are looked through before an edit
+# and for each request, and a whole request holds what a short one holds; each needs a hundred searches.
+_CACHES = [
+    (most, lru_cache(remembered)(lambda text, path: tuple(_found(text, path))))
+    for most, remembered in ((300, 4096), (20_000, 128), (400_000, 2))
+]
 
 
 def _joined(found: list[Secret]) -> list[Secret]:
