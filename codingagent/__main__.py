@@ -17,4 +17,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if not sys.flags.safe_path:
+        # The current folder: what is there may be called as a module that is imported later.
+        del sys.path[0]
     main()

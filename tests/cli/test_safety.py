@@ -721,6 +721,29 @@ def test_a_git_that_an_answer_could_have_made_is_not_used(
     assert not (home / "escaped").exists()
 
 
+@pytest.mark.parametrize(
+    ("lure", "words"),
+    [
+        # As the console script, which does not look in the current folder; the server is a process of ours.
+        ("codingagent", ("-P", "-m", "codingagent", "call", "ping", "--stdio")),
+        ("secrets", ("-m", "codingagent", "new", "--here", "--no-wait", "task")),
+    ],
+)
+def test_no_module_of_the_current_folder_is_imported(
+    tmp_path: Path, lure: str, words: tuple[str, ...]
+) -> None:
+    """Design, the workspace: an answer can write modules, and the person works beside them."""
+    folder = tmp_path / "project"
+    (folder / lure).mkdir(parents=True)
+    for name in ("__init__.py", "__main__.py"):
+        (folder / lure / name).write_text(f"open({str(tmp_path / 'escaped')!r}, 'w')\n")
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "escaped").exists()
+
+
 def test_log_tells_what_was_tried(waiting: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Design, log: reading it one understands what was tried."""
     hostile = (

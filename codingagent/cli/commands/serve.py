@@ -221,7 +221,8 @@ def _say(log: HandleLog, host: Host, where: str) -> None:
 
 def _served_here(home: Path | None) -> Command:
     """Return a server started for a single call, in the home that was named, if any."""
-    # The server must find an unnamed home itself: a named one is trusted.
+    # The server must find an unnamed home itself: a named one is trusted. -P: nothing is imported from the
+    # current folder, which may be a workspace.
     named = () if home is None else ("--home", os.fspath(home))
-    words = (sys.executable, "-m", "codingagent", *named, "serve", "--stdio")
+    words = (sys.executable, "-P", "-m", "codingagent", *named, "serve", "--stdio")
     return Command(shlex.join(words))
