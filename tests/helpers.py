@@ -82,7 +82,7 @@ def cpu_below(million_steps: float) -> Iterator[None]:
 
 
 def calls_of(function: Callable[..., object], work: Callable[[], object]) -> int:
-    """Return how often some work calls a function of Python."""
+    """Return how often some work calls a function of Python, in the threads that it starts, too."""
     assert isinstance(function, FunctionType)
     code, count = function.__code__, 0
 
@@ -90,12 +90,14 @@ def calls_of(function: Callable[..., object], work: Callable[[], object]) -> int
         nonlocal count
         count += event == "call" and frame.f_code is code
 
-    before = sys.getprofile()
+    before, of_threads = sys.getprofile(), threading.getprofile()
     sys.setprofile(look)
+    threading.setprofile(look)
     try:
         work()
     finally:
         sys.setprofile(before)
+        threading.setprofile(of_threads)
     return count
 
 

@@ -113,6 +113,8 @@ class Execution:
         is_done = len(self.session.results) >= len(items)
         begun = is_done or self.session.checkpoints.before
         if not begun and any(map(effects, _operations(items))):
+            if any(isinstance(each, RunCommand) for each in _operations(items)):
+                self.context.runner.start()  # it takes as long as the checkpoint of a small folder
             self.checkpointer.before(self._held(items))
         self._edits.clear()
         for event in self.session.results:

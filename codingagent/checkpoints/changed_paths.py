@@ -12,7 +12,14 @@ from codingagent.checkpoints.metadata import IGNORED, Notes
 from codingagent.checkpoints.net_changes import Expected
 from codingagent.policy.presets import PROTECTED_PATHS
 from codingagent.policy.rules import covering
-from codingagent.workspace.git_files import Belonging, TakenIn, belonging, fields, paths_below
+from codingagent.workspace.git_files import (
+    Belonging,
+    TakenIn,
+    belonging,
+    fields,
+    paths_below,
+    together,
+)
 
 # Files that other programs execute are covered even if git ignores them; the last rule of a command
 # line wins.
@@ -65,9 +72,13 @@ class Lister:
 
     def listing(self, commit: str, *, with_ignored: bool) -> ChangedPaths:
         index = self._store.index(commit)
-        found = self._belonging(with_ignored=with_ignored)
         words = ("diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all")
-        parts = fields(self._store.git(*words, index=index).stdout)
+        found, changed = together(
+            None,
+            lambda: self._belonging(with_ignored=with_ignored),
+            lambda: self._store.git(*words, index=index),
+        )
+        parts = fields(changed.stdout)
         covered = self._store.indexed(commit)
         # Sets of all files would cost more than these passes.
         new = {path for path in found.files if path not in covered}

@@ -8,6 +8,7 @@ import hashlib
 import struct
 from bisect import bisect_left
 from collections.abc import Mapping
+from itertools import accumulate
 
 from msgspec import Struct
 
@@ -49,17 +50,20 @@ def entry(path: bytes, mode: int, blob: str, look: IndexStat) -> bytes:
 
 
 class _Entries(Struct, frozen=True):
-    """Where the entries of an index are."""
+    """The paths of an index, in order and as a set."""
 
     names: list[bytes]
-    starts: list[int]
-    """Where each begins, and where the last one ends."""
     paths: frozenset[bytes]
+
+    def starts(self) -> list[int]:
+        """Return where each entry begins, and where the last one ends."""
+        sizes = ((_NAME_AT + len(name) & ~7) + 8 for name in self.names)
+        return list(accumulate(sizes, initial=_HEADER.size))
 
 
 # The latest index that was read or merged: reading 60,000 entries costs as much as all else about
 # it, and two checkpoints of a turn ask for them up to four times.
-_latest: tuple[bytes, _Entries] = b"", _Entries([], [], frozenset())
+_latest: tuple[bytes, _Entries] = b"", _Entries([], frozenset())
 
 
 def paths(index: bytes) -> frozenset[bytes]:
@@ -80,26 +84,25 @@ def merged(index: bytes, updates: Mapping[bytes, bytes | None]) -> bytes:
         ValueError: if the index is damaged.
     """
     entries = _parsed(index)
-    names, starts = entries.names, entries.starts
+    names, starts = entries.names, entries.starts()
     every = {**_conflicts(names, updates), **updates}
     pieces: list[bytes] = []
-    count = len(names)
-    done = starts[0]
+    kept: list[bytes] = []
+    done = 0
     for path in sorted(every):
         at = bisect_left(names, path)
-        found = at < len(names) and names[at] == path
-        pieces.append(index[done : starts[at]])
-        done = starts[at + 1] if found else starts[at]
+        pieces.append(index[starts[done] : starts[at]])
+        kept += names[done:at]
+        done = at + (at < len(names) and names[at] == path)
         piece = every[path]
         if piece is not None:
             pieces.append(piece)
-        count += (piece is not None) - found
-    pieces.append(index[done : starts[-1]])
-    body = b"".join([_HEADER.pack(b"DIRC", 2, count), *pieces])
+            kept.append(path)
+    pieces.append(index[starts[done] : starts[-1]])
+    kept += names[done:]
+    body = b"".join([_HEADER.pack(b"DIRC", 2, len(kept)), *pieces])
     new = body + _digest(body)
-    if every.keys() <= entries.paths and None not in every.values():
-        # Only other metadata: the entries stay where they were.
-        _remember(new, entries)
+    _remember(new, kept)
     return new
 
 
@@ -123,24 +126,21 @@ def _parsed(index: bytes) -> _Entries:
     if (kind, version) != (b"DIRC", 2):
         raise ValueError("the index is of another kind")
     names: list[bytes] = []
-    starts: list[int] = []
     at = _HEADER.size
     for _ in range(count):
-        starts.append(at)
         name_at = at + _NAME_AT
         length = (index[name_at - 2] & 0xF) << 8 | index[name_at - 1]
         if length == _LONG_NAME:
             length = index.index(0, name_at) - name_at
         names.append(index[name_at : name_at + length])
         at = (name_at + length - _HEADER.size & ~7) + 8 + _HEADER.size
-    starts.append(at)
-    return _remember(index, _Entries(names, starts, frozenset(names)))
+    return _remember(index, names)
 
 
-def _remember(index: bytes, entries: _Entries) -> _Entries:
+def _remember(index: bytes, names: list[bytes]) -> _Entries:
     global _latest  # noqa: PLW0603  # as a cache of one
-    _latest = index, entries
-    return entries
+    _latest = index, _Entries(names, frozenset(names))
+    return _latest[1]
 
 
 def _conflicts(names: list[bytes], updates: Mapping[bytes, bytes | None]) -> dict[bytes, None]:

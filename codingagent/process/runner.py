@@ -143,6 +143,11 @@ class Runner:
                 process.send_signal(signal.SIGCONT)
                 process.wait()
 
+    def start(self) -> None:
+        """Start the supervisor, if it is not running, so that the next command need not wait for it."""
+        if os.name != "nt" and self._supervisor is None:
+            self._supervisor = _start_supervisor()
+
     def run(
         self,
         command: str,
@@ -300,8 +305,8 @@ class Runner:
     def _hand_over(self, handles: list[int]) -> None:
         """Pass a command's handles to the supervisor; start it first if it is not running."""
         for attempt in (1, 2):
-            if self._supervisor is None:
-                self._supervisor = _start_supervisor()
+            self.start()
+            assert self._supervisor is not None, "it was just started"
             try:
                 socket.send_fds(self._supervisor[1], [b"c"], handles)
             except OSError as fault:

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 
@@ -34,20 +34,10 @@ _TAKEN_LIMIT = 500
 REPOSITORIES = 500
 
 _UNREADABLE = lazy_pattern(r"^warning: could not open directory '(.*)': (.*)$", re.MULTILINE)
-# An index may be forged: its paths may lead anywhere.
-_ODD = (
-    b"\0/",
-    b"//",
-    b"\0./",
-    b"/./",
-    b"\0../",
-    b"/../",
-    b"/..\0",
-    b"\0..\0",
-    b"\0.git/",
-    b"/.git/",
-    b"\0.git\0",
-)
+# An index may be forged: its paths may lead anywhere. Looked for in paths between slashes, in small letters:
+# a name for each slash and each NUL, of very many paths at once.
+_ODD = (b"//", b"/./", b"/../", b"/.git/")
+_BETWEEN_SLASHES = bytes(range(256)).lower().replace(b"\0", b"/")
 _GITLINK_MODE = b"\0\0\xe0\0"  # of a submodule, as an index holds it
 _GITLINK = lazy_pattern(rb"160000 [^\t]*\t(.*)", re.DOTALL)
 
@@ -337,13 +327,13 @@ class _Directory(Struct, frozen=True):
         return done
 
 
-def together(root: Path, *calls: Callable[[], GitResult]) -> list[GitResult]:
+def together(root: Path | None, *calls: Callable[[], Any]) -> list[Any]:
     """Make several calls that wait for git at the same time; raise the first error among them.
 
     git opens every .gitignore, and blocks forever if one is a pipe, which a command could have
-    made. So after a while, every such pipe is opened for writing and closed to unblock git.
+    made. So after a while, every such pipe below the root is opened for writing and closed to unblock git.
     """
-    answers: dict[int, GitResult | Exception] = {}
+    answers: dict[int, object] = {}
 
     def call(number: int) -> None:
         try:
@@ -362,13 +352,13 @@ def together(root: Path, *calls: Callable[[], GitResult]) -> list[GitResult]:
         wait_s = _PATIENCE_S / 10
         while any(thread.is_alive() for thread in threads):
             # Without a pipe git is only slow, and needs the machine for itself.
-            wait_s = _PATIENCE_S / 10 if _let_go(root) else wait_s * 2
+            wait_s = _PATIENCE_S / 10 if root is not None and _let_go(root) else wait_s * 2
             for thread in threads:
                 thread.join(wait_s)
     for number in range(len(calls)):
         if isinstance(fault := answers[number], Exception):
             raise fault
-    return [done for _, done in sorted(answers.items()) if not isinstance(done, Exception)]
+    return [answers[number] for number in range(len(calls))]
 
 
 def fields(data: bytes) -> list[bytes]:
@@ -404,11 +394,18 @@ def _let_go(root: Path) -> bool:
 def _plain(data: bytes, hidden: Sequence[str]) -> list[bytes]:
     """Return the names that lead only downwards, and not into hidden folders or .git."""
     names = fields(data)
-    odd = (*_ODD, *(b"\0%s/" % os.fsencode(path).lower() for path in hidden))
-    every = b"\0" + data.lower()
-    if any(part in every for part in odd):
-        names = [name for name in names if not any(p in b"\0%s\0" % name.lower() for p in odd)]
-    return names
+    ours = tuple(b"%s/" % os.fsencode(path).lower() for path in hidden)
+    every = b"/" + data.translate(_BETWEEN_SLASHES)
+    if not any(part in every for part in (*_ODD, *(b"/" + each for each in ours))):
+        return names
+    plain: list[bytes] = []
+    for name in names:
+        path = name.lower()
+        # A nested repository ends with a slash.
+        whole = b"/%s/" % path.removesuffix(b"/")
+        if not (path.startswith(ours) or any(part in whole for part in _ODD)):
+            plain.append(name)
+    return plain
 
 
 def _topmost(names: list[bytes]) -> list[bytes]:

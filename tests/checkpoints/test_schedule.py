@@ -3,11 +3,13 @@
 import contextlib
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from codingagent.agent import context, factory
+from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.cli import inbox_loop
 from codingagent.model.file_settled import Hint
 from codingagent.model.journal_entries import CheckpointTaken
@@ -15,7 +17,7 @@ from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice, OutboxReady
 from codingagent.storage import homes
 from codingagent.storage.mailbox import Mailbox
-from tests.helpers import LiveSession, live_session
+from tests.helpers import LiveSession, calls_of, live_session
 from tests.killing import command_line_here, kinds_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="checkpoints need git")
@@ -169,6 +171,16 @@ def test_what_the_next_turn_begins_with_is_done_while_nobody_waits(tmp_path: Pat
             (2, False),
         ]
         assert taken[1].name == taken[2].name
+
+
+def test_a_checkpoint_is_prepared_while_an_answer_rests(tmp_path: Path) -> None:
+    """Design, speed: an answer that was just saved may still grow; the time until it counts is used."""
+    with live_session(tmp_path / "home", settings=OFF) as live:
+        (live.home.mailbox.inbox / "a.txt").write_text(TWO, "utf-8")
+        inbox = inbox_loop.Inbox(live.home.mailbox.look)
+        take = partial(inbox_loop.take_present, live.conversation, inbox)
+        assert calls_of(Checkpointer.prepare, take) == 1
+        assert (live.workspace / "a.txt").exists()
 
 
 def test_where_nothing_can_be_kept_the_turn_goes_on_without(tmp_path: Path) -> None:
