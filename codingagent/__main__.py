@@ -1,6 +1,7 @@
 """`python -m codingagent`, and the console script."""
 
 import gc
+import os
 import sys
 
 
@@ -16,8 +17,16 @@ def main() -> None:
         sys.exit(130)
 
 
+def _leave_current_folder() -> None:
+    """Look for no module in the current folder, as `-m` does first: a file there may be called like one."""
+    # Nothing may be imported before this but what Python has loaded itself.
+    try:
+        if sys.path[0] == os.getcwd():  # noqa: PTH109
+            del sys.path[0]
+    except OSError:
+        pass  # the folder is gone
+
+
 if __name__ == "__main__":
-    if not sys.flags.safe_path:
-        # The current folder: what is there may be called as a module that is imported later.
-        del sys.path[0]
+    _leave_current_folder()
     main()

@@ -28,8 +28,8 @@ _STACK_BYTES = 2**20
 # Connections that have not shown the token: the owner's is one of them for a moment.
 _STRANGERS = 64
 
-# The share of the two seconds for cancelled methods.
-_PATIENCE_S = 1.5
+# The share of the two seconds for cancelled methods, and for the log.
+_PATIENCE_S, _LOG_PATIENCE_S = 1.5, 0.3
 
 # Out of handles, memory or threads: retrying is useless until another connection has ended. Some systems
 # also report here what happened to a connection before it was accepted.
@@ -245,7 +245,8 @@ class HandleLog:
     def __exit__(self, *_: object) -> None:
         self._is_ending.set()
         self._is_due.set()
-        self._thread.join()
+        # Other programs may fill the same pipe, and nobody empty it.
+        self._thread.join(_LOG_PATIENCE_S)
 
     def __call__(self, line: str) -> None:
         self._lines.append(line)

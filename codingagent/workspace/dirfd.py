@@ -302,7 +302,8 @@ def write_new(
     try:
         handle = folder.open_file(name, flags)
     except FileExistsError:
-        folder.unlink(name)
+        with contextlib.suppress(FileNotFoundError):
+            folder.unlink(name)
         handle = folder.open_file(name, flags)
     with open(handle, "wb") as file:
         file.write(data)
