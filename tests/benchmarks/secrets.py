@@ -15,6 +15,7 @@ import sysconfig
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from codingagent.secrets.detect import find_secrets
@@ -144,7 +145,9 @@ def speed() -> Iterator[Figure]:
     sources = Path(__file__).resolve().parents[2] / "codingagent"
     text = "".join(file.read_text("utf-8") for file in sorted(sources.rglob("*.py")))[:200_000]
     find_secrets(text)
-    figure = min(milliseconds(lambda: find_secrets(text, "a.py")) for _ in range(9))
+    # A text that was just searched is remembered: each is another.
+    others = [f"{text[:-2]}\n{number}" for number in range(9)]
+    figure = min(milliseconds(partial(find_secrets, each, "a.py")) for each in others)
     rate = f"{len(text) / 1000 / figure:.1f} MB/s"
     yield Figure(
         "200,000 characters searched for secrets", f"{figure:.1f} ms", rate, figure, 40, "ms"
