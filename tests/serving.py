@@ -80,6 +80,10 @@ class World:
     fault: Exception | None = None
     log: list[str] = field(default_factory=list)
 
+    def note(self, line: str, /, *values: object) -> None:
+        """Take a line of the server's log."""
+        self.log.append(line % values if values else line)
+
     @contextlib.contextmanager
     def open_methods(self) -> Iterator[Doubles]:
         if self.fault is not None:
@@ -107,7 +111,7 @@ def server_at(
 ) -> Iterator[Listenable]:
     """Runs a server beside the test; gives where it listens. Told to stop, it must end."""
     listener = listen(endpoint)
-    server = Server(world.open_methods, world.log.append, shows_bodies=shows_bodies, token=token)
+    server = Server(world.open_methods, world.note, shows_bodies=shows_bodies, token=token)
 
     def work() -> None:
         with server:

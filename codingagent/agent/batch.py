@@ -16,7 +16,6 @@ from codingagent.agent.context import Context
 from codingagent.agent.executor import Agent
 from codingagent.agent.plan import Order, subject_of
 from codingagent.agent.run_command import limit_of
-from codingagent.checkpoints.file_changes import NAMED_LIMIT
 from codingagent.checkpoints.protected import NAME, Protection
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import journal_entries as entries
@@ -335,7 +334,7 @@ class Execution:
         """Record the end of the turn, with the files that changed in it."""
         protection = self.protection
         changed = (*changed_paths(self.session.results), *protection.changed_paths())
-        names = tuple(dict.fromkeys(changed))[:NAMED_LIMIT]
+        names = tuple(dict.fromkeys(changed))[: ui.CHANGED_LIMIT]
         notes += protection.notes()
         self.log.record(entries.TurnEnded(sequence, notes, now(), cut, names))
 

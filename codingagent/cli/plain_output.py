@@ -349,7 +349,8 @@ def _summary_of(result: Result) -> str:
 def _turn_line(notice: ui.TurnDone) -> str:
     failed = f", {notice.failed} failed" if notice.failed else ""
     count = len(notice.changed)
-    changed = f", {count} {plural(count, 'file')} changed" if count else ""
+    more = " or more" if count == ui.CHANGED_LIMIT else ""
+    changed = f", {count}{more} {plural(count, 'file')} changed" if count else ""
     return f"turn {notice.sequence}: {notice.succeeded} ok{failed}{changed}"
 
 

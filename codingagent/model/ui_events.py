@@ -128,8 +128,15 @@ class QuestionAsked(Struct, frozen=True):
     session_id: str
 
 
+# A turn's record names no more changed files.
+CHANGED_LIMIT = 1000
+
+
 class TurnDone(Struct, frozen=True):
-    """All of an answer was executed. `notes` are about the answer as a whole."""
+    """All of an answer was executed. `notes` are about the answer as a whole.
+
+    `changed` are the first CHANGED_LIMIT files that changed.
+    """
 
     sequence: int
     succeeded: int

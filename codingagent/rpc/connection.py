@@ -47,7 +47,11 @@ _SHOWN_CHARACTERS = 2000
 
 T = TypeVar("T")
 
-Log = Callable[[str], None]
+
+class Log(Protocol):
+    """Take a line of the log; with values it is a format (`%`), which may be filled in later."""
+
+    def __call__(self, line: str, /, *values: object) -> None: ...
 
 
 class Methods(Protocol):
@@ -292,7 +296,7 @@ class Connection:
         answer: Response = attempt(request.answer, self._log) or request.broken()
         took_ms = (perf_counter() - started) * 1e3
         code = f" error {answer.code}" if answer.code else ""
-        self._log(f"{request.name or '-'} {took_ms:.3f} ms{code}")
+        self._log("%s %.3f ms%s", request.name or "-", took_ms, code)
         if self._shows_bodies and answer.data:
             self._log(f"> {_shown(answer.data)}")
         return answer.data

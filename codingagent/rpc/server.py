@@ -132,9 +132,10 @@ class Server:
     def _start(self, stream: Stream, *, stops_all: bool = False) -> None:
         self._count += 1
         number = self._count
+        prefix = f"{number} "
 
-        def log(line: str) -> None:
-            self._log(f"{number} {line}")
+        def log(line: str, /, *values: object) -> None:
+            self._log(prefix + line, *values)
 
         connection = Connection(
             stream,
@@ -229,7 +230,7 @@ class HandleLog:
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
-        self._lines: deque[str] = deque()
+        self._lines: deque[tuple[str, tuple[object, ...]]] = deque()
         self._lost = 0
         self._is_due = threading.Event()
         self._is_ending = threading.Event()
@@ -248,8 +249,8 @@ class HandleLog:
         # Other programs may fill the same pipe, and nobody empty it.
         self._thread.join(_LOG_PATIENCE_S)
 
-    def __call__(self, line: str) -> None:
-        self._lines.append(line)
+    def __call__(self, line: str, /, *values: object) -> None:
+        self._lines.append((line, values))
         if not self._is_due.is_set():
             self._is_due.set()
 
@@ -265,7 +266,8 @@ class HandleLog:
         lines: list[bytes] = []
         size = 0
         while self._lines:
-            line = self._lines.popleft().encode("utf-8", "backslashreplace")
+            text, values = self._lines.popleft()
+            line = (text % values if values else text).encode("utf-8", "backslashreplace")
             line = line[: _ATOMIC_BYTES - 1] + b"\n"
             if size + len(line) > _ATOMIC_BYTES:
                 self._write(lines)

@@ -131,6 +131,13 @@ def test_a_terminal_shows_what_each_operation_changed(waiting: Path) -> None:
     )
 
 
+def test_a_turn_that_changed_more_files_than_its_record_names_says_so(waiting: Path) -> None:
+    made = (f'[CREATE_FILE path="d/{n}"]\n{n}\n[/CREATE_FILE]\n' for n in range(1001))
+    drop(waiting, "".join(made))
+    done = run_here("--home", str(waiting), "resume", "--once")
+    assert "1001 ok, 1000 or more files changed\n" in done.stdout
+
+
 def test_the_output_of_a_command_is_folded(waiting: Path) -> None:
     """Its last ten lines, below it, without what a carriage return overwrote; `show --json` has all."""
     command = "for n in $(seq 25); do echo line $n; done; printf '10%%\\r100%%\\n> yes\\n? Do it?'"

@@ -720,7 +720,7 @@ def listening(root: Path, settings: Settings = OPEN) -> Iterator[Listenable]:
     """Serves a root over a Unix socket in a thread of the test."""
     listener = listen(UnixSocket(str(root.parent / "s")))
     with serving(root, settings) as host:
-        server = Server(host.open_methods, lambda _: None)
+        server = Server(host.open_methods, lambda *_: None)
 
         def work() -> None:
             with server:

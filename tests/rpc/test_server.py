@@ -410,7 +410,7 @@ def over_pipes(world: World) -> Iterator[tuple[io.FileIO, io.FileIO, Server]]:
     """Serves two pipes beside the test; gives the client's ends."""
     theirs_in, out = os.pipe()
     in_, theirs_out = os.pipe()
-    server = Server(world.open_methods, world.log.append)
+    server = Server(world.open_methods, world.note)
 
     def work() -> None:
         with server:
@@ -731,7 +731,7 @@ def test_a_signal_that_does_not_interrupt_the_wait_ends_it(tmp_path: Path, world
     ended = threading.Event()
     with (
         contextlib.closing(listener),
-        Server(world.open_methods, world.log.append) as server,
+        Server(world.open_methods, world.note) as server,
         beside(tell_itself),
         stopped_by_signals(server),
     ):
