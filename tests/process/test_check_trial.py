@@ -6,48 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.policy.check_needs import Need, needs_of
 from tests.helpers import command_line
 from tests.sandboxes import needs_bwrap
 
 CANT = "can't start: "
-
-
-def program(name: str, folder: str = "") -> Need:
-    return Need("program", name, folder)
-
-
-@pytest.mark.parametrize(
-    ("line", "needs"),
-    [
-        ("pytest -q", [program("pytest")]),
-        ("A=b pytest", [program("pytest")]),
-        ("env A=b pytest", [program("env"), program("pytest")]),
-        ("timeout 60 pytest | tail", [program("timeout"), program("pytest"), program("tail")]),
-        ("cd x && cd y; ./z", [program("cd"), program("cd", "x"), program("./z", "x/y")]),
-        ("(cd x && ./y); ./z", [program("cd")]),
-        ("cd $X && ./y", [program("cd")]),
-        ("'my tools/run' a", [program("my tools/run")]),
-        ("sh -c 'ruff check && mypy'", [program("sh"), program("ruff"), program("mypy")]),
-        ("python3 -m a.b -x", [program("python3"), Need("module", "a", "", ("python3",))]),
-        ("python3 -I x.py", [program("python3"), Need("script", "x.py", "", ("python3", "-I"))]),
-        ("python3 -W error -m x", [program("python3")]),
-        ("PYTHONPATH=src python3 -m x", [program("python3")]),
-        ("python3 -c 1", [program("python3")]),
-        ("uv run pytest", [program("uv")]),
-        ("PATH=x pytest", []),
-        (". ./activate && pytest", [program(".")]),
-        ("which uv || pip", [program("which")]),
-        ("if a; then b; fi", [program("a")]),
-        ("f() { g; }; f", [program("g")]),
-        ("$X/bin/pytest", []),
-        ("pytest 'unclosed", []),
-        ("", []),
-    ],
-)
-def test_what_a_line_needs(line: str, needs: list[Need]) -> None:
-    """What only the shell would know ends the look: rather too little is said than what is not so."""
-    assert list(needs_of(line)) == needs
 
 
 @pytest.fixture(name="named")
@@ -60,9 +22,6 @@ def _named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str
     script(tmp_path / "tools" / "bin" / "tool")
     script(tmp_path / "elsewhere" / "tool")
     script(workspace / "sub" / "run.sh")
-    script(workspace / "lost.sh", "#!/nowhere/python -I\n")
-    script(workspace / "envlost.sh", "#!/usr/bin/env nopython\n")
-    script(workspace / "led.sh", f"#!{tmp_path / 'elsewhere' / 'tool'}\n")
     (workspace / "plain.sh").write_text("touch ran\n")
 
     def new(check: str, *options: str) -> str:
@@ -99,6 +58,10 @@ def _sandbox(request: pytest.FixtureRequest) -> str:
         "sh plain.sh",
         "python3 -m unittest -q",
         "test -e nothing && ls",
+        "cd sub && ./no.sh",
+        "PATH=x pyest",
+        "$X/pyest",
+        "pyest() { true; }; pyest",
     ],
 )
 def test_nothing_is_said_of_a_check_that_can_start(
@@ -113,16 +76,9 @@ def test_nothing_is_said_of_a_check_that_can_start(
     ("check", "why"),
     [
         ("pyest -q", "there is no program `pyest` on your PATH"),
-        ("env A=b pyest", "there is no program `pyest` on your PATH"),
-        ("tool && pyest", "there is no program `pyest` on your PATH"),
-        ("cd sub && ./no.sh", "there is no `./no.sh`"),
-        ("cd sub && ./plain.sh", "there is no `./plain.sh`"),
+        ("A=b pyest", "there is no program `pyest` on your PATH"),
+        ("./no.sh", "there is no program `./no.sh`"),
         ("./plain.sh", "`./plain.sh` is not executable: make it so (chmod +x)"),
-        ("./sub", "`./sub` is a folder, not a program"),
-        ("./lost.sh", "`./lost.sh` needs `/nowhere/python`, and there is no `/nowhere/python`"),
-        ("./envlost.sh", "`./envlost.sh` needs `nopython`, and there is no program `nopython`"),
-        ("sh no.sh", "there is no `no.sh`"),
-        ("python3 -m no_such_module", "`python3` has no module `no_such_module`"),
     ],
 )
 def test_a_check_that_can_not_start_is_told_at_once(
@@ -134,13 +90,10 @@ def test_a_check_that_can_not_start_is_told_at_once(
     assert "to name another: codingagent resume" in said
 
 
-@pytest.mark.parametrize("check", ["{}/elsewhere/tool -q", "./led.sh"])
-def test_what_the_sandbox_does_not_show_is_told(
-    named: Callable[..., str], tmp_path: Path, check: str
-) -> None:
+def test_what_the_sandbox_does_not_show_is_told(named: Callable[..., str], tmp_path: Path) -> None:
     """README: or one where the sandbox can't see it. Without a sandbox it starts."""
     needs_bwrap()
-    line = check.format(tmp_path)
+    line = f"{tmp_path}/elsewhere/tool -q"
     said = named(line, "--sandbox", "require")
     assert f"the sandbox does not show {tmp_path / 'elsewhere' / 'tool'}" in said
     assert "or use --sandbox off" in said
