@@ -6,14 +6,18 @@ from msgspec.structs import replace
 
 from codingagent.model.operations import Finish, Kind, ShowMessage
 from codingagent.model.patterns import lazy_pattern
-from codingagent.protocols.json import mend
 from codingagent.protocols.json.convert import items_of
 from codingagent.protocols.json.errors import MessageError
-from codingagent.protocols.json.parser import Received, read_operations_message, value_of
+from codingagent.protocols.json.parser import read_operations_message, value_of
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 
 _FENCE = lazy_pattern(r"^[ \t]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
 _DONE = "DONE:"
+
+_AGAIN = (
+    r"Send it again, whole: in strings write \n for a line end, \" for a quote and \\ for a backslash; put no"
+    " comma after a last item"
+)
 
 # What a message has, and an object that is something else has not.
 _TELLING = ('"operations"', '"protocolVersion"')
@@ -34,30 +38,13 @@ def read(text: str) -> Reply | None:
         )
         return _lone(Problem(Kind.ANSWER, reason, 1))
     try:
-        received, body, notes = _received(bodies[0])
+        received = read_operations_message(bodies[0])
     except MessageError as fault:
-        reason = f"The JSON message was not executed: {fault}. Send it again, whole"
+        reason = f"The JSON message was not executed: {fault}. {_AGAIN}"
         return _lone(Problem(Kind.ANSWER, reason, 1))
     items = items_of(received)
-    return Reply(
-        (*items[:-1], *map(_finished, items[-1:])), _header(body), has_outbox=False, notes=notes
-    )
-
-
-def _received(body: str) -> tuple[Received, str, tuple[str, ...]]:
-    """Read a message, repaired if need be; return it, its text, and notes on the repair.
-
-    Raises:
-        MessageError: if it can't be read.
-    """
-    try:
-        return read_operations_message(body), body, ()
-    except MessageError:
-        repaired = mend.mended(body)
-        if repaired is None:
-            raise
-    text, what = repaired
-    return read_operations_message(text), text, (f"the JSON was repaired: {', '.join(what)}",)
+    done = tuple(map(_finished, items[-1:]))
+    return Reply((*items[:-1], *done), _header(bodies[0]), has_outbox=False, notes=())
 
 
 def _lone(problem: Problem) -> Reply:

@@ -158,6 +158,29 @@ def test_a_lone_message_that_says_done_ends_the_session(content: str) -> None:
     assert said(message({"type": "message", "content": content})) == Finish("all is well")
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        '"content": "a\nb\n"',
+        '"content": "a", ',
+        r'"content": "re.match(\d+\.\w)"',
+        '"content": "print("hi")"',
+        '"content": "abc',
+    ],
+)
+def test_almost_json_is_asked_for_again_in_words(written: str) -> None:
+    """Design, no wrong bytes: nothing is executed; the place is named, and what to write."""
+    text = message({"type": "createFile", "path": "a.py", "content": "-"})
+    found = read(text.replace('"content": "-"', written))
+    (item,) = found.items
+    assert isinstance(item, Problem)
+    assert "is not JSON: " in item.reason
+    assert "(line 1, column " in item.reason or "(line 2, column" in item.reason
+    assert (
+        r"Send it again, whole: in strings write \n for a line end, \" for a quote" in item.reason
+    )
+
+
 @pytest.mark.parametrize("content", ["done: x", "Is it DONE: yes", "DONE", "DONE : x", ""])
 def test_other_messages_end_nothing(content: str) -> None:
     """It begins with exactly that."""
