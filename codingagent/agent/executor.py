@@ -21,7 +21,6 @@ from codingagent.model.events import Event, FileMoved, Finished, Interrupted, Me
 from codingagent.model.journal_entries import OperationStarted
 from codingagent.model.observations import digest_of
 from codingagent.model.ui_events import ModelSaid
-from codingagent.protocols.json.spelling import type_of
 from codingagent.storage.clock import now
 
 
@@ -146,14 +145,12 @@ class Agent:
 
 def _question(order: Order, plan: Plan) -> Question:
     """Return the question whose digest covers all that a plan would do."""
-    # So questions of sessions of version 0.1.0 keep their digests.
-    kind = type_of(order.kind) if order.is_json else order.kind
     return Question(
         order.kind,
         plan.subject,
         tuple(rule for each in plan.asked for rule in each.rules),
         tuple(reason for each in plan.asked for reason in each.reasons),
         plan.shown(),
-        digest_of("\0".join((kind, plan.subject, *plan.parts)).encode(errors="replace")),
+        digest_of("\0".join((order.kind, plan.subject, *plan.parts)).encode(errors="replace")),
         tuple(grant for each in plan.asked for grant in each.grants),
     )

@@ -15,8 +15,7 @@ class Question(Struct, frozen=True):
 
     `rules` are the policy rules that apply; `reasons` explain them to the person, one each. `shown` is
     the command, or the diff of a file change. `digest` covers everything that would be done: a yes
-    holds for exactly that. `grants` are what an "always" would cover; sessions of version 0.1.0 have
-    none.
+    holds for exactly that. `grants` are what an "always" would cover.
     """
 
     kind: Kind = field(name="tag")

@@ -7,8 +7,7 @@ import re
 from functools import cache
 from typing import Literal
 
-from msgspec import UNSET, MsgspecError, Struct, UnsetType, field, json
-from msgspec.structs import replace
+from msgspec import MsgspecError, Struct, field, json
 
 from codingagent.model.approval import Answer, Question, operation_id
 from codingagent.model.events import Event, Tagged
@@ -378,15 +377,6 @@ Record = (
 )
 
 
-class _EarlierStart(Tagged, frozen=True, tag="operation_started"):
-    """Version 0.1.0 wrote the only change of an operation beside the rest."""
-
-    subject: str
-    before: str | UnsetType | None = UNSET
-    after: str | None = None
-    real: str = ""
-
-
 def encode_record(record: Record) -> bytes:
     """Return a record as one line of a journal."""
     return in_json(record) + b"\n"
@@ -399,15 +389,9 @@ def decode_record(line: bytes) -> Record:
         ValueError: if the line is not a record.
     """
     try:
-        record = _decoder().decode(line)
-        if isinstance(record, OperationStarted) and record.event and not record.changes:
-            start = json.decode(line, type=_EarlierStart)
-            if start.before is not UNSET:
-                change = ContentChange(start.subject, start.before, start.after, start.real)
-                return replace(record, changes=(change,))
+        return _decoder().decode(line)
     except (MsgspecError, RecursionError) as fault:
         raise ValueError(f"not a record: {fault}") from fault
-    return record
 
 
 @cache

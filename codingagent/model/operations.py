@@ -48,21 +48,6 @@ class Kind(StrEnum):
     MALFORMED = "operation"
     """Part of a JSON message, of no known type."""
 
-    @classmethod
-    def _missing_(cls, value: object) -> "Kind":
-        """Read sessions of version 0.1.0, which named operations as their protocol spelled them."""
-        return _EARLIER.get(str(value), cls.MALFORMED)
-
-
-_EARLIER = {
-    "createFile": Kind.CREATE_FILE,
-    "editFile": Kind.EDIT_FILE,
-    "deleteFile": Kind.DELETE_FILE,
-    "readFile": Kind.READ_FILE,
-    "shell": Kind.RUN_COMMAND,
-    "message": Kind.MESSAGE,
-}
-
 
 class EqualByMeaning(Struct, frozen=True):
     """Base of values that are equal when they mean the same, no matter how they came."""

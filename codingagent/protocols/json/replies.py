@@ -14,9 +14,9 @@ from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 _FENCE = lazy_pattern(r"^[ \t]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
 _DONE = "DONE:"
 
-_AGAIN = (
-    r"Send it again, whole: in strings write \n for a line end, \" for a quote and \\ for a backslash; put no"
-    " comma after a last item"
+_WRITE = (
+    r"; in strings write \n for a line end, \" for a quote and \\ for a backslash, and put no comma after a"
+    " last item"
 )
 
 # What a message has, and an object that is something else has not.
@@ -40,7 +40,8 @@ def read(text: str) -> Reply | None:
     try:
         received = read_operations_message(bodies[0])
     except MessageError as fault:
-        reason = f"The JSON message was not executed: {fault}. {_AGAIN}"
+        how = _WRITE if "is not JSON" in str(fault) else ""
+        reason = f"The JSON message was not executed: {fault}{how}. Send it again, whole"
         return _lone(Problem(Kind.ANSWER, reason, 1))
     items = items_of(received)
     done = tuple(map(_finished, items[-1:]))

@@ -161,12 +161,6 @@ def test_what_failed_is_called_as_the_protocol_calls_it(tmp_path: Path) -> None:
     journal = tmp_path / "sessions" / session_id / "journal.jsonl"
     written = journal.read_bytes()
     assert b'"tag":"EDIT_FILE"' in written
-    looks = (("show", session_id), ("log", session_id), ("show", session_id, "--json"))
-    told = [command_line_here(tmp_path, *words) for words in looks]
-    # As an earlier version wrote it.
-    journal.write_bytes(written.replace(b'"tag":"EDIT_FILE"', b'"tag":"editFile"'))
-    assert [command_line_here(tmp_path, *words) for words in looks] == told
-    assert [status for status, _, _ in told] == [0, 0, 0]
 
 
 def test_beside_tag_blocks_json_is_not_executed(tags: LiveSession) -> None:
