@@ -60,11 +60,6 @@ class Conversation:
     def session(self) -> Session:
         return self._log.session
 
-    @property
-    def follows_answers(self) -> bool:
-        """Return whether the caller continues with the session that an answer is for."""
-        return self._recipients.follows_answers
-
     def is_answer(self, text: str, *, is_handed: bool = False) -> bool:
         """Return whether a text says that it answers the waiting request, and asks for something.
 
@@ -81,38 +76,39 @@ class Conversation:
 
     # --- the way of an answer ------------------------------------------------------------------
 
-    def take(self, name: str, *, accept: bool = False) -> str:
+    def take(self, name: str, *, accept: bool = False) -> bool:
         """Take a complete file from the inbox: execute it, or move it to `rejected/` with the reason.
 
-        Return the id of the other session of this home that it is for, if it is; it then stays in place.
-        Else "". `accept` executes it even if it answers another request or was executed already. If the disk
+        Return False if it is for another session of this home: it then stays, and that is said.
+        `accept` executes it even if it answers another request or was executed already. If the disk
         fails, the answer is in the inbox or in processed/.
 
         Raises:
             UsageError: if its session is unknown.
         """
         if not self._mailbox.has(name):
-            return ""
+            return True
         data = self._mailbox.read(name)
         answer = None if data is None else self._reader.read(data)
         if data is None or answer is None:
             self._reject(name, _TOO_LARGE if data is None else _NO_TEXT)
-            return ""
+            return True
         if not accept and (other := self._recipients.other(name, answer, self.session)):
-            self._leave_for(other, name)
-            return other
+            how = f"it stays in the inbox, and `codingagent resume {other}` takes it"
+            self.context.remark(f"{name} is for session {other}: {how}")
+            return False
         objection = self._recipients.objection(answer, self.session, accept=accept)
         if objection is not None:
             self._reject(name, objection)
-            return ""
+            return True
         taken = self._mailbox.take(name, self.session.session_id, self.session.sequence)
         if self._mailbox.read_taken(taken) != data:
             # It was still being written; nothing is in the journal, so it is simply not ready yet.
             self._mailbox.put_back(taken, name)
-            return ""
+            return True
         self._begin(taken, answer.digest, answer.reply)
         self.write_due(self._execute(answer.reply))
-        return ""
+        return True
 
     def _reject(self, name: str, objection: Objection) -> None:
         """Move an answer to `rejected/`, and say why and what to do."""
@@ -124,13 +120,6 @@ class Conversation:
             f" {self.session.session_id} --accept {shlex.quote(str(path))}"
         )
         self._show(ReplyRejected(name, str(path), objection.reason, remedy))
-
-    def _leave_for(self, other: str, name: str) -> None:
-        """Say that an answer is for another session, and stays in the inbox."""
-        how = f"it stays in the inbox, and `codingagent resume {other}` takes it"
-        if self.follows_answers:
-            how = "continuing with that session"
-        self.context.remark(f"{name} is for session {other}: {how}")
 
     def _begin(self, taken: str, digest: str, found: Reply | None) -> None:
         """Journal that an answer was taken: its turn begins."""

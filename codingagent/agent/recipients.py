@@ -5,7 +5,7 @@ If it is for none of this home, say why it can't be executed.
 
 from collections.abc import Callable, Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from codingagent.agent.answer_reader import ReadAnswer
 from codingagent.errors import CodingAgentError
@@ -25,15 +25,11 @@ class Objection(Struct, frozen=True):
     remedy: str
 
 
-class Recipients(Struct):
+class Recipients(Struct, frozen=True):
     """The sessions of one home. `ask` is None if the person named the current session."""
 
     home: Home
     ask: Ask | None = None
-    follows_answers: bool = False
-    """The caller continues with the session that an answer is for."""
-    _chosen: dict[str, str] = field(default_factory=dict)
-    """The other session that the person chose for a file, until that one has taken it."""
 
     def of(self, name: str, header: Header | None, at_work: Session) -> str:
         """Return the id of the session that an answer is for; the current one if nothing says otherwise.
@@ -51,15 +47,10 @@ class Recipients(Struct):
         is_own = by_name is not None and by_name[0] == at_work.session_id
         if by_name is not None and (is_own or self._expects(*by_name)):
             return by_name[0]
-        if self.ask is None or self._chosen.pop(name, "") == at_work.session_id:
-            return at_work.session_id
-        if self.home.sessions.ids() == [at_work.session_id]:
+        if self.ask is None or self.home.sessions.ids() == [at_work.session_id]:
             return at_work.session_id
         waiting = waiting_sessions(self.home)
-        chosen = at_work.session_id if len(waiting) < 2 else self.ask(name, waiting)
-        if chosen != at_work.session_id:
-            self._chosen[name] = chosen
-        return chosen
+        return at_work.session_id if len(waiting) < 2 else self.ask(name, waiting)
 
     def other(self, name: str, answer: ReadAnswer, at_work: Session) -> str:
         """Return the id of the session other than the current one that an answer is for; else ""."""

@@ -140,10 +140,9 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
     attend: "Callable[[Conversation], object]" = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
     line: Line | None = None,
-) -> str:
+) -> None:
     """Take answers until the session is complete.
 
-    Return the session that the next answer is for, if the conversation follows answers to others; else "".
     Before each wait, `attend` runs errands of other processes and does what was entered on the `line`, and
     `glance` may bring answers to the inbox from elsewhere.
     """
@@ -159,8 +158,7 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
     while not conversation.session.is_complete:
         file, any_left = inbox.next()
         if file is not None:
-            if other := _take(conversation, inbox, file):
-                return other
+            _take(conversation, inbox, file)
             continue
         attend(conversation)
         if announced != conversation.requests.written:
@@ -177,29 +175,23 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
         can_type = line if not any_left else None
         if not (can_type and can_type.wait(is_due, SETTLED_AFTER_S if any_left else None)):
             inbox.hear(patience.wait(SETTLED_AFTER_S if any_left else LOOK_EVERY_S))
-    return ""
 
 
-def _take(conversation: "Conversation", inbox: Inbox, file: InboxFile) -> str:
-    """Take an answer; return the session that it is for, if the conversation follows it there."""
-    other = conversation.take(file.name)
-    if other and not conversation.follows_answers:
+def _take(conversation: "Conversation", inbox: Inbox, file: InboxFile) -> None:
+    if not conversation.take(file.name):
         inbox.leave(file)
-        return ""
-    return other
 
 
-def take_present(conversation: "Conversation", inbox: Inbox) -> tuple[str, bool]:
-    """Take the answers that are there now, each as its own turn; files that still grow stay.
+def take_present(conversation: "Conversation", inbox: Inbox) -> bool:
+    """Take the answers that are there now, each as its own turn.
 
-    Return the session that the next answer is for, as `follow` does, and whether a file still grows.
+    Return whether a file still grows; it stays.
     """
     waited = 0.0
     while not conversation.session.is_complete:
         file, any_left = inbox.next()
         if file is not None:
-            if other := _take(conversation, inbox, file):
-                return other, False
+            _take(conversation, inbox, file)
             waited = 0.0
         elif any_left and waited < 2 * SETTLED_AFTER_S:
             if not waited:
@@ -208,5 +200,5 @@ def take_present(conversation: "Conversation", inbox: Inbox) -> tuple[str, bool]
             time.sleep(SETTLED_AFTER_S / 6)
             waited += SETTLED_AFTER_S / 6
         else:
-            return "", any_left
-    return "", False
+            return any_left
+    return False

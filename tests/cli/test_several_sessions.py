@@ -76,25 +76,20 @@ def test_an_answer_to_another_session_is_left_to_it(
     assert (sessions.sequence(sessions.early), sessions.sequence(sessions.late)) == (2, 2)
 
 
-def test_without_a_name_each_answer_is_taken_by_its_session(sessions: Sessions) -> None:
-    """Design, command line: `resume --once` takes all that are there, oldest first."""
-    drop(sessions.home, creating("1.txt", sessions.early), "1.txt")
-    drop(sessions.home, creating("2.txt", sessions.late), "2.txt")
-    drop(sessions.home, creating("3.txt", sessions.early, 2), "3.txt")
-    assert run(sessions.home, "resume", "--once") == 0
-    assert (sessions.made, sessions.lying) == (["1.txt", "2.txt", "3.txt"], [])
-    assert (sessions.sequence(sessions.early), sessions.sequence(sessions.late)) == (3, 2)
-
-
-@pytest.mark.parametrize("option", [("--yes",), ("--check", "true"), ("--policy", "permissive")])
-def test_what_is_said_of_one_session_holds_for_no_other(
+@pytest.mark.parametrize("option", [(), ("--yes",), ("--check", "true")])
+def test_resume_without_a_name_leaves_an_answer_to_another_session(
     sessions: Sessions, option: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Design, policy: leave that was given to the latest session is not given to another's answer."""
-    drop(sessions.home, creating("a.txt", sessions.early))
+    """Design, command line: `resume` means the latest session, and says what is another's."""
+    drop(sessions.home, creating("1.txt", sessions.early), "1.txt")
+    drop(sessions.home, creating("2.txt", sessions.late), "2.txt")
     assert run(sessions.home, "resume", "--once", *option) == 0
-    assert f"`codingagent resume {sessions.early}` takes it" in capsys.readouterr().out
-    assert sessions.made == []
+    said = capsys.readouterr().out
+    assert f"1.txt is for session {sessions.early}: it stays in the inbox" in said
+    assert f"`codingagent resume {sessions.early}` takes it" in said
+    assert (sessions.made, sessions.lying) == (["2.txt"], ["1.txt"])
+    assert run(sessions.home, "resume", sessions.early, "--once") == 0
+    assert (sessions.made, sessions.lying) == (["1.txt", "2.txt"], [])
 
 
 def test_an_answer_that_names_none_of_several_needs_a_name(
@@ -122,26 +117,23 @@ def test_on_a_terminal_it_is_asked_which_session_an_answer_is_for(sessions: Sess
     drop(sessions.home, creating("a.txt"))
     words = ["--home", str(sessions.home), "resume", "--once"]
     shown = on_terminal(words, answers=[("number: ", "7\n"), ("number: ", "2\n")])
+    assert f"`codingagent resume {sessions.early}` takes it" in " ".join(shown.text.split())
     assert shown.status == 0
     assert f"1  {sessions.late} (the late task), request 1" in shown.text
     assert f"2  {sessions.early} (the early task), request 1" in shown.text
+    assert sessions.made == []
+    assert run(sessions.home, "resume", sessions.early, "--once") == 0
     assert (sessions.sequence(sessions.early), sessions.sequence(sessions.late)) == (2, 1)
 
 
-def test_who_waits_goes_on_with_the_session_that_an_answer_is_for(sessions: Sessions) -> None:
-    """Design, command line: the one that was left for it is waited for again when it is done."""
+def test_who_waits_leaves_an_answer_to_another_session(sessions: Sessions) -> None:
+    """Design, command line: it is said once, with the command that takes it."""
     with holding(sessions.home) as holder:
-        holder.says("the late task" if "task" in holder.said else f"{sessions.late}_seq0001")
         drop(sessions.home, creating("a.txt", sessions.early), "a-for-early.txt")
-        holder.says(
-            f"a-for-early.txt is for session {sessions.early}: continuing with that session"
-        )
-        wait_until(lambda: sessions.sequence(sessions.early) == 2)
-        drop(sessions.home, f'[REPLY session="{sessions.early}" sequence="2"]\n{DONE}', "end.txt")
-        holder.says(f"{sessions.late}_seq0001.txt", times=2)
-        drop(sessions.home, f'[REPLY session="{sessions.late}" sequence="1"]\n{DONE}', "end2.txt")
+        holder.says(f"a-for-early.txt is for session {sessions.early}: it stays in the inbox")
+        drop(sessions.home, f'[REPLY session="{sessions.late}" sequence="1"]\n{DONE}', "end.txt")
         assert holder.ends() == 0
-    assert (sessions.made, sessions.lying) == (["a.txt"], [])
+    assert (sessions.made, sessions.lying) == ([], ["a-for-early.txt"])
 
 
 def test_a_new_session_in_its_terminal_is_one_that_was_named(sessions: Sessions) -> None:
@@ -160,7 +152,7 @@ def test_an_answer_to_a_request_that_waits_no_more_is_not_executed_elsewhere(
     sessions: Sessions, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drop(sessions.home, creating("a.txt", sessions.early))
-    assert run(sessions.home, "resume", "--once") == 0
+    assert run(sessions.home, "resume", sessions.early, "--once") == 0
     drop(sessions.home, creating("b.txt", sessions.early))
     capsys.readouterr()
     assert run(sessions.home, "resume", sessions.late, "--once") == 0
@@ -194,7 +186,8 @@ def test_what_is_pasted_goes_to_the_session_that_it_names_or_that_was_named(
     status, said = pasted(json.dumps({**message, "operations": [operation]}))
     assert (status, f"codingagent resume {sessions.late}" in said) == (0, True)
     # A file that is named after a session need not name it inside.
-    assert run(sessions.home, "resume", "--once") == 0
+    for session in (sessions.late, sessions.early):
+        assert run(sessions.home, "resume", session, "--once") == 0
     assert (sessions.made, sessions.lying) == (["a.txt", "b.txt"], [])
     status, said = pasted(creating("c.txt", sessions.early, 2), sessions.late)
     assert (status, f"codingagent resume {sessions.early}" in said) == (0, True)
@@ -213,9 +206,10 @@ def test_a_kill_between_two_sessions_loses_nothing(sessions: Sessions) -> None:
     def has_taken(count: int) -> bool:
         return processed.is_dir() and len(list(processed.iterdir())) >= count
 
-    for count in (1, 2):
-        kill_when(home, ("resume", "--once"), partial(has_taken, count))
-    assert run(home, "resume", "--once") == 0
+    for count, session in ((1, sessions.early), (2, sessions.late)):
+        kill_when(home, ("resume", session, "--once"), partial(has_taken, count))
+    for session in (sessions.early, sessions.late):
+        assert run(home, "resume", session, "--once") == 0
     assert sessions.lying == []
     ran = (home / "workspace" / "ran").read_text().split()
     assert sorted(set(ran)) == sorted(ran)

@@ -92,11 +92,11 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
             _follow(work, worker, home, screen, given, uses_clipboard=clipboard, reply=reply)
 
 
-def _follow(*session: Any, **ways: Any) -> str:
+def _follow(*session: Any, **ways: Any) -> None:
     """Wait for answers; what that takes is imported once the request is out."""
     from codingagent.cli.commands.waiting import follow
 
-    return follow(*session, **ways)
+    follow(*session, **ways)
 
 
 class _Place(Struct, frozen=True):
@@ -200,17 +200,14 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     home = home_of(context)
     if session is not None and is_run_id(session):
         return _finish_run(home, session, given, accept)
-    # Options for one session must not apply to another that an answer may be for.
-    is_of_one = session is not None or accept is not None or reply is not None
-    moves = not is_of_one and given == Given(diff=diff)
     with screen_for(json) as screen, home.locked():
         named = [home.sessions.load(session)] if session else None
         first, *rest = named or _meant(home, screen, accept, once=once)
-        recipients = Recipients(home, None if session else ask_whose(screen), moves)
+        recipients = Recipients(home, None if session else ask_whose(screen))
         resume = _Resume(home, screen, recipients, given, accept, reply, once, clipboard)
-        resume.go_on_with_each(first)
-        for state in rest:  # an answer to it may have been taken meanwhile
-            resume.go_on_with_each(home.sessions.load(state.session_id))
+        resume.go_on(first)
+        for state in rest:
+            resume.go_on(home.sessions.load(state.session_id))
     return 0
 
 
@@ -225,7 +222,7 @@ def _finish_run(home: Home, name: str, given: Given, accept: Path | None) -> int
 
 
 class _Resume(Struct, frozen=True):
-    """Continue a session, and those that answers in the inbox are for."""
+    """Continue a session as the command line says."""
 
     home: Home
     screen: Screen
@@ -236,20 +233,7 @@ class _Resume(Struct, frozen=True):
     once: bool
     clipboard: bool
 
-    def go_on_with_each(self, first: Session) -> None:
-        """Continue a session, each one that an answer is for, then those that were left for it."""
-        state, left = first, list[str]()
-        while other := self._go_on(state):
-            left = [each for each in left if each not in (other, state.session_id)]
-            left.append(state.session_id)
-            state = self.home.sessions.load(other)
-        for session_id in reversed(left):
-            # It may be complete by now: an answer to it came while another session ran.
-            if not (earlier := self.home.sessions.load(session_id)).is_complete:
-                self.go_on_with_each(earlier)
-
-    def _go_on(self, state: Session) -> str:
-        """Return the session to continue with, if an answer is for another one; else ""."""
+    def go_on(self, state: Session) -> None:
         home, screen = self.home, self.screen
         with opened(home, state, screen, self.given, recipients=self.recipients) as at_work:
             work, worker = at_work
@@ -258,7 +242,7 @@ class _Resume(Struct, frozen=True):
                 home.sessions.mend_document(conversation.session)
                 if self.once and self.accept is None and not home.mailbox.look():
                     self._say_nothing_taken(conversation)
-                    return ""
+                    return
                 conversation.requests.reopen()
             if self.given.check is not None:
                 conversation.requests.name_check(self.given.check)
@@ -267,23 +251,20 @@ class _Resume(Struct, frozen=True):
             if self.accept is not None:
                 conversation.take(_brought(home, self.accept), accept=True)
             if self.once:
-                return self._take_present(conversation)
+                self._take_present(conversation)
+                return
             clipboard, reply = self.clipboard, self.reply
-            return _follow(
-                work, worker, home, screen, self.given, uses_clipboard=clipboard, reply=reply
-            )
+            _follow(work, worker, home, screen, self.given, uses_clipboard=clipboard, reply=reply)
 
-    def _take_present(self, conversation: "Conversation") -> str:
+    def _take_present(self, conversation: "Conversation") -> None:
         """Take the answers that are there now; say so if there are none."""
         from codingagent.cli import inbox_loop
 
         inbox = inbox_of(conversation, self.home)
-        other, still_grows = inbox_loop.take_present(conversation, inbox)
-        if still_grows:
+        if inbox_loop.take_present(conversation, inbox):
             self.screen.remark("a file in the inbox is still being written: it was left there")
-        elif not (other or self.accept or inbox.given):
+        elif not (self.accept or inbox.given):
             self._say_nothing_taken(conversation)
-        return other
 
     def _say_nothing_taken(self, conversation: "Conversation") -> None:
         """Say why nothing was done, and what the session waits for."""
@@ -319,7 +300,7 @@ def _meant(home: Home, screen: Screen, accept: Path | None, *, once: bool) -> li
         for each in found
         if each.is_executing or (each in waiting and taken(each.session_id, each.sequence))
     ]
-    # One that waits for answers takes those for the others too.
+    # One that waits has the terminal; `resume` again continues the next.
     return interrupted[: None if once else 1] or [homes.latest_session(found)]
 
 

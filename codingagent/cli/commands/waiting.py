@@ -77,8 +77,8 @@ def follow(  # noqa: PLR0913
     *,
     uses_clipboard: bool,
     reply: "ReplyCommand | None" = None,
-) -> str:
-    """Wait for answers until the session is complete; return what `inbox_loop.follow` returns."""
+) -> None:
+    """Wait for answers until the session is complete."""
     from codingagent.agent import factory
 
     conversation = work.conversation
@@ -87,7 +87,7 @@ def follow(  # noqa: PLR0913
         from codingagent.cli import reply_command as replying
 
         replying.follow(conversation, inbox, home, reply, screen, worker)
-        return ""
+        return
     with factory.watch_inbox(home) as watch, contextlib.ExitStack() as stack:
         if watch.fault:
             screen.remark(
@@ -106,7 +106,7 @@ def follow(  # noqa: PLR0913
                 glance.put(conversation)
 
         look, said = glance or (lambda _: None), screen.remark
-        return inbox_loop.follow(conversation, inbox, watch, look, attend, said, line)
+        inbox_loop.follow(conversation, inbox, watch, look, attend, said, line)
 
 
 def _glance(home: Home, work: OpenSession, screen: Screen, *, is_asked: bool) -> Glance | None:
