@@ -335,12 +335,43 @@ def _shown_as_code(parts: list[Part]) -> str:
     return "".join(f"{line}\n" for line in out)
 
 
+def _cited(mark: str, roles: Sequence[str], one_in: int = 3) -> Damage:
+    """Put a chat's mark behind some of the lines that are not blank."""
+
+    def damaged(parts: list[Part]) -> str:
+        out: list[Part] = []
+        count = 0
+        for role, line in parts:
+            count = 0 if role == "tag" and role not in roles else count
+            count += role in roles and bool(line.strip())
+            is_cited = role in roles and bool(line.strip()) and count % one_in == 0
+            out.append((role, f"{line}{mark}" if is_cited else line))
+        return _joined(out)
+
+    return damaged
+
+
+def _cited_below(mark: str) -> Damage:
+    """Put a chat's mark on a line of its own, below each part of a body."""
+    return _sections(lambda lines: [*lines, mark])
+
+
+def _turned(before: str, behind: str = "") -> Callable[[str], str]:
+    return lambda line: f"{before}{line}{behind}" if line.strip() else line
+
+
 _ESCAPED_BY_PANDOC = "\\`*_[]<>#\"'$^~@|"
 _PROSE = (".md",)
 _MARKUP = (".md", ".html")
 _BARE_TEXT = (".md", ".html", ".tex", ".yml", "Makefile")
 
 _B = _BODIES
+_CITED = {
+    "oaicite": ":contentReference[oaicite:2]{index=2}",
+    "dagger": " 【12†source】",
+    "private": " \ue200cite\ue202turn0search1\ue201",
+    "cite_start": "[cite_start]",
+}
 ROWS: tuple[Row, ...] = (
     Row("as it is", _each(str)),
     # line ends and blank lines
@@ -447,6 +478,21 @@ ROWS: tuple[Row, ...] = (
     Row("tags as comments", _each(lambda t: f"<!-- {t} -->", _TAGS)),
     Row("tags in lower case", _each(str.lower, _TAGS), lossy=True),
     Row("tags with angle brackets", _each(lambda t: f"<{t[1:-1]}>", _TAGS), lossy=True),
+    # marks of what a chat cites, and of the direction of a line
+    *(
+        Row(f"{name} behind {where}", _cited(mark, roles, one_in))
+        for name, mark in _CITED.items()
+        for where, roles, one_in in (("tags", _TAGS, 1), ("some lines", _B, 3), ("all", _ALL, 1))
+    ),
+    *(Row(f"{name} below a body", _cited_below(mark.strip())) for name, mark in _CITED.items()),
+    Row("[cite: 3] behind tags", _cited(" [cite: 3]", _TAGS, 1)),
+    Row("[cite: 3] behind some lines", _cited(" [cite: 3]", _B), meant_in=_BARE_TEXT, lossy=True),
+    Row("[1] behind tags", _cited(" [1]", _TAGS, 1)),
+    Row("U+200F before each line", _each(_turned("\u200f"))),
+    Row("U+202B around each line", _each(_turned("\u202b", "\u202c"))),
+    Row("U+061C before tags", _each(_turned("\u061c"), _TAGS)),
+    Row("U+2067 around tags", _each(_turned("\u2067", "\u2069"), _TAGS)),
+    Row("U+200E before lines of bodies", _each(_turned("\u200e"), _B)),
     # quoting
     Row("quoted, no header", _without_header(_each(lambda t: f"> {t}"))),
     Row("quoted closely, no header", _without_header(_each(lambda t: f">{t}"))),

@@ -339,10 +339,14 @@ def _check_reading(
     order: Order, operation: CreateFile | EditFile, seen: Seen | None, data: bytes
 ) -> tuple[str, ...]:
     """Refuse a change that makes a file unparsable; return notes."""
+    new = None if data.isascii() else encoding.decode_file(data)
+    notes = (
+        () if new is None else answer_checks.turned(operation.path, _text_of(seen) or "", new.text)
+    )
     if order.later is None or not syntax_check.is_known(operation.path):
-        return ()
-    new = encoding.decode_file(data)
-    return answer_checks.check_reading(
+        return notes
+    new = new or encoding.decode_file(data)
+    return notes + answer_checks.check_reading(
         operation,
         _text_of(seen),
         "" if new is None else new.text,

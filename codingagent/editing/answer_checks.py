@@ -7,8 +7,9 @@ model, and may be cut, mangled or meant as something else.
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from codingagent.editing import apply, body_repair, edit_markers, nearest, syntax_check
+from codingagent.editing import apply, body_repair, edit_markers, file_kinds, nearest, syntax_check
 from codingagent.errors import OperationError
+from codingagent.model.chat_damage import TURN
 from codingagent.model.effects import effects
 from codingagent.model.events import Hunk
 from codingagent.model.operations import CreateFile, EditFile, Operation, Replacement, Substitutions
@@ -73,6 +74,20 @@ def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
         ' without markers; if they are meant as text, send it with until="TOKEN" and close it with'
         " [/CREATE_FILE TOKEN]"
     )
+
+
+def turned(path: str, old: str, new: str) -> tuple[str, ...]:
+    """Return a note if a program has more direction marks than before: it is not what it looks like."""
+    if not file_kinds.is_program(path) or len(TURN.findall(new)) <= len(TURN.findall(old)):
+        return ()
+    known = frozenset(old.split("\n"))
+    lines = ((i, line) for i, line in enumerate(new.split("\n"), start=1) if line not in known)
+    number, mark = next(((i, m[0]) for i, line in lines if (m := TURN.search(line))), (0, " "))
+    note = (
+        f"line {number} holds U+{ord(mark):04X}, which nobody sees: it turns the order in which the line is"
+        " shown; it was written so"
+    )
+    return (note,) if number else ()
 
 
 def check_reading(

@@ -14,7 +14,7 @@ from codingagent.editing.body_rules import BodyCase
 from codingagent.editing.characters import Ground
 from codingagent.editing.places import split
 from codingagent.errors import OperationError
-from codingagent.model import chat_damage
+from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import joined
@@ -145,6 +145,7 @@ def marker_of(line: str) -> str | None:
     if len(line) > 200 or not any(mark in line for mark in ("SEARCH", "REPLACE", "===", "\\=")):
         return None
     text = chat_damage.with_plain_blanks(chat_damage.without_zero_width(line))
+    text = citations.behind_tag(chat_damage.without_direction(text))
     text = chat_damage.without_escapes(chat_damage.without_entities(text)).strip().strip("*`~ ")
     found = _MARKER.fullmatch(text)
     if found is None:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from codingagent.editing import file_kinds, syntax_check
+from codingagent.editing import cited, file_kinds, syntax_check
 from codingagent.errors import OperationError
-from codingagent.model import chat_damage
+from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage, DamageRow
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks, joined
@@ -89,10 +89,17 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
         says, why = _verdict(look, arrival.way)
         if says is _Says.ASK:
             raise OperationError(refusal(f"it holds {row.damage.value}, {why}", arrival))
+        if says is _Says.KEEP and why:
+            notes.append(why)
         if says is _Says.UNDO:
-            new = look.undone
+            new = without_empty(new, look.undone)
             notes.append(f"{row.damage.value} were undone in the body, {why}")
     return MendedLines(new, tuple(dict.fromkeys(notes)))
+
+
+def without_empty(new: Sequence[str], undone: Sequence[str]) -> list[str]:
+    """Return undone lines but for those of which nothing is left."""
+    return [line for was, line in zip(new, undone, strict=True) if line.strip() or not was.strip()]
 
 
 def check(new: list[str], ground: Ground, spared: str) -> str:
@@ -103,14 +110,21 @@ def check(new: list[str], ground: Ground, spared: str) -> str:
         look = _look(row, new, ground)
         if look is None or any(mark in spared for mark in look.targets):
             continue
+        if row.damage is Damage.CITATIONS:
+            if _verdict(look, frozenset())[0] is not _Says.KEEP:
+                return str(row.damage.value)
+            continue
         is_odd = file_kinds.is_program(ground.path) and look.is_odd_there
         if not look.stands_so and (is_odd or look.is_impossible):
-            return row.damage.value
+            return str(row.damage.value)
     return ""
 
 
 def _look(row: DamageRow, new: list[str], ground: Ground) -> "_Look | None":
-    undone = [row.undo(line) for line in new]
+    if row.damage is Damage.CITATIONS:
+        undone = row.undo("\n".join(new)).split("\n")
+    else:
+        undone = [row.undo(line) for line in new]
     return None if undone == new else _Look(row, new, undone, ground)
 
 
@@ -123,23 +137,23 @@ class _Look:
         self.undone = undone
         self.ground = ground
         self.path = ground.path
-        self._changed = [i for i, line in enumerate(new) if line != undone[i]]
+        self.changed = [i for i, line in enumerate(new) if line != undone[i]]
 
     @cached_property
     def stands_so(self) -> bool:
         """Whether a line with such marks is in the file: then they are meant."""
-        return self.ground.has(self.new[i] for i in self._changed)
+        return self.ground.has(self.new[i] for i in self.changed)
 
     @cached_property
     def stands_undone(self) -> bool:
         """Whether a line is in the file as it is without them."""
-        if self.ground.has(self.undone[i] for i in self._changed):
+        if self.ground.has(self.undone[i] for i in self.changed):
             return True
         is_lead = self.row.trace is chat_damage.LEADING_BLANK
         if not is_lead or any(map(self.row.trace.search, self.ground.lines)):
             return False
         leads = [lead for lead in map(blanks, self.ground.replaced) if lead][:1]
-        return leads == [blanks(self.undone[i]) for i in self._changed[:1]]
+        return leads == [blanks(self.undone[i]) for i in self.changed[:1]]
 
     @cached_property
     def is_all_that_changes(self) -> bool:
@@ -217,14 +231,13 @@ class _Look:
         if self.ground.parses_with(self.new) is True:
             return False
         may_have_entities = file_kinds.is_markup(self.path)
-        return not all(may_have_entities and "&nbsp;" in self.new[i] for i in self._changed)
+        return not all(may_have_entities and "&nbsp;" in self.new[i] for i in self.changed)
 
     def _is_in_fence(self) -> bool:
         """Return whether a line of code in a text is indented so, and no line by ordinary spaces."""
         marks = [line.startswith(("```", "~~~")) for line in self.new]
         return any(
-            sum(marks[:index]) % 2 and not self.new[index].startswith("&")
-            for index in self._changed
+            sum(marks[:index]) % 2 and not self.new[index].startswith("&") for index in self.changed
         ) and not any(line.startswith("  ") for line in self.new)
 
     @cached_property
@@ -283,6 +296,10 @@ _UNSEEN = frozenset((Damage.SOFT_HYPHENS, Damage.ZERO_WIDTH, Damage.BLANKS, Dama
 def _verdict(look: _Look, way: Channel) -> tuple[_Says, str]:
     """Return what to do, and the proof or why there is none."""
     damage, is_prose = look.row.damage, file_kinds.is_prose(look.path)
+    if damage is Damage.CITATIONS:
+        return _of_citations(look, way)
+    if damage is Damage.DIRECTION:
+        return _of_direction(look)
     if damage in way or (damage is Damage.ENTITIES and Damage.ANGLES in way):
         return _by_tags(look, way)
     # The tags may have escapes of another extent.
@@ -301,6 +318,33 @@ def _verdict(look: _Look, way: Channel) -> tuple[_Says, str]:
     if look.is_odd_there:
         return _Says.ASK, "which no such file is likely to have"
     return _Says.KEEP, ""
+
+
+def _of_citations(look: _Look, way: Channel) -> tuple[_Says, str]:
+    parses = (look.ground.parses_with(look.new), look.ground.parses_with(look.undone))
+    says, why = cited.verdict(look.new, look.path, look.ground.lines, parses)
+    if says == "keep" and why and Damage.CITATIONS in way:
+        says, why = "ask", "as the tags of this answer do, and they may be meant"
+    elif says == "keep" and look.stands_undone and not look.stands_so:
+        says, why = "ask", "where lines of the file have none"
+    return _Says[says.upper()], why
+
+
+def _of_direction(look: _Look) -> tuple[_Says, str]:
+    """Return what to do with direction marks before lines; within a line they are the text's own."""
+    if look.stands_so or any(map(look.row.trace.search, look.ground.lines)):
+        return _Says.KEEP, ""
+    words = [line for line in look.new if line.strip()]
+    if all(map(look.row.trace.search, words)) and (len(words) > 1 or look.stands_undone):
+        return _Says.UNDO, "before each of its lines"
+    if file_kinds.is_program(look.path):
+        # No text begins so outside of a string.
+        text = look.ground.text_among(look.new)
+        is_sure = look.stands_undone or any(i not in text for i in look.changed)
+        return (_Says.UNDO, "before its lines") if is_sure else (_Says.KEEP, "")
+    return (
+        (_Says.ASK, "where lines of the file have none") if look.stands_undone else (_Says.KEEP, "")
+    )
 
 
 def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
@@ -344,7 +388,8 @@ _JOINER = lazy_pattern("[\u200c\u200d\u00ad]")
 
 def may_be_damaged(text: str) -> bool:
     """Return whether a text holds any character that a chat makes of another; most hold none."""
-    return not text.isascii() or "&" in text or "\\" in text or "http" in text
+    is_odd = not text.isascii() or "&" in text or "\\" in text or "http" in text
+    return is_odd or bool(citations.forms_in(text))
 
 
 def refusal(what: str, arrival: Arrival) -> str:

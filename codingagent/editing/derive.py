@@ -14,7 +14,15 @@ from functools import reduce
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import blank_lines, characters, elisions, indentation, levels, shapes
+from codingagent.editing import (
+    blank_lines,
+    characters,
+    cited,
+    elisions,
+    indentation,
+    levels,
+    shapes,
+)
 from codingagent.editing.characters import Ground
 from codingagent.editing.nearest import EXCERPT_LIMIT_LINES, around, clip
 from codingagent.editing.places import (
@@ -28,7 +36,7 @@ from codingagent.editing.places import (
     without_indentation,
 )
 from codingagent.errors import OperationError
-from codingagent.model import chat_damage
+from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import UNHARMED, Damage, DamageRow
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks, joined
@@ -78,6 +86,24 @@ def check_new_lines(
             f"REPLACE has the line '{clip(new[elided].strip())}' in place of others: a part never takes"
             " the place of the whole; write all lines that belong there"
         )
+
+
+def without_citations(lines: list[str], sought: Sought) -> tuple[Sought, str]:
+    """Return an edit without the citation marks of a chat in new lines that can't be meant; and a note."""
+    new = "\n".join(line for line in sought.replace if line not in sought.search)
+    if sought.is_literal or not citations.forms_in(new):
+        return sought, ""
+    says, why = cited.verdict(new.split("\n"), sought.path, lines, (None, None))
+    if says == "ask":
+        raise OperationError(
+            f"REPLACE holds {why} as a chat's citation marks; {_again(sought)} without them;"
+            f" {levels.MEANT}"
+        )
+    if says == "keep":
+        return sought, why
+    undone = [line if line in sought.search else citations.without(line) for line in sought.replace]
+    bare = tuple(characters.without_empty(sought.replace, undone))
+    return replace(sought, replace=bare), f"without {Damage.CITATIONS.value} in REPLACE"
 
 
 def _again(sought: Sought) -> str:

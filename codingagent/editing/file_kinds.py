@@ -105,7 +105,7 @@ _ENDS = dict(_RUNS)
 _TICKED = words("js mjs cjs ts mts cts jsx tsx vue svelte go")
 _SCALAR = lazy_pattern(r"(\s*)(?:- )?[^#]*[:-][ \t]+[|>][-+0-9]*[ \t]*(?:#.*)?")
 _HEREDOC = lazy_pattern(r"<<[-~]?[ \t]*(['\"]?)(\w+)\1")
-_STRING = lazy_pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\])*`')
+STRING = lazy_pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\])*`')
 
 
 def lines_of_text(lines: Sequence[str], path: str) -> frozenset[int]:
@@ -165,7 +165,7 @@ def bare(line: str, path: str) -> str:
     """Return a line of code without its strings and its comment."""
     if line.lstrip().startswith(("*", "//", "#", "--")):
         return ""
-    line = _STRING.sub(" ", line)
+    line = STRING.sub(" ", line)
     kind = ending(path)
     mark = "#" if is_python(path) else "--" if kind in _DASH_COMMENTS else "//"
     # A string that does not end here, or has begun further up, is text to the end of the line.

@@ -8,7 +8,13 @@ looked for, and last a change that is there already.
 from collections.abc import Callable
 from itertools import pairwise
 
-from codingagent.editing.derive import as_the_others, check_flush, check_new_lines, mended
+from codingagent.editing.derive import (
+    as_the_others,
+    check_flush,
+    check_new_lines,
+    mended,
+    without_citations,
+)
 from codingagent.editing.elisions import is_elision
 from codingagent.editing.indentation import is_alike
 from codingagent.editing.nearest import clip, nearest
@@ -40,6 +46,7 @@ def find(lines: list[str], sought: Sought) -> Found:
     for rule in AS_IT_CAME:
         if places := rule.run(lines, search):
             place = only(lines, sought.label, places)
+            sought, note = without_citations(lines, sought)
             if not sought.is_literal and (found := as_the_others(lines, sought, place)) is not None:
                 return found
             new = place.new(sought.replace)
@@ -47,7 +54,11 @@ def find(lines: list[str], sought: Sought) -> Found:
                 check_flush(sought, place, lines)
             check_new_lines(lines, sought, new, (place.start, place.start + place.count))
             return Found(
-                place.start, place.count, new, common_ends(search, sought.replace), place.note
+                place.start,
+                place.count,
+                new,
+                common_ends(search, sought.replace),
+                ", ".join(filter(None, (place.note, note))),
             )
     for way_out in RULES:
         if (fitting := way_out.run(lines, sought)) is not None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from codingagent.editing import blank_lines
 from codingagent.editing.places import Sought
+from codingagent.model import citations
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.rule import Rule
 
@@ -40,6 +41,11 @@ def _unfenced(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
     if len(lines) > 2 and _FENCE.fullmatch(lines[0]) and _FENCE.fullmatch(lines[-1]):
         return tuple(lines[1:-1])
     return None
+
+
+def _uncited(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
+    bare = tuple(line for line in lines if citations.without(line).strip() or not line.strip())
+    return None if len(bare) == len(lines) else bare
 
 
 def _unnumbered(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
@@ -98,6 +104,14 @@ RULES: tuple[Rule[Callable[[Sequence[str], str], tuple[str, ...] | None]], ...] 
         "takes it off SEARCH and REPLACE",
         "without the code fences in it",
         _unfenced,
+    ),
+    Rule(
+        "citation marks in an edit",
+        "a line that is only the citation marks of a chat",
+        "SEARCH fits without it",
+        "takes it out",
+        "without the chat's citation marks",
+        _uncited,
     ),
     Rule(
         "line numbers in an edit",

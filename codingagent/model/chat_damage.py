@@ -12,6 +12,7 @@ from functools import partial
 
 from msgspec import Struct
 
+from codingagent.model import citations
 from codingagent.model.patterns import lazy_pattern
 
 
@@ -30,6 +31,8 @@ class Damage(Enum):
     LINKS = "links in place of file names"
     DASHES = "typographic dashes and dots"
     BREAKS = "<br> at the ends of lines"
+    CITATIONS = "citation marks"
+    DIRECTION = "direction marks"
 
 
 class Kept(Enum):
@@ -165,6 +168,31 @@ def without_links(text: str) -> str:
     return LINK.sub(lambda found: found[1] or found[2], text)
 
 
+# They turn the direction in which a line is shown; a page for Arabic or Hebrew puts one before each.
+_TURN = "[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]"
+TURN = lazy_pattern(_TURN)
+_MARGIN = lazy_pattern(rf"^([ \t]*){_TURN}+([^\n]*?){_TURN}*$", re.MULTILINE)
+MARGIN = lazy_pattern(rf"^[ \t]*{_TURN}", re.MULTILINE)
+
+
+def without_direction(text: str) -> str:
+    """Remove direction marks before each line, and those behind it that belong to them."""
+    return text if text.isascii() else _MARGIN.sub(r"\1\2", text)
+
+
+def without_direction_margin(text: str) -> str:
+    """Remove the direction marks before the lines of an answer if all of its lines have the same."""
+    first = re.match(rf"\s*?({_TURN}+)", text) if not text.isascii() else None
+    if first is None:
+        return text
+    lines = text.split("\n")
+    if not all(line.startswith(first[1]) for line in lines if line.strip()) or len(lines) < 2:
+        return text
+    is_paired = all(TURN.match(line[-1]) for line in lines if line.strip())
+    bare = (line.removeprefix(first[1]) for line in lines)
+    return "\n".join(re.sub(f"{_TURN}+$", "", line) if is_paired else line for line in bare)
+
+
 DASH = lazy_pattern("[\u2010\u2011—…]")
 
 
@@ -183,6 +211,8 @@ class DamageRow(Struct, frozen=True):
 
 _ESCAPED = "`*_[]"
 ROWS = (
+    DamageRow(Damage.CITATIONS, citations.ANY, citations.without, ""),
+    DamageRow(Damage.DIRECTION, MARGIN, without_direction, ""),
     DamageRow(Damage.SOFT_HYPHENS, SOFT_HYPHEN, without_soft_hyphens, ""),
     DamageRow(Damage.ZERO_WIDTH, ZERO_WIDTH, without_zero_width, ""),
     DamageRow(Damage.BLANKS, LEADING_BLANK, with_plain_indentation, ""),

@@ -64,6 +64,7 @@ SEARCHES = {
         "for each in items:\nnet += each.n\n",
     ),
     "damage undone": ("a_b = 1\n", "a\\_b = 1\n", "a\\_b = 2\n"),
+    "citation marks in an edit": (CODE, "    net = 0\n【1†a】\n", "    net = 1\n【1†a】\n"),
     "elision": (
         CODE,
         "    net = 0\n# ...\n    return net\n",

@@ -98,7 +98,9 @@ class Arrivals:
 def _in_fences(mended: Mended) -> frozenset[int]:
     """Return where the blocks begin that are in a code block, and that no chat has damaged."""
     text, scan = mended.text, mended.scan
-    if mended.ways or not any(_FENCE.search(text, *part) for part in scan.around):
+    if mended.ways.keys() - {Damage.CITATIONS, Damage.DIRECTION} or not any(
+        _FENCE.search(text, *part) for part in scan.around
+    ):
         return frozenset()
     marks = (mark for part in scan.around for mark in _FENCE.finditer(text, *part))
     found: list[int] = []

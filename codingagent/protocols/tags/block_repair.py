@@ -27,7 +27,14 @@ _NOTE_LIMIT = 8
 # No answer has so many lines that name a command; looking at ten megabytes of them would take a minute.
 _TAG_LIMIT = 20_000
 
-_UNSEEN = {d.value for d in (Damage.SOFT_HYPHENS, Damage.ZERO_WIDTH, Damage.BLANKS)}
+# Damage that no author writes beside a tag, not even in a document about these tags.
+_UNSEEN = {
+    d.value
+    for d in (
+        *(Damage.SOFT_HYPHENS, Damage.ZERO_WIDTH, Damage.BLANKS),
+        *(Damage.CITATIONS, Damage.DIRECTION),
+    )
+}
 _TRAIL = lazy_pattern(r"(?:<br[ \t]*/?>|[ \t])*$", re.IGNORECASE)
 _BLANK_REST = lazy_pattern(r"(?:\s|`{3,}|\[END\])*")
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from codingagent.editing import apply, body_repair
 from codingagent.editing.body_repair import Body
 from codingagent.errors import OperationError
-from codingagent.model import paths
-from codingagent.model.chat_damage import AS_IT_IS, Arrival
+from codingagent.model import citations, paths
+from codingagent.model.chat_damage import AS_IT_IS, Arrival, Damage
 from codingagent.model.commands import BY_TAG, COMMANDS, TIMEOUT_LIMIT_S
 from codingagent.model.operations import (
     CreateFile,
@@ -160,6 +160,15 @@ def _move_file(values: _Values) -> Operation:
     return MoveFile(values.path(), to, overwrite)
 
 
+def _words(values: _Values) -> str:
+    """Return what the person is told, without the marks of what the chat cites."""
+    text = values.body.strip("\n")
+    if values.get("until") is not None or (bare := citations.without_unquoted(text)) == text:
+        return text
+    values.notes += (f"{Damage.CITATIONS.value} were taken off it",)
+    return bare.strip("\n")
+
+
 def _run_command(values: _Values) -> Operation:
     arrival, command = values.arrival(), values.body
     if arrival is not None:
@@ -187,8 +196,8 @@ DECODE: "dict[str, Callable[[_Values], Operation]]" = {
     "MOVE_FILE": _move_file,
     "READ_FILE": lambda values: ReadFile(values.path(), *values.lines()),
     "RUN_COMMAND": _run_command,
-    "MESSAGE": lambda values: ShowMessage(values.body.strip("\n")),
-    "DONE": lambda values: Finish(values.body.strip("\n")),
+    "MESSAGE": lambda values: ShowMessage(_words(values)),
+    "DONE": lambda values: Finish(_words(values)),
 }
 _KNOWN = {
     str(command.kind): frozenset(attribute.name for attribute in command.attributes)

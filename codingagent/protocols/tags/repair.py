@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from codingagent.model import chat_damage, commands
+from codingagent.model import chat_damage, citations, commands
 from codingagent.model.chat_damage import Damage
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.rule import Rule
-from codingagent.protocols.tags import block_repair, tag_blocks, tag_lines
+from codingagent.protocols.tags import block_repair, scanner, tag_blocks, tag_lines
 from codingagent.protocols.tags.arrivals import Mended
 from codingagent.protocols.tags.tag_blocks import Block
 
@@ -156,26 +156,46 @@ def _is_same(one: Block, two: Block) -> bool:
     return (one.name, one.attributes, one.body) == (two.name, two.attributes, two.body)
 
 
-def _linked_paths(mended: Mended) -> _Said:
+def _marked_paths(mended: Mended) -> _Said:
     found = mended.scan
-    linked = [b for b in found.blocks if any("http" in value for _, value in b.attributes)]
-    made = {b.start: whole for b in linked if (whole := _unlinked(b)) is not b}
-    if made:
-        blocks = tuple(made.get(block.start, block) for block in found.blocks)
-        mended.scan = replace(found, blocks=blocks)
-        mended.ways[Damage.LINKS] = min(block.line for block in made.values())
+    for damage, undo in _IN_VALUES.items():
+        made = {b.start: whole for b in found.blocks if (whole := _unmarked(b, damage, undo)) != b}
+        if made:
+            blocks = tuple(made.get(block.start, block) for block in found.blocks)
+            mended.scan = found = replace(found, blocks=blocks)
+            mended.ways[damage] = min(block.line for block in made.values())
+    cited = (block.line for block in found.blocks if scanner.CITED in block.notes)
+    if (first := next(cited, None)) is not None:
+        mended.ways.setdefault(Damage.CITATIONS, first)
     return None
 
 
-def _unlinked(block: Block) -> Block:
-    attributes = tuple(
-        (name, chat_damage.without_links(value) if chat_damage.LINK.fullmatch(value) else value)
-        for name, value in block.attributes
-    )
+def _unmarked(block: Block, damage: Damage, undo: Callable[[str], str]) -> Block:
+    attributes = tuple((name, undo(value)) for name, value in block.attributes)
     if attributes == block.attributes:
         return block
-    note = tag_lines.SAID.format(what=Damage.LINKS.value)
+    note = tag_lines.SAID.format(what=damage.value)
     return block._replace(attributes=attributes, notes=(*block.notes, note))
+
+
+def _unlinked(value: str) -> str:
+    is_link = "http" in value and chat_damage.LINK.fullmatch(value)
+    return chat_damage.without_links(value) if is_link else value
+
+
+_IN_VALUES: Mapping[Damage, Callable[[str], str]] = {
+    Damage.LINKS: _unlinked,
+    Damage.CITATIONS: citations.without,
+    Damage.DIRECTION: chat_damage.without_direction,
+}
+
+
+def _direction(mended: Mended) -> _Said:
+    text = chat_damage.without_direction_margin(mended.text)
+    if text == mended.text:
+        return None
+    mended.change(text)
+    return {}
 
 
 def _encoded_markers(mended: Mended) -> _Said:
@@ -200,6 +220,14 @@ RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
         "reads them as line ends",
         "its lines ended with {end}: read as line ends",
         _line_ends,
+    ),
+    Rule(
+        "direction marks",
+        "U+200F or another mark of direction before each line",
+        "all lines of the answer have the same",
+        "takes them off",
+        "the direction marks before all lines were taken off",
+        _direction,
     ),
     Rule(
         "thoughts",
@@ -234,12 +262,12 @@ RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
         _second_copy,
     ),
     Rule(
-        "linked paths",
-        '`path="[x.py](http://x.py)"`',
-        "the link repeats the file name",
+        "marked paths",
+        '`path="[x.py](http://x.py)"`, citation or direction marks in a value',
+        "the link repeats the file name; no name has such marks",
         "takes the file name",
         "",
-        _linked_paths,
+        _marked_paths,
     ),
     Rule(
         "encoded markers",

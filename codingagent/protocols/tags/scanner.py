@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from codingagent.model import citations
 from codingagent.model.commands import HAS_BODY
 from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.tags.tag_blocks import (
@@ -45,6 +46,11 @@ _HEADINGS = {
     )
     for name in ("HEADER", "PROTOCOL")
 }
+
+_WORDS = ("MESSAGE", "DONE")
+"""Commands whose body is words: a link behind their tag may be one of them."""
+
+CITED = "citation marks beside its tags were taken off"
 
 # Notes are for the model to learn from; a page of the same remark teaches no more than a few.
 _NOTE_LIMIT = 12
@@ -131,7 +137,7 @@ class _Scanner:
                 self._header = dict(_HEADER_VALUE.findall(line))
             self._at = head.end
         elif name == "END":
-            if self._line(start).strip() == "[END]":
+            if citations.behind_tag(self._line(start)).strip() == "[END]":
                 self._ended = True
         else:
             self._note_lookalike(name, found)
@@ -157,7 +163,11 @@ class _Scanner:
     def _read_block(self, name: str, start: int, head: _Head) -> None:
         closing = closing_tag(name, head.until)
         line_end = self._line_end(head.end)
-        behind = self._text[head.end : line_end].strip()
+        behind, notes = self._text[head.end : line_end].strip(), tuple[str, ...]()
+        off = citations.without if name in _WORDS else citations.behind_tag
+        bare = off(behind).strip() if behind else ""
+        if bare != behind and (not bare or bare.endswith(closing)):
+            behind, notes = bare, (CITED,)
         if head.junk:
             self._read_unreadable(name, start, head, closing)
         elif behind.endswith(closing):
@@ -169,12 +179,14 @@ class _Scanner:
                 f"{body}\n" if body.strip() else "",
                 start,
                 line_end,
+                notes=notes,
                 fault=fault if closing in body else "",
             )
         elif behind:
             self._read_text_behind(name, start, head, closing)
         elif (close := self._find_closing(closing, line_end, len(self._text))) is not None:
-            self._add_closed(name, head, start, (line_end + 1, close), inner=head.until is None)
+            is_inner = head.until is None
+            self._add_closed(name, head, start, (line_end + 1, close), notes=notes, inner=is_inner)
         elif name == "DONE" and _BEHIND_LAST.fullmatch(self._text, line_end):
             note = "a bare DONE was taken as the end; write a summary and its closing tag after it"
             self._add(name, head, "", start, line_end, notes=(note,))
@@ -248,6 +260,8 @@ class _Scanner:
             # Blocks within blocks: what follows up to the last closing tag may all be text.
             close = max(close, self._ends(name).get(start, close))
         end = self._line_end(close)
+        if CITED not in notes and self._text[close:end].rstrip() != closing_tag(name, head.until):
+            notes += (CITED,)
         self._add(name, head, body_text, start, end, notes=notes, has_inner=has_inner, inner=found)
 
     def _find_inner(self, name: str, start: int, at: int, end: int) -> InnerTag | None:
@@ -408,13 +422,16 @@ class _Scanner:
         """Return the offset of the first line that is the closing tag and nothing else."""
         at = self._text.find(closing, start, end)
         while at >= 0:
-            behind = self._text[at + len(closing) : self._line_end(at)]
-            if self._is_line_start(at) and not behind.strip():
+            if self._is_line_start(at) and not self._behind(at + len(closing)):
                 return at
             # Perhaps this was meant: `> [/CREATE_FILE]`.
             self._passed_over = True
             at = self._text.find(closing, at + len(closing), end)
         return None
+
+    def _behind(self, at: int) -> str:
+        """Return what is behind a closing tag on its line, but for citation marks."""
+        return citations.behind_tag(self._text[at : self._line_end(at)].strip())
 
     def _next_opening(self, start: int, end: int | None = None) -> int:
         """Return the offset of the next line that opens one of our blocks, else `end`."""

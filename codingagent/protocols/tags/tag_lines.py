@@ -10,7 +10,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from codingagent.model import chat_damage
+from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import Channel, Damage
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.rule import Rule
@@ -104,6 +104,18 @@ RULES: tuple[Rule[Callable[[_Line], str]], ...] = (
         "characters that nobody sees",
         "removes them",
         lambda text: chat_damage.without_zero_width(text).rstrip(),
+    ),
+    _row(
+        Damage.DIRECTION.value,
+        "U+200F and the like, which turn the direction of a line",
+        "removes them",
+        lambda text: chat_damage.TURN.sub("", text).rstrip(),
+    ),
+    _row(
+        Damage.CITATIONS.value,
+        "`【12†source】`, `[cite: 3]`, `[1]` beside the tag or in it",
+        "takes them off",
+        lambda text: citations.off_tag(text).rstrip(),
     ),
     _row(
         Damage.BLANKS.value,

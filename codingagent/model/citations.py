@@ -1,0 +1,177 @@
+"""The marks that chats put behind what they cite: one row for each form, and how to take them off a text.
+
+Chats invent new ones each year. A new form is a new row of FORMS, and nothing else.
+"""
+
+import re
+from functools import cache
+
+from msgspec import Struct
+
+from codingagent.model.patterns import lazy_pattern
+
+
+class Form(Struct, frozen=True):
+    """One form: `traces` are texts of which each mark has one, `pattern` matches a mark.
+
+    A group of the pattern is text that stays. `is_typed` means that a person may type such a mark;
+    `is_named` that its words tell it from other text all the same. A chat's own form proves its others.
+    """
+
+    chat: str
+    example: str
+    traces: str
+    pattern: str
+    is_typed: bool = False
+    is_named: bool = True
+
+
+_NUMBERS = r"\d+(?:[ \t]*[-–,][ \t]*\d+)*"
+FORMS = (
+    Form(
+        "ChatGPT",
+        ":contentReference[oaicite:2]{index=2}",
+        "oaicite",
+        r"(?::?contentReference)?\[oaicite:[^\[\]\n]{0,20}\](?:\{index=\d+\})?",
+    ),
+    Form(
+        "ChatGPT",
+        "【4:0†file.py】",
+        "†",
+        r"【[^【】†\n]{0,40}†[^【】\n]{0,200}】|\[\d+(?::\d+)?†[^\[\]\n]{0,200}\]",
+    ),
+    Form(
+        "ChatGPT",
+        "U+E200 cite U+E202 turn0search1 U+E201",
+        "\ue200",
+        "\ue200(?:url\ue202([^\ue200-\ue202\n]{0,200})|[a-z_]{1,20})\ue202[^\ue200\ue201\n]{0,400}\ue201",
+    ),
+    Form(
+        "ChatGPT",
+        "citeturn0search1",
+        "citeturn, 【turn",
+        r"(?:file|nav)?cite(?:turn\d+[a-z]+\d+)+(?:L\d+(?:-L?\d+)?)?|【turn\d[^【】\n]{0,200}】",
+    ),
+    Form(
+        "ChatGPT",
+        "([source](https://example.org/?utm_source=chatgpt.com))",
+        "utm_source=",
+        r"\(\[[^\[\]\n]{1,80}\]\([^()\s]{1,500}[?&]utm_source=(?:chatgpt\.com|openai)[^()\s]{0,200}\)\)",
+    ),
+    Form("ChatGPT", "[1](file:///a.py)", "](file:", rf"\[\^?{_NUMBERS}\]\(file:[^()\n]{{0,400}}\)"),
+    Form("Gemini", "[cite_start]", "[cite_", r"\[cite_(?:start|end)\][ \t]?"),
+    Form(
+        "Gemini",
+        "[span_0](start_span)",
+        "_span)",
+        r"\[span_\d+\]\((?:start|end)_span\)",
+    ),
+    Form("Gemini", "[cite: 3]", "[cite:", rf"\[cite:[ \t]*{_NUMBERS}\]", is_typed=True),
+    Form(
+        "DeepSeek",
+        "[citation:3]",
+        "[citation:",
+        rf"\[citation:[ \t]*{_NUMBERS}\]",
+    ),
+    Form(
+        "Perplexity",
+        "[web:3]",
+        "[web:, file:, [page:, [memory:, [source:",
+        rf"\[(?:web|(?:attached_|code_)?file|page|memory|source):[ \t]*{_NUMBERS}\]",
+        is_typed=True,
+        is_named=False,
+    ),
+    Form(
+        "Copilot, Kimi",
+        "[^1^]",
+        "[^, ^[",
+        r"\[\^\d+\^\](?:\[\d+\]|\([^()\s]{0,500}\))?|\^\[\d+\]\^",
+        is_typed=True,
+        is_named=False,
+    ),
+    Form(
+        "Copilot",
+        "<sup>[1]</sup>",
+        "<sup>",
+        rf"<sup>\[{{1,2}}{_NUMBERS}\]{{1,2}}(?:\([^()\s]{{0,500}}\))?</sup>",
+        is_typed=True,
+        is_named=False,
+    ),
+    Form(
+        "Claude",
+        '<cite index="0-1">…</cite>',
+        "cite index=",
+        r'<(?:antml:)?cite index="[\d,:; -]{1,80}">|</(?:antml:)?cite>',
+    ),
+    Form(
+        "Grok",
+        "<grok:render …>…</grok:render>",
+        "<grok:render",
+        r"<grok:render\b[^<>\n]{0,400}>[^\n]{0,400}?</grok:render>",
+    ),
+    Form("Mistral", "[REF]3[/REF]", "[REF]", rf"\[REF\]{_NUMBERS}\[/REF\]"),
+    Form("Cohere", "<co: 0>…</co: 0>", "<co:", rf"</?co: {_NUMBERS}>"),
+    Form("Yuanbao", "[1](@ref)", "](@ref)", rf"\[{_NUMBERS}\]\(@ref\)"),
+)
+
+# What only the line of a tag can't mean: numbers and links in brackets.
+_BESIDE_TAGS = (
+    rf"\(?\[{{1,2}}\^?{_NUMBERS}\^?\]{{1,2}}(?:\([^()\n]{{0,500}}\))?\)?|[¹²³⁰⁴-⁹]+|<sup>[^<>\n]{{0,80}}</sup>"
+    r"|\(?\[[^\[\]\n]{1,80}\](?:\([^()\n]{0,500}\)|\[\d+\])\)?|【[^【】\n]{0,80}】"
+)
+
+
+def forms_in(text: str) -> tuple[Form, ...]:
+    """Return the forms of which a text may hold a mark."""
+    return tuple(form for form in FORMS if any(word in text for word in form.traces.split(", ")))
+
+
+@cache
+def pattern_of(forms: tuple[Form, ...] = FORMS) -> re.Pattern[str]:
+    """Return a pattern for the marks of some forms."""
+    return re.compile("|".join(form.pattern for form in forms) or "(?!)")
+
+
+_AT_END = lazy_pattern(r"(?<![ \t\0])[ \t]*\0[ \t\0]*(?=$|[.,;:!?)\"'`<])", re.MULTILINE)
+
+
+def without(text: str, forms: tuple[Form, ...] = FORMS) -> str:
+    """Take the marks of some forms off a text, with the blanks before those that end a line or a sentence."""
+    there = tuple(form for form in forms_in(text) if form in forms)
+    if not there or "\0" in text:
+        return text
+    marked = pattern_of(there).sub(
+        lambda found: "".join((*filter(None, found.groups()), "\0")), text
+    )
+    return _AT_END.sub("", marked).replace("\0", "")
+
+
+def without_unquoted(text: str) -> str:
+    """Take marks off a text for people, but for those that it shows as code."""
+    parts = re.split(r"(`[^`\n]*`)", text) if forms_in(text) else [text]
+    return "".join(part if index % 2 else without(part) for index, part in enumerate(parts))
+
+
+ANY = lazy_pattern("|".join(form.pattern for form in FORMS))
+
+# What is longer is no mark beside a tag.
+_TAG_LIMIT = 2000
+_BEHIND_TAG = lazy_pattern(rf"(?:[ \t,;]*(?:{pattern_of().pattern}|{_BESIDE_TAGS}))+[ \t.]*$")
+_BEFORE_TAG = lazy_pattern(
+    rf"[ \t]*(?:(?:{pattern_of().pattern}|{_BESIDE_TAGS})[ \t,;]*)+(?=[*_`\\]{{0,4}}\[)"
+)
+
+
+def behind_tag(text: str) -> str:
+    """Return what is behind a tag on its line, without the marks at its end."""
+    found = _BEHIND_TAG.search(text) if len(text) < _TAG_LIMIT else None
+    return text if found is None else text[: found.start()]
+
+
+def off_tag(line: str) -> str:
+    """Return the line of a tag without marks before, within and behind it."""
+    line = without(line)
+    at = line.find("]") + 1
+    line = line[:at] + behind_tag(line[at:]) if at else line
+    before = _BEFORE_TAG.match(line)
+    return line if before is None else line[before.end() :]
