@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from codingagent.protocols.tags import continuation, scanner
+from codingagent.protocols.tags.tag_blocks import Block
 from tests.helpers import LiveSession, live_session
 
 BODY = "".join(f"line number {n}\n" for n in range(40))
@@ -134,3 +136,96 @@ def test_another_answer_to_the_same_request_is_not_the_whole_one(tmp_path: Path)
         live.answer(answer.replace("echo first", "echo other"), "other.txt")
         assert live.rejected() == ["other.txt", "other.txt.reason"]
         assert ran(live) == ["first"]
+
+
+# --- the second half is said, fenced, or goes on within a line ----------------------------------------
+
+PROGRAM = (
+    "".join(f"def area_{n}(r):\n    return {n} * r ** 2\n\n\n" for n in range(9)).rstrip() + "\n"
+)
+GO = "".join(f"func area{n}(r float64) float64 {{\n\treturn {n} * r * r\n}}\n\n" for n in range(9))
+SAID = [
+    "Sure, here's the rest:\n\n",
+    "Natürlich, hier ist der Rest:\n\n",
+    "好的，以下是剩余部分：\n\n",
+    "بالتأكيد، إليك الباقي:\n\n",
+    "Continuing from where I stopped…\n",
+    "**Here is the rest.**\n\nIt goes on within the function:\n\n",
+]
+BEHIND = '[CREATE_FILE path="b.txt"]\nb\n[/CREATE_FILE]\n[END]\n'
+
+
+@pytest.mark.parametrize("said", ["", *SAID])
+@pytest.mark.parametrize("form", ["{0}{1}", "{0}```python\n{1}```\n", "{0}{2}\n{1}"])
+@pytest.mark.parametrize(("name", "text"), [("a.py", PROGRAM), ("a.go", GO)])
+@pytest.mark.parametrize("at", [0.4, 0.5, 0.63])
+@pytest.mark.one_in(4)
+def test_a_sentence_before_the_second_half_costs_nothing(
+    tmp_path: Path, said: str, form: str, name: str, text: str, at: float
+) -> None:
+    """Design, truncation: joined where it is certain, in any language; what is behind it is done."""
+    cut = int(len(text) * at)
+    opening = f'[CREATE_FILE path="{name}"]'
+    with live_session(tmp_path) as live:
+        live.answer(reply(live, f"{opening}\n{text[:cut]}", 1))
+        asked = continuation.advice(f"{opening}\n{text[:cut]}".rstrip("\n"), block_of(live))[1]
+        rest = text[text.index(asked) :]
+        second = form.format(said, rest, opening)
+        done = live.answer(reply(live, f"{second}[/CREATE_FILE]\n{BEHIND}", 2))
+        assert "FAILED" not in done
+        assert (live.workspace / name).read_text() == text
+        assert (live.workspace / "b.txt").exists()
+
+
+def block_of(live: LiveSession) -> Block:
+    (block,) = scanner.scan(f"{live.conversation.session.cut}\n").blocks
+    return block
+
+
+@pytest.mark.parametrize("said", ["", *SAID])
+def test_a_program_that_goes_on_within_a_line_is_joined(tmp_path: Path, said: str) -> None:
+    """The parser proves it; a text that can be read in two ways is asked for again."""
+    cut = PROGRAM.index("rn 4 *")
+    opening = '[CREATE_FILE path="a.py"]'
+    with live_session(tmp_path) as live:
+        live.answer(reply(live, f"{opening}\n{PROGRAM[:cut]}", 1))
+        done = live.answer(reply(live, f"{said}{PROGRAM[cut:]}[/CREATE_FILE]\n{BEHIND}", 2))
+        assert "FAILED" not in done
+        assert (live.workspace / "a.py").read_text() == PROGRAM
+    with live_session(tmp_path / "2") as live:
+        live.answer(reply(live, f"{opening}\nx = 12", 1))
+        done = live.answer(reply(live, f"{said}34\n[/CREATE_FILE]\n{BEHIND}", 2))
+        assert "send CREATE_FILE 'a.py' again" in done
+        assert not (live.workspace / "a.py").exists()
+        assert (live.workspace / "b.txt").exists(), "it needs nothing of the other"
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        # The line is there a second time, behind lines that had not arrived.
+        "def b():\n    return total\n",
+        "}\n\nfunction b() {\n    return total\n",
+        "\n\ndef b():\n    x = 1\n    return total\n",
+    ],
+)
+def test_lines_of_the_file_are_not_taken_for_a_sentence(tmp_path: Path, second: str) -> None:
+    with live_session(tmp_path) as live:
+        live.answer(reply(live, '[CREATE_FILE path="a.js"]\ndef a():\n    return total', 1))
+        done = live.answer(reply(live, f"{second}[/CREATE_FILE]\n[END]\n", 2))
+        assert "again" in done
+        assert not (live.workspace / "a.js").exists()
+
+
+def test_both_halves_pasted_are_answers(tmp_path: Path) -> None:
+    """They are not asked about: the first names the request, the second goes on with what was cut."""
+    with live_session(tmp_path) as live:
+        first = reply(live, f'[CREATE_FILE path="a.py"]\n{PROGRAM[:200]}', 1)
+        assert live.conversation.is_answer(first, is_handed=True)
+        live.answer(first)
+        start = PROGRAM[:200].rindex("\n") + 1
+        start = PROGRAM.rindex("\n", 0, start - 1) + 1
+        for said in SAID:
+            second = f"{said}{PROGRAM[start:]}[/CREATE_FILE]\n{BEHIND}"
+            assert live.conversation.is_answer(second, is_handed=True)
+        assert not live.conversation.is_answer("What is this?", is_handed=True)

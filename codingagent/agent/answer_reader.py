@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from codingagent.agent import put_back
 from codingagent.agent.context import Context
 from codingagent.errors import OperationError
-from codingagent.model import encoding
+from codingagent.model import chat_damage, encoding
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import CreateFile, Kind
 from codingagent.protocols.tags import continuation, prose, reply, tag_blocks, transcript
@@ -61,9 +61,9 @@ class AnswerReader:
     def parse(self, text: str) -> Reply:
         """Parse a text that may be a whole conversation: its answer to the request that waits."""
         session = self._context.log.session
-        text, note = transcript.answer_in(
-            tag_blocks.fold_line_ends(text), session.session_id, session.sequence
-        )
+        # Before all else: no other format is known with such marks before its lines.
+        text = chat_damage.without_direction_margin(tag_blocks.fold_line_ends(text))
+        text, note = transcript.answer_in(text, session.session_id, session.sequence)
         return reply.with_note(self._parse_one(text), note)
 
     def _parse_one(self, text: str) -> Reply:

@@ -69,7 +69,9 @@ class Conversation:
         if found.has_outbox or not (found.header or is_handed):
             return False
         awaited = (self.session.session_id, self.session.sequence)
-        has_steps = any(isinstance(item, Step) for item in found.items)
+        # Half an answer asks for the other half.
+        is_half = is_handed and bool(found.cut or found.is_joined)
+        has_steps = is_half or any(isinstance(item, Step) for item in found.items)
         is_prose = found.is_bare and found.items[-1].kind is Kind.ANSWER
         named = found.header and (found.header.session, found.header.sequence)
         return has_steps and not is_prose and (is_handed or named == awaited)

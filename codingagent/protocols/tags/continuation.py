@@ -8,6 +8,7 @@ import re
 
 from msgspec import Struct
 
+from codingagent.editing import file_kinds, syntax_check
 from codingagent.model import commands
 from codingagent.model.paths import shown
 from codingagent.model.patterns import lazy_pattern
@@ -32,6 +33,10 @@ _NAME = lazy_pattern(r"[ \t]*\[([A-Z_]+)")
 
 # A few lines that say what follows, and the fence that opens right before it.
 _LEAD = lazy_pattern(r"(?:[^`~\n][^\n]*\n|[ \t]*\n){0,6}[ \t]*(?:`{3,}|~{3,})\w*[ \t]*\n")
+
+# A sentence: words at the margin, and nothing that only code has.
+_SENTENCE = lazy_pattern(r"[^\s#/|+-][^\n]{0,300}?[:：.。…!！?？*_)）»”][ \t]*")
+_CODE = lazy_pattern(r"[{}=;<>\[\]\\$]|\w\(|^\S+$(?<=[\x00-\x7f])|^[\w.-]+[ \t]*:[ \t]*\S")
 
 # What may be before an answer's own text: its [REPLY …], and the fence round all of it.
 _NO_TEXT = lazy_pattern(r"(?:[ \t]*(?:\[REPLY[^\]\n]*\]|`{3,}\w*|~{3,}\w*)?[ \t]*\n)*")
@@ -99,14 +104,25 @@ def advice(cut: str, block: Block) -> tuple[str, str]:
 def join(cut: str, text: str) -> Joined | None:
     """Return what `cut_of` gave and the next answer as one, or None if that does not go on from there."""
     text = tag_blocks.fold_line_ends(text)
+    opening, _, body = cut.partition("\n")
+    # The opening tag once more, and not the block from its start: the model goes on within it.
+    again = re.search(rf"^[ \t]*{re.escape(opening.strip())}[ \t]*\n", text, re.MULTILINE)
+    if again is not None:
+        if not body or text.startswith(body.partition("\n")[0], again.end()):
+            return None
+        text = text[: again.start()] + text[again.end() :]
     closing = _closing_at(cut, text)
     end = len(text) if closing is None else closing
-    overlap = _overlap(cut.partition("\n")[2])
     # Another tag of ours before the end: it starts the block again, or is about something else.
-    if not overlap or _OURS.search(text, 0, end):
+    if _OURS.search(text, _NO_TEXT.match(text).end(), end):  # type: ignore[union-attr]  # it may be empty
         return None
+    if (fenced := _without_fence(text, end, cut)) is not None:
+        text, end = fenced
+    overlap = _overlap(body)
     arrived = cut[: len(cut) - len(overlap)]
-    at = _place(text[:end], overlap, arrived)
+    at = _place(text[:end], overlap, arrived, _path(cut)) if overlap else None
+    if at is None and again is None and closing is not None:
+        return _appended(cut, text, end)
     if at is None or _has_new_fence(text[at:end], cut):
         return None
     # What was sent once more from further up is there already.
@@ -142,6 +158,7 @@ class SecondHalf(Struct, frozen=True):
     command: str
     name: str
     line: int
+    attributes: tuple[tuple[str, str], ...] = ()
 
 
 def second_half(cut: str, text: str) -> SecondHalf | None:
@@ -158,7 +175,8 @@ def second_half(cut: str, text: str) -> SecondHalf | None:
         if any(block.name == head.name and block.start < at for block in blocks):
             return None
         if not any(block.start <= at < block.end for block in blocks):
-            return SecondHalf(head.name, named(head), text.count("\n", 0, at) + 1)
+            line_number = text.count("\n", 0, at) + 1
+            return SecondHalf(head.name, named(head), line_number, head.attributes)
     return None
 
 
@@ -175,6 +193,69 @@ def is_about(cut: str, name: str) -> bool:
     """Return whether a command of this name may be the block that was cut, begun again."""
     found = _NAME.match(cut)
     return found is not None and found[1] == name
+
+
+def _path(cut: str) -> str:
+    head = _head(cut)
+    return "" if head is None else dict(head.attributes).get("path", "")
+
+
+def _without_fence(text: str, end: int, cut: str) -> tuple[str, int] | None:
+    """Return a text without the fence round what goes on, and where that ends; None if there is none."""
+    lead = _LEAD.match(text, _first(text), end)
+    first = _first(text) if lead is None else lead.end()
+    opened = text[:first].rstrip("\n").rpartition("\n")[2].strip()
+    last = text[:end].rstrip("\n").rpartition("\n")[2]
+    inner = text[first:end].rstrip("\n").splitlines()[:-1]
+    has_others = any(map(_FENCE.fullmatch, (*inner, *cut.splitlines())))
+    if not opened.startswith(("```", "~~~")) or not _FENCE.fullmatch(last) or has_others:
+        return None
+    start = text[:end].rstrip("\n").rfind("\n") + 1
+    return text[:start] + text[end:], start
+
+
+def _first(text: str) -> int:
+    lead = _NO_TEXT.match(text)
+    return 0 if lead is None else lead.end()
+
+
+def _is_said(before: str, arrived: str) -> bool:
+    """Return whether a few lines can only be what a model says before it goes on, in any language."""
+    lines = [line for line in before.split("\n") if line.strip()]
+    known = arrived.split("\n")
+    return 0 < len(lines) < 4 and all(
+        _SENTENCE.fullmatch(line) and not _CODE.search(line) and line not in known for line in lines
+    )
+
+
+def _appended(cut: str, text: str, end: int) -> Joined | None:
+    """Return a block with what goes on right behind it, if that can be read in one way only.
+
+    It stopped within a line; the model may have said something first.
+    """
+    path, (opening, _, body) = _path(cut), cut.partition("\n")
+    if not syntax_check.is_known(path) or _place_of_fence(text, end):
+        return None
+    start = _first(text)
+    starts = [start]
+    while len(starts) < 4 and (
+        line := re.compile(r"\s*[^\n]+\n\s*?(?=[^\n]*\S)").match(text, starts[-1], end)
+    ):
+        if not _is_said(text[start : line.end()], body):
+            break
+        starts.append(line.end())
+    # Behind a whole line nobody knows how many blank ones there were.
+    whole = [f"{body}{text[at:end]}" for at in starts if text[at : at + 1].strip()]
+    found = [each for each in whole if syntax_check.can_read(path, each)]
+    if len(found) != 1 or any(
+        syntax_check.can_read(path, f"{body}\n{text[at:end]}") for at in starts
+    ):
+        return None
+    return Joined(f"{text[:start]}{opening}\n{found[0]}{text[end:]}", cut.count("\n"))
+
+
+def _place_of_fence(text: str, end: int) -> bool:
+    return any(map(_FENCE.fullmatch, text[:end].splitlines()))
 
 
 def _has_new_fence(rest: str, cut: str) -> bool:
@@ -201,10 +282,11 @@ def _overlap(body: str) -> str:
     return ""
 
 
-def _place(text: str, overlap: str, arrived: str) -> int | None:
+def _place(text: str, overlap: str, arrived: str, path: str) -> int | None:
     """Return where the overlap is: at the very beginning, or after what had arrived before it too.
 
-    Anywhere else it may be a line that only reads the same, and what is before it would be lost.
+    Or after a sentence, if such a file has none. Anywhere else it may be a line that only reads the
+    same, and what is before it would be lost.
     """
     lead = _NO_TEXT.match(text)
     first = 0 if lead is None else lead.end()
@@ -212,6 +294,13 @@ def _place(text: str, overlap: str, arrived: str) -> int | None:
         before = text[first : found.start()]
         if not before.strip() or _LEAD.fullmatch(before) or arrived.endswith(before):
             return found.start()
+        # In a text for people one line may be there twice, each time after such a sentence.
+        is_sure = "\n" in overlap or not file_kinds.is_prose(path)
+        if is_sure and _is_said(before, arrived):
+            whole = f"{arrived}{text[found.start() :]}".partition("\n")[2]
+            direct = f"{arrived}{overlap}\n{text[first:]}".partition("\n")[2]
+            if syntax_check.can_read(path, whole) or not syntax_check.can_read(path, direct):
+                return found.start()
         if text.count("\n", 0, found.start()) > _LEAD_LINES:
             return None
     return None

@@ -283,12 +283,24 @@ def _list(names: list[str]) -> str:
     return ", ".join(names[:_UNUSED_LIMIT]) + more
 
 
+def _is_apart(item: Step | Problem, path: str | None) -> bool:
+    """Return whether an item needs nothing of a block that is missing."""
+    if isinstance(item, Problem):
+        return False
+    paths_ = {getattr(item.operation, name, None) for name in ("path", "to")}
+    return item.kind not in (Kind.RUN_COMMAND, Kind.DONE) and (path is None or path not in paths_)
+
+
 def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
     """Return an answer without what is after the end of a block whose first half does not fit."""
     before = [
         item for item in reply.items if item.line < half.line and item.kind is not Kind.ANSWER
     ]
     rest = [item for item in reply.items if item.line > half.line]
+    # Files and messages don't need the block; a command may, and so may all that follows it.
+    path = dict(half.attributes).get("path")
+    first = next((i for i, item in enumerate(rest) if not _is_apart(item, path)), len(rest))
+    done, rest = rest[:first], rest[first:]
     behind = [f"{item.kind} at line {item.line}" for item in rest if item.kind is not Kind.DONE]
     reason = (
         f"{half.name} was cut short before, and this answer ends it at line {half.line} without going on from"
@@ -302,7 +314,9 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
         again += "; its DONE was not taken"
     problem = Problem(Kind(half.command), f"{reason}; {again}", half.line)
     notes = tuple(note for note in reply.notes if not note.startswith(f"line {half.line}: "))
-    return replace(reply, items=(*before, problem), notes=notes, is_bare=False, cut=cut, beside="")
+    return replace(
+        reply, items=(*before, problem, *done), notes=notes, is_bare=False, cut=cut, beside=""
+    )
 
 
 def with_note(reply: Reply, note: str) -> Reply:
