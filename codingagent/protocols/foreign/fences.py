@@ -12,6 +12,7 @@ from enum import Enum
 from msgspec import Struct
 
 from codingagent.editing.file_kinds import words
+from codingagent.model.chat_damage import without_direction
 from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.tags.reply import BLOCK_LINE
 
@@ -62,7 +63,7 @@ class Fences:
                 Fence(at, found[1], found[2], found[3])
                 for at, line in enumerate(lines)
                 if ("```" in line or "~~~" in line)
-                and (found := _FENCE.fullmatch(line)) is not None
+                and (found := _FENCE.fullmatch(without_direction(line))) is not None
             ]
         )
         self._lines = [fence.line for fence in self._all]

@@ -13,6 +13,7 @@ from msgspec import Struct
 from codingagent.editing.file_kinds import words
 from codingagent.errors import OperationError
 from codingagent.model import paths
+from codingagent.model.chat_damage import TURN
 from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.foreign import elements
 
@@ -35,11 +36,14 @@ _INFO_VALUE = lazy_pattern(
     r"(?:\"(?P<double>[^\"]+)\"|'(?P<single>[^']+)'|(?P<bare>[^\s\"'}]+))"
 )
 
+# A longer line is a sentence about a file, not its label.
+_LABEL_WORDS, _LABEL_CHARACTERS = 5, 60
+
 # Words that may be beside a path in a line that is its heading, and say nothing of its content.
 _PLAIN_WORDS = words(
-    "a change changed changes code content contents edit edited edits file filename filepath for here"
-    " is modified modify name now path replace replaced replacement rewrite s step the this update"
-    " updated updates version"
+    "a also and change changed changes code content contents edit edited edits file filename filepath"
+    " finally for here is lastly modified modify name now path replace replaced replacement rewrite s step"
+    " the this update updated updates version"
 )
 _NEW_WORDS = words("add added create created creating new")
 _GONE_WORDS = words("delete deleted remove removed")
@@ -92,6 +96,8 @@ class Name(Struct, frozen=True):
     is_whole: bool = False
     is_gone: bool = False
     is_moved: bool = False
+    is_label: bool = False
+    """It is marked, and ends a line of a few words in any language, perhaps before a colon."""
 
     def only(self, advice: str) -> str:
         """Return the one path; with several, refuse and say what to write."""
@@ -186,7 +192,7 @@ def name_in(line: str, at: int, files: Files) -> Name | None:
     """Return the paths that a line of prose names, or None."""
     if len(line) > _LINE_LIMIT or not line.strip():
         return None
-    rest = line.strip()
+    rest = TURN.sub("", line).replace("：", ":").strip()
     if (marks := _MARKS.match(rest)) is not None and rest not in files:
         rest = rest[marks.end() :]
     if (element := elements.opening(rest)) is not None:
@@ -232,7 +238,16 @@ def name_in(line: str, at: int, files: Files) -> Name | None:
         any(word in _WHOLE_WORDS for word in beside),
         len(distinct) == 1 and says(_GONE_WORDS, _PLAIN_WORDS | _GONE_WORDS),
         len(distinct) == 2 and says(_MOVE_WORDS, known | _MOVE_WORDS | _SIDE_WORDS),
+        len(distinct) == 1 and _is_label(line, distinct[0], beside),
     )
+
+
+def _is_label(line: str, path: str, beside: list[str]) -> bool:
+    """Return whether a path ends its line in bold, in backquotes or in a heading, with few words before."""
+    end = line.rstrip().rstrip("*_`\"'»”:：# \t)）").endswith(path)
+    before = line.rpartition(path)[0]
+    is_marked = before[-1:] in ("*", "`", "_") or line.lstrip().startswith("#")
+    return end and is_marked and len(beside) <= _LABEL_WORDS and len(before) <= _LABEL_CHARACTERS
 
 
 def _called_a_file(line: str, ticked: list[str]) -> tuple[str, str] | None:

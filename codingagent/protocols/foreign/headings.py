@@ -87,7 +87,10 @@ class Headings:
         """Return whether the line above says that a whole file follows, not a piece of it."""
         if name.is_heading or len(name.texts) > 1:
             return name.is_heading
-        return name.is_whole or (name.is_new and name.texts[0] not in self._files)
+        text = name.texts[0]
+        if name.is_label and text not in self._files and not self._files.fits(text):
+            return True
+        return name.is_whole or (name.is_new and text not in self._files)
 
     def _bare_name(self, fence: Fence, lines: list[str]) -> Name | None:
         """Return the word alone on the line above, which only its place or a script shows to be a path."""

@@ -243,6 +243,13 @@ class _AnswerReader:
         near = above or self._names.of_section(fence.line) or self._names.near(fence.line)
         if is_line_quote(fence.info):
             self._items.note(f"the block at line {line} quotes lines of a file and was not used")
+        elif above is not None and above.is_label and above.texts[0] in self._files:
+            path = above.texts[0]
+            reason = (
+                f"line {above.line + 1} names '{paths.shown(path)}', which exists, and not that this is"
+                " all of it; send it whole with its path alone on the line above, or SEARCH/REPLACE"
+            )
+            self._items.refuse(Kind.FILE, line, reason, path)
         elif near is not None and (above or near.is_heading or near.texts[0] in self._files):
             self._items.note(
                 f"the block at line {line} was not used: '{paths.shown(near.texts[0])}' is named at line"

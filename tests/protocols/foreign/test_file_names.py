@@ -2,7 +2,9 @@
 
 import pytest
 
+from codingagent.protocols.foreign import parser
 from codingagent.protocols.foreign.file_names import Files, name_in, name_in_comment, name_in_info
+from codingagent.protocols.tags.reply import Problem, Step
 
 FILES = Files({"src/a.py", "my file.txt", "Makefile"})
 
@@ -130,3 +132,50 @@ def test_what_a_fence_line_names(info: str, path: str | None) -> None:
 def test_what_a_comment_names(line: str, path: str | None) -> None:
     name = name_in_comment(line, 0, FILES)
     assert (None if name is None else name.texts[0]) == path
+
+
+LABELS = [
+    "And **{}**:",
+    "**{}**",
+    "Und `{}`:",
+    "Y **`{}`**:",
+    "最后 **{}**：",
+    "وأخيرًا `{}`:",
+    "\u200fוגם **{}**:",
+    "2. Et `{}` :",
+    "### Datei `{}`",
+    "- Zuletzt **{}**:",
+    "## 2) {}",
+    "[{0}]({0}):",
+]
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("info", ["python", "py", ""])
+def test_a_label_in_any_language_names_a_new_file(label: str, info: str) -> None:
+    """Words round a path in the line above: bold, code, heading, bullet, number, colon."""
+    text = f"{label.format('tests/test_roman.py')}\n```{info}\nx = 1\n```\n"
+    (item,) = parser.read(text, ()).items
+    assert isinstance(item, Step)
+    assert item.operation.path == "tests/test_roman.py"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("label", ["Und `{}`:", "最后 **{}**：", "In **{}**:"])
+def test_a_label_of_a_file_that_exists_is_refused_by_name(label: str) -> None:
+    """It may be a piece of it: never passed over in silence, and never written over the file."""
+    text = f"{label.format('a.py')}\n```python\nx = 1\n```\n"
+    (item,) = parser.read(text, ("a.py",)).items
+    assert isinstance(item, Problem)
+    assert "line 1 names 'a.py'" in item.reason
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "See `a.py` and **b.py**:",
+        "Then call `run()` as `a.py` does it in its first lines, like this:",
+    ],
+)
+def test_what_is_no_label_names_no_new_file(line: str) -> None:
+    found = parser.read(f"{line}\n```python\nx = 1\n```\n", ())
+    assert not any(isinstance(item, Step) for item in found.items)
