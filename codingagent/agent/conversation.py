@@ -12,7 +12,7 @@ from codingagent.agent.batch import Execution
 from codingagent.agent.recipients import Objection, Recipients
 from codingagent.agent.requests import Requests
 from codingagent.errors import ApprovalError
-from codingagent.model import results
+from codingagent.model import documents, results
 from codingagent.model.approval import Answer
 from codingagent.model.events import Finished, succeeded
 from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken
@@ -91,6 +91,9 @@ class Conversation:
         if not self._mailbox.has(name):
             return True
         data = self._mailbox.read(name)
+        if data is not None and (kind := documents.kind_of(data)) is not None:
+            self._reject(name, Objection(f"it is {kind[0]}, not plain text", kind[1]))
+            return True
         answer = None if data is None else self._reader.read(data)
         if data is None or answer is None:
             self._reject(name, _TOO_LARGE if data is None else _NO_TEXT)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from codingagent.model.documents import kind_by_name
 from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Tracker, is_finished
 from codingagent.model.journal_entries import EarlierFile
 from codingagent.model.observations import InboxFile
@@ -17,11 +18,6 @@ LOOK_EVERY_S = 1.0
 
 # A browser creates the file first, and fills it when the last byte has come.
 _EMPTY_S = 3.0
-
-# A document of these types does not hold the answer as plain text.
-_DOCUMENTS = frozenset(
-    (".docx", ".doc", ".odt", ".rtf", ".pdf", ".pages", ".html", ".htm", ".mhtml", ".epub", ".zip")
-)
 
 
 class Patience(Protocol):
@@ -118,11 +114,11 @@ class Inbox:
 def _advice(file: InboxFile) -> str:
     """Return why a file in the inbox can't be taken, and how to fix it."""
     name = shown(file.name)
-    stem, dot, suffix = name.rpartition(".")
+    dot = "." in name
     if not file.sighting.size_bytes:
         return f"{name} in the inbox is empty: save the answer again"
-    if dot and f".{suffix.lower()}" in _DOCUMENTS:
-        return f"{name} in the inbox is not plain text: save the answer as plain text, {stem}.txt"
+    if (kind := kind_by_name(name)) is not None:
+        return f"{name} in the inbox is {kind[0]}, not plain text: {kind[1]}"
     how = "has no extension" if not dot else "is ignored; only .txt and .md are read"
     return f"{name} in the inbox {how}: rename it to {name}.txt"
 

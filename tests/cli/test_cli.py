@@ -415,7 +415,8 @@ def test_once_with_nothing_there_writes_nothing(
         (
             "answer.v2.DOCX",
             b"PK\3\4",
-            "answer.v2.DOCX in the inbox is not plain text: save the answer as plain text, answer.v2.txt",
+            "answer.v2.DOCX in the inbox is a Word document (.docx), not plain text: open it, copy"
+            " the chat's answer and save that as a plain .txt file in the inbox, or paste it here",
         ),
         ("reply", b"hi", "reply in the inbox has no extension: rename it to reply.txt"),
         (
@@ -444,7 +445,7 @@ def test_a_file_that_cannot_be_taken_is_named_while_we_wait(waiting: Path) -> No
         (waiting / "inbox" / "reply.docx").write_bytes(b"PK")
         assert process.stdout is not None
         said = next(line for line in process.stdout if "docx" in line)
-        assert "save the answer as plain text, reply.txt" in said
+        assert "is a Word document (.docx), not plain text: open it" in said
         drop(waiting, DONE)
         rest = process.stdout.read()
     assert "docx" not in rest

@@ -13,6 +13,7 @@ from codingagent.cli.commands.options import WaitingSessionName, flag, value
 from codingagent.cli.output import screen_for
 from codingagent.cli.task_input import edited
 from codingagent.errors import UsageError, disk_errors
+from codingagent.model import documents
 from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.prompt import split as parts
 from codingagent.prompt import tokens
@@ -119,6 +120,8 @@ def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> t
     It is for this session unless it names another one that waits. If it names none and several wait, `ask`
     decides; without `ask`, the person named the session.
     """
+    if (kind := documents.kind_of(data)) is not None:
+        raise UsageError(f"that is {kind[0]}, not plain text: {kind[1]}")
     text = data.decode("utf-8", "replace")
     if not text.strip():
         raise UsageError("there is nothing to paste: copy the chat's answer first")
