@@ -1219,7 +1219,7 @@ ROWS: dict[str, Row] = {
     "a yes is to exactly that": Row(
         approval_is_for_exactly_that,
         (),
-        (FLOW, "(kind, plan.subject, *plan.parts)", "(kind, plan.subject)"),
+        (FLOW, "(order.kind, plan.subject, *plan.parts)", "(order.kind, plan.subject)"),
     ),
     "settings in the workspace are not obeyed": Row(
         settings_not_planted,

@@ -21,6 +21,8 @@ _HANDLES = lazy_pattern(
     r"(?i)(?<![a-z])cit(?:e|ing|ation)s?(?![a-z])|oaicite|contentReference|[†【\ue200]|utm_source"
 )
 _WORKS = lazy_pattern(r"(?i)strip|clean|sanit|re(?:move|gex|place)\b|\bre\.|==|assert|\bsub\(")
+# In a longer line nobody can tell what a mark is in, and to look would take long.
+_LINE_LIMIT = 1000
 _QUOTES = "\"'`/«»“”‘’"
 _KEPT = "it holds what may be a citation mark of the chat ('{}'), written as it came"
 
@@ -75,7 +77,8 @@ def _is_slice(mark: re.Match[str], path: str) -> bool:
     """Return whether a mark is right behind a name or a bracket in code, as in `x[page:3]`."""
     before = mark.string[mark.start() - 1 : mark.start()]
     is_glued = before.isalnum() or before in ("_", ")", "]")
-    return is_glued and mark[0] in file_kinds.bare(_line_at(mark.string, mark.start())[1], path)
+    line = _line_at(mark.string, mark.start())[1] if is_glued else ""
+    return is_glued and (len(line) > _LINE_LIMIT or mark[0] in file_kinds.bare(line, path))
 
 
 def _line_at(text: str, at: int) -> tuple[int, str]:
@@ -100,6 +103,8 @@ def _is_handled(
 def _is_tried(text: str, at: int) -> bool:
     """Return whether a place is in a string that its line compares or works on."""
     start, line = _line_at(text, at)
+    if len(line) > _LINE_LIMIT:
+        return True
     strings = file_kinds.STRING.finditer(line)
     is_inside = any(each.start() < at - start < each.end() for each in strings)
     return is_inside and _WORKS.search(line) is not None

@@ -415,8 +415,10 @@ def test_once_with_nothing_there_writes_nothing(
         (
             "answer.v2.DOCX",
             b"PK\3\4",
-            "answer.v2.DOCX in the inbox is a Word document (.docx), not plain text: open it, copy"
-            " the chat's answer and save that as a plain .txt file in the inbox, or paste it here",
+            (
+                "answer.v2.DOCX in the inbox is a Word document (.docx), not plain text: open it, copy"
+                " the chat's answer and save that as a plain .txt file in the inbox, or paste it here"
+            ),
         ),
         ("reply", b"hi", "reply in the inbox has no extension: rename it to reply.txt"),
         (

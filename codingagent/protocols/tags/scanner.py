@@ -137,7 +137,8 @@ class _Scanner:
                 self._header = dict(_HEADER_VALUE.findall(line))
             self._at = head.end
         elif name == "END":
-            if citations.behind_tag(self._line(start)).strip() == "[END]":
+            line = self._line(start).strip()
+            if "[END]" in (line, citations.behind_tag(line).strip() if line != "[END]" else ""):
                 self._ended = True
         else:
             self._note_lookalike(name, found)
