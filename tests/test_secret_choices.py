@@ -298,12 +298,14 @@ def test_serve_hides_if_asked(tmp_path: Path) -> None:
     assert (tmp_path / "root" / "app.py").read_text("utf-8") == f"B = '{token('served')}'\n"
 
 
-def test_a_session_that_warns_is_shown_as_it_is(tmp_path: Path) -> None:
-    """`show`, `log` and `diff` keep the session's choice."""
+def test_there_is_no_mode_that_only_warns(tmp_path: Path) -> None:
+    """Settings of an earlier time get the usual error, which names what there is."""
     (tmp_path / "workspace").mkdir()
-    with live_session(tmp_path, settings=Settings(sandbox="off", secrets="warn")) as live:
-        live.answer(f'[CREATE_FILE path="a.py"]\nKEY = "{token("warn")}"\n[/CREATE_FILE]\n')
-        assert token("warn") in command_line(tmp_path, "diff").stdout
+    (tmp_path / "codingagent.toml").write_text('secrets = "warn"\n', "utf-8")
+    for words in (("new", "x", "--no-wait"), ("run", "x", "--secrets", "warn")):
+        done = command_line(tmp_path, *words)
+        assert done.returncode == 2
+        assert re.search(r"mask.*redact.*off", done.stderr)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such terminals")

@@ -59,8 +59,7 @@ class Secrecy:
         self._read: dict[str, object] = {}
         self.vault: Vault = EmptyVault()
         if not self.is_off:
-            warns = mode == "warn"
-            self.vault = new_vault(warns=warns) if file is None else file.load(warns=warns)
+            self.vault = new_vault() if file is None else file.load()
         self.hide, self.hide_diff = self.vault.hide, self.vault.hide_diff
         self.quote, self.counts = self.vault.hide_quote, self.vault.counts
 
@@ -219,7 +218,7 @@ class Secrecy:
         """Yield messages about the secrets found since the last call."""
         found, self.vault.news = self.vault.news, []
         for each in found[:_NAMED]:
-            yield told(each, warns=self.vault.warns)
+            yield told(each)
         if len(found) > _NAMED:
             yield f"{len(found) - _NAMED} more secrets were found: codingagent secrets"
 
@@ -231,8 +230,6 @@ class Secrecy:
         if not total:
             return ""
         what = plural(total, "secret is", "secrets are")
-        if self.vault.warns:
-            return f"{total} {what} in the request (--secrets warn hides none)"
         return f"{total} {what} hidden in the request: codingagent secrets"
 
 
@@ -250,12 +247,11 @@ NO_SECRECY = Secrecy()
 """Of single operations, which a program asks for."""
 
 
-def told(held: HiddenValue, *, warns: bool = False) -> str:
+def told(held: HiddenValue) -> str:
     """Return where a value was found, and its name, in words for the person."""
     path, line = next(iter(held.places.items()), ("", 0))
     where = f"{shown(path)} line {line}: " if line else f"{shown(path)}: " if path else ""
-    is_now = "would be hidden" if warns else "is hidden"
-    return f"{where}a secret ({held.kind}) {is_now} as {held.name}"
+    return f"{where}a secret ({held.kind}) is hidden as {held.name}"
 
 
 class HiddenStream:

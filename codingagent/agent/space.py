@@ -62,8 +62,8 @@ class Space:
         home: a folder for the journals; created if missing.
         sandbox: `auto` (use one where it works), `require` or `off`.
         network: let sandboxed commands use the network.
-        secrets: `off`, `redact` (events hold placeholders, operations get the values back), `mask` (secret
-            files are hidden from commands, too) or `warn`.
+        secrets: `off`, `redact` (events hold placeholders, operations get the values back) or `mask`
+            (secret files are hidden from commands, too).
         command_timeout: default timeout of commands, in seconds.
         command_memory: megabytes for a command with all its processes; 0: three quarters of the machine's.
         on_event: gets each event as it comes.

@@ -84,9 +84,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     ] = "auto"
     network: Annotated[bool, Meta(description="let sandboxed commands use the network")] = False
     secrets: Annotated[
-        Literal["mask", "redact", "warn", "off"],
+        Literal["mask", "redact", "off"],
         Meta(
-            description="redact: placeholders for them; mask: also hide secret files from commands; warn; off"
+            description="redact: placeholders for them; mask: also hide secret files from commands; off"
         ),
     ] = "redact"
     diff: Annotated[

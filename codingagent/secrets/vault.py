@@ -112,14 +112,12 @@ Hides = Callable[[str, str], str]
 
 
 class Vault:
-    """The values of one session and their names; `warns` finds them and leaves them in the text."""
+    """The values of one session and their names."""
 
-    def __init__(
-        self, key: bytes, entries: Iterable[HiddenValue] = (), *, warns: bool = False
-    ) -> None:
+    hides = True
+
+    def __init__(self, key: bytes, entries: Iterable[HiddenValue] = ()) -> None:
         self.key = key
-        self.warns = warns
-        self.hides = not warns
         self.wishes = Wishes()
         self.is_changed = False
         self.news: list[HiddenValue] = []
@@ -152,7 +150,7 @@ class Vault:
                 parts += ("\n" if number else "", piece.replace(bare, name, 1) if bare else piece)
             end = span.end
         parts.append(text[end:])
-        return text if self.warns else "".join(parts)
+        return "".join(parts)
 
     def know(self, text: str, path: str = "", /) -> str:
         """Return a text as it is, of a file that nobody is shown, and hide its values from now on."""
@@ -196,11 +194,8 @@ class Vault:
         return self.by_name.keys() & set(_NAME.findall(text)) if _FIRST in text else set()
 
     def counts(self, text: str) -> dict[str, int]:
-        """Return how many different secrets are hidden in a text, by kind; of a vault that warns, shown."""
-        if self.warns:
-            held = [e for e in self.by_name.values() if not e.is_allowed and e.value in text]
-        else:
-            held = [self.by_name[name] for name in self.names_in(text)]
+        """Return how many different secrets are hidden in a text, by kind."""
+        held = [self.by_name[name] for name in self.names_in(text)]
         return dict(sorted(Counter(each.kind for each in held).items()))
 
     def _named(self, bare: str, span: _Span, path: str, line: int) -> str:
@@ -420,9 +415,10 @@ class Vault:
 class EmptyVault(Vault):
     """The vault where secrets are not searched for: no text has any."""
 
+    hides = False
+
     def __init__(self) -> None:
         super().__init__(b"")
-        self.hides = False
 
     def _spans(self, *_: object, **__: object) -> list[_Span]:
         return []

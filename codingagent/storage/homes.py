@@ -127,7 +127,7 @@ _STRICTNESS = {
     "policy": ("restrictive", "standard", "permissive"),
     "sandbox": ("require", "auto", "off"),
     "network": (False, True),
-    "secrets": ("mask", "redact", "warn", "off"),
+    "secrets": ("mask", "redact", "off"),
 }
 
 

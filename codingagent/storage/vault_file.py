@@ -23,9 +23,9 @@ class _KeptVault(Struct):
     values: list[HiddenValue]
 
 
-def new_vault(*, warns: bool = False) -> Vault:
+def new_vault() -> Vault:
     """Return an empty vault with a key of its own."""
-    return Vault(token_bytes(32), warns=warns)
+    return Vault(token_bytes(32))
 
 
 class VaultFile:
@@ -35,16 +35,14 @@ class VaultFile:
         self._vault = folder / "vault.json"
         self._wishes = folder / "secrets.json"
 
-    def load(self, *, warns: bool = False) -> Vault:
+    def load(self) -> Vault:
         """Return the vault; a new one if there is none.
 
         Raises:
             WorkError: if it can't be read.
         """
         kept = self._read(self._vault, _KeptVault)
-        found = new_vault(warns=warns)
-        if kept is not None:
-            found = Vault(kept.key, kept.values, warns=warns)
+        found = new_vault() if kept is None else Vault(kept.key, kept.values)
         found.obey(self.wishes())
         return found
 

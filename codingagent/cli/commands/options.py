@@ -165,8 +165,8 @@ Secrets = Annotated[
     _choice(
         "--secrets",
         "HOW",
-        "redact (placeholders), mask (from commands, too), warn or off.",
-        *("mask", "redact", "warn", "off"),
+        "redact (placeholders), mask (from commands, too) or off.",
+        *("mask", "redact", "off"),
     ),
 ]
 Network = Annotated[
