@@ -344,6 +344,7 @@ def live_session(
     settings: Settings | None = None,
     session_id: str = "",
     protocol: Protocol = "tags",
+    person: context.Person | None = None,
 ) -> Iterator[LiveSession]:
     """Starts a session in the home at `root`, or goes on with one, up to its next request."""
     chosen = settings or Settings()
@@ -352,7 +353,7 @@ def live_session(
     begun = home.sessions.load(session_id) if session_id else None
     session = begun or factory.start_session(home, workspace, task, chosen, protocol)
     notices: list[Notice] = []
-    person = context.Person(notices.append)
+    person = person or context.Person(notices.append)
     with factory.conversation_in(home, session, chosen, person) as conversation:
         live = LiveSession(home, session.session_id, conversation)
         live.notices = notices

@@ -21,7 +21,7 @@ from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import journal_entries as entries
 from codingagent.model import paths, plain_text, results
 from codingagent.model import ui_events as ui
-from codingagent.model.approval import Answer, Question, nothing_awaits
+from codingagent.model.approval import Answer, Question, is_about_secrets, nothing_awaits
 from codingagent.model.effects import (
     changed_paths,
     effects,
@@ -62,6 +62,9 @@ _PLAIN_NAME = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
 _FAILED_NAMED = 3
 
 _AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
+_ABOUT_NAMES = (
+    "To keep a hidden value, write its name (SECRET-…) where the value stood, letter by letter."
+)
 
 
 class Execution:
@@ -274,7 +277,9 @@ class Execution:
             asked = entries.ApprovalAsked(index, question, now(), name)
             self.log.record(asked)
         assert asked is not None
-        if question.grants and self.session.granted.issuperset(question.grants):
+        if not self.session.denied.isdisjoint(question.grants):
+            answer = self._ask(asked)
+        elif question.grants and self.session.granted.issuperset(question.grants):
             answer = Answer("yes", "always", how="always")
         elif self.context.person.approves_all:
             answer = Answer("yes", "--yes", how="--yes")
@@ -350,7 +355,10 @@ class Execution:
 
 def _denied(order: Order, question: Question, answer: Answer) -> Denied:
     reason = "the person said no" + (f": {answer.reason}" if answer.reason else "")
-    return Denied(order.kind, question.subject, question.rules, reason, _AFTER_NO)
+    told = _AFTER_NO
+    if any(map(is_about_secrets, question.rules)):
+        told = f"They were asked because {'; '.join(question.reasons)}. {_ABOUT_NAMES} {told}"
+    return Denied(order.kind, question.subject, question.rules, reason, told)
 
 
 def _operations(items: Sequence[Step | Problem], start: int = 0) -> Iterator[Operation]:

@@ -1,7 +1,8 @@
 """Plan the operations that change files: what each would write, and why it may not."""
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -46,6 +47,7 @@ _FOREIGN = Ask(
 _UNSEEN = (
     "the person changed this file since you saw it whole: READ_FILE before you replace more of it"
 )
+_LOST = "no file holds the value of {} any more; a file that still needs it holds that name in your answer"
 _EDIT_MEANT = (
     "the body holds edits, so they were applied to the file; EDIT_FILE is the command for them"
 )
@@ -133,7 +135,8 @@ def delete(context: Context, order: Order, operation: DeleteFile) -> Plan | Even
     path = operation.path
     context.workspace.check_deletable(path)
     before = context.workspace.digest(path, follow_last=False)
-    return _write(context, order, _Change(path, None, None, before, FileDeleted(path)))
+    change = _Change(path, None, None, before, FileDeleted(path))
+    return _write(context, order, change, _data_at(context, path))
 
 
 def move(context: Context, order: Order, operation: MoveFile) -> Plan | Event:
@@ -154,21 +157,29 @@ def move(context: Context, order: Order, operation: MoveFile) -> Plan | Event:
 
     def act() -> Event:
         workspace.move(path, to, state, overwrite=operation.overwrite)
+        context.secrecy.vault.moved(path, to)
         return event
 
     def shown() -> str:
         return f"'{path}' is moved to '{to}'\n{replaced.as_diff() if replaces else ''}"
 
-    asked = tuple(put_back.asks(context.secrecy.vault, to, order.names, path.encode()))
+    text = put_back.text_of(_data_at(context, path))
+    old = put_back.text_of(None if seen is None else seen.data)
+    files = put_back.Texts(path, text, None), put_back.Texts(to, old, text or "")
+    asked, notes = _leaks(context, order, *files)
+    event = replace(event, notes=notes)
+    parts = (to, moved or "", before or "", *(reason for each in asked for reason in each.reasons))
     asked = (_FOREIGN, *asked) if order.foreign == "asked" else asked
-    plan = Plan(path, (to, moved or "", before or ""), shown, act, asked, event=event)
+    plan = Plan(path, parts, shown, act, asked, event=event)
     return _judged(context, order, plan, {path: (moved, None), to: (before, moved)}, state[2])
 
 
 # --- what a change needs ---------------------------------------------------------------------------
 
 
-def _write(context: Context, order: Order, change: _Change) -> Plan | Event:
+def _write(
+    context: Context, order: Order, change: _Change, deleted: bytes | None = None
+) -> Plan | Event:
     """Plan a change, unless it would overwrite a change by the person that the chat has not seen."""
     put_back.check_values(context.secrecy.vault, order.operation, order.names, change.data)
     known = _known_otherwise(order, change)
@@ -179,12 +190,16 @@ def _write(context: Context, order: Order, change: _Change) -> Plan | Event:
         event = replace(change.event, notes=(*change.event.notes, _UNSEEN))
         change = replace(change, event=event, is_unseen=True)
     after = None if change.data is None else digest_of(change.data)
+    old = deleted if change.seen is None else change.seen.data
+    texts = put_back.text_of(old), put_back.text_of(change.data)
+    leaks, notes = _leaks(context, order, put_back.Texts(_place(context, change.path), *texts))
+    change = replace(change, event=replace(change.event, notes=(*change.event.notes, *notes)))
     plan = Plan(
         change.path,
-        (change.before or "", after or ""),
+        (change.before or "", after or "", *(why for each in leaks for why in each.reasons)),
         change.as_diff,
-        partial(_make, context, change),
-        (*_doubts(order, change), *_leaks(context, order, change)),
+        partial(_make, context, order, change),
+        (*_doubts(order, change), *leaks),
         event=change.event,
         is_unseen=change.is_unseen,
     )
@@ -192,7 +207,7 @@ def _write(context: Context, order: Order, change: _Change) -> Plan | Event:
     return _judged(context, order, plan, digests, len(change.data or b""))
 
 
-def _make(context: Context, change: _Change) -> Event:
+def _make(context: Context, order: Order, change: _Change) -> Event:
     if change.data is None:
         context.workspace.delete(change.path)
     else:
@@ -200,6 +215,9 @@ def _make(context: Context, change: _Change) -> Event:
         old = None if change.seen is None else change.seen.data
         if old is not None and isinstance(change.event, FileCreated):
             context.secrecy.hide_bytes(old, change.path)  # its values are known from here on
+        if order.names:
+            place = _place(context, change.path)
+            context.secrecy.vault.know(put_back.text_of(change.data) or "", place)
         if context.person.sees_changes:
             context.show(FileChanged(change.path, old, change.data))
     return change.event
@@ -266,13 +284,56 @@ def _doubts(order: Order, change: _Change) -> Iterator[Ask]:
         yield Ask(("format.shrinks",), (reason,), (f"'{path}' may shrink to less than half",))
 
 
-def _leaks(context: Context, order: Order, change: _Change) -> Iterator[Ask]:
-    old = None if change.seen is None else change.seen.data
-    vault = context.secrecy.vault
-    if order.names and old is not None:
-        context.secrecy.hide_bytes(old, change.path)  # what it holds now is known from here on
-    yield from put_back.asks(vault, change.path, order.names, old)
-    yield from put_back.asks_to_show(vault, change.path, order.names, (old, change.data))
+def _leaks(
+    context: Context, order: Order, *files: put_back.Texts
+) -> tuple[tuple[Ask, ...], tuple[str, ...]]:
+    """Return what to ask before hidden values go elsewhere or get lost, and notes that name the lost ones.
+
+    It depends only on what is on disk. The last file is the one that is written.
+    """
+    vault, workspace, file = context.secrecy.vault, context.workspace, files[-1]
+    if not vault.hides:
+        return (), ()
+    changed = {workspace.resolved(each.path) for each in files}
+
+    @cache
+    def read(path: str) -> str | None:
+        with contextlib.suppress(OperationError):
+            if workspace.resolved(path) not in changed:
+                return put_back.text_of(workspace.read(path, whole=False).data)
+        return None
+
+    names, source = order.names, files[0].path
+    asked: tuple[Ask, ...] = ()
+    if file is not files[0]:
+        if vault.is_secret_file(source, files[0].old):
+            to = paths.shown(file.path)
+            reason = f"it moves '{paths.shown(source)}', which holds secrets, to '{to}'"
+            asked = (Ask(("secrets.moved",), (reason,), (f"{reason[3:]}",)),)
+        else:
+            names += tuple(vault.hidden_in(files[0].old or "", source))
+    if not asked:
+        asked = tuple(put_back.asks_to_write(vault, dict.fromkeys(names), file))
+    if file.new is not None:
+        put_back.check_names(vault, file)
+        asked += tuple(put_back.asks_to_show(vault, order.names, file))
+    gone, lost = put_back.lost(vault, files, read)
+    return (*asked, *lost), tuple(map(_LOST.format, gone))
+
+
+def _data_at(context: Context, path: str) -> bytes | None:
+    """Return the bytes of a file that goes away here, if they may have secrets; of a link none goes."""
+    workspace = context.workspace
+    is_link = workspace.resolved(path) != workspace.resolved(path, follow_last=False)
+    if is_link or not context.secrecy.vault.hides:
+        return None
+    return workspace.read(path, whole=False).data
+
+
+def _place(context: Context, path: str) -> str:
+    """Return a path without its links, if they hide that it is that of a secret file."""
+    real = context.workspace.resolved(path)
+    return real if context.secrecy.vault.is_secret_file(real) else path
 
 
 # --- what the person changed -----------------------------------------------------------------------

@@ -1,7 +1,9 @@
 """Put the secrets of a session back in its answers, and refuse what must not hold them."""
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.errors import OperationError
@@ -18,10 +20,14 @@ from codingagent.model.operations import (
     Substitutions,
 )
 from codingagent.model.paths import shown
+from codingagent.model.plain_text import plural
 from codingagent.policy.rules import Ask
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.secrets.texts import mapped
-from codingagent.secrets.vault import HiddenValue, Vault, WrongName
+from codingagent.secrets.vault import Vault, WrongName
+
+# Of the secrets in one question.
+_LISTED = 8
 
 _COMMAND = (
     "The command holds {}, which stands for a value that is not shown, and commands are not given such"
@@ -48,6 +54,9 @@ _ALTERS = (
     "The value of {} would not be written as it is: what looks like damage by the chat would be mended in it,"
     " too; send this block again inside of a code block, without the line of that value if it need not change"
 )
+
+
+_PIECES = "The pieces would make {} in the file; write such a name whole, in one change, where the value belongs"
 
 
 def restored(vault: Vault, items: Iterable[Step | Problem]) -> tuple[Step | Problem, ...]:
@@ -84,17 +93,80 @@ def _restored(vault: Vault, step: Step) -> Step | Problem:
     return replace(step, operation=operation, names=tuple(names)) if names else step
 
 
-def asks(vault: Vault, path: str, names: tuple[str, ...], old: bytes | None) -> Iterator[Ask]:
-    """Yield what to ask before values are written to a file that never held them."""
-    for name in names:
-        if (held := vault.by_name.get(name)) is None:
-            continue
-        if path in held.places and not _is_replaced(vault, held, path):
-            continue
-        if old is None or held.value.encode() not in old:
-            where = f"{name}{_where(vault, name)}"
-            reason = f"it writes the secret {where} into '{shown(path)}', which does not hold it"
-            yield Ask(("secrets.elsewhere",), (reason,), (f"{name} may be in '{shown(path)}'",))
+class Texts(Struct, frozen=True):
+    """A file's text before and after a change; None: there is no file."""
+
+    path: str
+    old: str | None
+    new: str | None
+
+    def holds(self, vault: Vault, name: str, *, before: bool = False) -> bool:
+        """Return whether the file, or its path, has the value of a name."""
+        text = self.old if before else self.new
+        return text is not None and vault.holds(f"{self.path}\n{text}", name)
+
+
+def text_of(data: bytes | None) -> str | None:
+    """Return what is searched for values in a file's bytes."""
+    found = None if data is None else encoding.decode_file(data)
+    return found.text if found else None if data is None else data.decode("latin-1")
+
+
+def asks_to_write(vault: Vault, names: Iterable[str], file: Texts) -> Iterator[Ask]:
+    """Yield what to ask before values are written to a file that does not hold them on disk."""
+    name_to_where = {
+        name: f"{name}{_where(vault, name)}"
+        for name in names
+        if file.holds(vault, name) and not file.holds(vault, name, before=True)
+    }
+    if name_to_where:
+        path = shown(vault.hide(file.path))
+        it = f"it writes the {_listed('secret', name_to_where.values())} into '{path}', which does not hold"
+        reason = f"{it} {'it' if len(name_to_where) == 1 else 'them'}"
+        grants = tuple(f"{name} may be in '{path}'" for name in name_to_where)
+        yield Ask(("secrets.elsewhere",), (reason,), grants)
+
+
+def check_names(vault: Vault, file: Texts) -> None:
+    """Refuse to write a name itself: who reads it later takes it for the value.
+
+    Raises:
+        OperationError: if a change makes one, of pieces.
+    """
+    if made := vault.names_in(file.new or "") - vault.names_in(file.old or ""):
+        raise OperationError(_PIECES.format(min(made)))
+
+
+def lost(
+    vault: Vault, files: Sequence[Texts], read: Callable[[str], str | None]
+) -> tuple[dict[str, str], tuple[Ask, ...]]:
+    """Return the hidden values that no file would hold any more, where they are, and what to ask.
+
+    `read` returns the text of another file.
+    """
+    gone: dict[str, str] = {}
+    for file in files:
+        for name in vault.hidden_in(file.old or "", file.path):
+            places = vault.by_name[name].places
+            others = (Texts(path, read(path), None) for path in places)
+            if not any(each.holds(vault, name) for each in files) and not any(
+                each.holds(vault, name, before=True) for each in others
+            ):
+                gone[name] = (
+                    f"{name} ({shown(vault.hide(file.path))} line {places.get(file.path, 1)})"
+                )
+    if not gone:
+        return gone, ()
+    them = "it" if len(gone) == 1 else "them"
+    reason = f"no file would hold the {_listed('secret', gone.values())} any more: undo brings {them} back"
+    return gone, (Ask(("secrets.lost",), (reason,), tuple(f"{name} may go" for name in gone)),)
+
+
+def _listed(what: str, words: Collection[str]) -> str:
+    """Return some things by their names, and the number of the others."""
+    more = f" and {len(words) - _LISTED} more" if len(words) > _LISTED else ""
+    named = ", ".join(itertools.islice(words, _LISTED))
+    return f"{plural(len(words), what)} {named}{more}"
 
 
 def check_cuts(vault: Vault, text: str, operation: EditFile) -> None:
@@ -116,22 +188,14 @@ def check_cuts(vault: Vault, text: str, operation: EditFile) -> None:
         spans = [(a + longer, b + longer) if a >= end else (a, b) for a, b in outside]
 
 
-def asks_to_show(
-    vault: Vault,
-    path: str,
-    names: tuple[str, ...],
-    states: tuple[bytes | None, bytes | None],
-) -> Iterator[Ask]:
-    """Yield what to ask before a short value is written where nothing hides it.
-
-    `states` are the file's bytes before and after.
-    """
+def asks_to_show(vault: Vault, names: tuple[str, ...], file: Texts) -> Iterator[Ask]:
+    """Yield what to ask before a short value is written where nothing hides it."""
     held = [vault.by_name[name] for name in names]
     short = [each for each in held if not (each.is_wide or each.is_allowed)]
     if not short:
         return
-    texts = [encoding.decode_file(data or b"") for data in states]
-    old, new = ("" if each is None else vault.hide(each.text, path) for each in texts)
+    path = file.path
+    old, new = (vault.preview(each or "", path) for each in (file.old, file.new))
     for each in short:
         if new.count(each.value) > old.count(each.value):
             reason = (
@@ -152,8 +216,7 @@ def check_values(
     """
     if data is None or not names:
         return
-    texts, found = _written(operation), encoding.decode_file(data)
-    new = data.decode("latin-1") if found is None else found.text
+    texts, new = _written(operation), text_of(data) or ""
     for name in names:
         value = vault.by_name[name].value
         if any(value in text for text in texts) and value not in new:
@@ -170,12 +233,6 @@ def _written(operation: Operation) -> list[str]:
             return [part.replace for part in parts]
         case _:  # taken literally
             return []
-
-
-def _is_replaced(vault: Vault, held: HiddenValue, path: str) -> bool:
-    """Return whether another secret was found since where a file had this one."""
-    found = [each for each in vault.by_name.values() if each.places.get(path) == held.places[path]]
-    return held is not found[-1]
 
 
 def _in_paths(vault: Vault, operation: Operation) -> set[str]:

@@ -18,7 +18,6 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import plural
 from codingagent.model.session_state import Session
 from codingagent.model.ui_events import FileChanged, Notice
-from codingagent.secrets.files import is_secret_file
 from codingagent.secrets.texts import mapped
 from codingagent.secrets.vault import EmptyVault, HiddenValue, Hides, Vault
 from codingagent.storage.vault_file import VaultFile, new_vault, vault_file_of
@@ -169,7 +168,7 @@ class Secrecy:
 
     def may_ask(self, path: str) -> bool:
         """Return whether a file's values are hidden because of its name, and the person was not asked."""
-        if not self.vault.hides or not is_secret_file(path):
+        if not self.vault.hides or not self.vault.is_secret_file(path):
             return False
         if is_glob(path):
             return False  # a yes would be for more than this file
@@ -201,7 +200,7 @@ class Secrecy:
         """
         if self.is_off:
             return
-        self._files.update(dict.fromkeys(filter(is_secret_file, paths)))
+        self._files.update(dict.fromkeys(filter(self.vault.is_secret_file, paths)))
         words = itertools.islice(dict.fromkeys(named), _WORDS_READ)
         for path in itertools.chain(list(self._files)[:_FILES_READ], words):
             with contextlib.suppress(OperationError):

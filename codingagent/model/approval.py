@@ -56,6 +56,10 @@ class Answer(Struct, frozen=True):
         return f"{self.decision}, by {by}{reason}"
 
 
+def is_about_secrets(rule: str) -> bool:
+    return rule.startswith("secrets.")
+
+
 def nothing_awaits(session_id: str) -> str:
     """Return the message that a session or a run has no pending approval."""
     return f"nothing in {session_id} awaits approval: see `codingagent show {session_id}`"

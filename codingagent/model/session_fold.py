@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from codingagent.model import journal_entries as entries
 from codingagent.model import known_files
 from codingagent.model.append_list import AppendList
+from codingagent.model.approval import is_about_secrets
 from codingagent.model.effects import file_changes, may_change_anything
 from codingagent.model.events import (
     CommandRan,
@@ -286,7 +287,10 @@ def _answer(session: Session, record: entries.ApprovalAnswered) -> Session:
     granted = session.granted.union(grants) if decision == "always" else session.granted
     is_agreed = decision != "no" and asked.question.kind is Kind.RUN_COMMAND
     agreed = session.agreed.union(grants) if is_agreed else session.agreed
-    return replace(session, answered=record, granted=granted, agreed=agreed)
+    denied = session.denied.difference(grants)
+    if decision == "no" and any(map(is_about_secrets, asked.question.rules)):
+        denied = denied.union(grants)
+    return replace(session, answered=record, granted=granted, agreed=agreed, denied=denied)
 
 
 def _keep(session: Session, record: entries.CheckpointTaken) -> Session:

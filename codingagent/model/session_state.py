@@ -95,6 +95,8 @@ class Session(Struct, frozen=True):
     answered: ApprovalAnswered | None = None
     granted: frozenset[str] = frozenset()
     """What the person approved with "always", in words, without what they revoked."""
+    denied: frozenset[str] = frozenset()
+    """What they denied a secret: nothing but their own answer to a later question allows it."""
     policy: str = ""
     sandbox: str = ""
     network: bool = False

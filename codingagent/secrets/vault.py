@@ -4,6 +4,7 @@ A name is SECRET-<KIND>-<6 characters>: a keyed hash of the value and its check 
 base 32, which has no I, L, O or U. Such a name is a legal value in YAML, shell, URL, JSON, XML and code.
 """
 
+import contextlib
 import hashlib
 import hmac
 import re
@@ -49,6 +50,11 @@ _LONGEST_WORD = 15
 _SEARCHED = 1_000
 # Other characters of value lines say what they are: these may be seen.
 _FRAME = lazy_pattern(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
+
+# Copies of secret files are known by so many of their lines.
+_MOST_KEPT = 20_000
+# Shorter lines are brackets.
+_SHORTEST_LINE = 3
 
 # What a secret file says of places is not hidden elsewhere.
 _PATH = lazy_pattern(r"(?=.{1,40}$)~?\.{0,2}/[\w./-]*")
@@ -116,8 +122,18 @@ class Vault:
 
     hides = True
 
-    def __init__(self, key: bytes, entries: Iterable[HiddenValue] = ()) -> None:
+    def __init__(
+        self,
+        key: bytes,
+        entries: Iterable[HiddenValue] = (),
+        lines: Iterable[str] = (),
+        copies: Iterable[str] = (),
+    ) -> None:
         self.key = key
+        self.lines = {*lines}
+        """Lines of secret files, and the names of their variables with a `=`."""
+        self.copies = {*copies}
+        """Files of another name that hold, or held, what was in a secret file."""
         self.wishes = Wishes()
         self.is_changed = False
         self.news: list[HiddenValue] = []
@@ -132,10 +148,28 @@ class Vault:
     # --- hide --------------------------------------------------------------------------------------
 
     def hide(self, text: str, path: str = "", /) -> str:
-        """Return a text with names for its secrets; the number of lines stays the same."""
+        """Return a text with names for its secrets; the number of lines stays the same.
+
+        With a path the text is that of a file on disk: what it holds, and where, is kept.
+        """
+        if path and self.hides and self.is_secret_file(path, text):
+            self._keep_lines(path, text)
         return self._hidden(text, path, self._spans(text, path))
 
-    def _hidden(self, text: str, path: str, spans: list[_Span]) -> str:
+    def preview(self, text: str, path: str) -> str:
+        """Return a text that no file holds yet, as `hide` would; nothing about the file is kept."""
+        spans = self._spans(text, path)
+        with self._unheard():
+            return self._hidden(text, path, spans, is_on_disk=False)
+
+    @contextlib.contextmanager
+    def _unheard(self) -> Iterator[None]:
+        """Tell the person nothing of values that are found meanwhile."""
+        told, news = {*self._told}, [*self.news]
+        yield
+        self._told, self.news = told, news
+
+    def _hidden(self, text: str, path: str, spans: list[_Span], *, is_on_disk: bool = True) -> str:
         if not spans:
             return text
         parts: list[str] = []
@@ -146,7 +180,7 @@ class Vault:
             parts.append(text[end : span.start])
             for number, piece in enumerate(text[span.start : span.end].split("\n")):
                 bare = piece.strip()
-                name = self._named(bare, span, path, line + number + 1)
+                name = self._named(bare, span, path, line + number + 1 if is_on_disk else 0)
                 parts += ("\n" if number else "", piece.replace(bare, name, 1) if bare else piece)
             end = span.end
         parts.append(text[end:])
@@ -154,9 +188,8 @@ class Vault:
 
     def know(self, text: str, path: str = "", /) -> str:
         """Return a text as it is, of a file that nobody is shown, and hide its values from now on."""
-        told, news = {*self._told}, [*self.news]
-        self.hide(text, path)
-        self._told, self.news = told, news
+        with self._unheard():
+            self.hide(text, path)
         return text
 
     def hide_quote(self, text: str, path: str = "", /, names: Collection[str] = ()) -> str:
@@ -164,7 +197,8 @@ class Vault:
 
         Also short values of the file, or of the names, are hidden, but no other words.
         """
-        return self._hidden(text, path, self._spans(text, path, names, is_quote=True))
+        spans = self._spans(text, path, names, is_quote=True)
+        return self._hidden(text, path, spans, is_on_disk=False)
 
     def hide_diff(self, text: str, path: str) -> str:
         """Return a diff of one file with names for its secrets; what is new in it can be read."""
@@ -174,9 +208,10 @@ class Vault:
         # After a hunk's numbers git quotes a line from further up: of a key, perhaps.
         lines = re.sub(r"(?m)^(@@ [-+, 0-9]+ @@).*", r"\1", f"@@{body}").split("\n")
         # What was in the file is a secret as a whole, if it is a secret file.
-        self.hide("\n".join(line[1:] for line in lines if line[:1] in (" ", "-")), path)
+        old = "\n".join(line[1:] for line in lines if line[:1] in (" ", "-"))
+        names = self.names_in(self.preview(old, path))
         inner = "\n".join(line[1:] if line[:1] in (" ", "-", "+") else "" for line in lines)
-        pairs = zip(lines, self.hide_quote(inner, path).split("\n"), strict=True)
+        pairs = zip(lines, self.hide_quote(inner, path, names).split("\n"), strict=True)
         shown = (line[:1] + rest if line[:1] in (" ", "-", "+") else line for line, rest in pairs)
         return self.hide(head) + "\n".join(shown)
 
@@ -188,6 +223,56 @@ class Vault:
     def spans(self, text: str, path: str) -> list[tuple[int, int]]:
         """Return where a text has what `hide` hides."""
         return [(each.start, each.end) for each in self._spans(text, path)]
+
+    def is_secret_file(self, path: str, text: str | None = None) -> bool:
+        """Return whether a file holds secrets, by its name or because a secret file holds or held the same.
+
+        With its text a copy is known by half of its lines; one that has nothing of it any more is none.
+        """
+        if files.is_secret_file(path) or text is None or not self.lines:
+            return path in self.copies or files.is_secret_file(path)
+        lines = _lines_of(text)
+        if len(lines & self.lines) * 2 >= max(len(lines), 1):
+            return True
+        return path in self.copies and not self.lines.isdisjoint(lines | _names_of(text))
+
+    def _keep_lines(self, path: str, text: str) -> None:
+        """Keep by what a copy of a secret file is known."""
+        news = (_lines_of(text) | _names_of(text)) - self.lines
+        if news and len(news) + len(self.lines) <= _MOST_KEPT and not self.wishes.allows(path):
+            self.lines |= news
+            self.is_changed = True
+        if path not in self.copies and not files.is_secret_file(path):
+            self.copies.add(path)
+            self.is_changed = True
+
+    def moved(self, path: str, to: str) -> None:
+        """Keep that a file has another name."""
+        if self.is_secret_file(path):
+            self.copies.add(to)
+        for entry in self.by_name.values():
+            if path in entry.places:
+                entry.places = {**entry.places, to: entry.places[path]}
+        self.is_changed = True
+
+    def holds(self, text: str, name: str) -> bool:
+        """Return whether a text has the value of a name, not only as a part of another word."""
+        entry = self.by_name[name]
+        spans = _at(text, entry.value, "") if entry.is_wide else self._short(text, [entry])
+        return any(
+            not text[each.end - 1 : each.end + 1].isalnum() or each.end == len(text)
+            for each in spans
+        )
+
+    def hidden_in(self, text: str, path: str) -> list[str]:
+        """Return the names of what is hidden in a file on disk, in order."""
+        there = self.names_in(text)
+        found = dict.fromkeys(_NAME.findall(self.hide(text, path)))
+        return [
+            name
+            for name in found
+            if name in self.by_name and name not in there and self.by_name[name].kind != LITERAL
+        ]
 
     def names_in(self, text: str) -> set[str]:
         """Return the known names in a text."""
@@ -205,7 +290,7 @@ class Vault:
         value = _NAME.sub(self._value_of, bare) if _FIRST in bare else bare
         entry = self._entry(value, span.kind, path, is_wide=span.is_wide and _is_telling(value))
         is_copy = not entry.is_allowed and self.wishes.allows(path)
-        if path and path not in entry.places and not is_copy:
+        if path and line and path not in entry.places and not is_copy:
             entry.places = {**entry.places, path: line}
             self.is_changed = True
         if entry.is_allowed:
@@ -268,7 +353,7 @@ class Vault:
         found = [_Span(s.start, s.end, s.kind, is_wide=True) for s in find_secrets(text, form)]
         if not (found or path or self.by_name or self.wishes.hide or _FIRST in text):
             return found
-        if path and files.is_secret_file(path):
+        if path and self.is_secret_file(path, None if is_quote else text):
             for variable in files.variables_in(text) if form else ():
                 value = text[variable.start : variable.end]
                 is_wide = not (
@@ -425,6 +510,14 @@ class EmptyVault(Vault):
 
     def learn(self, *_: object) -> None:
         """Learn nothing."""
+
+
+def _lines_of(text: str) -> set[str]:
+    return {line for line in map(str.strip, text.split("\n")) if len(line) >= _SHORTEST_LINE}
+
+
+def _names_of(text: str) -> set[str]:
+    return {f"{each.name}=" for each in files.variables_in(text) if each.name}
 
 
 def _is_telling(value: str) -> bool:

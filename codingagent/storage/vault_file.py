@@ -21,6 +21,8 @@ _T = TypeVar("_T")
 class _KeptVault(Struct):
     key: bytes
     values: list[HiddenValue]
+    lines: list[str] = []
+    copies: list[str] = []
 
 
 def new_vault() -> Vault:
@@ -42,7 +44,9 @@ class VaultFile:
             WorkError: if it can't be read.
         """
         kept = self._read(self._vault, _KeptVault)
-        found = new_vault() if kept is None else Vault(kept.key, kept.values)
+        found = (
+            new_vault() if kept is None else Vault(kept.key, kept.values, kept.lines, kept.copies)
+        )
         found.obey(self.wishes())
         return found
 
@@ -53,7 +57,8 @@ class VaultFile:
             WorkError: if it can't be written.
         """
         if vault.is_changed:
-            kept = _KeptVault(vault.key, list(vault.by_name.values()))
+            values = list(vault.by_name.values())
+            kept = _KeptVault(vault.key, values, sorted(vault.lines), sorted(vault.copies))
             atomic_write.write_whole(self._vault, json.encode(kept))
             vault.is_changed = False
 
