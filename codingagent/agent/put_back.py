@@ -56,7 +56,10 @@ _ALTERS = (
 )
 
 
-_PIECES = "The pieces would make {} in the file; write such a name whole, in one change, where the value belongs"
+_PIECES = (
+    "The pieces would make {} in the file; write such a name whole, in one change, where the value"
+    " belongs"
+)
 
 
 def restored(vault: Vault, items: Iterable[Step | Problem]) -> tuple[Step | Problem, ...]:

@@ -52,8 +52,9 @@ _SEPARATOR = lazy_pattern(
     # name="password" value="…"; name: PASSWORD, value: …; variable "password" { default = … }
     r"""|,?\s{0,40}["']?(?:(?:parameter)?value|default)["']?[ \t]*[:=]"""
     r"""|\{\s{1,40}(?:\w{1,20}[ \t]*=[^\n]{0,100}\n[ \t]{0,40}){0,3}default[ \t]*=)"""
-    # <password>…</password>, <key>password</key><string>…
-    r"""|(?P<xml>["']?(?:[ ][^<>\n]{0,80})?>|</key>\s{0,40}<string>)"""
+    # <password>…</password>, <key>password</key><string>…, <name>password</name><value>…
+    r"""|(?P<xml>["']?(?:[ ][^<>\n]{0,80})?>(?:\s{0,40}<value>)?"""
+    r"""|</[\w:-]{0,20}(?:name|key)>\s{0,40}<(?:string|[\w:-]{0,20}value)>)"""
     # The password of the server is …; password (for today): …
     r"""|["'`]?(?P<said>(?:[ \t]+[\w@.'’()/&-]{1,30}){0,6}?"""
     r"""[ \t]+(?:is|was|be|ist|lautet|es|est|to|are|é)\b:?"""
@@ -66,7 +67,8 @@ _SEPARATOR = lazy_pattern(
     re.IGNORECASE,
 )
 _QUOTE = lazy_pattern(
-    r"(?:(?:&?[A-Za-z_][\w.:]{0,60})?[(<]{1,2}\s{0,40}){0,2}[A-Za-z]{0,2}@?(\\{0,3}(?:\"{3}|'{3}|[\"'`]))"
+    r"(?:new[ ])?(?:(?:&?[A-Za-z_][\w.:]{0,60})?[(<]{1,2}\s{0,40}){0,2}"
+    r"[A-Za-z]{0,2}@?(\\{0,3}(?:\"{3}|'{3}|[\"'`]))"
 )
 # A call that takes the name of something, not its value.
 _LOOK_UP = lazy_pattern(
@@ -82,6 +84,8 @@ _CLOSED = lazy_pattern(r"(?:\]\]>)?\s{0,40}</")
 _CDATA = "<![CDATA["
 _LINE_CHARACTERS = 300
 _QUOTED_CHARACTERS = 1000
+LONG = 200
+"""A value of more characters that is none is looked at once, whatever it holds."""
 _AFTER_A_SENTENCE = ".,;:)}]"
 _BEFORE_A_NAME = {"", "ENV", "ARG", "set", "setenv", "export", "#define"}
 _COMMENTS = ("#", "//", "*", "/*", "--", "<!--")
@@ -96,20 +100,17 @@ def spans(text: str, lower: str, form: Form) -> Iterator[tuple[int, int, str]]:
         end = 0
         for at in places(lower, stem) if stem in lower else ():
             if at >= end and (found := _value(text, at, stem, form)):
-                yield found
                 end = found[1]
+                if found[2]:
+                    yield found
 
 
 def _value(text: str, at: int, stem: str, form: Form) -> tuple[int, int, str] | None:
+    """Return the span and kind of a value; without a kind it is none, and too long to be looked at again."""
     match = _SEPARATOR.match(text, at + len(stem))
     if match is None:
         return None
-    start = at
-    while start > max(0, at - _NAME_CHARACTERS) and (
-        text[start - 1].isalnum() or text[start - 1] in "_-.$"
-    ):
-        start -= 1
-    name = text[start : match.end("rest")]
+    start, name = name_at(text, at, match.end("rest"))
     kind = "PASSWORD" if stem in _OTHER_LANGUAGES else kind_of(name)
     said = match["said"] or ""
     if kind == "MAYBE" and _is_about_keys(text[max(0, start - 20) : start], said):
@@ -133,7 +134,19 @@ def _value(text: str, at: int, stem: str, form: Form) -> tuple[int, int, str] | 
         fits = values.is_password(value, form, quoted=is_quoted)
     else:
         fits = values.is_token(value, form, quoted=is_quoted, named=kind != "MAYBE")
-    return (first, last, kind.replace("MAYBE", "KEY")) if fits else None
+    if not fits:
+        return (first, last, "") if last - first > LONG else None
+    return first, last, kind.replace("MAYBE", "KEY")
+
+
+def name_at(text: str, at: int, end: int) -> tuple[int, str]:
+    """Return where a name begins that goes on here, and the name up to its end."""
+    start = at
+    while start > max(0, at - _NAME_CHARACTERS) and (
+        text[start - 1].isalnum() or text[start - 1] in "_-.$"
+    ):
+        start -= 1
+    return start, text[start:end]
 
 
 def _ends_in_string(line: str) -> bool:
@@ -151,6 +164,12 @@ def _parts(name: str) -> list[str]:
     while parts and (parts[-1].isdigit() or parts[-1] in TRAILING):
         parts.pop()
     return parts
+
+
+def is_about(name: str) -> bool:
+    """Return whether a name in a collection of secrets is not that of one."""
+    parts = _parts(name)
+    return not ABOUT.isdisjoint(parts[-1:]) or not PUBLIC.isdisjoint(parts)
 
 
 def is_setting(name: str) -> bool:
@@ -211,7 +230,7 @@ def _literal(
     end = bare.end()
     before = text[begin - 1 : begin]
     if match["xml"]:
-        is_element = line.rfind("<") > line.rfind(">") or "string" in match["xml"]
+        is_element = line.rfind("<") > line.rfind(">") or "</" in match["xml"]
         end -= 2 * text.startswith("]]>", end - 2)
         return (start, end, True) if is_element and _CLOSED.match(text, end) else None
     is_parameter = before in {"?", "&", ";"}

@@ -13,7 +13,7 @@ from itertools import accumulate
 from msgspec import Struct
 
 from codingagent.model.patterns import lazy_pattern
-from codingagent.secrets import assigned, containers, values
+from codingagent.secrets import assigned, containers, members, values
 from codingagent.secrets.rules import CONTEXT, RULES, STATED, Pattern, compiled
 from codingagent.secrets.words import places, words
 
@@ -45,6 +45,7 @@ def _found(text: str, path: str) -> list[Secret]:
     found = [*_known(text), *_private_keys(text), *_in_context(text, lower, form)]
     found += _cookies(text, lower, form)
     found += (Secret(*span) for span in assigned.spans(text, lower, form))
+    found += (Secret(*span) for span in members.spans(text, lower, form))
     found += (Secret(*span) for span in containers.spans(text, lower, path))
     return _joined(found)
 
@@ -218,6 +219,8 @@ def _in_context(text: str, lower: str, form: values.Form) -> Iterator[Secret]:
             if match and rule.check(match[1], form):
                 yield Secret(match.start(1), match.end(1), rule.kind)
                 end = match.end(1)
+            elif match and len(match[1]) > assigned.LONG:
+                end = match.end(1)  # or each lead in it would be judged to the same end
 
 
 _COOKIES = lazy_pattern(

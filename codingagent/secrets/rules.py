@@ -47,6 +47,8 @@ _HEX = "[0-9a-fA-F]"
 _ALNUM = "[0-9A-Za-z]"
 _WORD = "[0-9A-Za-z_-]"
 _BASE64 = "[0-9A-Za-z+/]"
+# As it is, and as shells and compose files escape it.
+_DOLLAR = r"\\?\${1,2}"
 
 # Kind, leads, and what follows a lead.
 _AFTER = (
@@ -159,10 +161,13 @@ _AFTER = (
     ("SLACK", "xoxb- xoxp- xoxa- xoxo- xoxr- xoxs- xoxe- xoxc- xoxd-", r"[\w%-]{10,400}"),
     ("SLACK", "xoxe.xox", r"[bp]-\d-\w{140,180}"),
     ("SLACK", "xapp-", rf"\d-[0-9A-Z]{{1,40}}-\d{{1,20}}-{_ALNUM}{{20,100}}"),
-    ("SLACK", "hooks.slack.com/", r"(?:services|workflows|triggers)/([\w/+]{30,90})"),
-    ("DISCORD", "/api/webhooks/", r"(\d{15,22}/[\w-]{50,90})"),
+    ("SLACK", "hooks.slack.com/ hooks.slack-gov.com/", r"(?:services|workflows|triggers)/([\w/+]{30,90})"),
+    ("DISCORD", "/webhooks/", r"(\d{15,22}/[\w-]{50,90})"),
     ("DISCORD", "MT Mj Mz ND NT Nj Nz OD OT", r"[\w-]{21,28}\.[\w-]{6}\.[\w-]{27,40}"),
-    ("TEAMS", ".webhook.office.com/", r"(webhookb2/[\w@/-]{80,250})"),
+    ("TEAMS", "office.com/webhook", r"(?:b2)?/([\w@/-]{80,300})"),
+    ("WEBHOOK", "/hooks/catch/", r"(\d{5,10}/[0-9a-z]{6,12})"),
+    ("WEBHOOK", "/hooks/", r"((?=[a-z]{0,25}\d)[0-9a-z]{26})"),
+    ("WEBHOOK", "/with/key/", r"([\w-]{20,64})"),
     ("TWILIO", "SK", "[0-9a-f]{32}"),
     ("TWITCH", "oauth:", "([0-9a-z]{30})"),
     ("SENDGRID", "SG.", r"[\w-]{16,32}\.[\w-]{16,64}"),
@@ -228,12 +233,13 @@ _AFTER = (
     # Forms that no issuer owns.
     ("JWT", "eyJ", r"[\w-]{8,2000}+\.eyJ[\w-]{8,8000}+(?:\.[\w-]{8,2000})?"),
     ("JWT", "eyJ", r"[\w-]{8,2000}+\.[\w-]{0,1000}\.[\w-]{10,200}\.[\w-]{8,8000}\.[\w-]{16,60}"),
-    ("HASH", "$1$", r"[\w./]{1,8}\$[\w./]{22}"),
+    ("HASH", r"$1$ $1\$", rf"\$?[\w./]{{1,8}}{_DOLLAR}[\w./]{{22}}"),
     ("HASH", "{SHA}", f"{_BASE64}{{27}}="),
-    ("HASH", "$2a$ $2b$ $2y$", r"\d\d\$[\w./]{53}"),
-    ("HASH", "$5$ $6$ $y$ $apr1$", r"[\w./=,$-]{20,160}"),
-    ("HASH", "$argon2", r"[a-z]{1,2}\$[\w=,$+/-]{30,200}"),
-    ("HASH", "pbkdf2 {SSHA}", r"[\w$+/=:]{20,200}"),
+    ("HASH", r"$2a$ $2b$ $2y$ $2a\$ $2b\$ $2y\$", rf"\$?\d\d{_DOLLAR}[\w./]{{53}}"),
+    ("HASH", r"$5$ $6$ $y$ $gy$ $apr1$ $5\$ $6\$ $y\$ $apr1\$", r"[\w./=,$\\-]{20,160}"),
+    ("HASH", "$7$ $argon2 $pbkdf2 $scrypt", r"[\w./=,$+\\-]{30,300}"),
+    ("HASH", "scrypt:", r"\d{1,9}:\d{1,3}:\d{1,3}\${1,2}\w{1,64}\${1,2}[0-9a-f]{32,256}"),
+    ("HASH", "pbkdf2 {SSHA} {CRYPT}", r"[\w$+/=:.\\]{20,200}"),
 )  # fmt: skip
 
 # Kind, lead, how far before the lead the secret begins at most, and the whole expression.
@@ -315,7 +321,7 @@ CONTEXT = (
         _authorization,
     ),
     _near("TOKEN", "sess|sid=", r"s(?:ess)?(?:ion)?_?(?:id)?=([\w.%+/=:-]{16,4000})", values.is_token),
-    _near("TOKEN", "sig=", r"(?<=[?&])sig=([\w%+/=-]{20,200})", any_value),
+    _near("TOKEN", "sig=", r"(?<=[?&;])sig=([\w%+/=-]{20,200})", any_value),
     _near("KEY", '"d"', r'"d"\s{0,9}:\s{0,9}"([\w-]{20,800})"', any_value),
     _near("PASSWORD", "identified ", rf"identified (?:with \S{{1,40}} )?by (?:password )?{_QUOTED}"),
     _near("PASSWORD", "securestring ", rf"securestring +(?:-string +)?{_QUOTED}"),

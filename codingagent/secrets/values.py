@@ -1,5 +1,6 @@
 """Judge a value that a name or a word calls a secret: a literal, or a reference, a type, an example."""
 
+import itertools
 import re
 from enum import Enum
 
@@ -28,9 +29,13 @@ def form_of(path: str) -> Form:
 _DOCUMENTED = "ixmjm0nty3odkw|wxrnfemi|4ec39hqlyjwd|tyooqehbtdzt|bpxrficyex"
 _EXAMPLE = lazy_pattern(
     r"example|sample|placeholder|redact|dummy|fake|changeme|change[-_. ](?:me|it|this)"
-    r"|replace[-_. ]?(?:me|this|with|by)|your[-_. ]|^your|insert[-_. ]|x{5}|\*{3}|\.{3}|…|123456789|abcdefg"
-    rf"|0{{8}}|deadbeef|foobar|not[-_. ]?(?:a[-_. ])?real|{_DOCUMENTED}"
+    r"|replace[-_. ]?(?:me|this|with|by)|your[-_. ]|^your|insert[-_. ]|\*{3}|\.{3}|…"
+    rf"|deadbeef|foobar|not[-_. ]?(?:a[-_. ])?real|{_DOCUMENTED}"
 )
+_RUN = lazy_pattern(r"x{5}|123456789|abcdefg|0{8}")
+# Of a true value with such a run.
+_SHORTEST_REST = 20
+_DIFFERENT = 12
 _REFERENCE = lazy_pattern(
     r"\$\{|\$\(|\{\{|<%|#\{|%\(|(?:^|[\s:/=])%[sdrv]\b|^%\w+%$|^\$[A-Za-z_][\w.:\[\]>-]*$|^<.*>$|\{[\w.:!\[\]]*\}|^\[.*\]$"
     r"|\(\?|\\[wdsSWDb][+*)\]{]|\]\{\d|\][+*]|^__\w+__$|^@\w+@$|^!(?:Ref|Sub|GetAtt|Join|Base64|ImportValue|vault|secret|env|reference)\b|^\\[uUxn]|^&\w+;$|^:\w+$"
@@ -65,9 +70,24 @@ _PIECE = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[A-Z]")
 
 
 def is_example(value: str) -> bool:
-    """Return whether a value is an example, as documentation has it."""
+    """Return whether a value is an example, as documentation has it.
+
+    A run of the alphabet may be in a true one by chance, if the rest is long and random.
+    """
     low = value[:300].lower()
-    return bool(_EXAMPLE.search(low)) or len(set(low)) < (8 if len(low) >= 20 else 3)
+    if _EXAMPLE.search(low) or len(set(low)) < (8 if len(low) >= 20 else 3):
+        return True
+    if not _RUN.search(low):
+        return False
+    steps = [ord(two) - ord(one) in (0, 1) for one, two in itertools.pairwise(low)]
+    inside = [False, *steps]
+    rest = "".join(
+        each
+        for each, after, before in zip(value, inside, [*steps, False], strict=False)
+        if not (after or before)
+    )
+    is_mixed = len(set(rest)) >= _DIFFERENT and any(map(str.isdigit, rest))
+    return len(rest) < _SHORTEST_REST or not (is_mixed or is_random(rest))
 
 
 def is_reference(value: str) -> bool:

@@ -104,6 +104,129 @@ HIDDEN = [
 ]
 
 
+# Collections, in which § and §2 and §3 are the secrets: members inherit the name of what holds them.
+COLLECTIONS = [
+    ("a.json", '{"passwords": ["§", "§2"]}'),
+    ("a.json", '{\n  "passwords": {\n    "alice": "§",\n    "bob": "§2"\n  }\n}'),
+    ("a.json", '{"api_keys": [{"name": "prod", "value": "§"}]}'),
+    ("a.json", '{"tokens": {"ci": ["§", "§2"], "dev": {"a": "§3"}}}'),
+    ("a.yml", "passwords:\n  - §\n  - '§2'\n"),
+    ("a.yml", "passwords:\n- §\n- §2\nnext: 1\n"),
+    ("a.yml", 'api_keys:\n  prod: §\n  # c\n  dev: "§2"\n'),
+    ("a.yml", "tokens: [§, '§2']\n"),
+    ("a.yml", "tokens: {ci: §, dev: §2}\n"),
+    ("a.yml", "users:\n  passwords:\n    - name: bob\n      value: §\n"),
+    ("a.toml", 'passwords = ["§", "§2"]\n'),
+    ("a.toml", '[passwords]\nalice = "§"\nbob = "§2"\n'),
+    ("a.toml", '[app.tokens]\nci = "§"\n'),
+    ("a.toml", '[[api_keys]]\nname = "x"\nvalue = "§"\n'),
+    ("a.toml", 'api_keys = [\n  "§",\n  "§2",\n]\n'),
+    ("a.ini", "[passwords]\nalice = §\nbob=§2\n"),
+    ("a.py", 'PASSWORDS = ["§", "§2"]\n'),
+    ("a.py", 'API_KEYS = {\n    "prod": "§",\n    "dev": "§2",\n}\n'),
+    ("a.py", 'TOKENS = ("§", "§2")\n'),
+    ("a.py", 'passwords = {"a": ["§"], "b": "§2"}\n'),
+    ("a.py", 'TOKENS: list[str] = ["§"]\n'),
+    ("a.py", 'PASSWORDS = dict(alice="§", bob="§2")\n'),
+    ("a.py", 'self.tokens = set(["§"])\n'),
+    ("a.py", 'PASSWORDS = {"alice", "§"}\n'),
+    ("x.sh", 'PASSWORDS=("§" "§2")\n'),
+    ("x.sh", 'declare -A TOKENS=([ci]="§" [dev]="§2")\n'),
+    ("x.sh", "API_KEYS=(§ §2)\n"),
+    ("a.js", 'const apiKeys = ["§", `§2`];\n'),
+    ("a.js", "const passwords = { alice: \"§\", bob: '§2' };\n"),
+    ("a.js", 'export const tokens = new Map([["ci", "§"]]);\n'),
+    ("a.ts", 'const apiKeys: string[] = ["§"];\n'),
+    ("a.go", 'var tokens = []string{"§", "§2"}\n'),
+    ("a.go", 'passwords := map[string]string{"alice": "§"}\n'),
+    ("A.java", 'String[] passwords = {"§", "§2"};\n'),
+    ("A.java", 'List<String> passwords = List.of("§", "§2");\n'),
+    ("A.java", 'String password = new String("§");\n'),
+    ("a.rb", "API_KEYS = %w[§ §2]\n"),
+    ("a.rb", "TOKENS = { 'ci' => '§' }\n"),
+    ("a.php", '$passwords = ["a" => "§", "b" => "§2"];\n'),
+    ("a.php", '$passwords = array("§");\n'),
+    ("a.cs", 'var password = new String("§");\n'),
+    ("a.cpp", 'std::string password = std::string("§");\n'),
+    ("a.xml", "<property><name>password</name><value>§</value></property>"),
+    ("a.xml", "<property>\n  <name>db.password</name>\n  <value>§</value>\n</property>"),
+    ("a.xml", '<entry key="password">§</entry>'),
+    ("a.xml", '<entry key="db.password">§</entry>'),
+    ("a.xml", "<passwords><item>§</item><item>§2</item></passwords>"),
+    ("a.xml", "<passwords>\n <string>§</string>\n</passwords>"),
+    ("a.plist", "<key>passwords</key><array><string>§</string><string>§2</string></array>"),
+    ("a.xml", '<setting name="ApiToken"><value>§</value></setting>'),
+    ("a.xml", '<param name="password">§</param>'),
+    (
+        "web.xml",
+        "<init-param><param-name>password</param-name><param-value>§</param-value></init-param>",
+    ),
+]
+
+# Collections of something else.
+NO_SECRETS_HELD = [
+    (
+        "a.py",
+        "tokens = {'root': [(r'\\b[0-9a-f]{8}2x', Number), ('sizeM1BitWidth', Name)],"
+        " 'x': ['a', 'b', 'c'], 'y': ['d']}\n",
+    ),
+    ("a.py", "password = config['db_password2']\n"),
+    ("a.go", 'tokens := []Token{{Type: "ident2", Text: "foo"}}\n'),
+    (
+        "a.yml",
+        "passwords:\n  reset: Your password was reset\n  title: Passwords2x\n  min_length: 12\nuser: bob2x\n",
+    ),
+    ("a.yml", "secrets:\n  - db_password_v2\n  - api-token-1\n"),
+    ("a.yml", "password:\n  secretKeyRef:\n    name: db-1\n    key: password1\n"),
+    ("a.json", '{"password": {"type": "string", "minLength": 8, "pattern": "^[a-z0-9]{8,}$"}}'),
+    ("a.toml", "[tokens]\nmax = 4096\nmodel = 'gpt-4o'\n\n[other]\nname = 'kd92jf0x7q'\n"),
+    ("a.js", "const tokens = tokenize('let x2y3z4 = 1');\n"),
+    ("a.xml", "<property><name>password.policy</name><value>strict2x</value></property>"),
+]
+
+# Hashes and webhooks: * is a random character of [A-Za-z0-9].
+HASHES = [
+    "$6$" + "*" * 16 + "$" + "*" * 86,
+    "$6$rounds=5000$" + "*" * 8 + "$" + "*" * 86,
+    "$5$" + "*" * 16 + "$" + "*" * 43,
+    "$1$" + "*" * 8 + "$" + "*" * 22,
+    "$apr1$" + "*" * 8 + "$" + "*" * 22,
+    "$2b$12$" + "*" * 53,
+    "$2y$05$" + "*" * 53,
+    "$y$j9T$" + "*" * 22 + "$" + "*" * 43,
+    "$argon2id$v=19$m=65536,t=3,p=4$" + "*" * 22 + "$" + "*" * 43,
+    "$pbkdf2-sha256$29000$" + "*" * 22 + "$" + "*" * 43,
+    "$scrypt$ln=16,r=8,p=1$" + "*" * 22 + "$" + "*" * 43,
+]
+AROUND_HASHES = [
+    "root:{}:19000:0:99999:7:::",
+    "hash = '{}'",
+    "bob:{}",
+    "VALUES ('bob', '{}');",
+    "{}",
+]
+WEBHOOKS = [
+    "https://hooks.slack.com/services/T0AB12CD3/B0AB12CD3/" + "*" * 24,
+    "https://hooks.slack-gov.com/services/T0AB12CD3/B0AB12CD3/" + "*" * 24,
+    "https://discord.com/api/webhooks/3361904250297240119/" + "*" * 68,
+    "https://discord.com/api/v10/webhooks/3361904250297240119/" + "*" * 68,
+    "https://a.webhook.office.com/webhookb2/"
+    + "*" * 36
+    + "@"
+    + "*" * 36
+    + "/IncomingWebhook/"
+    + "*" * 32,
+    "https://outlook.office.com/webhook/"
+    + "*" * 36
+    + "@"
+    + "*" * 36
+    + "/IncomingWebhook/"
+    + "*" * 32,
+    "https://p.westus.logic.azure.com/workflows/x/triggers/manual/paths/invoke?a=1&amp;sig="
+    + "*" * 43,
+    "https://maker.ifttt.com/trigger/x/with/key/" + "*" * 43,
+]
+
 # Columns of no table.
 NO_TABLES = [
     "apt\tadduser\t3.134\napt\tbase-passwd\t3.6.1\napt\tclang-14\t1:14.0.6-12\n",
@@ -148,6 +271,75 @@ def test_a_list_is_no_table(text: str) -> None:
 def test_a_syntax_of_its_own_shows_no_secret(path: str, text: str) -> None:
     value = corpus.made("[b12]", random.Random(path + text)) + "7q"
     assert values_of(text.replace("§", value), path) == [value]
+
+
+@pytest.mark.parametrize(("path", "text"), COLLECTIONS)
+def test_members_of_a_collection_are_hidden(path: str, text: str) -> None:
+    luck, planted = random.Random(path + text), []
+    for mark in ("§3", "§2", "§"):
+        value = corpus.made("[b12]", luck) + "7q"
+        planted += [value] if mark in text else []
+        text = text.replace(mark, value)
+    found = values_of(text, path)
+    assert len(found) == len(planted)
+    assert all(any(value in each for each in found) for value in planted)
+
+
+@pytest.mark.parametrize(("path", "text"), NO_SECRETS_HELD)
+def test_a_collection_of_something_else_is_shown(path: str, text: str) -> None:
+    assert values_of(text, path) == []
+
+
+@pytest.mark.parametrize("form", [*HASHES, *WEBHOOKS])
+def test_hashes_and_webhooks_are_hidden(form: str) -> None:
+    """Alone, in code, in data, and as shells and compose files escape them."""
+    luck = random.Random(form)
+    made = re.sub(
+        r"\*", lambda _: luck.choice("abcdefgkmnpqrstuvwxyzABCDEFGHKLMNPQRSTUVWXYZ23456789"), form
+    )
+    texts = [around.format(made) for around in AROUND_HASHES]
+    texts += (
+        [f"- auth=bob:{made.replace('$', each)}" for each in ("$$", "\\$")] if "$" in form else []
+    )
+    for text in texts:
+        assert any(made[-15:] in value for value in values_of(text, "a.yml")), text
+
+
+def test_a_true_key_may_hold_a_run_of_the_alphabet() -> None:
+    """By chance, beside enough that is random; a sample is nothing but such runs."""
+    luck = random.Random(7)
+    for run in ("abcdefg", "123456789", "00000000", "xxxxx"):
+        key = f"sk_live_51{corpus.made('[b10]', luck).replace('/', 'a').replace('+', 'b')}{run}9kQ2mZ7pLr4T"
+        assert values_of(f"k = '{key}'\n", "a.py") == [key]
+        assert values_of(f"k = 'sk_live_{run * 4}'\n", "a.py") == []
+
+
+REPEATED = [
+    "_authToken=",
+    "authorization=",
+    "session_id=",
+    "token:a,",
+    "tokens=[",
+    "secret=key=",
+    "passwords:\n ",
+]
+
+
+@pytest.mark.parametrize("unit", [*HOSTILE, *REPEATED])
+def test_no_character_is_judged_many_times(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the time is linear: what is no value is not looked at again from each of the leads in it."""
+    judged, is_plain = [0], detect.values._is_plain  # noqa: SLF001
+
+    def counted(value: str, *, bare: bool) -> bool:
+        judged[0] += len(value)
+        return is_plain(value, bare=bare)
+
+    monkeypatch.setattr(detect.values, "_is_plain", counted)
+    text = unit * (30_000 // len(unit))
+    for path in ("", "a.yml", ".npmrc"):
+        judged[0] = 0
+        detect._found(text, path)  # noqa: SLF001  # what is cached is not judged
+        assert judged[0] <= 8 * len(text), path
 
 
 def test_the_secret_beside_an_id_of_aws_is_found() -> None:
