@@ -1,7 +1,9 @@
-"""The forms in which a known value is found in text: escaped, quoted or encoded."""
+"""The forms in which a known value is found in text: escaped, quoted or encoded, whole or cut."""
 
 import re
 from base64 import b64decode
+from bisect import bisect
+from collections.abc import Iterator
 from urllib.parse import quote, quote_plus
 
 from codingagent.model.patterns import lazy_pattern
@@ -11,6 +13,8 @@ ENCODED = lazy_pattern(
     r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{60,76}(?:\r?\n[ \t]*[A-Za-z0-9+/_-]{2,76})+"
     r"|[A-Za-z0-9+/_-]{10,})={0,2}"
 )
+# Half of a longer one, as a line's end or a program leaves it, says too much.
+_SHORTEST_HALF = 16
 _HEX = lazy_pattern(r"(?:[0-9A-Fa-f]{2})+")
 
 
@@ -54,3 +58,24 @@ def decoded(run: str) -> str:
         data = b64decode(part + "=" * (-len(part) % 4))
         meanings.append(data.replace(b"\0", b"").decode("utf-8", "replace"))  # UTF-16, too
     return "\0".join(meanings)
+
+
+def starts(text: str, beginning: str) -> Iterator[int]:
+    """Yield where a text begins like this, also within a place before."""
+    at = text.find(beginning)
+    while at >= 0:
+        yield at
+        at = text.find(beginning, at + 1)
+
+
+def end_of(text: str, form: str, at: int) -> int:
+    """Return where a value ends that begins here, whole, cut by dots, or its first half; 0: another text."""
+    if text.startswith(form, at):
+        return at + len(form)
+    half = max(len(form) // 2, _SHORTEST_HALF)
+    if text.startswith(form[:half], at) and len(form) > half:
+        lengths = range(half, len(form))
+        differs = bisect(lengths, False, key=lambda n: not text.startswith(form[: n + 1], at))
+        return at + lengths[differs]
+    ends = (text.find(dots, at, at + len(form) + len(dots)) for dots in ("…", "..."))
+    return next((end for end in ends if end > 0 and form.startswith(text[at:end])), 0)

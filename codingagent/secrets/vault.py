@@ -22,8 +22,9 @@ from codingagent.model.paths import glob_matcher, is_glob
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import files, values
 from codingagent.secrets.assigned import is_setting
+from codingagent.secrets.copies import Copies
 from codingagent.secrets.detect import find_secrets
-from codingagent.secrets.encodings import ENCODED, decoded, forms_of
+from codingagent.secrets.encodings import ENCODED, decoded, end_of, forms_of, starts
 from codingagent.secrets.words import places
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -42,19 +43,12 @@ _REST_OF_WORD = lazy_pattern(r"[0-9A-Za-z]*")
 
 # A shorter value is a word or a number that means something else in other places.
 _SHORTEST = 8
-# Half of a longer one, as a line's end or a program leaves it, says too much.
-_SHORTEST_HALF = 16
 # One without digits or signs may be a word up to this length.
 _LONGEST_WORD = 15
 # Beyond this many, a text is compared with how the values begin, at each character: the time stays linear.
 _SEARCHED = 1_000
 # Other characters of value lines say what they are: these may be seen.
 _FRAME = lazy_pattern(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
-
-# Copies of secret files are known by so many of their lines.
-_MOST_KEPT = 20_000
-# Shorter lines are brackets.
-_SHORTEST_LINE = 3
 
 # What a secret file says of places is not hidden elsewhere.
 _PATH = lazy_pattern(r"(?=.{1,40}$)~?\.{0,2}/[\w./-]*")
@@ -123,17 +117,11 @@ class Vault:
     hides = True
 
     def __init__(
-        self,
-        key: bytes,
-        entries: Iterable[HiddenValue] = (),
-        lines: Iterable[str] = (),
-        copies: Iterable[str] = (),
+        self, key: bytes, entries: Iterable[HiddenValue] = (), copies: Copies | None = None
     ) -> None:
         self.key = key
-        self.lines = {*lines}
-        """Lines of secret files, and the names of their variables with a `=`."""
-        self.copies = {*copies}
-        """Files of another name that hold, or held, what was in a secret file."""
+        self.copies = copies or Copies()
+        self.is_secret_file = self.copies.is_secret_file
         self.wishes = Wishes()
         self.is_changed = False
         self.news: list[HiddenValue] = []
@@ -153,7 +141,7 @@ class Vault:
         With a path the text is that of a file on disk: what it holds, and where, is kept.
         """
         if path and self.hides and self.is_secret_file(path, text):
-            self._keep_lines(path, text)
+            self.is_changed |= self.copies.keep(path, "" if self.wishes.allows(path) else text)
         return self._hidden(text, path, self._spans(text, path))
 
     def preview(self, text: str, path: str) -> str:
@@ -224,32 +212,10 @@ class Vault:
         """Return where a text has what `hide` hides."""
         return [(each.start, each.end) for each in self._spans(text, path)]
 
-    def is_secret_file(self, path: str, text: str | None = None) -> bool:
-        """Return whether a file holds secrets, by its name or because a secret file holds or held the same.
-
-        With its text a copy is known by half of its lines; one that has nothing of it any more is none.
-        """
-        if files.is_secret_file(path) or text is None or not self.lines:
-            return path in self.copies or files.is_secret_file(path)
-        lines = _lines_of(text)
-        if len(lines & self.lines) * 2 >= max(len(lines), 1):
-            return True
-        return path in self.copies and not self.lines.isdisjoint(lines | _names_of(text))
-
-    def _keep_lines(self, path: str, text: str) -> None:
-        """Keep by what a copy of a secret file is known."""
-        news = (_lines_of(text) | _names_of(text)) - self.lines
-        if news and len(news) + len(self.lines) <= _MOST_KEPT and not self.wishes.allows(path):
-            self.lines |= news
-            self.is_changed = True
-        if path not in self.copies and not files.is_secret_file(path):
-            self.copies.add(path)
-            self.is_changed = True
-
     def moved(self, path: str, to: str) -> None:
         """Keep that a file has another name."""
         if self.is_secret_file(path):
-            self.copies.add(to)
+            self.copies.keep(to)
         for entry in self.by_name.values():
             if path in entry.places:
                 entry.places = {**entry.places, to: entry.places[path]}
@@ -418,13 +384,13 @@ class Vault:
     def _plain(self, text: str) -> Iterator[tuple[tuple[int, int], HiddenValue]]:
         begin = self._beginnings
         if len(begin) > _SEARCHED:
-            starts = ((at, text[at : at + _SHORTEST]) for at in range(len(text) - _SHORTEST + 1))
+            places_ = ((at, text[at : at + _SHORTEST]) for at in range(len(text) - _SHORTEST + 1))
         else:
-            starts = ((at, each) for each in begin for at in _starts(text, each))
-        for at, beginning in starts:
+            places_ = ((at, each) for each in begin for at in starts(text, each))
+        for at, beginning in places_:
             for form in begin.get(beginning, ()):
                 entry = self._forms[form]
-                if not entry.is_allowed and (end := _end_of(text, form, at)):
+                if not entry.is_allowed and (end := end_of(text, form, at)):
                     yield (at, end), entry
 
     @cached_property
@@ -512,14 +478,6 @@ class EmptyVault(Vault):
         """Learn nothing."""
 
 
-def _lines_of(text: str) -> set[str]:
-    return {line for line in map(str.strip, text.split("\n")) if len(line) >= _SHORTEST_LINE}
-
-
-def _names_of(text: str) -> set[str]:
-    return {f"{each.name}=" for each in files.variables_in(text) if each.name}
-
-
 def _is_telling(value: str) -> bool:
     """Return whether a value can't be a common word or number of other texts."""
     if len(value) < _SHORTEST or len(set(value)) < _SHORTEST // 2 or value.isspace():
@@ -527,30 +485,9 @@ def _is_telling(value: str) -> bool:
     return len(value) > _LONGEST_WORD or not (value.isalpha() or value.isdigit())
 
 
-def _starts(text: str, beginning: str) -> Iterator[int]:
-    """Yield where a text begins like this, also within a place before."""
-    at = text.find(beginning)
-    while at >= 0:
-        yield at
-        at = text.find(beginning, at + 1)
-
-
 def _at(text: str, wanted: str, kind: str) -> Iterator[_Span]:
     for at in places(text, wanted) if wanted else ():
         yield _Span(at, at + len(wanted), kind, is_wide=True)
-
-
-def _end_of(text: str, form: str, at: int) -> int:
-    """Return where a value ends that begins here, whole, cut by dots, or its first half; 0: another text."""
-    if text.startswith(form, at):
-        return at + len(form)
-    half = max(len(form) // 2, _SHORTEST_HALF)
-    if text.startswith(form[:half], at) and len(form) > half:
-        lengths = range(half, len(form))
-        differs = bisect(lengths, False, key=lambda n: not text.startswith(form[: n + 1], at))
-        return at + lengths[differs]
-    ends = (text.find(dots, at, at + len(form) + len(dots)) for dots in ("…", "..."))
-    return next((end for end in ends if end > 0 and form.startswith(text[at:end])), 0)
 
 
 def _end_of_word(text: str, at: int) -> int:

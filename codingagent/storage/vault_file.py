@@ -12,6 +12,7 @@ from msgspec import DecodeError, Struct, json
 
 from codingagent.errors import WorkError, disk_errors
 from codingagent.model.session_state import Session
+from codingagent.secrets.copies import Copies
 from codingagent.secrets.vault import HiddenValue, Vault, Wishes
 from codingagent.storage import atomic_write
 
@@ -45,7 +46,9 @@ class VaultFile:
         """
         kept = self._read(self._vault, _KeptVault)
         found = (
-            new_vault() if kept is None else Vault(kept.key, kept.values, kept.lines, kept.copies)
+            new_vault()
+            if kept is None
+            else Vault(kept.key, kept.values, Copies(kept.lines, kept.copies))
         )
         found.obey(self.wishes())
         return found
@@ -58,7 +61,9 @@ class VaultFile:
         """
         if vault.is_changed:
             values = list(vault.by_name.values())
-            kept = _KeptVault(vault.key, values, sorted(vault.lines), sorted(vault.copies))
+            kept = _KeptVault(
+                vault.key, values, *map(sorted, (vault.copies.lines, vault.copies.paths))
+            )
             atomic_write.write_whole(self._vault, json.encode(kept))
             vault.is_changed = False
 
