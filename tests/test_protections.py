@@ -400,6 +400,23 @@ def refused(case: str) -> bool:
     return False
 
 
+def own_code_kept(line: str) -> bool:
+    """A folder that this program imports from is as it was after a command, or a file operation."""
+    import contextlib
+
+    from codingagent.errors import OperationError
+    from codingagent.workspace.workspace import Workspace
+
+    folder = Path("ws/tools/src").absolute()
+    folder.mkdir(parents=True)
+    sys.path.append(os.fspath(folder))
+    if line:
+        return sandboxed(f"({line}) 2>/dev/null; echo done") == "done\n" and not [*folder.iterdir()]
+    with contextlib.suppress(OperationError):
+        Workspace(Path("ws")).write("tools/src/x.py", b"x", None)
+    return not [*folder.iterdir()]
+
+
 def stale(workspace: "object", root: Path) -> None:
     """Writes a file that someone else has written since it was read."""
     from codingagent.workspace.workspace import Workspace
@@ -944,6 +961,21 @@ ROWS: dict[str, Row] = {
     ".git read-only": prove(
         "git folder read-only",
         flag("*(self._kept(git) for git in git_folders(self.workspace)),"),
+    ),
+    "what runs this program is read-only": Row(
+        own_code_kept,
+        ("echo x >tools/src/x.py",),
+        flag('*(Mount("keep", each, identity=_identity(each)) for each in code.kept),'),
+        needs="bwrap",
+    ),
+    "what runs this program can't be swapped": Row(
+        own_code_kept,
+        ("mv tools old; mkdir -p tools/src; echo x >tools/src/x.py",),
+        (BOX, "for each in code.around", "for each in ()"),
+        needs="bwrap",
+    ),
+    "no file operation changes what runs this program": Row(
+        own_code_kept, ("",), (WALK, "_identity(found) in self._kept", "False")
     ),
     "a worktree is not believed": Row(
         worktree_not_believed,

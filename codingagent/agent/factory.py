@@ -31,6 +31,7 @@ from codingagent.storage.session_log import SessionLog
 from codingagent.storage.shown_texts import ShownTexts
 from codingagent.storage.vault_file import VaultFile
 from codingagent.workspace.git_repository import is_bare
+from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.workspace import Workspace
 
 # The code that parses and executes answers is imported when first used: the first request is out by then.
@@ -55,6 +56,8 @@ def start_session(
     make_workspace(home.root, workspace)
     opened = Workspace(workspace)
     opened.close()
+    if fault := own_code_in(opened.root).fault:
+        raise UsageError(fault)
     session_id = secrets.token_hex(4)
     while (home.sessions.folder / session_id).exists():
         session_id = secrets.token_hex(4)
@@ -190,6 +193,9 @@ def session_in(
             undo.finish_undo(home, context.checkpointer)
         if session.is_new or session.tier not in ("", sandbox.tier):
             context.remark(sandbox.remark)
+            if said := own_code_in(place.root).remark:
+                free = " (but commands, which no sandbox confines, can)" * (sandbox.tier == "none")
+                context.remark(f"{said}{free}")
         if session.is_new and is_bare(place.root):
             context.remark(_BARE)
         if session.is_new and find_program("git", place.root) is None:

@@ -22,6 +22,8 @@ from codingagent.errors import CodingAgentError
 from codingagent.process.runner import editor_of
 from codingagent.process.select_sandbox import Finding, findings
 from codingagent.storage import homes
+from codingagent.workspace.own_code import own_code_in
+from codingagent.workspace.path_walk import is_too_much
 
 _WORDS = {True: "ok", False: "MISSING", None: "-"}
 _PROMISES = {True: "enforced", False: "NOT enforced", None: "does not apply"}
@@ -77,6 +79,7 @@ def _summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
 def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
     """Yield findings about the person's setup: clipboard, inbox, terminal, folders, editor."""
     yield _clipboard()
+    places = [Path.cwd().resolve()]
     try:
         homes.check_home(home, was_found=was_found)
         resolved, workspace = homes.settings_for(home, {}, os.environ)
@@ -91,6 +94,10 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
         origin = resolved.origins["workspace"]
         made = "" if workspace.is_dir() else " (not there yet; `codingagent new` creates it)"
         yield Finding("workspace", True, f"{workspace} (from {origin}){made}")
+        places.append(workspace.resolve())
+    for code in {own_code_in(each) for each in places if not is_too_much(each)}:
+        if said := code.fault or code.remark:
+            yield Finding("installation", False, said)
     yield _encoding()
     yield _terminal()
     yield _editor()

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from codingagent.process import credentials, seccomp, toolchains
 from codingagent.process.repositories import OpenRepository, git_folders
 from codingagent.storage import atomic_write
+from codingagent.workspace.own_code import own_code_in
 
 # Only paths that no answer can write. Some systems grant user namespaces to this very path.
 _BWRAP = (
@@ -307,6 +308,7 @@ class Bubblewrap(Struct, frozen=True):
         # Later mounts cover earlier ones: private folders first, then tools, then the workspace,
         # and its protected paths last.
         own, root = self.make_temporary(), self.workspace
+        code = own_code_in(root)
         own_home = Mount("empty", self.home, is_read_only=False, mode=0o700, size=_MEMORY_BYTES)
         places = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108
         return [
@@ -315,6 +317,12 @@ class Bubblewrap(Struct, frozen=True):
             *([own_home] if self._has_own_home() else []),
             *self._tools(),
             Mount("bind", root, root, _identity(root), is_read_only=False),
+            # A folder that something is mounted on keeps its name.
+            *(
+                Mount("keep", each, None, _identity(each), is_read_only=False)
+                for each in code.around
+            ),
+            *(Mount("keep", each, identity=_identity(each)) for each in code.kept),
             *(self._kept(git) for git in git_folders(self.workspace)),
             *(
                 Mount("keep", git, identity=each.identity)

@@ -190,7 +190,9 @@ def _open_or_make(at: int, name: str, made: str, opened: list[int]) -> int:
 
 
 def _open_below(folder: int, path: str) -> int:
-    how = _words(os.O_PATH | os.O_CLOEXEC, 0, _NO_LINKS)  # struct open_how: flags, mode, resolve
+    # The last name may be a link that is kept as such, and not followed either.
+    flags = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW
+    how = _words(flags, 0, _NO_LINKS)  # struct open_how: flags, mode, resolve
     name = os.fsencode(path.strip("/"))
     return _call(_OPENAT2, folder, name, ctypes.byref(how), ctypes.sizeof(how))
 

@@ -32,6 +32,7 @@ from codingagent.process.bubblewrap import (
 from codingagent.process.repositories import repositories_in
 from codingagent.process.runner import Runner, environment, find_program, run_tool, try_out
 from codingagent.storage.toml_file import read_toml
+from codingagent.workspace.own_code import own_code_in
 
 if TYPE_CHECKING:
     from codingagent.process.probe_run import Promise
@@ -93,9 +94,12 @@ def choose_sandbox(
     """Return the sandbox that the settings ask for, after a trial; `Unconfined` if none works.
 
     Raises:
-        UsageError: if commands must not see secret files, and the sandbox is off.
+        UsageError: if commands must not see secret files, and the sandbox is off; if this program itself
+            runs from the workspace.
         WorkError: if a required one does not work.
     """
+    if fault := own_code_in(workspace).fault:
+        raise UsageError(fault)
     masks = settings.secrets == "mask"
     if settings.sandbox == "off":
         if masks:

@@ -21,6 +21,7 @@ from codingagent.workspace.dirfd import (
     hidden_identities,
     reason_of,
 )
+from codingagent.workspace.own_code import own_code_in
 
 # System folders are not projects.
 _SYSTEM = frozenset(
@@ -59,6 +60,7 @@ class PathWalk:
         self._names = tuple({os.fspath(self.root), os.path.abspath(root)})
         self._folder = open_folder(self.root)
         self._hidden = hidden_identities(hidden, self._folder)
+        self._kept = frozenset(map(_identity, own_code_in(self.root).kept))
 
     def close(self) -> None:
         """Close the handle on the root."""
@@ -154,6 +156,11 @@ class PathWalk:
                 if writing:
                     _refuse_own(name, path)
                 found = place.folder.lstat(name)
+                if writing and found is not None and _identity(found) in self._kept:
+                    raise OperationError(
+                        f"REJECTED: '{paths.shown(path)}' belongs to the Python that codingagent itself"
+                        " runs from, which is read-only here"
+                    )
                 is_link = found is not None and stat.S_ISLNK(found.st_mode)
                 if is_link and (left or follow_last):
                     links += 1
@@ -206,6 +213,11 @@ class PathWalk:
             )
 
 
+def _identity(of: Path | os.stat_result) -> tuple[int, int]:
+    found = os.lstat(of) if isinstance(of, Path) else of
+    return found.st_dev, found.st_ino
+
+
 def _refuse_own(name: str, path: str) -> None:
     if paths.is_home_name(name):
         raise OperationError(
@@ -231,7 +243,7 @@ def _checked_root(root: Path, *, is_guest: bool) -> Path:
         ) from None
     if not real.is_dir():
         raise UsageError(f"workspace {root} is not a folder; name a folder")
-    if not is_guest and _is_too_much(real):
+    if not is_guest and is_too_much(real):
         raise UsageError(
             f"workspace {real} is too much to hand to a model; name a project's folder inside it"
         )
@@ -240,6 +252,7 @@ def _checked_root(root: Path, *, is_guest: bool) -> Path:
     return real
 
 
-def _is_too_much(real: Path) -> bool:
+def is_too_much(real: Path) -> bool:
+    """Return whether a folder is more of the machine than anyone may hand to a model."""
     home = Path.home().resolve()
     return real in (home, *home.parents) or os.fspath(real) in _SYSTEM

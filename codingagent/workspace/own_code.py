@@ -1,0 +1,125 @@
+"""Find the files that this very program runs from, which no answer may change.
+
+Python runs what it finds in these folders at each start: a `.pth` in site-packages, a module that
+comes before another on its path. The next start is the person's, outside of every sandbox.
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct
+
+_STEP_LIMIT = 1000
+_PACKAGE = Path(__file__).parents[1]
+_INSTALL = "install it elsewhere: `pipx install codingagent`"
+
+
+class OwnCode(Struct, frozen=True):
+    """What of a workspace this program runs from.
+
+    Attributes:
+        kept: real paths in the workspace, files and links among them, that must stay as they are.
+        around: the folders on the way to them, which must keep their names.
+        fault: why the workspace can't be used at all; empty if it can.
+        remark: what the person should know.
+    """
+
+    kept: tuple[Path, ...] = ()
+    around: tuple[Path, ...] = ()
+    fault: str = ""
+    remark: str = ""
+
+
+def own_code_in(workspace: Path) -> OwnCode:
+    """Return what of a workspace this program runs from; links in the workspace's path count as resolved."""
+    return _own_code_in(workspace.resolve(), tuple(sys.path), os.environ.get("LD_LIBRARY_PATH", ""))
+
+
+@cache
+def _own_code_in(root: Path, path: tuple[str, ...], libraries: str) -> OwnCode:
+    imported = [Path(entry) for entry in path if os.path.isabs(entry)]
+    kept: set[Path] = set()
+    for place in (*_installed(), *imported, *_named(libraries), *_prefixes(root)):
+        for step in _steps(place, root):
+            kept.add(step)
+        real = Path(os.path.realpath(place))
+        is_whole = real in (_PACKAGE.resolve(), Path(os.__file__).parent.resolve())
+        is_whole = is_whole or real.name in ("site-packages", "dist-packages", "lib-dynload")
+        if real == root or root in kept or (is_whole and real in root.parents):
+            return OwnCode(fault=_fault(root, place))
+    outermost = tuple(sorted(each for each in kept if kept.isdisjoint(each.parents)))
+    around = {above for each in outermost for above in each.parents if root in above.parents}
+    names = ", ".join(os.fspath(each.relative_to(root)) for each in outermost[:3])
+    remark = (
+        f"codingagent itself runs from {names} in the workspace, so answers can't change anything"
+        f" there; to let them, {_INSTALL}{_variable(outermost)}"
+    )
+    return OwnCode(outermost, tuple(sorted(around)), remark=remark) if outermost else OwnCode()
+
+
+def _installed() -> Iterator[Path]:
+    """Yield the files and folders of this installation, by the names that it was started with."""
+    for program in (sys.executable, getattr(sys, "_base_executable", ""), *sys.argv[:1]):
+        if os.path.isabs(program):
+            yield Path(program)
+    yield Path(sys.executable).parent
+    yield from (_PACKAGE, Path(os.__file__).parent)
+    site = sys.modules.get("site")
+    for name in (getattr(site, "USER_SITE", None) or "", sys.pycache_prefix or ""):
+        if os.path.isabs(name):
+            yield Path(name)
+
+
+def _prefixes(root: Path) -> Iterator[Path]:
+    """Yield the prefixes; of one around the workspace, only its `pyvenv.cfg` is Python's alone."""
+    for prefix in {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}:
+        is_around = Path(os.path.realpath(prefix)) in (root, *root.parents)
+        yield Path(prefix, "pyvenv.cfg") if is_around else Path(prefix)
+
+
+def _named(libraries: str) -> Iterator[Path]:
+    yield from (Path(os.path.abspath(each)) for each in libraries.split(os.pathsep) if each)
+
+
+def _steps(place: Path, root: Path) -> Iterator[Path]:
+    """Yield what a path leads to in the workspace: each link on the way, and where it ends.
+
+    Of what is missing, yield the nearest folder above: an answer could create the rest.
+    """
+    at, left, is_there = Path("/"), list(place.parts), True
+    for _ in range(_STEP_LIMIT):
+        if not left:
+            break
+        name = left.pop(0)
+        inner = at.parent if name == ".." else at / name
+        if inner.is_symlink():
+            if root in inner.parents:
+                yield inner
+            left = [*Path(os.readlink(inner)).parts, *left]
+        elif not (is_there := os.path.lexists(inner)):
+            break
+        else:
+            at = inner
+    if root in at.parents or (at == root and not is_there):
+        yield at
+
+
+def _variable(places: tuple[Path, ...]) -> str:
+    variables: Mapping[str, str] = os.environ
+    for name in ("PYTHONPATH", "LD_LIBRARY_PATH"):
+        for entry in variables.get(name, "").split(os.pathsep):
+            real = Path(os.path.realpath(entry)) if entry else None
+            if real is not None and any(each in (real, *real.parents) for each in places):
+                return f", and start it without {name}"
+    return ""
+
+
+def _fault(root: Path, place: Path) -> str:
+    remedy = _variable((root,)).removeprefix(", and ") or _INSTALL
+    return (
+        f"the workspace {root} is where codingagent itself runs from ({place}): an answer could change"
+        f" the program that confines it; {remedy}"
+    )
