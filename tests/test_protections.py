@@ -153,7 +153,7 @@ def fake_bwrap_not_used() -> bool:
 
 
 def fake_git_not_used() -> bool:
-    from codingagent.process.runner import find_program
+    from codingagent.workspace.programs import find_program
 
     fake = Path("ws/bin/git").absolute()
     fake.parent.mkdir(parents=True)
@@ -161,6 +161,21 @@ def fake_git_not_used() -> bool:
     fake.chmod(0o755)
     os.environ["PATH"] = f"{fake.parent}:{os.environ['PATH']}"
     return find_program("git", Path("ws").absolute()) != os.fspath(fake)
+
+
+def distrusted_not_used() -> bool:
+    """A program of a workspace that was worked in is not found, though nobody names that workspace."""
+    from codingagent.workspace.programs import find_program
+    from codingagent.workspace.workspace import Workspace
+
+    fake = Path("ws/bin/git").absolute()
+    fake.parent.mkdir(parents=True)
+    fake.write_text("#!/bin/sh\n")
+    fake.chmod(0o755)
+    Path("way").symlink_to("ws")
+    os.environ["PATH"] = f"{Path('way/bin').absolute()}:{os.environ['PATH']}"
+    Workspace(Path("ws"))
+    return find_program("git") not in (os.fspath(fake), os.fspath(Path("way/bin/git").absolute()))
 
 
 def sandbox_believed_by_what_it_does() -> bool:
@@ -255,8 +270,9 @@ def own_git_config() -> bool:
     import contextlib
 
     from codingagent.checkpoints.store import Checkpoints, Site
-    from codingagent.process.runner import find_program, run_tool
+    from codingagent.process.runner import run_tool
     from codingagent.workspace.git_files import Git
+    from codingagent.workspace.programs import find_program
 
     root, evil = Path("ws").absolute(), Path("evil").absolute()
     root.mkdir()
@@ -398,6 +414,15 @@ def refused(case: str) -> bool:
     except (CodingAgentError, OperationError):
         return True
     return False
+
+
+def no_owner_rights() -> bool:
+    """A command can't set the bits that give whoever runs a file its owner's rights."""
+    said = sandboxed(
+        "touch x; chmod 4755 x 2>/dev/null; chmod g+s . 2>/dev/null; ls -ld x .; echo end"
+    )
+    assert said.endswith("end\n"), said
+    return "s" not in "".join(line.split()[0] for line in said.splitlines())
 
 
 def own_code_kept(line: str) -> bool:
@@ -958,6 +983,16 @@ ROWS: dict[str, Row] = {
             "",
         ),
     ),
+    "seccomp: setuid and setgid": Row(
+        no_owner_rights,
+        (),
+        (
+            "process/seccomp.py",
+            "_Step(_JUMP_ANY_BIT, OWNER_BITS, yes=",
+            "_Step(_JUMP_ANY_BIT, 1 << 30, yes=",
+        ),
+        needs="bwrap",
+    ),
     ".git read-only": prove(
         "git folder read-only",
         flag("*(self._kept(git) for git in git_folders(self.workspace)),"),
@@ -1076,7 +1111,10 @@ ROWS: dict[str, Row] = {
     "git from outside of the workspace only": Row(
         fake_git_not_used,
         (),
-        (RUN, "if untrusted.isdisjoint((within, *within.parents, *real.parents)):", "if True:"),
+        ("workspace/programs.py", "return through.isdisjoint(places)", "return True"),
+    ),
+    "nor one of a workspace that nobody names": Row(
+        distrusted_not_used, (), (WALK, "distrust(self.root)", "pass")
     ),
     "a sandbox is believed by what it does": Row(
         sandbox_believed_by_what_it_does,

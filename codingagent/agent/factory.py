@@ -23,7 +23,7 @@ from codingagent.model.ui_events import Notice, Remark
 from codingagent.policy.rules import PRESETS, Policy
 from codingagent.process import memory
 from codingagent.process.bubblewrap import Unconfined
-from codingagent.process.runner import Runner, environment, find_program, run_tool
+from codingagent.process.runner import Runner, environment, run_tool
 from codingagent.process.select_sandbox import choose_sandbox, policy_of, refuse_impossible_check
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, check_apart, make_workspace
@@ -32,6 +32,7 @@ from codingagent.storage.shown_texts import ShownTexts
 from codingagent.storage.vault_file import VaultFile
 from codingagent.workspace.git_repository import is_bare
 from codingagent.workspace.own_code import own_code_in
+from codingagent.workspace.programs import find_program, persons_variables
 from codingagent.workspace.workspace import Workspace
 
 # The code that parses and executes answers is imported when first used: the first request is out by then.
@@ -99,7 +100,7 @@ def open_workspace(
         lines = settings.list_entries
         opened = Workspace(place.root, place.hidden, git=git, entries=lines)
         workspace = stack.enter_context(contextlib.closing(opened))
-        variables = environment(os.environ, settings.pass_env)
+        variables = environment(persons_variables(), settings.pass_env)
         runner = Runner(sandbox, variables, memory.limit_bytes(settings.command_memory))
         stack.callback(runner.close)
         lazy_store = stack.enter_context(contextlib.closing(LazyStore(place)))
@@ -136,7 +137,7 @@ class OpenSession:
             return "" if outcome.failure or outcome.ended_by != "itself" else outcome.output
 
         root = context.workspace.root
-        variables = environment(os.environ, context.settings.pass_env)
+        variables = environment(persons_variables(), context.settings.pass_env)
         if complaint := complaint_about(context.settings.check, root, variables, run):
             session_id = context.log.session.session_id
             remedy = f"to name another: codingagent resume {session_id} --check 'COMMAND'"

@@ -40,6 +40,7 @@ from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.shown_texts import ShownTexts
+from codingagent.workspace.programs import persons_path
 
 if TYPE_CHECKING:
     from codingagent.agent.guess import Guess
@@ -305,7 +306,7 @@ class Requests:
         return render.Environment(
             f"{platform.system()} ({platform.machine()})",
             "cmd.exe" if os.name == "nt" else "/bin/sh",
-            tuple(name for name in _PROGRAMS if shutil.which(name)),
+            tuple(name for name in _PROGRAMS if shutil.which(name, path=persons_path())),
             settings.command_timeout,
             sandbox.description,
             sandbox.network,

@@ -10,8 +10,9 @@ from msgspec import Struct
 from codingagent.errors import UsageError
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Session
-from codingagent.process.runner import find_program, run_tool
+from codingagent.process.runner import run_tool
 from codingagent.storage.homes import Home
+from codingagent.workspace.programs import find_program
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints

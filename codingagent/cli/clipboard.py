@@ -14,7 +14,9 @@ from msgspec import Struct
 
 from codingagent.errors import WorkError
 from codingagent.model.plain_text import one_line
-from codingagent.process.runner import find_program, run_tool
+from codingagent.process.runner import run_tool
+from codingagent.workspace import programs
+from codingagent.workspace.programs import find_program
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
@@ -96,6 +98,7 @@ def program() -> str:
     """Return the name of the program that reaches the clipboard here; empty if none does."""
     import pyperclip
 
+    programs.settle()  # it takes its programs from our PATH
     copying, _ = pyperclip.determine_clipboard()
     made_by = str(getattr(copying, "__qualname__", "")).partition(".")[0]
     if not made_by:

@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import locale
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
@@ -18,10 +17,11 @@ from codingagent.cli.layout import Line, Look, look_of
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_living
 from codingagent.cli.tables import show_lines
-from codingagent.errors import CodingAgentError
+from codingagent.errors import CodingAgentError, UsageError
 from codingagent.process.runner import editor_of
 from codingagent.process.select_sandbox import Finding, findings
 from codingagent.storage import homes
+from codingagent.workspace import programs
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.path_walk import is_too_much
 
@@ -179,13 +179,11 @@ def _terminal() -> Finding:
 def _editor() -> Finding:
     editor = editor_of(os.environ)
     try:
-        word = next(iter(shlex.split(editor)), "")
-    except ValueError:
-        word = ""
-    if word and shutil.which(word):
-        return Finding("editor", True, f"{editor}, for `new --edit` and `paste --editor`")
-    remedy = "set EDITOR to use `new --edit` and `paste --editor`"
-    return Finding("editor", False, f"{editor!r} is not found", remedy)
+        programs.command_line(editor)
+    except UsageError as fault:
+        remedy = "set EDITOR to use `new --edit` and `paste --editor`"
+        return Finding("editor", False, str(fault), remedy)
+    return Finding("editor", True, f"{editor}, for `new --edit` and `paste --editor`")
 
 
 def _lines(finding: Finding, look: Look) -> Iterator[Line]:

@@ -18,6 +18,7 @@ from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.stdio import be_plainer, silence
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.patterns import lazy_pattern
+from codingagent.workspace.programs import distrust_later, own_programs
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
@@ -156,7 +157,9 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     try:
-        status = app(arguments or ["--help"], standalone_mode=False, prog_name="codingagent")
+        with own_programs():
+            words = arguments or ["--help"]
+            status = app(words, standalone_mode=False, prog_name="codingagent")
         sys.stdout.flush()
     except CodingAgentError as fault:
         return fail(str(fault), fault.exit_status)
@@ -246,6 +249,12 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
+def _workspaces(named: Path | None) -> list[Path]:
+    from codingagent.storage import homes
+
+    return homes.workspaces_of(homes.find_home(named, Path.cwd(), os.environ))
+
+
 @app.callback()
 def _options(
     context: typer.Context,
@@ -265,3 +274,4 @@ def _options(
     ] = False,
 ) -> None:
     context.obj = home
+    distrust_later(lambda: _workspaces(home))

@@ -20,6 +20,10 @@ from codingagent.model.settings import SEQUENCE_VARIABLE, SESSION_VARIABLE, SHOR
 from codingagent.model.ui_events import OutputCame
 from codingagent.storage.homes import Home
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
+from codingagent.workspace.programs import own_path, persons_path
+
+# A shell's exit code.
+_NOT_FOUND = 127
 
 
 class ReplyCommand(Struct, frozen=True):
@@ -154,6 +158,10 @@ def _fault(outcome: Outcome) -> str:
         return f"printed more than {outcome.limit}"
     if outcome.ended_by != "itself":
         return f"was ended after {outcome.limit}{because}"
+    if outcome.exit_code == _NOT_FOUND and own_path() != persons_path():
+        because += (
+            " (programs in the workspace are not looked for: an answer could have written them)"
+        )
     return f"failed (exit code {outcome.exit_code}){because}" if outcome.exit_code else ""
 
 

@@ -16,12 +16,15 @@ from rich.text import Text
 from codingagent.cli import keyboard, layout
 from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line
+from codingagent.cli.output import fail
 from codingagent.cli.plain_output import Lines, waiting_line
+from codingagent.errors import UsageError
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer, Decision
 from codingagent.model.operations import Kind
 from codingagent.model.plain_text import on_screen, plural
 from codingagent.model.settings import Settings
+from codingagent.workspace.programs import UntrustedError, command_line
 
 _LOOK_ELSEWHERE_S = 0.2
 
@@ -305,24 +308,25 @@ class Console(Lines):
         self._through_pager(captured.get())
 
     def _through_pager(self, shown: str) -> None:
-        import shlex
-        import shutil
-
         line = os.environ.get("PAGER", "less")
-        try:
-            pager = next(iter(shlex.split(line)), "")
-        except ValueError:  # an unclosed quote
-            pager = ""
-        is_long = shown.count("\n") >= self._rich.height
-        if not (is_long and self._can_ask and pager and shutil.which(pager)):
+        if not (self._can_ask and line.strip() and shown.count("\n") >= self._rich.height):
             sys.stdout.write(shown)
             return
         import pydoc
+        import shlex
 
+        try:
+            program, *words = command_line(line)
+        except UsageError as fault:
+            sys.stdout.write(shown)
+            if isinstance(fault, UntrustedError):
+                fail(f"the pager {fault}")
+            return
         os.environ.pop("MANPAGER", None)  # it would have this in place of PAGER
-        if pager.rpartition("/")[2] == "less" and "LESS" not in os.environ:
+        if program.rpartition("/")[2] == "less" and "LESS" not in os.environ:
             # As git does: colours, and no alternate screen. From 3.13 on pydoc sets LESS itself.
-            os.environ["PAGER"] = f"{line} -FRX"
+            words.append("-FRX")
+        os.environ["PAGER"] = shlex.join([program, *words])
         pydoc.pager(shown)
 
     def colours(self) -> str:

@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import shlex
-import shutil
 import signal
 import socket
 import subprocess
@@ -25,6 +24,7 @@ from codingagent.model.events import EndedBy
 from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.process import memory
 from codingagent.process.output import CHUNK_BYTES, DRAIN_S, FLOOD_LIMIT_BYTES, Output, Reading
+from codingagent.workspace import programs
 
 _TRIAL_S = 20
 
@@ -358,13 +358,14 @@ def open_editor(path: Path) -> None:
     """Open a file in the editor that VISUAL or EDITOR names, and wait for it.
 
     Raises:
-        UsageError: if there is no such editor, or it fails.
+        UsageError: if there is no such editor that no answer could have written, or it fails.
     """
     editor = editor_of(os.environ)
     try:
-        status = subprocess.run([*shlex.split(editor), os.fspath(path)], check=False).returncode
-    except (OSError, ValueError) as fault:
-        raise UsageError(f"the editor {editor!r} can't be started: {fault}; set EDITOR") from fault
+        words = programs.command_line(editor)
+        status = subprocess.run([*words, os.fspath(path)], check=False).returncode
+    except (OSError, UsageError) as fault:
+        raise UsageError(f"the editor {fault}; set EDITOR") from fault
     if status:
         raise UsageError(f"the editor {editor!r} ended with exit code {status}: nothing was done")
 
@@ -382,8 +383,17 @@ class Transport:
     def __init__(self, argv: Sequence[str]) -> None:
         self.connection, theirs = socket.socketpair()
         try:
-            self._process = subprocess.Popen(argv, stdin=theirs.fileno(), stdout=theirs.fileno())
-        except (OSError, ValueError) as fault:
+            # One that is named by a path is the person's choice.
+            is_path = os.path.dirname(argv[0])
+            words = argv[:1] if is_path else programs.command_line(shlex.quote(argv[0]))
+            self._process = subprocess.Popen(
+                [*words, *argv[1:]],
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                # What it starts may be a server, which runs commands.
+                env=programs.persons_variables(),
+            )
+        except (OSError, ValueError, UsageError) as fault:
             self.connection.close()
             why = fault.strerror if isinstance(fault, OSError) else None
             raise WorkError(f"{argv[0]!r} can't be started: {why or fault}") from fault
@@ -399,21 +409,6 @@ class Transport:
             except subprocess.TimeoutExpired:
                 urge()
         return self._process.wait()
-
-
-def find_program(name: str, *outside: Path) -> str | None:
-    """Find a program on PATH, skipping folders where an answer could have put it.
-
-    Those are the folders in `outside`, such as the workspace, and relative ones.
-    """
-    untrusted = {folder.resolve() for folder in outside}
-    for folder in os.environ.get("PATH", "").split(os.pathsep):
-        found = shutil.which(name, path=folder) if os.path.isabs(folder) else None
-        if found:
-            within, real = Path(folder).resolve(), Path(found).resolve()
-            if untrusted.isdisjoint((within, *within.parents, *real.parents)):
-                return found
-    return None
 
 
 def run_tool(

@@ -30,9 +30,10 @@ from codingagent.process.bubblewrap import (
     tools_for,
 )
 from codingagent.process.repositories import repositories_in
-from codingagent.process.runner import Runner, environment, find_program, run_tool, try_out
+from codingagent.process.runner import Runner, environment, run_tool, try_out
 from codingagent.storage.toml_file import read_toml
 from codingagent.workspace.own_code import own_code_in
+from codingagent.workspace.programs import find_program, persons_path
 
 if TYPE_CHECKING:
     from codingagent.process.probe_run import Promise
@@ -138,7 +139,7 @@ def bubblewrap_for(
     person_home = Path(os.environ.get("HOME") or Path("~").expanduser())
     prefixes = (sys.prefix, sys.base_prefix)
     real = workspace.resolve()
-    names = [os.environ.get("PATH", ""), *([os.fspath(path)] if path else [])]
+    names = [persons_path(), *([os.fspath(path)] if path else [])]
     tools = tools_for(real, os.pathsep.join(names), person_home, prefixes)
     repositories = repositories_in(real)
     own = plain_path(temporary, real)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from codingagent.process import credentials
+from codingagent.workspace.dirfd import steps
 
 _BIN = ("bin", "sbin", "shims")
 
@@ -35,7 +36,6 @@ _GO = "src/runtime"
 _WHOLE = frozenset({".pyenv", ".rbenv", ".nodenv", ".asdf", ".nvm", ".volta", ".bun", ".deno"})
 _MARKS = ("lib", "libexec", "pyvenv.cfg", "conda-meta")
 
-_STEP_LIMIT = 1000
 _FIRST_PERSON = 1_000
 _SMALL_BYTES = 64 * 1024
 
@@ -69,19 +69,7 @@ def homes() -> list[Path]:
 
 def _passes(folder: Path, workspace: Path) -> bool:
     """Return whether the path to a folder leads through the workspace, by any link on it."""
-    at, left = Path("/"), list(folder.parts)
-    for _ in range(_STEP_LIMIT):
-        if at == workspace or workspace in at.parents:
-            return True
-        if not left:
-            return False
-        name = left.pop(0)
-        inner = at.parent if name == ".." else at / name
-        if inner.is_symlink():
-            left = [*Path(os.readlink(inner)).parts, *left]
-        else:
-            at = inner
-    return True  # links without end
+    return any(workspace in (step, *step.parents) for step in steps(folder))
 
 
 def _installation(folder: Path, homes_and_above: set[Path]) -> Iterator[Path]:

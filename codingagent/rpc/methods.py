@@ -39,6 +39,7 @@ from codingagent.process.select_sandbox import choose_sandbox, policy_of
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.rpc.protocol import Code, Method, MethodError, Param, ParamKind
 from codingagent.storage import atomic_write
+from codingagent.workspace.programs import persons_variables
 from codingagent.workspace.workspace import Workspace
 
 # Specification 004, language mapping: each language's interpreter, and how it takes a program's text.
@@ -119,7 +120,7 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
             temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
             stack.callback(atomic_write.remove_folder, temporary)
             sandbox = choose_sandbox(settings, policy, root, hidden, temporary / "tmp")
-        variables = environment(os.environ, settings.pass_env)
+        variables = environment(persons_variables(), settings.pass_env)
         most = memory.limit_bytes(settings.command_memory)
         yield Host(workspace, root, sandbox, policy, variables, timeout_s, most, settings)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.errors import UsageError, WorkError
+from codingagent.errors import CodingAgentError, UsageError, WorkError
 from codingagent.model import settings as settings_
-from codingagent.model.journal_entries import Record, is_run_id
+from codingagent.model.journal_entries import Record, RunStarted, SessionStarted, is_run_id
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Resolved, Settings, Source
@@ -21,6 +21,7 @@ from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.request_queue import RequestQueue
 from codingagent.storage.toml_file import read_toml
+from codingagent.workspace.path_walk import is_too_much
 from codingagent.workspace.workspace import Workspace
 
 HERE_HOME = ".codingagent"
@@ -314,6 +315,26 @@ def check_home(root: Path, *, was_found: bool) -> None:
 def default_workspace(home: Path) -> Path:
     """Return `workspace/` in the home; for a home named `.codingagent`, the folder around it."""
     return home.parent if home.name == HERE_HOME else home / "workspace"
+
+
+# So many sessions are asked where they work before a program is started.
+_ASKED = 200
+
+
+def workspaces_of(home: Path) -> list[Path]:
+    """Return the folders that the sessions and runs of a home worked in, and the one of the next."""
+    found = {default_workspace(home)}
+    runs = home / "sessions" / "runs"
+    for where in (Sessions(runs.parent), Sessions(runs, is_run_id, "run")):
+        folders = [where.folder / each for each in where.ids()]
+        with contextlib.suppress(OSError):  # removed meanwhile
+            folders.sort(key=lambda folder: folder.stat().st_mtime_ns, reverse=True)
+        for folder in folders[:_ASKED]:
+            with contextlib.suppress(CodingAgentError, OSError):
+                first = next(where.records(folder.name), None)
+                if isinstance(first, SessionStarted | RunStarted):
+                    found.add(Path(first.workspace))
+    return [each for each in found if not is_too_much(each.resolve())]
 
 
 def workspace_of(home: Path, settings: Settings) -> Path:

@@ -20,6 +20,8 @@ from codingagent.model.observations import digest_of
 # A larger file is digested only at its beginning: nobody waits for a whole disk image.
 _DIGEST_LIMIT_BYTES = 64 * 1024 * 1024
 
+_STEP_LIMIT = 1000
+
 _HAS_HANDLES = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 BINARY = getattr(os, "O_BINARY", 0)
@@ -227,6 +229,29 @@ def walk_names(root: str) -> Iterator[tuple[str, list[str], list[str]]]:
         inner = [name for name, is_folder in found if is_folder]
         yield folder, inner, [name for name, is_folder in found if not is_folder]
         todo += [os.path.join(folder, name) for name in inner]
+
+
+def steps(path: Path) -> Iterator[Path]:
+    """Yield each place that an absolute path leads through: every link, and every folder by its real path.
+
+    The last one is where it ends, or the first that is missing. Links without end lead to the root.
+    """
+    at, left = Path(path.anchor), list(path.parts[1:])
+    for _ in range(_STEP_LIMIT):
+        if not left:
+            return
+        name = left.pop(0)
+        inner = at.parent if name == ".." else at / name
+        yield inner
+        if inner.is_symlink():
+            target = inner.readlink()
+            at = Path(target.anchor) if target.is_absolute() else at
+            left = [*target.parts[target.is_absolute() :], *left]
+        elif os.path.lexists(inner):
+            at = inner
+        else:
+            return
+    yield Path(path.anchor)
 
 
 def open_root(root: Path) -> Folder:

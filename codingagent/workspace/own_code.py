@@ -12,7 +12,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-_STEP_LIMIT = 1000
+from codingagent.workspace.dirfd import steps
+
 _PACKAGE = Path(__file__).parents[1]
 _INSTALL = "install it elsewhere: `pipx install codingagent`"
 
@@ -43,12 +44,11 @@ def _own_code_in(root: Path, path: tuple[str, ...], libraries: str) -> OwnCode:
     imported = [Path(entry) for entry in path if os.path.isabs(entry)]
     kept: set[Path] = set()
     for place in (*_installed(), *imported, *_named(libraries), *_prefixes(root)):
-        for step in _steps(place, root):
-            kept.add(step)
+        kept.update(_steps(place, root))
         real = Path(os.path.realpath(place))
         is_whole = real in (_PACKAGE.resolve(), Path(os.__file__).parent.resolve())
         is_whole = is_whole or real.name in ("site-packages", "dist-packages", "lib-dynload")
-        if real == root or root in kept or (is_whole and real in root.parents):
+        if root in kept or (is_whole and real in root.parents):
             return OwnCode(fault=_fault(root, place))
     outermost = tuple(sorted(each for each in kept if kept.isdisjoint(each.parents)))
     around = {above for each in outermost for above in each.parents if root in above.parents}
@@ -87,24 +87,15 @@ def _named(libraries: str) -> Iterator[Path]:
 def _steps(place: Path, root: Path) -> Iterator[Path]:
     """Yield what a path leads to in the workspace: each link on the way, and where it ends.
 
-    Of what is missing, yield the nearest folder above: an answer could create the rest.
+    Of what is missing, yield the folder where an answer could create it.
     """
-    at, left, is_there = Path("/"), list(place.parts), True
-    for _ in range(_STEP_LIMIT):
-        if not left:
-            break
-        name = left.pop(0)
-        inner = at.parent if name == ".." else at / name
-        if inner.is_symlink():
-            if root in inner.parents:
-                yield inner
-            left = [*Path(os.readlink(inner)).parts, *left]
-        elif not (is_there := os.path.lexists(inner)):
-            break
-        else:
-            at = inner
-    if root in at.parents or (at == root and not is_there):
-        yield at
+    end = root.parent
+    for end in steps(place):
+        if root in end.parents and end.is_symlink():
+            yield end
+    end = end if os.path.lexists(end) else end.parent
+    if end == root or root in end.parents:
+        yield end
 
 
 def _variable(places: tuple[Path, ...]) -> str:

@@ -22,6 +22,7 @@ from codingagent.workspace.dirfd import (
     reason_of,
 )
 from codingagent.workspace.own_code import own_code_in
+from codingagent.workspace.programs import distrust
 
 # System folders are not projects.
 _SYSTEM = frozenset(
@@ -60,6 +61,8 @@ class PathWalk:
         self._names = tuple({os.fspath(self.root), os.path.abspath(root)})
         self._folder = open_folder(self.root)
         self._hidden = hidden_identities(hidden, self._folder)
+        if not is_too_much(self.root):
+            distrust(self.root)
         self._kept = frozenset(map(_identity, own_code_in(self.root).kept))
 
     def close(self) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from codingagent.agent.guess import Guess, Wanted
 from codingagent.model.settings import Settings
-from codingagent.process.runner import find_program, run_tool
+from codingagent.process.runner import run_tool
 from codingagent.process.select_sandbox import policy_of
 from codingagent.workspace.git_files import Git
+from codingagent.workspace.programs import find_program
 from codingagent.workspace.workspace import Workspace
 from tests.benchmarks.measuring import Figure
 

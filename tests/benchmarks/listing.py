@@ -9,8 +9,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from codingagent.process.runner import find_program, run_tool
+from codingagent.process.runner import run_tool
 from codingagent.workspace.git_files import Git
+from codingagent.workspace.programs import find_program
 from codingagent.workspace.workspace import Workspace
 from tests.benchmarks.measuring import Figure, ratio
 

@@ -19,12 +19,13 @@ from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Phase
 from codingagent.policy.rules import PRESETS
 from codingagent.process.bubblewrap import Unconfined
-from codingagent.process.runner import Runner, environment, find_program, run_tool
+from codingagent.process.runner import Runner, environment, run_tool
 from codingagent.process.select_sandbox import bubblewrap_for, try_sandbox
 from codingagent.storage.clock import now
 from codingagent.storage.journal import Sessions
 from codingagent.storage.session_log import SessionLog, UnkeptLog
 from codingagent.workspace.git_files import Git
+from codingagent.workspace.programs import find_program
 from codingagent.workspace.workspace import Workspace
 from tests.benchmarks.measuring import Figure, interleaved, ratio
 from tests.sandboxes import line_by_names

@@ -1,0 +1,134 @@
+"""Find the programs that we start for ourselves, never where an answer could have put one.
+
+git, an editor, a pager, the clipboard's program: they run with the person's rights. So no folder of
+a workspace counts, by whatever link PATH leads there, and no relative or empty one. Commands of
+answers see the person's own PATH; ours is the rest of it, also for what a library starts.
+"""
+
+import contextlib
+import os
+import shlex
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from codingagent.errors import UsageError
+from codingagent.workspace.dirfd import steps
+
+# A process serves one person: where it or another once let an answer write is never trusted again.
+_untrusted: set[Path] = set()
+_unknown: list[Callable[[], Iterable[Path]]] = []
+_persons: list[str] = []
+
+
+class UntrustedError(UsageError):
+    """An answer could have written the program that was named."""
+
+
+def distrust(*folders: Path) -> None:
+    """Take no program from these folders any more, nor from below them."""
+    _untrusted.update(each.resolve() for each in folders)
+    if _persons:
+        os.environ["PATH"] = own_path()
+
+
+def distrust_later(find: Callable[[], Iterable[Path]]) -> None:
+    """Distrust the folders that a function finds, when a program is needed: most commands need none."""
+    _unknown.append(find)
+
+
+def persons_path() -> str:
+    """Return PATH as the person has it, for what works for answers."""
+    return _persons[0] if _persons else os.environ.get("PATH", "")
+
+
+def persons_variables() -> dict[str, str]:
+    """Return the environment as the person has it."""
+    return {**os.environ, "PATH": persons_path()} if _persons else dict(os.environ)
+
+
+@contextlib.contextmanager
+def own_programs() -> Iterator[None]:
+    """Have this process, and what it starts, find its programs on our own PATH."""
+    if _persons:
+        yield
+        return
+    before = {*_untrusted}
+    _persons.append(os.environ.get("PATH", os.defpath))
+    os.environ["PATH"] = own_path()
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = _persons.pop()
+        _unknown.clear()
+        _untrusted.intersection_update(before)
+
+
+def own_path(*outside: Path) -> str:
+    """Return PATH without the folders where an answer could have put a program.
+
+    Those are the distrusted ones, those in `outside`, the project around the current folder, and
+    relative ones.
+    """
+    here = next((each for each in _above_here() if os.path.lexists(each / ".git")), None)
+    places = [*_untrusted, *(each.resolve() for each in outside), *([here] if here else [])]
+    folders = persons_path().split(os.pathsep)
+    return os.pathsep.join(each for each in folders if _is_apart(each, places))
+
+
+def find_program(name: str, *outside: Path) -> str | None:
+    """Return the path of a program of our own; None if there is none where no answer could have put it."""
+    places = [*settle(), *(each.resolve() for each in outside)]
+    for folder in own_path(*outside).split(os.pathsep):
+        found = shutil.which(name, path=folder) if folder else None
+        if found and _is_apart(found, places):
+            return found
+    return None
+
+
+def command_line(line: str) -> list[str]:
+    """Return the words of a person's command line, such as that of EDITOR, its program by its path.
+
+    Raises:
+        UsageError: if there is no such program; `UntrustedError` if an answer could have put it there.
+    """
+    try:
+        name, *words = shlex.split(line)
+    except ValueError as fault:
+        raise UsageError(f"{line!r} is not a command line: {fault}") from fault
+    if os.path.basename(name) == name:
+        found = find_program(name)
+        other = None if found else shutil.which(name, path=persons_path())
+    else:
+        is_apart = _is_apart(name, settle())
+        found, other = (name, None) if is_apart and shutil.which(name) else (None, name)
+        other = other if other and not is_apart else None
+    if found:
+        return [found, *words]
+    if other:
+        raise UntrustedError(
+            f"{line!r} is not started: an answer could have written {other}; name a program outside of"
+            " the workspace, by its full path"
+        )
+    raise UsageError(f"{line!r} can't be started: there is no {name!r}")
+
+
+def settle() -> Iterable[Path]:
+    """Return the distrusted folders; look for those now that were to be found when needed."""
+    while _unknown:
+        distrust(*_unknown.pop()())
+    return _untrusted
+
+
+def _above_here() -> Iterator[Path]:
+    with contextlib.suppress(OSError):  # the current folder is gone
+        here, home = Path.cwd().resolve(), Path(os.path.expanduser("~")).resolve()
+        yield from (each for each in (here, *here.parents) if each not in (home, *home.parents))
+
+
+def _is_apart(place: str, places: Iterable[Path]) -> bool:
+    """Return whether a path is absolute and leads through none of these places, by any link on it."""
+    if not os.path.isabs(place):
+        return False
+    through = {each for step in steps(Path(place)) for each in (step, *step.parents)}
+    return through.isdisjoint(places)
