@@ -33,7 +33,7 @@ def _calls(names: str, error: int) -> dict[str, int]:
 
 REFUSED = {
     # What these do is in memory that the filter can't read. Programs fall back to older calls.
-    **_calls("io_uring_setup io_uring_enter io_uring_register clone3", _ENOSYS),
+    **_calls("io_uring_setup io_uring_enter io_uring_register clone3 openat2", _ENOSYS),
     # Change what is mounted where, and with it what is read-only and hidden.
     **_calls("mount umount2 pivot_root chroot fsopen fsconfig fsmount fspick", _EPERM),
     **_calls("move_mount open_tree open_tree_attr mount_setattr", _EPERM),
@@ -45,6 +45,8 @@ REFUSED = {
     **_calls("add_key request_key keyctl", _EPERM),
     # Large and often broken parts of the kernel that few programs need.
     **_calls("bpf perf_event_open userfaultfd lookup_dcookie", _EPERM),
+    # Give a file capabilities, among other attributes that nothing needs here.
+    **_calls("setxattr lsetxattr fsetxattr setxattrat", _EPERM),
     # Load code into the kernel.
     **_calls("kexec_load kexec_file_load create_module init_module finit_module", _EPERM),
     **_calls("delete_module query_module", _EPERM),
@@ -68,6 +70,21 @@ NAMESPACE_FLAGS = (
 # ioctl: TIOCSTI types into a terminal as its owner, TIOCLINUX pastes into the console.
 TERMINAL_REQUESTS = (0x5412, 0x541C)
 
+# S_ISUID and S_ISGID: whoever ran such a file, also outside, would get its owner's rights. Folders
+# get neither: a filter does not see what a path is.
+OWNER_BITS = 0o4000 | 0o2000
+
+# Which argument is the mode, and which has the flags that say whether it counts.
+MODE_ARGUMENTS: dict[str, tuple[int, int | None]] = {
+    **dict.fromkeys(("chmod", "fchmod", "creat", "mknod"), (1, None)),
+    **dict.fromkeys(("fchmodat", "fchmodat2", "mknodat"), (2, None)),
+    "open": (2, 1),
+    "openat": (3, 2),
+}
+
+# O_CREAT and O_TMPFILE.
+CREATING = 0x40 | 0x40_0000
+
 # --- machines --------------------------------------------------------------------------------------
 
 
@@ -84,17 +101,20 @@ class Machine(Struct, frozen=True):
 
 # Name, number on x86_64 (asm/unistd_64.h), number on aarch64 (asm-generic/unistd.h); "-" for none.
 _CALLS = """
-    acct 163 89, add_key 248 217, adjtimex 159 171, bpf 321 280, chroot 161 51,
-    clock_adjtime 305 266, clock_settime 227 112, clone 56 220, clone3 435 435,
-    create_module 174 -, delete_module 176 106, finit_module 313 273, fsconfig 431 431,
-    fsmount 432 432, fsopen 430 430, fspick 433 433, init_module 175 105, io_uring_enter 426 426,
-    io_uring_register 427 427, io_uring_setup 425 425, ioctl 16 29, ioperm 173 -, iopl 172 -,
-    kexec_file_load 320 294, kexec_load 246 104, keyctl 250 219, lookup_dcookie 212 18,
-    mount 165 40, mount_setattr 442 442, move_mount 429 429, open_by_handle_at 304 265,
-    open_tree 428 428, open_tree_attr 467 467, perf_event_open 298 241, pivot_root 155 41,
-    query_module 178 -, quotactl 179 60, quotactl_fd 443 443, reboot 169 142, request_key 249 218,
-    setns 308 268, settimeofday 164 170, socket 41 198, socketpair 53 199, swapoff 168 225,
-    swapon 167 224, syslog 103 116, umount2 166 39, unshare 272 97, userfaultfd 323 282
+    acct 163 89, add_key 248 217, adjtimex 159 171, bpf 321 280, chmod 90 -, chroot 161 51,
+    clock_adjtime 305 266, clock_settime 227 112, clone 56 220, clone3 435 435, creat 85 -,
+    create_module 174 -, delete_module 176 106, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452,
+    finit_module 313 273, fsconfig 431 431, fsetxattr 190 7, fsmount 432 432, fsopen 430 430,
+    fspick 433 433, init_module 175 105, io_uring_enter 426 426, io_uring_register 427 427,
+    io_uring_setup 425 425, ioctl 16 29, ioperm 173 -, iopl 172 -, kexec_file_load 320 294,
+    kexec_load 246 104, keyctl 250 219, lookup_dcookie 212 18, lsetxattr 189 6, mknod 133 -,
+    mknodat 259 33, mount 165 40, mount_setattr 442 442, move_mount 429 429, open 2 -,
+    open_by_handle_at 304 265, open_tree 428 428, open_tree_attr 467 467, openat 257 56,
+    openat2 437 437, perf_event_open 298 241, pivot_root 155 41, query_module 178 -,
+    quotactl 179 60, quotactl_fd 443 443, reboot 169 142, request_key 249 218, setns 308 268,
+    settimeofday 164 170, setxattr 188 5, setxattrat 463 463, socket 41 198, socketpair 53 199,
+    swapoff 168 225, swapon 167 224, syslog 103 116, umount2 166 39, unshare 272 97,
+    userfaultfd 323 282
 """
 
 
@@ -128,7 +148,7 @@ _FAIL_WITH = 0x0005_0000
 _NUMBER = 0
 _ARCH = 4
 _FIRST_ARGUMENT = 16
-_SECOND_ARGUMENT = 24
+_ARGUMENT_BYTES = 8
 
 _INSTRUCTION = struct.Struct("<HBBI")  # struct sock_filter: code, jt, jf, k
 _FARTHEST_JUMP = 0xFF
@@ -167,6 +187,10 @@ def _listing(machine: Machine) -> list[_Step | str]:
         for name, error in REFUSED.items()
         if name in number
     ]
+    modes = {name: where for name, where in MODE_ARGUMENTS.items() if name in number}
+    lines += [
+        _Step(_JUMP_EQUAL, number[name], yes=f"mode {where}") for name, where in modes.items()
+    ]
     lines += [
         _Step(_JUMP_EQUAL, number["socket"], yes="socket"),
         _Step(_JUMP_EQUAL, number["socketpair"], yes="socket"),
@@ -179,10 +203,11 @@ def _listing(machine: Machine) -> list[_Step | str]:
         "clone",
         _Step(_LOAD, _FIRST_ARGUMENT),
         _Step(_JUMP_ANY_BIT, NAMESPACE_FLAGS, yes="EPERM", no="allow"),
+        *(step for where in sorted(set(modes.values()), key=str) for step in _of_mode(*where)),
         "ioctl",
         # The kernel takes the request as 32 bits. Comparing all 64 has let TIOCSTI through in other
         # sandboxes.
-        _Step(_LOAD, _SECOND_ARGUMENT),
+        _Step(_LOAD, _argument(1)),
         *(_Step(_JUMP_EQUAL, request, yes="EPERM") for request in TERMINAL_REQUESTS),
         "allow",
         _Step(_RETURN, _ALLOW),
@@ -192,6 +217,28 @@ def _listing(machine: Machine) -> list[_Step | str]:
         _Step(_RETURN, _FAIL_WITH | _ENOSYS),
     ]
     return lines
+
+
+def _of_mode(mode: int, flags: int | None) -> list[_Step | str]:
+    """Return the steps for a call with a mode, which may count only with some flags."""
+    counts = (
+        []
+        if flags is None
+        else [
+            _Step(_LOAD, _argument(flags)),
+            _Step(_JUMP_ANY_BIT, CREATING, no="allow"),
+        ]
+    )
+    return [
+        f"mode {(mode, flags)}",
+        *counts,
+        _Step(_LOAD, _argument(mode)),
+        _Step(_JUMP_ANY_BIT, OWNER_BITS, yes="EPERM", no="allow"),
+    ]
+
+
+def _argument(number: int) -> int:
+    return _FIRST_ARGUMENT + number * _ARGUMENT_BYTES
 
 
 _LABELS = {_EPERM: "EPERM", _ENOSYS: "ENOSYS"}

@@ -875,3 +875,49 @@ def test_ordinary_work_is_done(site: Site, line: str, tool: str, expected: str) 
     outcome = site.run(line, 60)
     assert outcome.exit_code == 0, outcome.output
     assert outcome.output.strip().split("\n")[-1] == expected
+
+
+# Each makes `x` of the workspace run with its owner's rights, if it can; `x` and `d` are there.
+_WAYS_TO_OWNER = """
+import ctypes, os, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def creat(): libc.syscall(85, b"new1", 0o4755)
+def link():
+    handle = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o4755)
+    os.link(f"/proc/self/fd/{handle}", "new2", follow_symlinks=True)
+def bind():
+    with socket.socket(socket.AF_UNIX) as made:
+        os.fchmod(made.fileno(), 0o4755)
+        made.bind("new3")
+ways = [
+    lambda: os.chmod("x", 0o4755), lambda: os.chmod("x", 0o2755), lambda: os.chmod("d", 0o2775),
+    lambda: os.fchmod(os.open("x", os.O_RDONLY), 0o6755),
+    lambda: libc.syscall(452, -100, b"x", 0o4755, 0), lambda: os.mknod("new4", 0o104755),
+    lambda: os.open("new5", os.O_CREAT | os.O_RDWR, 0o4755), creat, link, bind,
+    lambda: os.mkdir("new6", 0o6755), lambda: os.setxattr("x", "security.capability", bytes(20)),
+    lambda: libc.syscall(437, -100, b"new7", (ctypes.c_uint64 * 3)(0o102, 0o4755, 0), 24),
+]
+for way in ways:
+    try:
+        way()
+    except OSError:
+        pass
+"""
+
+
+def test_no_file_gets_its_owners_rights(site: Site) -> None:
+    """Sandbox: no setuid, setgid or capability is left on a file, by any call; all other modes are."""
+    (site.workspace / "x").write_text("")
+    (site.workspace / "d").mkdir()
+    (site.workspace / "ways.py").write_text(_WAYS_TO_OWNER)
+    usual = "chmod 1777 d; chmod 750 x; umask 0; : >plain; mkdir -m 700 m"
+    site.run(f"{sys.executable} ways.py; {usual}")
+    modes = {each.name: each.stat().st_mode for each in site.workspace.iterdir()}
+    assert not any(mode & 0o6000 for mode in modes.values()), modes
+    assert {name: modes[name] & 0o7777 for name in ("x", "d", "plain", "m")} == {
+        "x": 0o750,
+        "d": 0o1777,
+        "plain": 0o666,
+        "m": 0o700,
+    }
+    assert os.listxattr(site.workspace / "x") == []
