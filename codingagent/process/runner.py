@@ -4,9 +4,9 @@ The only module that starts processes. On POSIX systems it delegates to the `sup
 """
 
 import contextlib
+import errno
 import json
 import os
-import shlex
 import signal
 import socket
 import subprocess
@@ -385,15 +385,17 @@ class Transport:
         try:
             # One that is named by a path is the person's choice.
             is_path = os.path.dirname(argv[0])
-            words = argv[:1] if is_path else programs.command_line(shlex.quote(argv[0]))
+            program = argv[0] if is_path else programs.find_program(argv[0])
+            if program is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             self._process = subprocess.Popen(
-                [*words, *argv[1:]],
+                [program, *argv[1:]],
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 # What it starts may be a server, which runs commands.
                 env=programs.persons_variables(),
             )
-        except (OSError, ValueError, UsageError) as fault:
+        except (OSError, ValueError) as fault:
             self.connection.close()
             why = fault.strerror if isinstance(fault, OSError) else None
             raise WorkError(f"{argv[0]!r} can't be started: {why or fault}") from fault

@@ -26,6 +26,8 @@ from codingagent.workspace.git_repository import Repository, repository_above, r
 
 # git lists a hundred thousand files in a fraction of this time.
 _PATIENCE_S = 0.5
+# Between two looks whether git waits for a pipe.
+_SHORT_S = 0.0005
 # Nobody writes an ignore file that needs so much memory at once; a forged one may claim it.
 _ALLOCATION = "256m"
 # So many paths go on a command line.
@@ -349,12 +351,8 @@ def together(root: Path | None, *calls: Callable[[], Any]) -> list[Any]:
             thread.join(_PATIENCE_S)
     finally:
         # Also after an interrupt: none of our threads is left waiting.
-        wait_s = _PATIENCE_S / 10
-        while any(thread.is_alive() for thread in threads):
-            # Without a pipe git is only slow, and needs the machine for itself.
-            wait_s = _PATIENCE_S / 10 if root is not None and _let_go(root) else wait_s * 2
-            for thread in threads:
-                thread.join(wait_s)
+        if any(thread.is_alive() for thread in threads):
+            _let_go([] if root is None else _pipes(root), threads)
     for number in range(len(calls)):
         if isinstance(fault := answers[number], Exception):
             raise fault
@@ -377,18 +375,29 @@ def paths_below(root: Path, folders: Iterable[Path]) -> tuple[str, ...]:
     return tuple(below)
 
 
-def _let_go(root: Path) -> bool:
-    """Unblock every reader of a pipe named .gitignore; return whether there was one."""
-    has_any = False
+def _pipes(root: Path) -> list[str]:
+    """Return the pipes that git would open: it looks into ignore files and into nested repositories."""
+    found: list[str] = []
     for folder, _, names in walk_names(os.fspath(root)):
-        if ".gitignore" in names:
+        for name in names if f"{os.sep}.git" in folder else {".gitignore"}.intersection(names):
             with contextlib.suppress(OSError):
-                path = os.path.join(folder, ".gitignore")
-                if stat.S_ISFIFO(os.lstat(path).st_mode):
-                    has_any = True
-                    # Without a reader this fails at once, as it should.
+                if stat.S_ISFIFO(os.lstat(path := os.path.join(folder, name)).st_mode):
+                    found.append(path)
+    return found
+
+
+def _let_go(pipes: list[str], threads: Sequence[threading.Thread]) -> None:
+    """Unblock readers of these pipes until the threads have ended."""
+    wait_s = _PATIENCE_S / 10
+    for thread in threads:
+        while thread.is_alive():
+            for path in pipes:
+                # Without a reader this fails at once, as it should.
+                with contextlib.suppress(OSError):
                     os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
-    return has_any
+            # Without a pipe git is only slow, and needs the machine for itself.
+            thread.join(_SHORT_S if pipes else wait_s)
+            wait_s *= 2
 
 
 def _plain(data: bytes, hidden: Sequence[str]) -> list[bytes]:

@@ -8,6 +8,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from codingagent.errors import WorkError
@@ -18,6 +19,9 @@ from codingagent.workspace.git_files import Git
 from codingagent.workspace.git_repository import Repository, repository_above, repository_in
 
 _COMMIT = lazy_pattern(r"[0-9a-f]{40}")
+# git reads a thousand commits of a large repository in a fraction of this time.
+_PATIENCE_S = 3.0
+
 _START, _END = "\x01", "\x02"
 # As `git init` would write it, and nothing else.
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
@@ -77,7 +81,8 @@ def _read(
             "LC_ALL": "C",
         }
         try:
-            done = git.run(
+            # Whatever in the repository is a pipe, git waits for it: seconds, then without history.
+            done = partial(git.run, timeout_s=_PATIENCE_S)(
                 [git.program, *words, "--format=%x01%ct %B%x02", head, "--"], variables, b""
             )
         except WorkError:

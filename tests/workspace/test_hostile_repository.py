@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from codingagent.checkpoints import git_index
 from codingagent.process.runner import run_tool
 from codingagent.prompt.file_list import Listing, lines
+from codingagent.workspace import git_files
 from codingagent.workspace.git_files import Git
 from codingagent.workspace.workspace import Workspace
+from tests.helpers import calls_of
 
 MISSING = "; files that git tracks although an ignore rule names them are missing here"
 
@@ -117,3 +120,56 @@ def test_a_forged_index_leads_nowhere(root: Path, tmp_path_factory: pytest.TempP
     entries = {n: git_index.entry(n, 0o100644, "0" * 40, git_index.UNKNOWN) for n in names}
     (root / ".git" / "index").write_bytes(git_index.merged(index, entries))
     assert paths(listed(root, with_git=True)) == {"a.py", ".gitignore", "a.log"}
+
+
+# What git opens of a repository, of its own and of one inside.
+PIPES = (
+    *("objects/info/alternates", "shallow", "objects/info/commit-graph", "index", "HEAD", "config"),
+    *(
+        "packed-refs",
+        "commondir",
+        "info/exclude",
+        "objects/info/packs",
+        "refs/heads/main",
+        "gitdir",
+    ),
+    *("info/grafts", "objects/pack/multi-pack-index", "info/sparse-checkout", "logs/HEAD"),
+)
+
+
+@needs_git
+@pytest.mark.parametrize("folder", ["", "inner/"])
+@pytest.mark.parametrize("names", [*((name,) for name in PIPES), PIPES, ("loose",)])
+def test_a_pipe_in_a_repository_holds_nobody_up(
+    tmp_path: Path, names: tuple[str, ...], folder: str
+) -> None:
+    """Design, the workspace: what git waits for is let go or given up; the list is made without history."""
+    root = tmp_path / "r"
+    root.mkdir()
+    inner = root / folder
+    inner.mkdir(exist_ok=True)
+    who = ("-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgSign=false")
+    (inner / "a.py").write_text("1\n")
+    for words in (("init", "-q", "-b", "main"), ("add", "a.py"), (*who, "commit", "-qm", "m")):
+        subprocess.run([GIT or "", "-C", inner, *words], check=True)
+    loose = [f for f in (inner / ".git" / "objects").glob("??/*") if "loose" in names]
+    for path in loose or [inner / ".git" / name for name in names]:
+        path.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(path)
+    # Each of these would wait for ever, if git waited for ever.
+    git = Git(GIT or "", run_tool)
+    with contextlib.closing(Workspace(root, git=lambda: git)) as workspace:
+        assert f"{folder}a.py" in workspace.listing().files
+        workspace.history()
+
+
+@needs_git
+def test_many_pipes_cost_no_more_than_one(root: Path) -> None:
+    """Each is let go as soon as git waits for it, however many there are."""
+    for number in range(400):
+        (root / f"d{number}").mkdir()
+        os.mkfifo(root / f"d{number}" / ".gitignore")
+        (root / f"d{number}" / "f.py").touch()
+    looks = calls_of(git_files._pipes, lambda: listed(root, with_git=True))  # noqa: SLF001
+    assert looks <= 2
