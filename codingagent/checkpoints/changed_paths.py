@@ -6,9 +6,10 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from codingagent.checkpoints import repository_files
 from codingagent.checkpoints.file_changes import LeftOut
 from codingagent.checkpoints.git_objects import Store
-from codingagent.checkpoints.metadata import IGNORED, Notes
+from codingagent.checkpoints.metadata import IGNORED, UNSEEN, Notes
 from codingagent.checkpoints.net_changes import Expected
 from codingagent.policy.presets import PROTECTED_PATHS
 from codingagent.policy.rules import covering
@@ -66,6 +67,8 @@ class Lister:
         self._store = store
         self.hidden_paths = paths_below(store.root, hidden)
         self._repositories = repositories
+        self.unseen: list[str] = []
+        """Ignored folders that were not looked through for repositories."""
 
     def is_hidden(self, path: str) -> bool:
         return any(f"{path}/".startswith(f"{hidden}/") for hidden in self.hidden_paths)
@@ -83,14 +86,22 @@ class Lister:
         # Sets of all files would cost more than these passes.
         new = {path for path in found.files if path not in covered}
         ignored = frozenset(found.ignored)
+        odd = {path for path in new if not repository_files.is_storable(path)}
+        new -= odd
+        of_git, unseen = set[bytes](), list[str]()
+        if with_ignored:
+            of_git, unseen = repository_files.repository_files(os.fspath(self._store.root), found)
+            new |= of_git - covered
         gone = covered.difference(found.files) if ignored else ()
         listing = ChangedPaths(new=new, covered=covered, ignored=[*found.ignored], found=found)
         for head, path in zip(parts[::2], parts[1::2], strict=True):
             words_ = head[1:].split(b" ")
             listing.known[path] = int(words_[0], 8), words_[2].decode()
         listing.left = [LeftOut(name, reason) for name, reason in found.unread]
+        listing.left += [LeftOut(os.fsdecode(path), "its name can't be recorded") for path in odd]
+        self.unseen = unseen
         listing.tracked = sorted(
-            path for path in gone if not ignored.isdisjoint(folders_above(path))
+            path for path in {*gone, *of_git} if not ignored.isdisjoint(folders_above(path))
         )
         return listing
 
@@ -119,7 +130,11 @@ def only(listing: ChangedPaths, notes: Notes, expected: Expected) -> ChangedPath
     return ChangedPaths(
         {path: what for path, what in listing.known.items() if path in names},
         listing.new & names,
-        [left for left in notes.left if left.reason != IGNORED and left.path not in expected],
+        [
+            left
+            for left in notes.left
+            if left.reason not in (IGNORED, UNSEEN) and left.path not in expected
+        ],
     )
 
 

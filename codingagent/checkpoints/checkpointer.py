@@ -16,6 +16,7 @@ from codingagent.checkpoints import net_changes
 from codingagent.checkpoints.file_changes import Change, Checkpoint, LeftOut, Restored
 from codingagent.checkpoints.layout import LazyStore
 from codingagent.checkpoints.net_changes import Expected
+from codingagent.checkpoints.repository_files import is_of_git
 from codingagent.errors import WorkError
 from codingagent.model import paths
 from codingagent.model.effects import PathChange, file_changes
@@ -92,6 +93,9 @@ class Checkpointer:
         self._record(found, before=False)
         if not (before and commands):
             return listed
+        if self.store is not None and (unseen := self.store.unseen):
+            large = ", ".join(map(paths.shown, unseen[:_LEFT_OUT_NAMED]))
+            self.show(Remark(f"too large to be looked through for git repositories: {large}"))
         if left := self._changed_outside(before, found.id, commands[0]):
             names = [f"{paths.shown(each.path)} ({each.reason})" for each in left[:_LEFT_OUT_NAMED]]
             more = f" and {len(left) - len(names)} more" if len(left) > len(names) else ""
@@ -165,6 +169,8 @@ class Checkpointer:
         earlier = self.changes(held.shown, held.before or held.latest)
         if earlier is None:
             return None
+        # What a repository runs is the person's: no answer can read it.
+        earlier = tuple(each for each in earlier if not is_of_git(each.path))
         return net_changes.altogether(earlier, net_changes.done(session) if waits else ())
 
     def diff(self, old: str, new: str, names: tuple[str, ...]) -> str:

@@ -13,6 +13,7 @@ from codingagent.checkpoints.changed_paths import folders_above
 from codingagent.checkpoints.file_changes import Change, LeftOut, State, kind_of
 from codingagent.checkpoints.git_objects import Store
 from codingagent.checkpoints.metadata import Covering, Notes
+from codingagent.checkpoints.repository_files import real, stored
 from codingagent.errors import WorkError
 from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.git_files import GitError, fields
@@ -78,7 +79,7 @@ class Reader:
         parts = fields(self._store.git(*words, old, new, "--", FILES).stdout)
         changes: dict[str, Change] = {}
         for head, name in zip(parts[::2], parts[1::2], strict=True):
-            path = os.fsdecode(name.partition(b"/")[2])
+            path = real(os.fsdecode(name.partition(b"/")[2]))
             old_mode, new_mode, old_blob, new_blob, _ = head[1:].decode().split(" ")
             before = _state(path, old_mode, old_blob, old_notes)
             after = _state(path, new_mode, new_blob, new_notes)
@@ -111,7 +112,7 @@ class Reader:
         words = ("ls-tree", "-r", "-z", "--full-tree", old, FILES)
         for line in fields(self._store.git(*words).stdout):
             head, _, name = line.partition(b"\t")
-            path = os.fsdecode(name.partition(b"/")[2])
+            path = real(os.fsdecode(name.partition(b"/")[2]))
             if path in differing or (before.usual != after.usual and path not in seen):
                 git_mode, _, blob = head.decode().split(" ")
                 first = _state(path, git_mode, blob, before)
@@ -139,7 +140,9 @@ class Reader:
             if not paths or change.path in paths or change.path.startswith(_folders(paths))
         ]
         shown = self._shown(differing, limit_bytes)
-        texts = [part.decode("utf-8", "replace") for part in self._compared_by_git(old, new, shown)]
+        texts = [
+            real(part.decode("utf-8", "replace")) for part in self._compared_by_git(old, new, shown)
+        ]
         if rest := len(differing) - len(shown):
             texts.append(f"({rest} more files differ; too much to show at once)\n")
         return "".join(texts)
@@ -155,7 +158,9 @@ class Reader:
         parts = self._compared_by_git(old, new, shown, "--numstat", "-z")
         told = [line.split(b"\t", 2) for part in parts for line in fields(part)]
         return {
-            os.fsdecode(path): (int(more), int(less)) for more, less, path in told if more != b"-"
+            real(os.fsdecode(path)): (int(more), int(less))
+            for more, less, path in told
+            if more != b"-"
         }
 
     def _compared_by_git(
@@ -163,7 +168,7 @@ class Reader:
     ) -> Iterator[bytes]:
         words = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"]
         words += [f"--relative={FILES}", "--ignore-submodules=all", *options]
-        for batch in batches(f"{FILES}/{change.path}" for change in shown):
+        for batch in batches(f"{FILES}/{stored(change.path)}" for change in shown):
             yield self._store.git(*words, old, new, "--", *batch).stdout
 
     def _shown(self, changes: list[Change], limit_bytes: int) -> list[Change]:
@@ -190,9 +195,9 @@ class Reader:
         changed = {change.path: change for change in self.changes(old, new)}
         held = {path for path in paths if path in changed and changed[path].kind != "left_out"}
         # The others are in both, or in none.
-        for batch in batches(f"{FILES}/{path}" for path in paths if path not in changed):
+        for batch in batches(f"{FILES}/{stored(path)}" for path in paths if path not in changed):
             listed = self._store.git("ls-tree", "-z", "--name-only", new, "--", *batch).stdout
-            held.update(os.fsdecode(name.partition(b"/")[2]) for name in fields(listed))
+            held.update(real(os.fsdecode(name.partition(b"/")[2])) for name in fields(listed))
         return frozenset(held)
 
     def changed_outside(

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, convert, field, to_builtins
 
+from codingagent.checkpoints import repository_files
 from codingagent.checkpoints.file_changes import LeftOut
 
 IGNORED = "ignored"
+UNSEEN = "ignored, and too large to be looked through for git repositories"
 
 
 class Notes(Struct, frozen=True):
@@ -53,6 +55,7 @@ class Covering:
 
     def __init__(self, notes: Notes, *, is_doubtful: bool) -> None:
         self._paths = frozenset(left.path for left in notes.left)
+        self._unseen = frozenset(left.path for left in notes.left if left.reason == UNSEEN)
         self._tracked = frozenset(notes.tracked)
         # Not all ignored paths are known, and the rules changed: a new file may have existed
         # before.
@@ -61,11 +64,13 @@ class Covering:
     def leaves_out(self, path: str) -> bool:
         if path in self._tracked:
             return False
-        if self._is_doubtful or path in self._paths:
+        is_of_git = repository_files.is_of_git(path)
+        paths = self._unseen if is_of_git else self._paths
+        if (self._is_doubtful and not is_of_git) or path in paths:
             return True
         at = path.find("/")
         while at != -1:
-            if path[: at + 1] in self._paths:
+            if path[: at + 1] in paths:
                 return True
             at = path.find("/", at + 1)
         return False

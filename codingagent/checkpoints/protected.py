@@ -27,12 +27,15 @@ from codingagent.model.journal_entries import (
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import Kind
 from codingagent.model.ui_events import Remark
-from codingagent.policy.rules import FilesystemRules, ask_for_path
+from codingagent.policy.rules import Ask, FilesystemRules, ask_for_change, ask_for_path
 from codingagent.storage.clock import now
 from codingagent.storage.session_log import SessionLog
 
 NAME = "changed-files"
 """The name of the question, used where an operation has its id."""
+
+# setuid and setgid, as a checkpoint holds them.
+OWNER_BITS = 0o6000
 
 _SHOWN_CHARACTERS = 20_000
 
@@ -128,13 +131,24 @@ class Protection(Struct, frozen=True):
         changes = tuple(
             ProtectedChange(path, what.before, what.after)
             for path, what in self._changes().items()
-            if self._is_unasked(path)
+            if self._is_unasked(path, what)
         )
         if changes:
             self.log.record(ProtectedFound(changes, now()))
 
-    def _is_unasked(self, path: str) -> bool:
-        ask, session = ask_for_path(self.rules, path), self.log.session
+    def _ask(self, path: str, what: _Changed | None) -> Ask | None:
+        """Return the question that a change calls for, by its name or by what it does."""
+        if (ask := ask_for_path(self.rules, path)) is not None or not self.rules.approval_required:
+            return ask
+        store, new = self.checkpointer.store, None if what is None else what.last.new
+        if store is not None and store.makes_git_run(path):
+            return ask_for_change(path, "git runs what it contains")
+        if new is not None and new.mode & OWNER_BITS and not new.is_link:
+            return ask_for_change(path, "whoever runs it gets its owner's rights")
+        return None
+
+    def _is_unasked(self, path: str, what: _Changed) -> bool:
+        ask, session = self._ask(path, what), self.log.session
         if ask is None or session.agreed.issuperset(ask.grants):
             return False
         # A file operation was approved beforehand; a command may have changed its file again.
@@ -152,8 +166,11 @@ class Protection(Struct, frozen=True):
         """Return the question about the files found."""
         found = self.log.session.found
         names = [paths.shown(change.path) for change in found]
+        changes = self._changes()
         asks = [
-            ask for change in found if (ask := ask_for_path(self.rules, change.path)) is not None
+            ask
+            for change in found
+            if (ask := self._ask(change.path, changes.get(change.path))) is not None
         ]
         reasons = [f"changed by a command: {ask.reason}" for ask in asks[:NAMED]]
         if len(asks) > NAMED:

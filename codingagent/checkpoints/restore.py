@@ -47,7 +47,7 @@ class PresentFile(Struct, frozen=True):
         """Type and permissions; a link's permissions are meaningless."""
         if stat.S_ISLNK(self.found.st_mode):
             return stat.S_IFLNK
-        return stat.S_IFREG | (self.found.st_mode & 0o777)
+        return stat.S_IFREG | (self.found.st_mode & 0o6777)
 
 
 class ObstacleError(OperationError):
@@ -272,8 +272,8 @@ def _refuse_protected(name: str) -> None:
     if name.isascii():
         # Fast, since every name passes here: nothing else in ASCII folds to one of the two.
         lower = name.lower()
-        if "git" not in lower and "codingagent" not in lower:
-            return
+        if ("git" not in lower and "codingagent" not in lower) or name == ".git":
+            return  # of a repository, checkpoints hold only what makes git run something
     if paths.is_git_name(name) or paths.is_home_name(name):
         raise ObstacleError("its name is git's or codingagent's own on some systems")
 

@@ -25,8 +25,9 @@ from codingagent.checkpoints.file_changes import (
     Restored,
 )
 from codingagent.checkpoints.git_objects import Import, Store
-from codingagent.checkpoints.metadata import IGNORED, Covering, Notes, most_common
+from codingagent.checkpoints.metadata import IGNORED, UNSEEN, Covering, Notes, most_common
 from codingagent.checkpoints.net_changes import Expected
+from codingagent.checkpoints.repository_files import Holds, makes_git_run, real
 from codingagent.checkpoints.restore import (
     Absent,
     ObstacleError,
@@ -294,7 +295,7 @@ class Checkpoints(Reader):
         ground: RestoreTarget,
         stream: Import,
     ) -> None:
-        shown = os.fsdecode(path)
+        shown = real(os.fsdecode(path))
         if self._lister.is_hidden(shown) or (old is None and is_temporary(_name(shown))):
             return
         try:
@@ -320,7 +321,7 @@ class Checkpoints(Reader):
         git_mode = _git_mode(look.mode)
         metadata = _metadata(look.found, self._limits.recent_ns)
         found.entries[path] = git_index.entry(path, git_mode, blob, metadata)
-        found.modes[shown] = None if look.mode == stat.S_IFLNK else look.mode & 0o777
+        found.modes[shown] = None if look.mode == stat.S_IFLNK else look.mode & 0o6777
         if old != (git_mode, blob):
             found.changes[path] = git_mode, blob
             if old is None or old[1] != blob:
@@ -358,11 +359,15 @@ class Checkpoints(Reader):
                 unusual[path] = mode
         if with_ignored:
             names = sorted({*listing.ignored}.difference(listing.tracked))
-            ignored = [LeftOut(os.fsdecode(path), IGNORED) for path in names]
+            ignored = [
+                LeftOut(path, UNSEEN if path in self.unseen else IGNORED)
+                for path in map(os.fsdecode, names)
+            ]
             is_partial = len(ignored) > _IGNORED_LIMIT
-            tracked = tuple(sorted(map(os.fsdecode, listing.tracked[:_IGNORED_LIMIT])))
+            names = listing.tracked[:_IGNORED_LIMIT]
+            tracked = tuple(sorted(real(os.fsdecode(name)) for name in names))
         else:
-            ignored = [left for left in notes.left if left.reason == IGNORED]
+            ignored = [left for left in notes.left if left.reason in (IGNORED, UNSEEN)]
             is_partial, tracked = notes.is_partial, notes.tracked
         ignored = [left for left in ignored if not self._lister.is_hidden(left.path)]
         others = sorted(found.left, key=lambda left: left.path)
@@ -381,6 +386,15 @@ class Checkpoints(Reader):
         stream.blob(text)
         entries[NOTES.encode()] = 0o100644, blob_id(text)
         return stream.commit(parent, entries)
+
+    @property
+    def unseen(self) -> list[str]:
+        """The ignored folders that the latest checkpoint did not look through for repositories."""
+        return self._lister.unseen
+
+    def makes_git_run(self, path: str) -> bool:
+        """Return whether a path is one by which a repository makes git run something."""
+        return makes_git_run(path, Holds(os.fspath(self._site.root)))
 
     # --- restoring -----------------------------------------------------------------------------
 
@@ -402,9 +416,23 @@ class Checkpoints(Reader):
         differing = [change for change in self.changes(target, now) if change.path in wanted]
         with contextlib.closing(self._ground()) as ground:
             done, left = restored(ground, differing, self._store.blobs, self._limits.held_bytes)
+        for change in differing:
+            folder = change.path.removesuffix("/config")
+            if change.old is None and change.path in done and folder.rpartition("/")[2] == ".git":
+                self._move_aside(self._site.root / folder)
         same = wanted - {change.path for change in differing}
         refused = {out.path for out in left}
         return Restored(tuple(sorted({*done, *same} - refused)), tuple(left))
+
+    def _move_aside(self, git: Path) -> None:
+        """Take a repository that was not there out of the workspace: no commit in it is lost."""
+        place, number = self._store.path.parent, 1
+        while os.path.lexists(aside := place / f"removed-{number}.git"):
+            number += 1
+        # On another disk the rest stays, which makes git run nothing.
+        with contextlib.suppress(OSError):
+            if git.is_dir() and git.resolve() == git:
+                os.rename(git, aside)
 
     def _ground(self) -> RestoreTarget:
         return RestoreTarget(self._folder, hidden_identities(self._hidden, self._folder))

@@ -205,8 +205,13 @@ def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
     pattern = covering(rules.approval_required, path)
     if pattern is None:
         return None
-    reason = f"'{shown(path)}' is protected: other programs run what it contains"
+    return ask_for_change(path, "other programs run what it contains", pattern)
+
+
+def ask_for_change(path: str, why: str, pattern: str = "**/.git") -> Ask:
+    """Return the approval that a change to a protected path needs."""
     rule = f"filesystem.approval_required: {pattern}"
+    reason = f"'{shown(path)}' is protected: {why}"
     return Ask((rule,), (reason,), (f"changes of '{shown(path)}'",))
 
 

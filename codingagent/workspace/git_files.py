@@ -112,6 +112,7 @@ class Belonging(Struct):
         files: tracked paths, some of which may be gone or repeated, and others that no rule ignores.
         ignored: ignored paths; a folder ignored as a whole ends with a slash.
         unread: folders and indexes that git could not read, with the reason.
+        repositories: nested repositories, with a slash at the end.
         taken: ignored paths that are in `files` all the same, with what is below them.
     """
 
@@ -119,6 +120,7 @@ class Belonging(Struct):
     ignored: list[bytes] = field(default_factory=list)
     unread: list[tuple[str, str]] = field(default_factory=list)
     taken: list[bytes] = field(default_factory=list)
+    repositories: list[str] = field(default_factory=list)
 
     def by_rules(self) -> "Belonging":
         """Return the same without the paths that were taken in."""
@@ -157,6 +159,7 @@ def belonging(
     number = 0
     while waiting:
         path = waiting.pop()
+        asking.found.repositories.append(path)
         if (number := number + 1) > repositories:
             asking.found.unread.append((path, f"more than {repositories} repositories at once"))
             continue

@@ -1,0 +1,137 @@
+"""Find the files by which a repository makes git run something, wherever a command made one.
+
+`git status` in a folder runs what the configuration of its repository names, and hooks. git lists no
+`.git`, so these files are found here, for the checkpoints to hold: then they are named, asked about
+and put back like any protected file. The rest of a `.git` runs nothing.
+"""
+
+import contextlib
+import os
+import stat
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from codingagent.workspace.git_files import Belonging
+
+# In a checkpoint: git refuses to store a `.git`, and no file is called like the other one.
+_STORED, _REAL = ".git\u2063", ".git"
+
+# How many folders that git ignores are looked into: nobody waits for all of node_modules.
+LOOK_LIMIT_FOLDERS = 3_000
+# Of one repository: its hooks, submodules and work trees.
+_OWN_LIMIT = 500
+
+_PROGRAMS = ("config", "config.worktree", "commondir", "gitdir")
+# The first holds programs; the second, which of those that a configuration names are run.
+_FOLDERS = ("hooks", "info")
+_ATTRIBUTES = ("info", "attributes")
+# Repositories of submodules, and other work trees.
+_OTHERS = ("modules", "worktrees")
+_DATA = ("objects", "refs", "logs", "lfs")
+
+
+def stored(path: str) -> str:
+    """Return the name of a path in a checkpoint."""
+    parts = path.split("/")
+    return path if _REAL not in parts else "/".join(_STORED if p == _REAL else p for p in parts)
+
+
+def real(path: str) -> str:
+    """Return the path of a name in a checkpoint."""
+    return path.replace(_STORED, _REAL) if _STORED in path else path
+
+
+def is_storable(path: bytes) -> bool:
+    """Return whether a path of the workspace can't be taken for another one's name."""
+    return os.fsencode(_STORED) not in path
+
+
+def is_of_git(path: str) -> bool:
+    return _REAL in path.split("/")
+
+
+def makes_git_run(path: str, holds: "Holds") -> bool:
+    """Return whether a path is such a file of a bare repository, which lies in no `.git`."""
+    folder, _, name = path.rpartition("/")
+    above, _, last = folder.rpartition("/")
+    at = above if last in ("hooks", "info") else folder
+    is_one = last == "hooks" or (last == "info" and name == "attributes")
+    return (is_one or name in (*_PROGRAMS, "HEAD")) and _is_repository(at, holds)
+
+
+class Holds:
+    """Tells whether a folder holds a name."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def __call__(self, folder: str, name: str) -> bool:
+        return os.path.lexists(os.path.join(self._root, folder, name))
+
+
+def repository_files(root: str, found: Belonging) -> tuple[set[bytes], list[str]]:
+    """Return these files below a folder, and the ignored folders that were not looked through."""
+    holds = Holds(root)
+    folders = {""}
+    for name in (*found.files, *found.ignored):
+        folder = os.fsdecode(name).rpartition("/")[0]
+        while folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
+    folders.update(path.rstrip("/") for path in found.repositories)
+    ignored = [os.fsdecode(name) for name in found.ignored if name.endswith(b"/")]
+    inner, unseen = _below(root, ignored)
+    places = {_join(folder, _REAL) for folder in (*folders, *inner)}
+    bare = {os.fsdecode(n).rpartition("/")[0] for n in found.files if n.endswith(b"/HEAD")}
+    bare |= {folder for folder in inner if holds(folder, "HEAD")}
+    files: set[bytes] = set()
+    for place in (*places, *(each for each in bare if each and _is_repository(each, holds))):
+        with contextlib.suppress(OSError):
+            files.update(os.fsencode(stored(path)) for path in _programs(root, place))
+    return files, unseen
+
+
+def _below(root: str, folders: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the folders below some, the topmost first, up to a limit; and those that were cut short."""
+    looked: list[str] = []
+    tops = sorted(folders)
+    waiting = deque(tops)
+    while waiting and len(looked) < LOOK_LIMIT_FOLDERS:
+        looked.append(folder := waiting.popleft().rstrip("/"))
+        with contextlib.suppress(OSError), os.scandir(os.path.join(root, folder)) as entries:
+            inner = [each.name for each in entries if each.is_dir(follow_symlinks=False)]
+            waiting += (f"{folder}/{name}" for name in sorted(inner) if name != _REAL)
+    return looked, [top for top in tops if any(f"{each}/".startswith(top) for each in waiting)]
+
+
+def _programs(root: str, place: str) -> Iterator[str]:
+    """Yield the files of one repository that make git run something, links among them."""
+    waiting, left = deque([place]), _OWN_LIMIT
+    while waiting and left > 0:
+        at = waiting.popleft()
+        if not stat.S_ISDIR(os.lstat(os.path.join(root, at)).st_mode):
+            yield at
+            continue
+        inner = at[len(place) + 1 :].split("/")
+        is_of_others = inner[0] in _OTHERS
+        with os.scandir(os.path.join(root, at)) as entries:
+            for each in entries:
+                left -= 1
+                path, is_folder = f"{at}/{each.name}", each.is_dir(follow_symlinks=False)
+                if is_folder:
+                    is_way = each.name in (*_OTHERS, *_FOLDERS) or is_of_others
+                    waiting += [path] * (is_way and each.name not in _DATA)
+                elif inner[-1] == "hooks":
+                    if not each.name.endswith(".sample"):
+                        yield path
+                elif each.name in (*_PROGRAMS, *_FOLDERS) or (inner[-1], each.name) == _ATTRIBUTES:
+                    yield path
+
+
+def _is_repository(folder: str, holds: Holds) -> bool:
+    has_own = holds(folder, "objects") and holds(folder, "refs")
+    return holds(folder, "HEAD") and (has_own or holds(folder, "commondir"))
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name

@@ -1,0 +1,183 @@
+"""A repository that a command makes or changes: named, asked about, put back, undone."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from codingagent.checkpoints import repository_files
+from codingagent.model.approval import Answer
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import Remark
+from tests.checkpoints.test_protected_files import Person, sit_down, take
+from tests.helpers import LiveSession
+from tests.sandboxes import needs_bwrap
+
+pytestmark = [
+    pytest.mark.skipif(os.name == "nt", reason="the commands are a POSIX shell's"),
+    pytest.mark.skipif(shutil.which("git") is None, reason="undo needs git"),
+]
+
+GIT = "git -c user.name=a -c user.email=a@b -c init.defaultBranch=main"
+# What git runs at the next `git status`, or commit, or checkout.
+TRAP = 'printf "#!/bin/sh\\ntouch {mark}\\n"'
+
+# Each leaves a repository in `at`; what it names; where git is asked afterwards.
+WAYS = {
+    "a new one": ("mkdir -p {at}; {git} init -q {at}", ".git/config"),
+    "among tracked files": ("{git} init -q {at}", ".git/config"),
+    "without files": ("{git} init -q {at}", ".git/config"),
+    "a copy": ("{git} init -q t; {git} clone -q t {at} 2>&1; rm -rf t", ".git/config"),
+    "a file that names another": (
+        "mkdir -p {at} other; {git} init -q --separate-git-dir=$PWD/other/store {at}",
+        ".git",
+    ),
+    "a link": ("{git} init -q o; mkdir -p {at}; ln -s $PWD/o/.git {at}/.git", ".git"),
+    "moved there": ("{git} init -q o; mkdir -p {at}; mv o/.git {at}/.git", ".git/config"),
+    "by hand": (
+        (
+            "mkdir -p {at}/.git/objects {at}/.git/refs; echo ref: refs/heads/m >{at}/.git/HEAD;"
+            " printf '[core]\\nbare = false\\n' >{at}/.git/config"
+        ),
+        ".git/config",
+    ),
+    "a bare one": ("{git} init -q --bare {at}", "config"),
+}
+PLACES = {
+    "a new one": ("lib", "a/b/c", "node_modules/x", "build/deep/er"),
+    "among tracked files": ("src",),
+    "without files": ("none",),
+    "a bare one": ("store", "src/store.git"),
+}
+
+
+def laid(home: Path, settings: Settings | None = None) -> LiveSession:
+    live = sit_down(home, settings or Settings(sandbox="off"))
+    for name in ("src", "none", "node_modules/left", "build"):
+        (live.workspace / name).mkdir(parents=True)
+    (live.workspace / "src" / "a.py").write_text("1\n")
+    (live.workspace / "node_modules" / "left" / "p.js").write_text("1\n")
+    (live.workspace / ".gitignore").write_text("node_modules/\nbuild/\n")
+    return live
+
+
+def command(line: str) -> str:
+    return f'[CREATE_FILE path="w.sh"]\n{line}\n[/CREATE_FILE]\n[RUN_COMMAND]\nsh w.sh\n[/RUN_COMMAND]\n'
+
+
+def springs(folder: Path, mark: Path) -> bool:
+    """Asks git in a folder as the person does; tells whether a trap went off."""
+    quiet = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    folder.mkdir(exist_ok=True)  # what held nothing else is gone
+    for words in (("status",), ("checkout", "-q", "-b", "x"), ("alias",)):
+        subprocess.run(["git", *words], cwd=folder, env=quiet, capture_output=True, check=False)
+    return mark.exists()
+
+
+@pytest.mark.parametrize("tier", ["off", "require"])
+@pytest.mark.parametrize(
+    ("way", "at"), [(way, at) for way in WAYS for at in PLACES.get(way, ("lib",))]
+)
+def test_a_repository_that_a_command_makes_is_asked_about(
+    tmp_path: Path, way: str, at: str, tier: str
+) -> None:
+    """Safety: it is named with what it runs, kept or put back; after a no, git runs nothing there."""
+    if tier == "require":
+        needs_bwrap()
+    settings = Settings(sandbox=tier)  # type: ignore[arg-type]
+    live = laid(tmp_path, settings)
+    mark = tmp_path / "mark"
+    line, named = WAYS[way]
+    trap = f"{TRAP.format(mark=mark)} >$PWD/trap; chmod +x $PWD/trap"
+    git_dir = f'g="$({GIT} -C {at} rev-parse --absolute-git-dir)"'
+    values = 'config core.fsmonitor "$PWD/trap"', 'config alias.alias "!$PWD/trap"'
+    set_ = "; ".join(f'git --git-dir="$g" {value}' for value in values) + '; mkdir -p "$g/hooks"'
+    hook = 'cp -p trap "$g/hooks/post-checkout"; cp -p trap "$g/hooks/reference-transaction"'
+    script = "\n".join((line.format(at=at, git=GIT), trap, git_dir, set_, hook))
+    before = sorted(live.workspace.rglob("*"))
+    person = Person(Answer("no"))
+    after = take(live, command(script), person, settings=settings)
+    assert len(person.asked) == 1, after.request()
+    assert f"{at}/{named}" in person.asked[0].shown, person.asked[0].shown
+    assert not springs(live.workspace / at, mark)
+    assert set(before) <= set(live.workspace.rglob("*"))
+
+
+def test_what_is_kept_is_named_and_undone(tmp_path: Path) -> None:
+    """Safety: with a yes it stays and is told; undo takes it back like any change."""
+    live = laid(tmp_path)
+    mark = tmp_path / "mark"
+    script = f"{GIT} init -q lib; git -C lib config core.fsmonitor 'touch {mark};false'"
+    after = take(live, command(script), Person(Answer("yes")))
+    assert "lib/.git/config" in after.request()
+    assert any(isinstance(n, Remark) and "lib/.git/config" in n.text for n in after.notices)
+    assert springs(live.workspace / "lib", mark)
+    mark.unlink()
+    with_undo(live)
+    assert not (live.workspace / "lib" / ".git").exists()
+    assert not springs(live.workspace / "lib", mark)
+
+
+def with_undo(live: LiveSession) -> None:
+    from tests.helpers import command_line
+
+    done = command_line(live.home.root, "undo", live.session_id)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_change_of_one_that_was_there_is_put_back_to_the_byte(tmp_path: Path) -> None:
+    """Safety: without a sandbox, the repository of the workspace is held against what it was, too."""
+    live = laid(tmp_path)
+    for at in (".", "src"):
+        subprocess.run(["git", "init", "-q", live.workspace / at], check=True)
+        (live.workspace / at / ".git" / "hooks" / "pre-push").write_text("mine\n")
+    kept = {p: p.read_bytes() for p in live.workspace.rglob(".git/**/*") if p.is_file()}
+    script = (
+        "for d in . src; do git -C $d config core.fsmonitor x; rm $d/.git/hooks/pre-push;"
+        " echo evil >$d/.git/hooks/post-merge; echo /tmp >$d/.git/commondir; done"
+    )
+    person = Person(Answer("no"))
+    take(live, command(script), person)
+    for name in (".git/config", "src/.git/hooks/pre-push", "src/.git/commondir"):
+        assert name in person.asked[0].shown
+    assert {p: p.read_bytes() for p in live.workspace.rglob(".git/**/*") if p.is_file()} == kept
+
+
+def test_what_a_commit_changes_is_not_asked_about(tmp_path: Path) -> None:
+    """No false alarm: objects, branches and the index run nothing."""
+    live = laid(tmp_path)
+    subprocess.run(["git", "init", "-q", live.workspace], check=True)
+    person = Person()
+    after = take(
+        live, command(f"{GIT} add -A; {GIT} commit -qm x; {GIT} branch y; {GIT} gc -q"), person
+    )
+    assert person.asked == []
+    assert ".git" not in after.results()
+
+
+def test_the_look_into_what_is_ignored_is_bounded_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A huge ignored folder costs no more than the limit, and is named once a command has run."""
+    monkeypatch.setattr(repository_files, "LOOK_LIMIT_FOLDERS", 20)
+    live = laid(tmp_path)
+    for number in range(50):
+        (live.workspace / "node_modules" / f"d{number:02}").mkdir()
+    after = take(live, command("true"), Person())
+    said = " ".join(n.text for n in after.notices if isinstance(n, Remark))
+    assert "node_modules/" in said
+    assert "repositor" in said
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o6711])
+def test_the_rights_of_an_owner_are_asked_about(tmp_path: Path, mode: int) -> None:
+    """Safety: a setuid or setgid bit that a command sets is named and taken back, sandbox or not."""
+    live = laid(tmp_path)
+    (live.workspace / "tool").write_text("x\n")
+    person = Person(Answer("no"))
+    take(live, command(f"chmod {mode:o} tool; cp -p tool new; chmod {mode:o} new"), person)
+    assert "its owner's rights" in " ".join(person.asked[0].reasons)
+    assert not (live.workspace / "tool").stat().st_mode & 0o6000
+    assert not (live.workspace / "new").exists()
