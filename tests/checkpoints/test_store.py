@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from codingagent.checkpoints import git_index
 from codingagent.checkpoints.file_changes import Checkpoint, LeftOut, Restored
 from codingagent.checkpoints.metadata import Notes
+from codingagent.checkpoints.repository_files import stored
 from codingagent.checkpoints.store import Checkpoints, Limits, Site
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
@@ -666,7 +667,7 @@ def test_repositories_inside_are_covered_like_folders(
     names = {
         f"{path}/{name}"
         for path in ("late", "sub", "sub/inner/deep")
-        for name in ("f", ".gitignore")
+        for name in ("f", ".gitignore", ".git" if is_file else ".git/config")
     }
     assert yard.kinds(first, second.id) == dict.fromkeys(names, "added")
     ignored = {left.path for left in second.left_out if left.reason == "ignored"}
@@ -753,7 +754,8 @@ def test_an_index_leads_nowhere_else(yard: Yard) -> None:
     entries_ = {name: git_index.entry(name, 0o100644, blob, look) for name in names}
     (yard.root / ".git" / "index").write_bytes(git_index.merged(git_index.empty(), entries_))
     taken = yard.take()
-    assert covered_by(yard, taken) == {".gitignore"}
+    # The stored name of its own configuration, which is where git runs programs from.
+    assert covered_by(yard, taken) == {".gitignore", stored(".git/config")}
 
 
 def entries(yard: Yard, checkpoint: str) -> list[str]:
@@ -775,7 +777,8 @@ def test_a_file_that_became_a_repository_is_no_submodule(yard: Yard) -> None:
     git(yard.root / "x", "add", "f")
     git(yard.root / "x", "commit", "-qm", "x")
     second = yard.take()
-    assert yard.kinds(first, second) == {"x": "deleted", "x/f": "added"}
+    added = dict.fromkeys(("x/f", "x/.git/config"), "added")
+    assert yard.kinds(first, second) == {"x": "deleted", **added}
     assert not [line for line in entries(yard, second) if line.startswith("160000")]
     restored = yard.back_to(first)
     assert [(left.path, left.reason) for left in restored.left_alone] == [
