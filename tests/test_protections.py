@@ -565,6 +565,13 @@ def protected_file_not_made() -> bool:
     return not (workspace / ".vscode" / "x").exists()
 
 
+def asked_afterwards(line: str) -> bool:
+    """What a command did is asked about before the next request is written."""
+    said, _ = session(f"[RUN_COMMAND]\n{line}\n[/RUN_COMMAND]\n")
+    assert "command_ran" in said or "operation_ended" in said or "exit" in said
+    return "protected_found" in said
+
+
 def restrictive_changes_nothing() -> bool:
     _, workspace = session('[CREATE_FILE path="x"]\nx\n[/CREATE_FILE]\n', "restrictive")
     return not (workspace / "x").exists()
@@ -1280,6 +1287,21 @@ ROWS: dict[str, Row] = {
             "real = context.workspace.resolved(effect.path, follow_last=effect.follows)",
             "real = effect.path",
         ),
+    ),
+    "a new repository is asked about": Row(
+        asked_afterwards,
+        ("git init -q lib",),
+        ("checkpoints/changed_paths.py", "new |= of_git - covered", "pass"),
+    ),
+    "a new bare repository is asked about": Row(
+        asked_afterwards,
+        ("git init -q --bare lib",),
+        ("checkpoints/protected.py", "store.makes_git_run(path)", "False"),
+    ),
+    "a setuid bit is asked about": Row(
+        asked_afterwards,
+        ("touch x; chmod 4755 x",),
+        ("checkpoints/protected.py", "new.mode & OWNER_BITS", "False"),
     ),
     "restrictive is read-only": Row(
         restrictive_changes_nothing,

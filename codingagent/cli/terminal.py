@@ -16,7 +16,6 @@ from rich.text import Text
 from codingagent.cli import keyboard, layout
 from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line
-from codingagent.cli.output import fail
 from codingagent.cli.plain_output import Lines, waiting_line
 from codingagent.errors import UsageError
 from codingagent.model import ui_events as ui
@@ -320,7 +319,7 @@ class Console(Lines):
         except UsageError as fault:
             sys.stdout.write(shown)
             if isinstance(fault, UntrustedError):
-                fail(f"the pager {fault}")
+                sys.stderr.write(f"codingagent: the pager {fault}\n")
             return
         os.environ.pop("MANPAGER", None)  # it would have this in place of PAGER
         if program.rpartition("/")[2] == "less" and "LESS" not in os.environ:

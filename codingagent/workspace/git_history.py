@@ -8,8 +8,8 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 from codingagent.errors import WorkError
 from codingagent.model.observations import PastCommit
@@ -82,8 +82,12 @@ def _read(
         }
         try:
             # Whatever in the repository is a pipe, git waits for it: seconds, then without history.
-            done = partial(git.run, timeout_s=_PATIENCE_S)(
-                [git.program, *words, "--format=%x01%ct %B%x02", head, "--"], variables, b""
+            run: Any = git.run
+            done = run(
+                [git.program, *words, "--format=%x01%ct %B%x02", head, "--"],
+                variables,
+                b"",
+                timeout_s=_PATIENCE_S,
             )
         except WorkError:
             return []
