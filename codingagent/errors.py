@@ -3,6 +3,7 @@
 CodingAgentError            the person or the machine: one line on stderr, an exit status
 ├── UsageError              wrong arguments, settings or folders: exit status 2
 ├── WorkError               a file that can't be read or written, a damaged session: exit status 1
+│   └── IncompleteError     only a part of it: this process goes on
 ├── ApprovalError           an operation needs an approval that nobody here can give: exit status 3
 └── InterruptError          Ctrl-C; the session can be resumed: exit status 130
 OperationError              the model: becomes a result that goes back to the model
@@ -28,6 +29,10 @@ class WorkError(CodingAgentError):
     """The work failed midway: input and output, or a damaged file."""
 
     exit_status = 1
+
+
+class IncompleteError(WorkError):
+    """A part of the work can't be done now; the rest is, and this goes on."""
 
 
 class ApprovalError(CodingAgentError):

@@ -5,6 +5,7 @@ import ctypes
 import io
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -238,6 +239,23 @@ def run_here(
 def command_line(home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     """Run `codingagent --home HOME …` to its end in this process."""
     return run_here("--home", str(home), *words)
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: str = "1m") -> Iterator[Callable[[str], None]]:
+    """Mounts a small disk on a folder, which is made; yields what mounts it again, as "ro" or "rw"."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "-o"]
+    words = [*mount, f"size={size}", "none", str(folder)]
+    if (
+        not shutil.which("mount")
+        or subprocess.run(words, capture_output=True, check=False).returncode
+    ):
+        pytest.skip("a small disk can't be mounted here: that needs root")
+    try:
+        yield lambda how: subprocess.check_call([*mount, f"remount,{how}", "none", str(folder)])
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 # --- races -----------------------------------------------------------------------------------------

@@ -67,6 +67,12 @@ _ABOUT_NAMES = (
 )
 
 
+_QUESTION_GONE = (
+    "the question that waited is gone: files, settings or this machine have changed since, and the operation"
+    " needs no approval now, or can't be done"
+)
+
+
 class Execution:
     """Execute what one answer, or one message, asks for. What is done raises WorkError if the disk fails."""
 
@@ -159,7 +165,7 @@ class Execution:
 
     def _perform(self, index: int, items: Sequence[Step | Problem]) -> None:
         """Execute one item; any mistake of the model becomes its result."""
-        item = items[index]
+        item, waits = items[index], self.session.is_awaiting_approval
         limit_s = self._limit_of(item)
         self.context.show(ui.OperationBegan(index, item.kind, _subject(item), limit_s))
         event: Event
@@ -190,6 +196,8 @@ class Execution:
                 later = partial(_operations, items, index + 1)
                 order = replace(order, later=later, session=session, texts=self.context.texts)
             event = self._decide(order)
+        if waits and self.session.answered is None:
+            self.context.remark(_QUESTION_GONE)
         if item.notes:
             event = replace(event, notes=item.notes + event.notes)
         self._end(index, item.id, event)
@@ -274,6 +282,8 @@ class Execution:
         if is_same and answered is not None:
             return answered.answer
         if not is_same:
+            if self.session.is_awaiting_approval:
+                self.context.remark("what the operation would do has changed since you were asked")
             asked = entries.ApprovalAsked(index, question, now(), name)
             self.log.record(asked)
         assert asked is not None

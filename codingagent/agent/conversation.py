@@ -226,6 +226,7 @@ class Conversation:
                 return answer.reply
             # Recovery after a kill takes an answer by name only; a power failure may have emptied it.
             reason = f"The reply {taken.name} can't be read: send it again"
-        # Items that are done keep their positions; the one after them reports the loss.
-        lost = Problem(Kind.ANSWER, reason, 1)
-        return Reply((lost,) * (len(self.session.results) + 1), None, has_outbox=False, notes=())
+        # Items that are done keep their positions; the one after them reports the loss, if one was to come.
+        count = len(self.session.results) + (not self.session.found)
+        lost = (Problem(Kind.ANSWER, reason, 1),) * count
+        return Reply(lost, None, has_outbox=False, notes=())

@@ -29,6 +29,8 @@ from codingagent.workspace.dirfd import (
 _OPEN = os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
+NO_CHECKPOINT = "one of the checkpoints did not cover it"
+
 Contents = Callable[[Iterable[str]], Iterator[tuple[str, bytes]]]
 
 
@@ -217,8 +219,7 @@ def restored(
         The paths that are now in their old state, and those left alone.
     """
     done: list[str] = []
-    reason = "one of the checkpoints did not cover it"
-    left = [LeftOut(change.path, reason) for change in changes if change.kind == "left_out"]
+    left = [LeftOut(change.path, NO_CHECKPOINT) for change in changes if change.kind == "left_out"]
     certain = [change for change in changes if change.kind != "left_out"]
 
     def is_done(change: Change) -> bool:

@@ -10,9 +10,12 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.checkpoints.file_changes import Change, LeftOut, named
 from codingagent.checkpoints.layout import LazyStore, place_of
+from codingagent.checkpoints.restore import NO_CHECKPOINT
 from codingagent.checkpoints.undo_history import (
     UndoStep,
     settled,
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
 
 _UNCOVERED = "no checkpoint holds it: git ignores it, it is too large, or it changed again at once"
+# Trying again would not help.
+_NEVER = (NO_CHECKPOINT, _UNCOVERED)
 
 
 @contextlib.contextmanager
@@ -51,10 +56,11 @@ def history_of(
 
 def take_back(
     home: Home, checkpointer: Checkpointer, turns: int | None, *, force: bool = False
-) -> None:
+) -> str:
     """Undo the last turns of a session or run; with None, redo the last undo.
 
-    With `force`, also undo what someone has changed since.
+    With `force`, also undo what someone has changed since. Return what could not be restored, in words, and
+    how to try again; empty: all is done.
 
     Raises:
         UsageError: if git is missing, or there is nothing to undo.
@@ -63,16 +69,15 @@ def take_back(
     checkpointer.lazy_store.needed()
     checkpointer.catch_up()
     undo = _Undo(home, checkpointer, force=force)
-    if turns is None:
-        undo.redo()
-    else:
-        undo.turns(turns)
+    return undo.redo() if turns is None else undo.turns(turns)
 
 
 def finish_undo(home: Home, checkpointer: Checkpointer) -> None:
     """Finish an undo that a kill interrupted, if any; without git, leave it pending."""
-    if checkpointer.log.session.undoing is not None and checkpointer.store is not None:
-        _Undo(home, checkpointer).finish()
+    if checkpointer.log.session.undoing is None or checkpointer.store is None:
+        return
+    if complaint := _Undo(home, checkpointer).finish():
+        checkpointer.show(Remark(complaint))
 
 
 class _Undo:
@@ -92,7 +97,7 @@ class _Undo:
             for change in record.changes
         )
 
-    def turns(self, count: int) -> None:
+    def turns(self, count: int) -> str:
         """Undo the last turns that changed something and are not undone yet.
 
         Raises:
@@ -116,9 +121,9 @@ class _Undo:
             count = len(sequences)
             found = f"only {count} {plural(count, 'turn')}" if count else "no turn"
             raise UsageError(f"{found} of this session can be undone: see `codingagent log`")
-        self._begin(tuple(sorted(chosen)), present.id)
+        return self._begin(tuple(sorted(chosen)), present.id)
 
-    def redo(self) -> None:
+    def redo(self) -> str:
         """Redo: undo the last undo.
 
         Raises:
@@ -132,16 +137,17 @@ class _Undo:
         if not undone:
             raise UsageError("this session has no undo to redo")
         self._check_phase()
-        self._begin((undone[-1],), self.checkpoints.take(held=self.held).id)
+        return self._begin((undone[-1],), self.checkpoints.take(held=self.held).id)
 
-    def finish(self) -> None:
-        """Finish an interrupted undo.
+    def finish(self) -> str:
+        """Finish an interrupted undo; return what could not be restored, and how to try again.
 
         Raises:
             WorkError: if a checkpoint can't be read, or the disk fails.
         """
         began = self.log.session.undoing
         assert began is not None, "only what was begun is finished"
+        self.force = began.force
         restored: list[str] = []
         alone: list[LeftOut] = []
         edited = self._edited_since(began)
@@ -153,38 +159,48 @@ class _Undo:
             restored += done.paths
             alone += done.left_alone
             alone += [LeftOut(path, _UNCOVERED) for path in self.steps[index].uncovered]
+        failed = {left.path: left.reason for left in alone if left.reason not in _NEVER}
         kept = () if began.force else tuple(sorted(edited))
-        why = self._how_to_force(began, edited)
+        why = f"it was changed again since; `{self._command(began, edited, '--force')}` undoes that too"
         alone += [LeftOut(path, why) for path in kept]
         after = self.checkpoints.take(held=self.held)
         for left in alone:
             self.show(Remark(f"left as it is: {paths.shown(left.path)}: {left.reason}"))
         left_alone = f"; left as it is: {named([left.path for left in alone])}" if alone else ""
-        note = f"{self._words(began)}; restored {named(restored)}{left_alone}"
-        told = self._told(began, after.id, left_alone)
-        self.log.record(UndoEnded(after.id, (note,), now(), told, kept))
+        is_void = bool(failed) and not restored
+        words = "nothing was undone" if is_void else self._words(began)
+        note = f"{words}; restored {named(restored)}{left_alone}"
+        ended = UndoEnded(after.id, (note,), now(), None, kept, tuple(sorted(failed)), is_void)
+        told = self.log.session.undo_note if is_void else self._told(began, ended, left_alone)
+        self.log.record(replace(ended, told=told))
         self.show(Remark(note))
+        if not failed:
+            return ""
+        why = "; ".join(dict.fromkeys(failed.values()))
+        return (
+            f"{'nothing' if is_void else 'not everything'} could be restored: {named([*failed])} ({why});"
+            f" once that is mended, `codingagent {self._command(began, {*failed})}` does the rest"
+        )
 
     def _is_open(self, step: UndoStep) -> bool:
-        """Return whether a step can be undone; an undone one only with force, for the files it left."""
-        return not step.undone or (self.force and bool(step.left))
+        """Return whether a step can be undone; of an undone one, what failed, and with force what was left."""
+        return not step.undone or bool(step.unfinished) or (self.force and bool(step.left))
 
-    def _how_to_force(self, began: UndoBegan, edited: set[str]) -> str:
-        """Return why a file was left, and the command that undoes exactly those left."""
+    def _command(self, began: UndoBegan, left: set[str], *words: str) -> str:
+        """Return the command that undoes exactly the files left."""
         if self.steps[began.steps[0]].undoes:
-            how = "undo --redo --force"
-        else:
-            turns = {
-                self.steps[index].sequence
-                for index in began.steps
-                if self._touched(index, began.name) & edited
-            }
-            how = "undo --force" if len(turns) < 2 else f"undo --force --turns {len(turns)}"
-        return f"it was changed again since; `{how}` undoes that too"
+            return " ".join(("undo --redo", *words))
+        turns = {
+            self.steps[index].sequence
+            for index in began.steps
+            if self._touched(index, began.name) & left
+        }
+        more = () if len(turns) < 2 else ("--turns", str(len(turns)))
+        return " ".join(("undo", *words, *more))
 
-    def _told(self, began: UndoBegan, after: str, left_alone: str) -> str:
+    def _told(self, began: UndoBegan, ended: UndoEnded, left_alone: str) -> str:
         """Describe the net effect of all undos since the last answer; empty if they cancel out."""
-        known = (*self.steps, undo_step(began, after, "", ()))
+        known = (*self.steps, undo_step(began, ended))
         undos = [index for index, step in enumerate(known) if step.undoes]
         first = undos[-1 - self.log.session.undos :][0]
         touched = {
@@ -193,7 +209,7 @@ class _Undo:
             if index >= first
             for change in self.checkpoints.changes(known[index].before, known[index].after)
         }
-        net = self.checkpoints.changes(known[first].before, after)
+        net = self.checkpoints.changes(known[first].before, ended.name)
         differing = [change.path for change in net if change.path in touched]
         if not differing and not left_alone:
             return ""
@@ -226,17 +242,18 @@ class _Undo:
             how = " or ".join(f"`codingagent {command} {session_id}`" for command in commands)
             raise UsageError(f"a turn is in progress: end it with {how}, then undo")
 
-    def _begin(self, chosen: tuple[int, ...], present: str) -> None:
+    def _begin(self, chosen: tuple[int, ...], present: str) -> str:
         self.log.record(UndoBegan(chosen, present, now(), self.force))
         # Old content must be on disk before it is overwritten.
         self.checkpointer.sync()
-        self.finish()
+        return self.finish()
 
     def _touched(self, index: int, present: str) -> set[str]:
         """Return the files of a step to undo; for an undone step, those that were left."""
         found = {change.path for change in self._changes_of(index, present)}
         step = self.steps[index]
-        return found & set(step.left) if step.undone else found
+        left = {*step.unfinished, *(step.left if self.force else ())}
+        return found & left if step.undone else found
 
     def _changes_of(self, index: int, present: str) -> tuple[Change, ...]:
         """Return what a step changed; without a checkpoint after it, it lasts until the next or to now."""

@@ -14,8 +14,9 @@ class UndoStep(Struct, frozen=True):
     A turn that paused for approval has several parts: what the person did meanwhile is in none of
     them. `sequence` is 0 for an undo; `after` is empty if no checkpoint could be taken then.
     `uncovered` lists files that operations changed and no checkpoint covers. For an undo, `undoes`
-    lists the undone steps, and `kept` their files that it left because someone had changed them.
-    `undone` means that a later undo undid this step, except `left`.
+    lists the undone steps, `kept` their files that it left because someone had changed them, and `failed`
+    those that could not be restored. `undone` means that a later undo undid this step, except `left` and
+    `unfinished`: its `kept` and `failed`.
     """
 
     sequence: int
@@ -26,8 +27,10 @@ class UndoStep(Struct, frozen=True):
     uncovered: tuple[str, ...] = ()
     undoes: tuple[int, ...] = ()
     kept: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
     undone: bool = False
     left: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
 
 
 def _ends(found: list[UndoStep], record: CheckpointTaken) -> bool:
@@ -54,27 +57,31 @@ def steps(records: Iterable[Record]) -> tuple[UndoStep, ...]:
             case UndoBegan():
                 began = record
             case UndoEnded() if began is not None:
-                found.append(undo_step(began, record.name, record.at, record.kept))
+                found.append(undo_step(began, record))
                 began = None
             case _:
                 pass
     return settled(found)
 
 
-def undo_step(began: UndoBegan, after: str, at: str, kept: tuple[str, ...]) -> UndoStep:
-    """Return the step of an undo."""
-    return UndoStep(0, began.name, after, at, undoes=began.steps, kept=kept)
+def undo_step(began: UndoBegan, ended: UndoEnded) -> UndoStep:
+    """Return the step of an undo; one that restored nothing undoes nothing."""
+    undoes = () if ended.is_void else began.steps
+    return UndoStep(
+        0, began.name, ended.name, ended.at, undoes=undoes, kept=ended.kept, failed=ended.failed
+    )
 
 
 def settled(found: Sequence[UndoStep]) -> tuple[UndoStep, ...]:
     """Return the steps with what later undos left of each; an undone undo no longer counts."""
     done = list(found)
-    taken_back: dict[int, tuple[str, ...]] = {}
+    by: dict[int, UndoStep] = {}
     for index in reversed(range(len(done))):
-        step, is_undone = done[index], index in taken_back
-        done[index] = replace(step, undone=is_undone, left=taken_back.get(index, ()))
-        for earlier in () if is_undone else step.undoes:
-            taken_back.setdefault(earlier, step.kept)
+        step, undo = done[index], by.get(index)
+        if undo is not None:
+            done[index] = replace(step, undone=True, left=undo.kept, unfinished=undo.failed)
+        for earlier in step.undoes if undo is None else ():
+            by.setdefault(earlier, step)
     return tuple(done)
 
 

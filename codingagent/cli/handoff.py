@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from codingagent.errors import CodingAgentError, InterruptError, UsageError, WorkError
+from codingagent.errors import (
+    CodingAgentError,
+    IncompleteError,
+    InterruptError,
+    UsageError,
+    WorkError,
+)
 from codingagent.model.approval import Answer, nothing_awaits
 from codingagent.model.session_state import Session
 from codingagent.model.settings import SESSION_VARIABLE
@@ -187,7 +193,7 @@ class QueueWorker:
             what = self._run(queued_request.decode_errand(left.data), left.name, conversation)
         except CodingAgentError as fault:
             self._tell(left, Report(str(fault), fault.exit_status))
-            if not isinstance(fault, UsageError):
+            if not isinstance(fault, UsageError | IncompleteError):
                 raise
             return None
         self._tell(left, Report())
@@ -200,6 +206,8 @@ class QueueWorker:
                 f"another terminal works on session {session.session_id} in this home: stop it with Ctrl-C"
                 f" first, then run this again for {errand.session_id}"
             )
+        errand.check_turn(session)
+        left = ""
         match errand.what:
             case "say":
                 conversation.requests.say(errand.text, errand.attached, name)
@@ -212,7 +220,7 @@ class QueueWorker:
 
                 assert self._work is not None, "its checkpoints are open"
                 checkpointer = self._work.context.checkpointer
-                take_back(self._home, checkpointer, errand.turns, force=errand.force)
+                left = take_back(self._home, checkpointer, errand.turns, force=errand.force)
                 done = "undone at the request of another terminal"
             case "revoke":
                 conversation.requests.revoke(tuple(errand.text.split("\n")))
@@ -220,6 +228,8 @@ class QueueWorker:
             case "answer":
                 raise UsageError(nothing_awaits(session.session_id))
         write_request(conversation, after=errand.what)
+        if left:
+            raise IncompleteError(left)
         return done
 
     def _tell(self, left: Left, report: Report) -> None:

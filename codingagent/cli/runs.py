@@ -16,7 +16,7 @@ from codingagent.checkpoints.layout import LazyStore, check_present, place_of
 from codingagent.checkpoints.undo import finish_undo, take_back
 from codingagent.cli.output import fail
 from codingagent.cli.stdio import silence
-from codingagent.errors import ApprovalError, InterruptError, UsageError, disk_errors
+from codingagent.errors import ApprovalError, InterruptError, UsageError, WorkError, disk_errors
 from codingagent.model.approval import Answer
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
@@ -110,7 +110,8 @@ def undo(
     ):
         checkpointer = Checkpointer(SessionLog(journal, session), store, folders, show)
         if session.undoing is None:
-            take_back(home, checkpointer, turns, force=force)
+            if left := take_back(home, checkpointer, turns, force=force):
+                raise WorkError(left)
             return
         store.needed()
         finish_undo(home, checkpointer)

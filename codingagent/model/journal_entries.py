@@ -324,6 +324,10 @@ class UndoEnded(Tagged, frozen=True, tag="undo_ended"):
     told: str | None = None
     kept: tuple[str, ...] = ()
     """Files that it left alone because someone had changed them again."""
+    failed: tuple[str, ...] = ()
+    """Files that could not be restored; another undo does the rest."""
+    is_void: bool = False
+    """Nothing could be restored: nothing is undone."""
 
 
 class TurnEnded(Tagged, frozen=True, tag="turn_ended"):

@@ -36,6 +36,8 @@ _DUE, _AWAITING, _EXECUTING, _APPROVAL, _COMPLETE = Phase
 _SAME = {phase: phase for phase in Phase}
 # A waiting request is rewritten.
 _REWRITTEN = {**_SAME, _AWAITING: _DUE}
+# A question that waits is gone once its operation does something else: it is planned from the files of now.
+_WORK = {_EXECUTING: _EXECUTING, _APPROVAL: _EXECUTING}
 
 # By record: the phases in which it may come, and the phase after each. Others may come in any. The circle is
 # REQUEST_DUE, AWAITING_ANSWER, EXECUTING, and back.
@@ -47,21 +49,21 @@ _PHASES: Mapping[type[entries.Record], Mapping[Phase, Phase]] = {
     # The waiting request tells of the old check.
     entries.CheckNamed: _REWRITTEN,
     entries.AnswerTaken: {_AWAITING: _EXECUTING},
-    entries.OperationStarted: {_EXECUTING: _EXECUTING},
-    entries.OperationEnded: {_EXECUTING: _EXECUTING},
-    entries.CheckEnded: {_EXECUTING: _EXECUTING},
+    entries.OperationStarted: _WORK,
+    entries.OperationEnded: _WORK,
+    entries.CheckEnded: _WORK,
     # The question may be asked again: the file that the operation would change has changed.
     entries.ApprovalAsked: {_EXECUTING: _APPROVAL, _APPROVAL: _APPROVAL},
     entries.ApprovalAnswered: {_APPROVAL: _EXECUTING},
-    entries.ProtectedFound: {_EXECUTING: _EXECUTING},
-    entries.ProtectedSettled: {_EXECUTING: _EXECUTING},
+    entries.ProtectedFound: _WORK,
+    entries.ProtectedSettled: _WORK,
     # Found after a turn, it may come after the request.
     entries.CheckpointTaken: {phase: phase for phase in Phase if phase is not _DUE},
     entries.UndoBegan: {_AWAITING: _AWAITING, _COMPLETE: _COMPLETE},
     # REQUEST_DUE: words or a refresh came while an undo was being finished.
     entries.UndoEnded: {_DUE: _DUE, _AWAITING: _DUE, _COMPLETE: _COMPLETE},
     # With Finished and nothing said meanwhile: COMPLETE.
-    entries.TurnEnded: {_EXECUTING: _DUE},
+    entries.TurnEnded: dict.fromkeys(_WORK, _DUE),
     entries.SessionReopened: {_COMPLETE: _DUE},
     entries.SessionClosed: {_DUE: _COMPLETE, _AWAITING: _COMPLETE},
 }
@@ -78,8 +80,10 @@ def fold(session: Session | None, record: entries.Record) -> Session:
     phases = _PHASES.get(type(record), _SAME)
     if session.phase not in phases:
         raise ValueError(f"a {record.class_name} while the session is {session.phase.value}")
-    was = session.phase
-    return _step(replace(session, updated_at=record.at, phase=phases[was]), record, was)
+    was, phase = session.phase, phases[session.phase]
+    if was is _APPROVAL is not phase and not isinstance(record, entries.ApprovalAnswered):
+        session = replace(session, asked=None)
+    return _step(replace(session, updated_at=record.at, phase=phase), record, was)
 
 
 def replay(records: Iterable[entries.Record]) -> Session | None:
@@ -175,6 +179,8 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 notes=(),
                 undos=0,
                 undo_note="",
+                # One that could not be finished must not be finished on a later turn's files.
+                undoing=None,
                 written=NONE,
                 agreed=frozenset(),
                 found=(),
@@ -218,7 +224,7 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 session,
                 undoing=None,
                 spans=spans if begun is None else spans.with_one((begun.at, record.at)),
-                undos=session.undos + 1,
+                undos=session.undos + (not record.is_void),
                 undo_note=record.told or "",
                 notes=session.notes if record.told is not None else session.notes + record.notes,
                 is_unchecked=True,

@@ -46,6 +46,22 @@ class HomeLock:
             os.close(self._handle)
 
 
+def is_held(path: Path) -> bool:
+    """Return whether a living process holds a lock file; nothing is created or written."""
+    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        handle = os.open(path, flags)
+    except OSError:
+        return False
+    try:
+        _lock(handle)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
 if sys.platform == "win32":
     import msvcrt
 

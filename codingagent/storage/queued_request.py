@@ -10,6 +10,7 @@ from codingagent.model import paths
 from codingagent.model.approval import Answer
 from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import in_json
+from codingagent.model.session_state import Session
 
 What = Literal["say", "refresh", "answer", "revoke", "undo"]
 
@@ -32,6 +33,20 @@ class Errand(Struct, frozen=True):
     seen: str = ""
     turns: int | None = None
     force: bool = False
+    sequence: int = 0
+    """The request that the session had come to when this was typed; 0: whichever it has now."""
+
+    def check_turn(self, session: Session) -> None:
+        """Refuse what was typed about an earlier turn, when another would be undone.
+
+        Raises:
+            UsageError: if the session has come to another request since.
+        """
+        if self.sequence not in (0, session.sequence):
+            raise UsageError(
+                f"session {session.session_id} has gone on from request {self.sequence} to"
+                f" {session.sequence} since you typed this: nothing was done; see `codingagent show`"
+            )
 
 
 class Report(Struct, frozen=True):

@@ -2,9 +2,9 @@
 
 An errand is a file. The process that does it first renames it, so it can be withdrawn until that
 moment and not later. The report is a file beside it, and the renamed errand is removed once the
-report exists: a renamed errand without a report was begun by a process that was killed. The folder
-is polled, without a socket: that works on every system, and a killed process leaves nothing that
-could block another.
+report exists: a renamed errand without a report was begun by a process that was killed. The process
+that asks holds a lock on one more file: an errand dies with it. The folder is polled, without a
+socket: that works on every system, and a killed process leaves nothing that could block another.
 
 Only files with names of this pattern are read, and links are not followed.
 """
@@ -21,14 +21,17 @@ from msgspec import Struct
 
 from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model.patterns import lazy_pattern
+from codingagent.storage.lock import HomeLock, is_held
 
 # Nobody fetched it: its process ended. A waiting process touches its errand.
 _STALE_AFTER_S = 3600
 _LIMIT_BYTES = 16 * 2**20
 
-_ERRAND, _TAKEN, _REPORT = ".errand", ".taken", ".report"
+_ERRAND, _TAKEN, _REPORT, _ASKER = ".errand", ".taken", ".report", ".asker"
 # The time it was left, which orders errands, and a number that nobody can guess.
-_OURS = lazy_pattern(r"([0-9]{20}-[0-9a-f]{16})(\.errand|\.taken|\.report|\.[0-9a-f]{16}\.tmp)")
+_OURS = lazy_pattern(
+    r"([0-9]{20}-[0-9a-f]{16})(\.errand|\.taken|\.report|\.asker|\.[0-9a-f]{16}\.tmp)"
+)
 
 
 class Left(Struct, frozen=True):
@@ -43,6 +46,7 @@ class RequestQueue:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._asking: dict[str, HomeLock] = {}
 
     # --- for the process that asks -------------------------------------------------------------
 
@@ -65,12 +69,14 @@ class RequestQueue:
                 " attach fewer files"
             )
         self.open()
+        self._asking[name] = HomeLock(self.folder / f"{name}{_ASKER}")
         self._put(f"{name}{_ERRAND}", data)
 
     def keep(self, name: str) -> None:
         """Touch an errand that is still waited for, so that it does not grow stale."""
-        with contextlib.suppress(OSError):
-            os.utime(self.folder / f"{name}{_ERRAND}")
+        for suffix in (_ERRAND, _ASKER):
+            with contextlib.suppress(OSError):
+                os.utime(self.folder / f"{name}{suffix}")
 
     def withdraw(self, name: str) -> bool:
         """Withdraw an errand; return whether that was in time."""
@@ -78,6 +84,7 @@ class RequestQueue:
             (self.folder / f"{name}{_ERRAND}").unlink()
         except OSError:
             return False
+        self.forget(name)
         return True
 
     def fetch(self, name: str) -> bytes | None:
@@ -89,8 +96,10 @@ class RequestQueue:
 
     def forget(self, name: str) -> None:
         """Remove all files of an errand."""
+        if (lock := self._asking.pop(name, None)) is not None:
+            lock.close()
         # Remove the report last: without it, the errand would seem begun and not done.
-        for suffix in (_ERRAND, _TAKEN, _REPORT):
+        for suffix in (_ASKER, _ERRAND, _TAKEN, _REPORT):
             with contextlib.suppress(OSError):
                 (self.folder / f"{name}{suffix}").unlink()
 
@@ -118,13 +127,16 @@ class RequestQueue:
         """Take all errands, oldest first; from then on they can't be withdrawn.
 
         Only for the holder of the home's lock. An errand that an earlier holder took but did not report
-        on is yielded again.
+        on is yielded again. One whose asker has ended, by a closed terminal say, is removed.
         """
         found = {entry.name for entry in self._entries()}
         for file in sorted(found):
             name, suffix = os.path.splitext(file)
             path = self.folder / file
             if suffix not in (_ERRAND, _TAKEN) or f"{name}{_REPORT}" in found:
+                continue
+            if not is_held(self.folder / f"{name}{_ASKER}"):
+                self.forget(name)
                 continue
             data = _read(path)
             if data is None:

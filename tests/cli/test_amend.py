@@ -420,6 +420,49 @@ def test_an_undo_is_handed_to_the_other_terminal(home: Path) -> None:
         assert holder.ends() == 0
 
 
+@pytest.mark.parametrize("words_", [("undo",), ("say", "THE WORDS"), ("refresh",)], ids=" ".join)
+def test_what_was_asked_in_a_terminal_that_was_closed_is_not_done_later(
+    home: Path, words_: tuple[str, ...]
+) -> None:
+    """Design, command line: what is asked for dies with who typed it."""
+    assert run(home, "new", "--no-wait", "Write a file") == 0
+    take(home, CREATE)
+    made = next(path for path in (home / "workspace").iterdir() if path.is_file())
+    with locked(home), started(home, *words_) as asker:
+        wait_until(lambda: any(name.endswith(".errand") for name in in_queue(home)))
+        asker.send_signal(signal.SIGHUP)
+        asker.wait(HANG_S)
+    before = request(home, 2)
+    take(home, MESSAGE)
+    with holding(home) as holder:
+        wait_until(lambda: in_queue(home) == [])
+        assert (made.exists(), words(home), request(home, 2)) == (True, [], before)
+        drop(home, DONE)
+        assert holder.ends() == 0
+
+
+def test_an_undo_is_refused_once_another_turn_is_the_last(home: Path) -> None:
+    """Design, command line: what is asked for names the turn that it is about."""
+    assert run(home, "new", "--no-wait", "--sandbox", "off", "Write a file") == 0
+    take(home, CREATE)
+    made = next(path for path in (home / "workspace").iterdir() if path.is_file())
+    os.mkfifo(home / "workspace" / "wait")
+    with holding(home) as holder:
+        drop(home, "[RUN_COMMAND]\ntouch begun; cat wait\n[/RUN_COMMAND]\n")
+        wait_until((home / "workspace" / "begun").exists)
+        with started(home, "undo") as asker:
+            wait_until(lambda: any(name.endswith(".errand") for name in in_queue(home)))
+            (home / "workspace" / "wait").write_text("go", "utf-8")
+            _, err = asker.communicate(timeout=HANG_S)
+        assert (asker.returncode, "has gone on from request 2 to 3" in err) == (2, True), err
+        assert made.exists()
+        assert (home / "workspace" / "begun").exists()
+        assert command_line_here(home, "undo")[0] == 0
+        assert not (home / "workspace" / "begun").exists()
+        drop(home, DONE)
+        assert holder.ends() == 0
+
+
 def test_two_terminals_at_once_are_both_heard_once(waiting: Path) -> None:
     said = [f"word {number}" for number in range(4)]
     with holding(waiting):

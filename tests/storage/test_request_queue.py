@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.errors import UsageError, WorkError
+from codingagent.storage.lock import HomeLock
 from codingagent.storage.request_queue import RequestQueue
 from tests.helpers import REPOSITORY, cpu_below, line_from, python
 from tests.killing import tree
@@ -80,11 +81,11 @@ def test_what_nobody_fetches_goes_after_an_hour_and_what_is_waited_for_stays(
 ) -> None:
     names = [leave(queue, b"1"), leave(queue, b"2")]
     long_ago = time.time() - 7200
-    for name in names:
-        os.utime(queue.folder / f"{name}.errand", (long_ago, long_ago))
+    for path in queue.folder.iterdir():
+        os.utime(path, (long_ago, long_ago))
     queue.keep(names[1])
     queue.open()
-    assert on(queue) == [f"{names[1]}.errand"]
+    assert on(queue) == [f"{names[1]}.asker", f"{names[1]}.errand"]
 
 
 def test_more_than_can_be_handed_over_is_refused(queue: RequestQueue) -> None:
@@ -119,7 +120,10 @@ def test_garbage_is_passed_over_and_nothing_outside_is_touched(
     number = iter(range(1, 100))
 
     def at(suffix: str) -> Path:
-        return queue.folder / f"{next(number):020d}-{'a' * 16}{suffix}"
+        """Return a path of the queue that someone seems to wait for."""
+        name = f"{next(number):020d}-{'a' * 16}"
+        (queue.folder / f"{name}.asker").symlink_to(outside / "secret")
+        return queue.folder / f"{name}{suffix}"
 
     at(".errand").symlink_to(outside / "secret")
     at(".taken").symlink_to(outside / "secret")
@@ -136,6 +140,8 @@ def test_garbage_is_passed_over_and_nothing_outside_is_touched(
     # Where a report, or what it is first written to, leads outside.
     planted = at(".errand")
     planted.write_bytes(b"{}")
+    planted.with_suffix(".asker").unlink()
+    asker = HomeLock(planted.with_suffix(".asker"))
     planted.with_suffix(".report.tmp").symlink_to(outside / "secret")
     behind = at(".errand")
     behind.write_bytes(b"{}")
@@ -152,6 +158,7 @@ def test_garbage_is_passed_over_and_nothing_outside_is_touched(
     for path in queue.folder.iterdir():
         os.utime(path, (long_ago, long_ago), follow_symlinks=False)
     queue.open()
+    asker.close()
     assert tree(outside) == before
 
 
@@ -203,7 +210,8 @@ def test_each_of_many_that_are_left_at_once_is_taken_once_and_whole(queue: Reque
     assert sorted(taken) == sorted(said)
 
 
-def test_one_that_is_killed_while_it_leaves_leaves_nothing_half(queue: RequestQueue) -> None:
+def test_errands_die_with_the_process_that_left_them(queue: RequestQueue) -> None:
+    """Design, command line: what is asked for dies with who typed it, and nothing is half written."""
     program = """
 import sys
 from pathlib import Path
@@ -220,6 +228,7 @@ while True:
             assert line_from(process) == "ready"
             process.kill()
             process.wait()
-        assert {len(left.data) for left in queue.take()} == {4_000_000}
-        for path in queue.folder.iterdir():
-            path.unlink()
+        left = [path for path in queue.folder.iterdir() if path.suffix == ".errand"]
+        assert {path.stat().st_size for path in left} == {4_000_000}
+        assert list(queue.take()) == []
+        assert not [path for path in queue.folder.iterdir() if path.suffix == ".errand"]

@@ -29,7 +29,7 @@ from codingagent.cli.handoff import QueueWorker, announce, held_or_handed, locke
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_task
-from codingagent.errors import UsageError
+from codingagent.errors import UsageError, WorkError
 from codingagent.model.approval import Answer, nothing_awaits
 from codingagent.model.journal_entries import is_run_id, is_session_id
 from codingagent.model.paths import shown
@@ -368,7 +368,8 @@ def _undo(
             with locked(home):
                 runs.undo(home, state, back, screen.show, force=force)
             return
-        errand = Errand("undo", state.session_id, turns=back, force=force)
+        session_id, turn = state.session_id, state.sequence
+        errand = Errand("undo", session_id, turns=back, force=force, sequence=turn)
         with held_or_handed(home, errand, screen.remark) as (is_handed, _):
             if is_handed:
                 show_handed(home, errand, screen)
@@ -380,7 +381,8 @@ def _undo_here(home: Home, before: Session, errand: Errand, screen: Screen) -> N
     """Undo turns in this process, unless another one did and was killed before it said so."""
     from codingagent.checkpoints.undo import take_back
 
-    state = home.load(before.session_id)
+    state, left = home.load(before.session_id), ""
+    errand.check_turn(state)
     with opened(home, state, screen, executes=False) as (work, _):
         conversation = work.conversation
         if conversation.session.undoing is not None:
@@ -390,11 +392,14 @@ def _undo_here(home: Home, before: Session, errand: Errand, screen: Screen) -> N
         elif state.undoing is not None:
             screen.remark("finished an interrupted undo; nothing else was undone")
         else:
-            take_back(home, work.context.checkpointer, errand.turns, force=errand.force)
+            checkpointer = work.context.checkpointer
+            left = take_back(home, checkpointer, errand.turns, force=errand.force)
         conversation.recover()
         if not conversation.session.is_complete:
             screen.remark("the request was rewritten: send the chat this one")
             announce(conversation)
+    if left:
+        raise WorkError(left)
 
 
 def _answer(

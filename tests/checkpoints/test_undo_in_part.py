@@ -1,0 +1,113 @@
+"""An undo is done when it is done: what can't be restored now is said, and is restored by the next one."""
+
+import contextlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from codingagent.storage.homes import Home
+from tests.helpers import command_line, small_disk
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="undo needs git")
+
+CHANGE = (
+    '[CREATE_FILE path="made.txt"]\nmade\n[/CREATE_FILE]\n[DELETE_FILE path="big.txt"]\n'
+    '[EDIT_FILE path="edited.txt" start_line="1" end_line="1"]\nnew\n[/EDIT_FILE]\n'
+)
+BIG = "x" * 399 + "\n"
+OLD = {"big.txt": BIG * 1000, "edited.txt": "old\n"}
+NEW = {"made.txt": "made\n", "edited.txt": "new\n"}
+
+
+def begin(home: Path, reply: str = CHANGE) -> None:
+    for name, text in OLD.items():
+        (home / "workspace" / name).write_text(text, "utf-8")
+    assert command_line(home, "new", "--no-wait", "x").returncode == 0
+    drop(home, reply)
+
+
+def drop(home: Path, reply: str) -> None:
+    (home / "inbox" / "reply.txt").write_text(reply, "utf-8")
+    done = command_line(home, "resume", "--once", "--sandbox", "off")
+    assert done.returncode == 0, done.stderr
+
+
+def files(home: Path) -> dict[str, str]:
+    return {path.name: path.read_text("utf-8") for path in (home / "workspace").iterdir()}
+
+
+def undo(home: Path, *words: str) -> tuple[int, str]:
+    done = command_line(home, "undo", *words)
+    return done.returncode, done.stdout + done.stderr
+
+
+def turns_undone(home: Path) -> str:
+    (session_id,) = Home.at(home, create=False).sessions.ids()
+    return command_line(home, "show", session_id).stdout
+
+
+@pytest.mark.parametrize("words", [(), ("--redo",)], ids=["undo", "redo"])
+def test_where_nothing_can_be_restored_nothing_is_undone_and_it_can_be_repeated(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Design, undo: an undo that could restore nothing is none."""
+    home = tmp_path / "home"
+    with small_disk(home / "workspace") as mount_again:
+        begin(home)
+        if words:
+            assert undo(home)[0] == 0
+        before, after = (OLD, NEW) if words else (NEW, OLD)
+        mount_again("ro")
+        for _ in range(2):
+            status, said = undo(home, *words)
+            assert (status, files(home)) == (1, before), said
+            assert "nothing could be restored" in said
+            assert "the disk is read-only" in said
+            assert f"`codingagent {' '.join(('undo', *words))}` does the rest" in said
+        request = min((home / "outbox").glob("*_seq0002.txt")).read_text("utf-8")
+        assert ("the person undid" in request) == bool(words)
+        mount_again("rw")
+        status, said = undo(home, *words)
+        assert (status, files(home)) == (0, after), said
+        assert undo(home, *words)[0] == 2
+
+
+def test_what_is_left_is_restored_by_the_next_undo(tmp_path: Path) -> None:
+    """Design, undo: one that restored a part says what is left, can be repeated, and finishes."""
+    home = tmp_path / "home"
+    with small_disk(home / "workspace"):
+        begin(home)
+        filler = home / "workspace" / "filler"
+        with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
+        for _ in range(2):
+            status, said = undo(home)
+            assert status == 1, said
+            assert "could be restored: big.txt (the disk is full)" in said
+            assert files(home).keys() == {"edited.txt", "filler"}
+        filler.unlink()
+        assert "turn 1" in turns_undone(home)
+        status, said = undo(home)
+        assert (status, files(home)) == (0, OLD), said
+        assert undo(home)[0] == 2
+        while undo(home, "--redo")[0] == 0:
+            pass
+        assert files(home) == NEW
+        assert undo(home)[0] == 0
+        assert files(home) == OLD
+
+
+def test_several_turns_are_left_and_the_command_that_is_named_restores_them(tmp_path: Path) -> None:
+    """Design, undo: the command named restores exactly what is left."""
+    home = tmp_path / "home"
+    with small_disk(home / "workspace") as mount_again:
+        begin(home)
+        drop(home, '[CREATE_FILE path="second.txt"]\n2\n[/CREATE_FILE]\n')
+        mount_again("ro")
+        status, said = undo(home, "--turns", "2")
+        assert (status, "`codingagent undo --turns 2` does the rest" in said) == (1, True), said
+        mount_again("rw")
+        assert undo(home, "--turns", "2")[0] == 0
+        assert files(home) == OLD
