@@ -183,7 +183,7 @@ class _Undo:
         )
 
     def _is_open(self, step: UndoStep) -> bool:
-        """Return whether a step can be undone; of an undone one, what failed, and with force what was left."""
+        """Return whether a step can be undone; of an undone one, what failed, with force what was left."""
         return not step.undone or bool(step.unfinished) or (self.force and bool(step.left))
 
     def _command(self, began: UndoBegan, left: set[str], *words: str) -> str:

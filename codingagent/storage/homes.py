@@ -404,7 +404,8 @@ def latest_session(sessions: list[Session]) -> Session:
     if open_ones:
         return open_ones[0]
     name = f"name {told_as(sessions[0])} to reopen it" if len(sessions) == 1 else "name one"
-    raise UsageError(f"no session is waiting; start one with `codingagent new`, or {name}")
+    which = f"none of the {NEWEST} latest sessions" if len(sessions) == NEWEST else "no session"
+    raise UsageError(f"{which} is waiting; start one with `codingagent new`, or {name}")
 
 
 # Enough of a task to recognize it.
@@ -438,20 +439,29 @@ def awaiting_approval(home: Home, on_damage: Callable[[str], object]) -> Session
     return found[0]
 
 
+# How many sessions are read where none is named: a home may hold tens of thousands.
+NEWEST = 100
+
+
 def all_sessions(
-    home: Home, on_damage: Callable[[str], object], *, runs: bool = False
+    home: Home,
+    on_damage: Callable[[str], object],
+    *,
+    runs: bool = False,
+    newest: int | None = NEWEST,
 ) -> list[Session]:
-    """Return all sessions, the one that changed last first.
+    """Return the newest sessions, the one that changed last first; all with `newest` None.
 
     Args:
         home: the home to list.
         runs: list the runs instead.
         on_damage: called with one line for each session that can't be read; the others are
             returned.
+        newest: how many are read, the latest by the times of their files.
     """
     found: list[Session] = []
     where = home.runs if runs else home.sessions
-    for session_id in where.ids():
+    for session_id in where.ids(newest):
         try:
             found.append(where.load(session_id))
         except WorkError as fault:

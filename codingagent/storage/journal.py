@@ -7,6 +7,7 @@ for other programs, and can be rebuilt from it.
 import contextlib
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -41,11 +42,17 @@ class Sessions:
         self._is_id = is_id
         self._what = what
 
-    def ids(self) -> list[str]:
-        """Return the ids of all sessions that have a journal, unordered."""
+    def ids(self, newest: int | None = None) -> list[str]:
+        """Return the ids of all sessions that have a journal, or of the newest, by its time; none is read."""
+        found: list[tuple[int, str]] = []
         with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
-            return [e.name for e in entries if self._is_id(e.name) and _has_journal(e.path)]
-        return []
+            for name in filter(self._is_id, [entry.name for entry in entries]):
+                with contextlib.suppress(OSError):
+                    about = os.stat(f"{self.folder}/{name}/journal.jsonl")
+                    # An empty journal is from a session that a kill stopped before it began.
+                    if about.st_size > 0 or stat.S_ISDIR(about.st_mode):
+                        found.append((about.st_mtime_ns, name))
+        return [name for _, name in sorted(found, reverse=True)[:newest]]
 
     def journal_path(self, session_id: str) -> Path:
         """Return the path of a session's journal.
@@ -278,12 +285,6 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 def _whole_length(path: Path) -> int:
     return sum(map(len, _lines(path)))
-
-
-def _has_journal(folder: str) -> bool:
-    path = os.path.join(folder, "journal.jsonl")
-    # An empty journal is from a session that a kill stopped before it began.
-    return os.path.exists(path) and (os.path.isdir(path) or os.path.getsize(path) > 0)
 
 
 def _read_document(path: Path, session_id: str) -> dict[str, object] | None:

@@ -30,17 +30,22 @@ app = typer.Typer()
 def _list(
     context: typer.Context,
     runs: Annotated[bool, flag("--runs", "List the runs instead.")] = False,
-    all_: Annotated[bool, flag("--all", "List closed sessions, too.")] = False,
+    all_: Annotated[
+        bool, flag("--all", f"List closed sessions, too, and more than the latest {homes.NEWEST}.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """List the sessions, the latest first."""
     home = home_of(context)
-    found = homes.all_sessions(home, fail, runs=runs)
+    found = homes.all_sessions(home, fail, runs=runs, newest=None if all_ else homes.NEWEST)
+    count = len((home.runs if runs else home.sessions).ids())
+    if not all_ and count > homes.NEWEST:
+        fail(f"these are the latest {homes.NEWEST} of {count}: --all lists the others, too")
     shown = [each for each in found if all_ or not each.is_closed]
     if len(shown) < len(found):
         fail(f"closed sessions are left out ({len(found) - len(shown)}): --all lists them, too")
     sessions = [_hider(home, each).hide_all(each) for each in shown]
-    if sessions or not (home.runs if runs else home.sessions).ids():
+    if sessions or not count:
         tables.show_sessions(sessions, runs=0 if runs else len(home.runs.ids()), json=json)
 
 
@@ -106,7 +111,7 @@ def _log(
     """Show everything that was asked, tried, refused and done, with its time."""
     home = home_of(context)
     if egress:
-        chosen = [home.load(session)] if session else homes.all_sessions(home, fail)
+        chosen = [home.load(session)] if session else homes.all_sessions(home, fail, newest=None)
         for state in sorted(chosen, key=lambda each: each.created_at):
             records = map(_hider(home, state).hide_all, home.records(state.session_id))
             tables.show_egress(state.session_id, records, json=json)
