@@ -122,15 +122,18 @@ class Agent:
             return started.event
         if found == [change.before for change in started.changes]:
             return None
-        if isinstance(started.event, FileMoved) and self._has_both_names(started.event):
-            return started.event
+        if isinstance(started.event, FileMoved):
+            old, new = started.changes
+            is_copied = found == [old.before, new.after]
+            if self._has_both_names(started.event, is_copied=is_copied):
+                return started.event
         note = "the file is neither as it was before nor as it should be now: read it"
         return Interrupted(started.kind, started.subject, notes=(note,))
 
-    def _has_both_names(self, event: FileMoved) -> bool:
+    def _has_both_names(self, event: FileMoved, *, is_copied: bool) -> bool:
         """Finish a move that a kill stopped between its two steps; return whether it did."""
         try:
-            return self._context.workspace.finish_move(event.path, event.to)
+            return self._context.workspace.finish_move(event.path, event.to, is_copied=is_copied)
         except OperationError:
             return False
 

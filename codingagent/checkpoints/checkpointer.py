@@ -181,9 +181,11 @@ class Checkpointer:
         return ""
 
     def put_back(self, target: str, known: str, names: tuple[str, ...]) -> Restored | None:
-        """Restore paths to one checkpoint where they are still as in another; None: no git."""
+        """Restore paths to one checkpoint where they are still as in another; None: it can't be read."""
         store = self.store
-        return None if store is None else store.restore(target, known, names)
+        with contextlib.suppress(WorkError):
+            return None if store is None else store.restore(target, known, names)
+        return None
 
     # --- steps of these ------------------------------------------------------------------------
 

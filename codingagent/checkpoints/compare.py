@@ -30,6 +30,9 @@ _REMEMBERED = 16
 # How many uncovered files are examined after a command.
 _LOOKS = 5_000
 
+# How many files a diff or its counts show.
+_SHOWN_FILES = 2_000
+
 # Windows allows 32,767 characters in a command line.
 _WORDS_LIMIT = 20_000
 
@@ -134,10 +137,11 @@ class Reader:
         Raises:
             WorkError: if a checkpoint does not exist, or the store is damaged.
         """
+        wanted = frozenset(path.rstrip("/") for path in paths)
         differing = [
             change
             for change in self.changes(old, new)
-            if not paths or change.path in paths or change.path.startswith(_folders(paths))
+            if not wanted or not wanted.isdisjoint(_with_folders(change.path))
         ]
         shown = self._shown(differing, limit_bytes)
         texts = [
@@ -181,7 +185,8 @@ class Reader:
         for change in changes:
             both = (change.old, change.new)
             size = sum(sizes[state.blob] for state in both if state is not None)
-            if size <= left:
+            # Each costs git some work, even an empty one.
+            if size <= left and len(shown) < _SHOWN_FILES:
                 left -= size
                 shown.append(change)
         return shown
@@ -275,8 +280,11 @@ def _is_younger(path: str, since_ns: int, looks: Iterator[int], apart: Collectio
     return False
 
 
-def _folders(paths: Iterable[str]) -> tuple[str, ...]:
-    return tuple(f"{path.rstrip('/')}/" for path in paths)
+def _with_folders(path: str) -> Iterator[str]:
+    """Yield a path and each folder above it."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def batches(words: Iterable[str]) -> Iterator[list[str]]:

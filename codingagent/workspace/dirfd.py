@@ -9,6 +9,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -340,6 +341,38 @@ def write_new(
             os.fchmod(file.fileno(), mode)
         if is_durable:
             _to_disk(file.fileno())
+
+
+def copy_file(
+    source: Position, found: os.stat_result, target: Position, *, overwrite: bool
+) -> None:
+    """Copy a file to another disk, whole or not at all, with its permissions and times.
+
+    Raises:
+        OSError: if it can't be done, or the file could not be removed afterwards. Nothing was changed then.
+    """
+    if not os.access(source.folder.at("."), os.W_OK, dir_fd=source.folder.fd):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), source.name)
+    temporary, folder = temporary_name(target.name), target.folder
+    with contextlib.suppress(FileNotFoundError):
+        folder.unlink(temporary)  # a leftover of a kill, or a trap
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | BINARY
+    with open(source.folder.open_file(source.name, os.O_RDONLY | NO_FOLLOW | BINARY), "rb") as file:
+        try:
+            with open(folder.open_file(temporary, flags), "wb", buffering=0) as new:
+                shutil.copyfileobj(file, new, 2**20)
+                with contextlib.suppress(PermissionError):
+                    os.fchown(new.fileno(), found.st_uid, found.st_gid)
+                os.fchmod(new.fileno(), found.st_mode & 0o777)
+                os.utime(new.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
+                os.fsync(new.fileno())
+            if state_of(os.fstat(file.fileno())) != state_of(found):
+                raise OSError(errno.EBUSY, "it was changed meanwhile")  # noqa: TRY301
+            folder.move(temporary, folder, target.name, overwrite=overwrite)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                folder.unlink(temporary)
+            raise
 
 
 def regular(place: Position, path: str) -> os.stat_result:

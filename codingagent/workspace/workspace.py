@@ -1,6 +1,7 @@
 """The workspace: the one folder that operations may touch, and all that they do with its files."""
 
 import contextlib
+import errno
 import itertools
 import os
 import stat
@@ -17,6 +18,7 @@ from codingagent.workspace.dirfd import (
     Folder,
     NotFoundError,
     Position,
+    copy_file,
     digest_at,
     open_root,
     read_regular,
@@ -249,23 +251,36 @@ class Workspace(PathWalk):
                     " moved: read it and send the move again"
                 )
             replaces = _check_target(found, source.path, target, to, overwrite=overwrite)
+            is_copied = False
             try:
-                source.folder.move(source.name, target.folder, target.name, overwrite=replaces)
+                try:
+                    source.folder.move(source.name, target.folder, target.name, overwrite=replaces)
+                except OSError as fault:
+                    if fault.errno != errno.EXDEV:
+                        raise
+                    copy_file(source, found, target, overwrite=replaces)
+                    is_copied = True
             except FileExistsError:
                 raise _is_there(to) from None
             except OSError as fault:
                 raise OperationError(reason_of(fault, path)) from fault
             target.made.clear()
             if not self._leads_to(target):
-                if not replaces:
-                    with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError):
+                    if is_copied:
+                        target.folder.unlink(target.name)
+                    elif not replaces:
                         target.folder.move(target.name, source.folder, source.name, overwrite=False)
                 raise OperationError(
                     f"'{paths.shown(to)}': its folder was moved away meanwhile; look where it is now"
                 )
+            if is_copied:
+                source.folder.unlink(source.name)
 
-    def finish_move(self, path: str, to: str) -> bool:
+    def finish_move(self, path: str, to: str, *, is_copied: bool) -> bool:
         """Remove a file's old name where a kill left it both; return whether that was so.
+
+        `is_copied`: what is at the new path is what was moved, so it may be a copy from another disk.
 
         Raises:
             OperationError: if a path leads outside, or there is no such file.
@@ -276,7 +291,7 @@ class Workspace(PathWalk):
         ):
             old, new = source.folder.lstat(source.name), target.folder.lstat(target.name)
             is_both = old is not None and new is not None and os.path.samestat(old, new)
-            if is_both and old is not None and old.st_nlink > 1:
+            if is_copied or (is_both and old is not None and old.st_nlink > 1):
                 source.folder.unlink(source.name)
                 return True
             return False
