@@ -242,7 +242,7 @@ def command_line(home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
 
 
 @contextlib.contextmanager
-def small_disk(folder: Path, size: str = "1m") -> Iterator[Callable[[str], None]]:
+def small_disk(folder: Path, size: str = "1m") -> Iterator[Callable[[str], object]]:
     """Mounts a small disk on a folder, which is made; yields what mounts it again, as "ro" or "rw"."""
     folder.mkdir(parents=True, exist_ok=True)
     mount = ["mount", "-t", "tmpfs", "-o"]

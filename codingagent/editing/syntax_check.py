@@ -146,6 +146,8 @@ def _json(text: str) -> SyntaxFault | None:
 def _toml(text: str) -> SyntaxFault | None:
     import tomllib
 
+    if any(line.count(".") > _KEY_PARTS for line in text.split("\n")):
+        return _UNKNOWN  # a key of so many parts takes time with the square of them
     try:
         tomllib.loads(text, parse_float=str)
     except tomllib.TOMLDecodeError as fault:
@@ -157,6 +159,9 @@ def _toml(text: str) -> SyntaxFault | None:
         return _UNKNOWN
     return None
 
+
+# A line with more dots may hold a key that nobody writes.
+_KEY_PARTS = 300
 
 _READERS = {".py": _python, ".toml": _toml, ".json": _json}
 

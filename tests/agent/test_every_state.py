@@ -77,6 +77,10 @@ class Recorded:
         commands = (line for line in self.lines if line.startswith(begun) and b"../ran" in line)
         self.first_command = next(commands, b"")
 
+    def without_checkpoints(self) -> bytes:
+        lines = self.journal.read_bytes().splitlines()
+        return b"".join(line for line in lines if b'"kind":"checkpoint_taken"' not in line)
+
     def cut(self, count: int) -> None:
         shutil.rmtree(self.home)
         shutil.copytree(self.kept, self.home, symlinks=True)
@@ -255,7 +259,7 @@ def run_one(recorded: Recorded, count: int, change: str, words: tuple[str, ...])
         assert "Traceback" not in done.stderr, case
         journals = set[bytes]()
         # A question that is gone lets the next operation ask; then it comes to rest.
-        while (journal := recorded.journal.read_bytes()) not in journals:
+        while (journal := recorded.without_checkpoints()) not in journals:
             journals.add(journal)
             assert len(journals) < 6, case
             command_line(home, "resume", name, "--once", *words[3:])

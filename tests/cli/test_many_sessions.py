@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.model.journal_entries import (
+    Record,
     RequestWritten,
     SessionClosed,
     SessionStarted,
@@ -41,9 +42,9 @@ def lay_out(home: Path, count: int = SESSIONS) -> None:
         folder.mkdir(parents=True)
         at = AT(number // 60, number % 60)
         started = SessionStarted(folder.name, f"task {number}", str(home / "workspace"), at)
-        records = (started, RequestWritten(1, at))
+        records: list[Record] = [started, RequestWritten(1, at)]
         if number < count - 5:
-            records = (*records, SessionClosed(at))
+            records.append(SessionClosed(at))
         journal = folder / "journal.jsonl"
         journal.write_bytes(b"".join(map(encode_record, records)))
         os.utime(journal, ns=(10**9 * (number + 1),) * 2)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from codingagent.editing import syntax_check
 from codingagent.editing.syntax_check import SyntaxFault
+from tests.helpers import cpu_below
 
 DEEP = 100_000
 
@@ -123,3 +124,26 @@ OLD = (
 def test_underscores_that_bold_has_eaten_are_missed(new: str, lost: tuple[str, ...]) -> None:
     """The file on disk proves it: the same neighbours, and no underscores left."""
     assert syntax_check.lost_underscores(OLD, new) == lost
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.toml", f"a{'.a' * 150_000} = 1\n"),
+        ("a.toml", f"[{'a.' * 150_000}a]\n"),
+        ("a.toml", "x = 1\ny = {a" + '."b c"' * 50_000 + " = 1}\n"),
+        ("a.toml", "".join(f"a{'.a' * 299} = {number}\n" for number in range(400))),
+        ("a.toml", "a = " + "[" * 300_000),
+        ("a.json", "[" * 300_000),
+        ("a.json", '{"a":' * 60_000),
+        ("a.py", "(" * 300_000),
+        ("a.py", "-" * 300_000 + "1"),
+        ("a.py", f"x = {'+'.join('1' * 150_000)}\n"),
+        ("a.py", "".join(f"{' ' * depth}if 1:\n" for depth in range(700))),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_no_text_of_an_answer_takes_long_to_read(path: str, text: str) -> None:
+    """Design, speed: nothing of 300 KB costs more than a second or two."""
+    with cpu_below(40):
+        syntax_check.find_fault(path, text)
