@@ -78,8 +78,8 @@ def settled(found: Sequence[UndoStep]) -> tuple[UndoStep, ...]:
     by: dict[int, UndoStep] = {}
     for index in reversed(range(len(done))):
         step, undo = done[index], by.get(index)
-        if undo is not None:
-            done[index] = replace(step, undone=True, left=undo.kept, unfinished=undo.failed)
+        left, failed = ((), ()) if undo is None else (undo.kept, undo.failed)
+        done[index] = replace(step, undone=undo is not None, left=left, unfinished=failed)
         for earlier in step.undoes if undo is None else ():
             by.setdefault(earlier, step)
     return tuple(done)

@@ -2,10 +2,10 @@
 
 import contextlib
 import os
-import sys
 from pathlib import Path
 
 from codingagent.errors import WorkError, disk_errors
+from codingagent.storage import file_lock
 
 
 class HeldError(WorkError):
@@ -27,7 +27,7 @@ class HomeLock:
         with disk_errors(f"{path} can't be written"):
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            _lock(self._handle)
+            file_lock.take(self._handle)
         except OSError:
             # Windows locks the first byte; the pid follows it.
             os.lseek(self._handle, 1, os.SEEK_SET)
@@ -44,32 +44,3 @@ class HomeLock:
         """Release the lock."""
         with contextlib.suppress(OSError):
             os.close(self._handle)
-
-
-def is_held(path: Path) -> bool:
-    """Return whether a living process holds a lock file; nothing is created or written."""
-    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
-        handle = os.open(path, flags)
-    except OSError:
-        return False
-    try:
-        _lock(handle)
-    except OSError:
-        return True
-    finally:
-        os.close(handle)
-    return False
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(handle: int) -> None:
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(handle: int) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model.patterns import lazy_pattern
-from codingagent.storage.lock import HomeLock, is_held
+from codingagent.storage import file_lock
 
 # Nobody fetched it: its process ended. A waiting process touches its errand.
 _STALE_AFTER_S = 3600
@@ -46,7 +46,7 @@ class RequestQueue:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._asking: dict[str, HomeLock] = {}
+        self._asking: dict[str, int] = {}
 
     # --- for the process that asks -------------------------------------------------------------
 
@@ -69,7 +69,10 @@ class RequestQueue:
                 " attach fewer files"
             )
         self.open()
-        self._asking[name] = HomeLock(self.folder / f"{name}{_ASKER}")
+        path = self.folder / f"{name}{_ASKER}"
+        with disk_errors(f"{path} can't be written"):
+            self._asking[name] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            file_lock.take(self._asking[name])
         self._put(f"{name}{_ERRAND}", data)
 
     def keep(self, name: str) -> None:
@@ -97,7 +100,7 @@ class RequestQueue:
     def forget(self, name: str) -> None:
         """Remove all files of an errand."""
         if (lock := self._asking.pop(name, None)) is not None:
-            lock.close()
+            os.close(lock)
         # Remove the report last: without it, the errand would seem begun and not done.
         for suffix in (_ASKER, _ERRAND, _TAKEN, _REPORT):
             with contextlib.suppress(OSError):
@@ -135,7 +138,7 @@ class RequestQueue:
             path = self.folder / file
             if suffix not in (_ERRAND, _TAKEN) or f"{name}{_REPORT}" in found:
                 continue
-            if not is_held(self.folder / f"{name}{_ASKER}"):
+            if not file_lock.is_held(self.folder / f"{name}{_ASKER}"):
                 self.forget(name)
                 continue
             data = _read(path)
