@@ -61,7 +61,15 @@ def _known_options() -> set[str]:
 
 
 # Of other programs, and of the tests.
-_FOREIGN_OPTIONS = {"--deep", "--quiet", "--hard", "--copy-paste", "--verbose", "--help"}
+_FOREIGN_OPTIONS = {
+    "--deep",
+    "--quiet",
+    "--hard",
+    "--copy-paste",
+    "--verbose",
+    "--help",
+    "--shared",
+}
 
 
 @pytest.mark.parametrize("name", PAGES)

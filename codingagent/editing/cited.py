@@ -11,7 +11,7 @@ from typing import Literal
 
 from codingagent.editing import file_kinds
 from codingagent.model import citations
-from codingagent.model.citations import Form
+from codingagent.model.citations import Citation
 from codingagent.model.patterns import lazy_pattern
 
 Says = Literal["keep", "undo", "ask"]
@@ -68,7 +68,7 @@ def verdict(
     return "ask", shown
 
 
-def _sure_chats(forms: Sequence[Form]) -> set[str]:
+def _sure_chats(forms: Sequence[Citation]) -> set[str]:
     """Return the chats of which there is a mark that nobody types: it proves their others."""
     return {form.chat for form in forms if not form.is_typed}
 

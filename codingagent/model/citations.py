@@ -11,7 +11,7 @@ from msgspec import Struct
 from codingagent.model.patterns import lazy_pattern
 
 
-class Form(Struct, frozen=True):
+class Citation(Struct, frozen=True):
     """One form: `traces` are texts of which each mark has one, `pattern` matches a mark.
 
     A group of the pattern is text that stays. `is_typed` means that a person may type such a mark;
@@ -28,52 +28,54 @@ class Form(Struct, frozen=True):
 
 _NUMBERS = r"\d+(?:[ \t]*[-–,][ \t]*\d+)*"
 FORMS = (
-    Form(
+    Citation(
         "ChatGPT",
         ":contentReference[oaicite:2]{index=2}",
         "oaicite",
         r"(?::?contentReference)?\[oaicite:[^\[\]\n]{0,20}\](?:\{index=\d+\})?",
     ),
-    Form(
+    Citation(
         "ChatGPT",
         "【4:0†file.py】",
         "†",
         r"【[^【】†\n]{0,40}†[^【】\n]{0,200}】|\[\d+(?::\d+)?†[^\[\]\n]{0,200}\]",
     ),
-    Form(
+    Citation(
         "ChatGPT",
         "U+E200 cite U+E202 turn0search1 U+E201",
         "\ue200",
         "\ue200(?:url\ue202([^\ue200-\ue202\n]{0,200})|[a-z_]{1,20})\ue202[^\ue200\ue201\n]{0,400}\ue201",
     ),
-    Form(
+    Citation(
         "ChatGPT",
         "citeturn0search1",
         "citeturn, 【turn",
         r"(?:file|nav)?cite(?:turn\d+[a-z]+\d+)+(?:L\d+(?:-L?\d+)?)?|【turn\d[^【】\n]{0,200}】",
     ),
-    Form(
+    Citation(
         "ChatGPT",
         "([source](https://example.org/?utm_source=chatgpt.com))",
         "utm_source=",
         r"\(\[[^\[\]\n]{1,80}\]\([^()\s]{1,500}[?&]utm_source=(?:chatgpt\.com|openai)[^()\s]{0,200}\)\)",
     ),
-    Form("ChatGPT", "[1](file:///a.py)", "](file:", rf"\[\^?{_NUMBERS}\]\(file:[^()\n]{{0,400}}\)"),
-    Form("Gemini", "[cite_start]", "[cite_", r"\[cite_(?:start|end)\][ \t]?"),
-    Form(
+    Citation(
+        "ChatGPT", "[1](file:///a.py)", "](file:", rf"\[\^?{_NUMBERS}\]\(file:[^()\n]{{0,400}}\)"
+    ),
+    Citation("Gemini", "[cite_start]", "[cite_", r"\[cite_(?:start|end)\][ \t]?"),
+    Citation(
         "Gemini",
         "[span_0](start_span)",
         "_span)",
         r"\[span_\d+\]\((?:start|end)_span\)",
     ),
-    Form("Gemini", "[cite: 3]", "[cite:", rf"\[cite:[ \t]*{_NUMBERS}\]", is_typed=True),
-    Form(
+    Citation("Gemini", "[cite: 3]", "[cite:", rf"\[cite:[ \t]*{_NUMBERS}\]", is_typed=True),
+    Citation(
         "DeepSeek",
         "[citation:3]",
         "[citation:",
         rf"\[citation:[ \t]*{_NUMBERS}\]",
     ),
-    Form(
+    Citation(
         "Perplexity",
         "[web:3]",
         "[web:, file:, [page:, [memory:, [source:",
@@ -81,7 +83,7 @@ FORMS = (
         is_typed=True,
         is_named=False,
     ),
-    Form(
+    Citation(
         "Copilot, Kimi",
         "[^1^]",
         "[^, ^[",
@@ -89,7 +91,7 @@ FORMS = (
         is_typed=True,
         is_named=False,
     ),
-    Form(
+    Citation(
         "Copilot",
         "<sup>[1]</sup>",
         "<sup>",
@@ -97,21 +99,21 @@ FORMS = (
         is_typed=True,
         is_named=False,
     ),
-    Form(
+    Citation(
         "Claude",
         '<cite index="0-1">…</cite>',
         "cite index=",
         r'<(?:antml:)?cite index="[\d,:; -]{1,80}">|</(?:antml:)?cite>',
     ),
-    Form(
+    Citation(
         "Grok",
         "<grok:render …>…</grok:render>",
         "<grok:render",
         r"<grok:render\b[^<>\n]{0,400}>[^\n]{0,400}?</grok:render>",
     ),
-    Form("Mistral", "[REF]3[/REF]", "[REF]", rf"\[REF\]{_NUMBERS}\[/REF\]"),
-    Form("Cohere", "<co: 0>…</co: 0>", "<co:", rf"</?co: {_NUMBERS}>"),
-    Form("Yuanbao", "[1](@ref)", "](@ref)", rf"\[{_NUMBERS}\]\(@ref\)"),
+    Citation("Mistral", "[REF]3[/REF]", "[REF]", rf"\[REF\]{_NUMBERS}\[/REF\]"),
+    Citation("Cohere", "<co: 0>…</co: 0>", "<co:", rf"</?co: {_NUMBERS}>"),
+    Citation("Yuanbao", "[1](@ref)", "](@ref)", rf"\[{_NUMBERS}\]\(@ref\)"),
 )
 
 # What only the line of a tag can't mean: numbers and links in brackets.
@@ -121,13 +123,13 @@ _BESIDE_TAGS = (
 )
 
 
-def forms_in(text: str) -> tuple[Form, ...]:
+def forms_in(text: str) -> tuple[Citation, ...]:
     """Return the forms of which a text may hold a mark."""
     return tuple(form for form in FORMS if any(word in text for word in form.traces.split(", ")))
 
 
 @cache
-def pattern_of(forms: tuple[Form, ...] = FORMS) -> re.Pattern[str]:
+def pattern_of(forms: tuple[Citation, ...] = FORMS) -> re.Pattern[str]:
     """Return a pattern for the marks of some forms."""
     return re.compile("|".join(form.pattern for form in forms) or "(?!)")
 
@@ -135,7 +137,7 @@ def pattern_of(forms: tuple[Form, ...] = FORMS) -> re.Pattern[str]:
 _AT_END = lazy_pattern(r"(?<![ \t\0])[ \t]*\0[ \t\0]*(?=$|[.,;:!?)\"'`<])", re.MULTILINE)
 
 
-def without(text: str, forms: tuple[Form, ...] = FORMS) -> str:
+def without(text: str, forms: tuple[Citation, ...] = FORMS) -> str:
     """Take the marks of some forms off a text, with the blanks before those that end a line or a sentence."""
     there = tuple(form for form in forms_in(text) if form in forms)
     if not there or "\0" in text:

@@ -26,6 +26,7 @@ _STEP_LIMIT = 1000
 _HAS_HANDLES = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 BINARY = getattr(os, "O_BINARY", 0)
+_NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | BINARY
 
 
 class NotFoundError(OperationError):
@@ -324,13 +325,12 @@ def write_new(
         owner: its user and group, which only root may change.
         is_durable: return when it is on the disk.
     """
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | BINARY
     try:
-        handle = folder.open_file(name, flags)
+        handle = folder.open_file(name, _NEW_FILE)
     except FileExistsError:
         with contextlib.suppress(FileNotFoundError):
             folder.unlink(name)
-        handle = folder.open_file(name, flags)
+        handle = folder.open_file(name, _NEW_FILE)
     with open(handle, "wb") as file:
         file.write(data)
         file.flush()
@@ -356,10 +356,9 @@ def copy_file(
     temporary, folder = temporary_name(target.name), target.folder
     with contextlib.suppress(FileNotFoundError):
         folder.unlink(temporary)  # a leftover of a kill, or a trap
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | BINARY
     with open(source.folder.open_file(source.name, os.O_RDONLY | NO_FOLLOW | BINARY), "rb") as file:
         try:
-            with open(folder.open_file(temporary, flags), "wb", buffering=0) as new:
+            with open(folder.open_file(temporary, _NEW_FILE), "wb", buffering=0) as new:
                 shutil.copyfileobj(file, new, 2**20)
                 with contextlib.suppress(PermissionError):
                     os.fchown(new.fileno(), found.st_uid, found.st_gid)

@@ -642,10 +642,17 @@ def test_an_answer_below_the_whole_request_is_taken(live: LiveSession) -> None:
     assert [path.name for path in live.workspace.iterdir()] == ["made.txt"]
 
 
-@pytest.mark.parametrize("data", [b"\x00\x01\x02" * 100, b"PK\x03\x04\x00\x00", b"\xff\xfea"])
-def test_what_is_no_text_is_set_aside(live: LiveSession, data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\x00\x01\x02" * 100, "it is not text"),
+        (b"PK\x03\x04\x00\x00", "it is an archive (zip), not plain text"),
+        (b"\xff\xfea", "it is not text"),
+    ],
+)
+def test_what_is_no_text_is_set_aside(live: LiveSession, data: bytes, why: str) -> None:
     """Design, inbox: UTF-8, marked UTF-16 or 8-bit text; anything else is said to be none."""
-    assert_set_aside(live, data, "it is not text")
+    assert_set_aside(live, data, why)
 
 
 def test_a_reply_that_was_set_aside_can_be_accepted(live: LiveSession) -> None:

@@ -1,10 +1,9 @@
 """Read an answer in formats other than ours: the operations that it asks for, and notes on the rest.
 
-How it works. Each row of PARTS is asked in order whether a part begins at a line, and reads it to its own
-end; FENCED does the same for what is in a fence. A path is looked for in the part, in its fence line,
-and in the lines above it, back to the part before. A part that has no path, or no certain end, or may
-mean two things, is a problem that says what to send; nothing is guessed, and nothing that looks like a
-file or a change is passed over without a word.
+Each row of PARTS is asked in order whether a part begins at a line, and reads it to its own end; FENCED
+does the same inside a fence. A path is looked for in the part, in its fence line, and in the lines above
+it, back to the part before. A part that has no path, or no certain end, or may mean two things, is a
+problem that says what to send: nothing is guessed, nothing like a file or a change is passed over.
 """
 
 import re
