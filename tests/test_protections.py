@@ -1253,7 +1253,7 @@ ROWS: dict[str, Row] = {
     "one home, one executor": Row(
         one_holder,
         (),
-        ("storage/lock.py", "            _lock(self._handle)\n", "            pass\n"),
+        ("storage/lock.py", "            file_lock.take(self._handle)\n", "            pass\n"),
     ),
     # The policy.
     "what is blocked is not done": Row(
