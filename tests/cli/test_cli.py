@@ -715,21 +715,6 @@ def test_a_reader_that_goes_away_is_no_fault(waiting: Path) -> None:
     assert done.stderr == ""
 
 
-def test_the_demo_solves_its_task_and_says_that_the_answers_are_recorded(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Design, command line: demo runs the whole loop on a small real task, said to be recorded."""
-    assert main.run(["demo"]) == 0
-    said = capsys.readouterr().out
-    assert "the answers are recorded" in said
-    assert "FAILED RUN_COMMAND: Ran 'python3 -m unittest" in said
-    assert "ok     RUN_COMMAND: Ran 'python3 -m unittest" in said
-    assert "done: parse() added nothing up" in said
-    folder = re.search(r"in (\S+), which is deleted", said)
-    assert folder is not None
-    assert not Path(folder[1]).exists()
-
-
 # --- bad input -------------------------------------------------------------------------------------
 
 BAD_WORDS = [

@@ -2,11 +2,9 @@
 
 import re
 
-from codingagent.model.patterns import lazy_pattern
-
 UNITS = {"h": 3600, "m": 60, "s": 1}
 
-PART = lazy_pattern(r"(\d+)([hms])")
+PART = re.compile(r"(\d+)([hms])")
 
 
 def parse(text):
