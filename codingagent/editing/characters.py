@@ -92,13 +92,14 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
         if says is _Says.KEEP and why:
             notes.append(why)
         if says is _Says.UNDO:
-            new = without_empty(new, look.undone)
+            is_cited = row.damage is Damage.CITATIONS
+            new = without_empty(new, look.undone) if is_cited else look.undone
             notes.append(f"{row.damage.value} were undone in the body, {why}")
     return MendedLines(new, tuple(dict.fromkeys(notes)))
 
 
 def without_empty(new: Sequence[str], undone: Sequence[str]) -> list[str]:
-    """Return undone lines but for those of which nothing is left."""
+    """Return lines without citation marks, but for those of which nothing is left."""
     return [line for was, line in zip(new, undone, strict=True) if line.strip() or not was.strip()]
 
 

@@ -158,6 +158,13 @@ def test_a_file_that_looks_damaged_is_asked_for_again(body: str, path: str, what
     assert 'until="TOKEN"' in caught.value.reason
 
 
+def test_a_line_of_a_mark_alone_was_a_blank_line() -> None:
+    """Lines of citations alone are taken out: only a chat adds such lines."""
+    body = "".join(f"\ufeff{line}\n" for line in ("def f():", "    return 1", "", "", "x = f()"))
+    mended = body_repair.mend_file(body, "a.py", Arrival(frozenset({Damage.ZERO_WIDTH})))
+    assert mended.text == "def f():\n    return 1\n\n\nx = f()\n"
+
+
 def test_soft_hyphens_of_the_tags_are_undone_where_none_can_be_meant() -> None:
     """In a program, and where the file has none; in a new text for people they may be meant."""
     arrival = Arrival(frozenset({Damage.SOFT_HYPHENS}))
