@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from codingagent.agent.context import may_read
 from codingagent.agent.file_views import Views
+from codingagent.agent.spelling import Spellings
 from codingagent.context import conventions as names
 from codingagent.context import eligible
 from codingagent.errors import OperationError, UsageError
@@ -104,7 +105,8 @@ def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[st
     """
     listed: list[str] | None = None
     for meaning in _meanings(workspace.root, pattern, folder):
-        inner = meaning
+        spellings = ["."] if meaning == "." else Spellings(workspace).of(meaning)
+        inner = spellings[0] if len(spellings) == 1 else meaning
         if inner != "." and workspace.exists(inner):
             if not _is_folder(workspace, inner):
                 return [inner], True

@@ -16,6 +16,7 @@ from codingagent.agent.context import Context
 from codingagent.agent.executor import Agent
 from codingagent.agent.plan import Order, subject_of
 from codingagent.agent.run_command import limit_of
+from codingagent.agent.spelling import Spellings
 from codingagent.checkpoints.protected import NAME, Protection
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import journal_entries as entries
@@ -83,6 +84,7 @@ class Execution:
         self.protection = Protection(
             context.checkpointer, context.workspace, context.policy.filesystem
         )
+        self._spellings = Spellings(context.workspace)
         self._edits: dict[str, list[FileEdited]] = {}
         """Those of the answer so far, by path: a search of all its events for each would be quadratic."""
 
@@ -118,10 +120,11 @@ class Execution:
         """
         listed = None
         self.context.workspace.check()
+        self._spellings.forget()
         is_done = len(self.session.results) >= len(items)
         begun = is_done or self.session.checkpoints.before
-        if not begun and any(map(effects, _operations(items))):
-            if any(isinstance(each, RunCommand) for each in _operations(items)):
+        if not begun and any(map(effects, self._operations(items))):
+            if any(isinstance(each, RunCommand) for each in self._operations(items)):
                 self.context.runner.start()  # it takes as long as the checkpoint of a small folder
             self.checkpointer.before(self._held(items))
         self._edits.clear()
@@ -152,10 +155,15 @@ class Execution:
     def _held(self, items: Sequence[Step | Problem]) -> set[str]:
         """Return the files that operations are about to change, by their real names."""
         held: set[str] = set()
-        for change in itertools.chain.from_iterable(map(named, _operations(items))):
+        for change in itertools.chain.from_iterable(map(named, self._operations(items))):
             with contextlib.suppress(OperationError):
                 held.add(self.context.workspace.resolved(change.path, follow_last=change.follows))
         return held
+
+    def _operations(self, items: Sequence[Step | Problem], start: int = 0) -> Iterator[Operation]:
+        for item in itertools.islice(items, start, None):
+            if isinstance(meant := self._spellings.meant(item), Step):
+                yield meant.operation
 
     def _limit_of(self, item: Step | Problem) -> float | None:
         operation = item.operation if isinstance(item, Step) else None
@@ -165,7 +173,7 @@ class Execution:
 
     def _perform(self, index: int, items: Sequence[Step | Problem]) -> None:
         """Execute one item; any mistake of the model becomes its result."""
-        item, waits = items[index], self.session.is_awaiting_approval
+        item, waits = self._spellings.meant(items[index]), self.session.is_awaiting_approval
         limit_s = self._limit_of(item)
         self.context.show(ui.OperationBegan(index, item.kind, _subject(item), limit_s))
         event: Event
@@ -193,7 +201,7 @@ class Execution:
             order = Order(index, item.operation, earlier, room, item.id, item.foreign)
             order = replace(order, names=item.names)
             if self.context.texts is not None:
-                later = partial(_operations, items, index + 1)
+                later = partial(self._operations, items, index + 1)
                 order = replace(order, later=later, session=session, texts=self.context.texts)
             event = self._decide(order)
         if waits and self.session.answered is None:
@@ -359,6 +367,10 @@ class Execution:
         self.context.show(ui.OperationDone(index, results.result_of(event)))
 
     def _note(self, event: Event) -> None:
+        if may_change_anything(event):
+            self._spellings.forget()
+        for path in changed_paths((event,)):
+            self._spellings.add(path)
         if isinstance(event, FileEdited):
             self._edits.setdefault(event.path, []).append(event)
 
@@ -369,12 +381,6 @@ def _denied(order: Order, question: Question, answer: Answer) -> Denied:
     if any(map(is_about_secrets, question.rules)):
         told = f"They were asked because {'; '.join(question.reasons)}. {_ABOUT_NAMES} {told}"
     return Denied(order.kind, question.subject, question.rules, reason, told)
-
-
-def _operations(items: Sequence[Step | Problem], start: int = 0) -> Iterator[Operation]:
-    for index in range(start, len(items)):
-        if isinstance(item := items[index], Step):
-            yield item.operation
 
 
 def _subject(item: Step | Problem) -> str:

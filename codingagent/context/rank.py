@@ -8,6 +8,7 @@ together added nothing worth their code.
 
 import math
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -164,13 +165,16 @@ def rank(
 
 def named_in(task: str, paths: Iterable[str]) -> set[str]:
     """Return the paths that a task names: whole, or by an end that at most three of them share."""
-    said = {word.strip("./").lower() for word in _WORD.findall(task)}
+    task = unicodedata.normalize("NFC", task).lower()
+    said = {word.strip("./") for word in _WORD.findall(task)}
     said = {word for word in said if "." in word or "/" in word}
     found: dict[str, list[str]] = {}
     for path in paths:
-        parts = path.lower().split("/")
+        # A disk may keep other forms of the letters, and in some scripts \w ends within a word.
+        parts = unicodedata.normalize("NFC", path).lower().split("/")
         for start in range(len(parts)):
-            if (end := "/".join(parts[start:])) in said:
+            end = "/".join(parts[start:])
+            if end in said or (not end.isascii() and "." in end and end in task):
                 found.setdefault(end, []).append(path)
                 break
     return {path for several in found.values() if len(several) <= 3 for path in several}

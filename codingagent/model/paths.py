@@ -125,12 +125,13 @@ def glob_matcher(glob: str) -> Callable[[str], bool]:
     """Return a predicate for whole paths that match a glob.
 
     `*` and `?` stay within one name; `**` as a whole name matches any number of folders. The time is
-    proportional to pattern times path, even for a hostile pattern.
+    proportional to pattern times path, even for a hostile pattern. Unicode forms make no difference.
     """
     wanted = [
-        None if name == ANY_FOLDERS else _name_pattern(name).fullmatch for name in glob.split("/")
+        None if name == ANY_FOLDERS else _name_pattern(name).fullmatch
+        for name in unicodedata.normalize("NFC", glob).split("/")
     ]
-    return lambda path: names_fit(wanted, path.split("/"))
+    return lambda path: names_fit(wanted, unicodedata.normalize("NFC", path).split("/"))
 
 
 ANY_FOLDERS = "**"

@@ -331,10 +331,10 @@ class Workspace(PathWalk):
         with self._opened(path) as folder:
             yield folder.handle()
 
-    def names(self) -> list[str]:
-        """Return the names in the root, unsorted; none if it can't be read."""
-        with contextlib.suppress(OSError):
-            return os.listdir(self.root)
+    def names(self, folder: str = ".") -> list[str]:
+        """Return the names in a folder, unsorted; none if it can't be read."""
+        with contextlib.suppress(OSError, OperationError), self._opened(folder) as opened:
+            return [entry.name for entry in opened.entries()]
         return []
 
     def entries(self, path: str) -> tuple[FolderEntry, ...]:
