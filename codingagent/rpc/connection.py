@@ -31,7 +31,7 @@ from codingagent.rpc.framing import (
     presented_token,
 )
 from codingagent.rpc.protocol import Code, Dispatcher, Method, Request, Response, refusal
-from codingagent.rpc.streams import Stream
+from codingagent.rpc.streams import SocketStream, Stream
 
 # Input buffered while the peer does not read its answers.
 BACKLOG_BYTES = 4 * 2**20
@@ -232,7 +232,7 @@ class Connection:
 
     def _take(self, line: bytes | TooLong, dispatcher: Dispatcher) -> bool:
         """Answer a line; return False if the connection must end."""
-        if self._is_first_line:
+        if is_first := self._is_first_line:
             head = line.head if isinstance(line, TooLong) else line
             if is_http(head):
                 self._refuse(
@@ -251,7 +251,7 @@ class Connection:
                 Code.INVALID_REQUEST,
                 f"invalid request: a line holds at most {LINE_LIMIT_BYTES} bytes",
             )
-            return True
+            return not is_first or line.head.lstrip().startswith((b"{", b"["))
         if self._shows_bodies:
             self._log(f"< {_shown(line)}")
         message = dispatcher.read(line)
@@ -259,7 +259,9 @@ class Connection:
             self._answer_batch(message.requests)
         elif data := self._answer(message.requests[0]):
             self._write(data, b"\n")
-        return True
+        # Another protocol's bytes, such as a browser's TLS hello, may hold a request in a later line.
+        is_ours = any(request.name for request in message.requests)
+        return is_ours or not (is_first and isinstance(self._stream, SocketStream))
 
     def _admit(self, token: bytes | None) -> bool:
         """Answer the token that a peer presents; return False if the connection must end."""

@@ -193,7 +193,7 @@ class Dispatcher:
         given = document.get("params")
         # Many libraries write null for no params.
         if given is not None and type(given) is not dict and type(given) is not list:
-            return _invalid('"params" must be an object or an array', id_json)
+            return _invalid('"params" must be an object or an array', id_json, visible(name))
         method = self._methods.get(name)
         if method is None:
             shown = visible(name)
@@ -213,13 +213,13 @@ def refusal(code: Code, message: str) -> bytes:
     return _refused(code, message).answer().data
 
 
-def _refused(code: Code, message: str, id_json: str = "null") -> Request:
-    return Request("", id_json, MethodError(code, message))
+def _refused(code: Code, message: str, id_json: str = "null", name: str = "") -> Request:
+    return Request(name, id_json, MethodError(code, message))
 
 
-def _invalid(why: str, id_json: str | None = None) -> Request:
+def _invalid(why: str, id_json: str | None = None, name: str = "") -> Request:
     # Without an id it is not a request, and so not a notification: the specification says null then.
-    return _refused(Code.INVALID_REQUEST, f"invalid request: {why}", id_json or "null")
+    return _refused(Code.INVALID_REQUEST, f"invalid request: {why}", id_json or "null", name)
 
 
 # --- JSON in ---------------------------------------------------------------------------------------

@@ -270,6 +270,7 @@ BAD = [
 @pytest.mark.parametrize(("line", "code"), BAD, ids=[repr(line[:40])[2:-1] for line, _ in BAD])
 def test_bad_input_costs_one_answer(server: Served, line: bytes, code: int) -> None:
     with server.connect() as host:
+        assert host.call("ping") == {"pong": True}
         assert host.ask(line)["error"]["code"] == code
         assert host.call("ping") == {"pong": True}
     assert all(text.isprintable() for text in server.log())

@@ -146,6 +146,7 @@ def test_methods_that_can_not_be_had_are_said(unix: Listenable, world: World) ->
 
 def test_a_line_beyond_the_limit_is_refused_and_the_next_is_read(either: Listenable) -> None:
     with connected(either) as connection:
+        assert ask(connection, PING) == PONG
         answer = ask(connection, b'"' + b"x" * LINE_LIMIT_BYTES)
         assert answer["error"] == {
             "code": -32600,
@@ -183,6 +184,42 @@ def test_a_handshake_is_the_first_line_only(either: Listenable) -> None:
             assert lines.readline() == b"OK 52\n"
             assert json.loads(lines.readline()) == PONG
             assert json.loads(lines.readline())["error"]["code"] == -32700
+
+
+@pytest.mark.parametrize("token", [None, "correct-horse-battery"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"SSH-2.0-OpenSSH_9.6\r",
+        b"\x00",
+        b"5",
+        b'"POST /"',
+        b"[1,2]",
+        b"{}",
+        b'{"jsonrpc":"1.0","id":1,"method":"count"}',
+        b"CONNECT example.org:443",
+        b"[" * 300,
+        b"x" * (LINE_LIMIT_BYTES + 1),
+    ],
+    ids=lambda line: repr(line[:24]),
+)
+def test_a_first_line_that_is_not_ours_ends_the_connection(
+    tmp_path: Path, world: World, first: bytes, token: str | None
+) -> None:
+    """A browser's TLS hello, or another protocol's greeting, may hold a request in a later line."""
+    for end in (Tcp("127.0.0.1", 0), UnixSocket(str(tmp_path / "s"))):
+        with (
+            server_at(end, world, token=token) as endpoint,
+            connected(endpoint) as connection,
+            contextlib.suppress(ConnectionError),
+        ):
+            shown = b"" if token is None else b"TOKEN " + token.encode() + b"\n"
+            connection.sendall(shown + first + b"\n" + request("count"))
+            answers = all_of(connection).removeprefix(b"OK\n")
+            assert re.fullmatch(rb".*-32[67]00.*\n", answers)
+    wait_until(lambda: world.closed == 2)
+    assert world.counted == 0
 
 
 @pytest.mark.parametrize(
@@ -628,6 +665,7 @@ def test_bodies_are_logged_if_asked_for_clipped_and_harmless(tmp_path: Path, wor
         server_at(UnixSocket(str(tmp_path / "s")), world, shows_bodies=True) as endpoint,
         connected(endpoint) as connection,
     ):
+        ask(connection, PING)
         ask(connection, b'{"jsonrpc":"2.0","id":"\x7f\x1b","method":"ping"}\n')
         ask(connection, request("big", size=10_000))
     assert any('"\\x7f\\x1b"' in line and line.startswith("1 < ") for line in world.log)
