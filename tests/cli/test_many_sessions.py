@@ -48,6 +48,7 @@ def lay_out(home: Path, count: int = SESSIONS) -> None:
         journal = folder / "journal.jsonl"
         journal.write_bytes(b"".join(map(encode_record, records)))
         os.utime(journal, ns=(10**9 * (number + 1),) * 2)
+    (home / "outbox" / f"{count - 1:08x}_seq0001.txt").write_text("a request\n")
 
 
 def counted(home: Path, *words: str) -> tuple[int, int, int, str]:

@@ -1,8 +1,10 @@
 """The queue: errands are done once, can be withdrawn up to then, and garbage on it harms nobody."""
 
+import itertools
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -185,6 +187,8 @@ for number in range(40):
     if number % 4 == 0 and queue.withdraw(name):
         continue
     print(f"{sys.argv[2]} {number}", flush=True)
+print("all", flush=True)
+sys.stdin.read()  # what it asked for would die with it
 """
 
 
@@ -192,22 +196,33 @@ def test_each_of_many_that_are_left_at_once_is_taken_once_and_whole(queue: Reque
     """Two terminals speak at once; what was withdrawn in time is not done."""
     queue.open()
     words = [sys.executable, "-c", _LEAVER, str(queue.folder)]
+    pipe = subprocess.PIPE
     leavers = [
-        subprocess.Popen([*words, who], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([*words, who], cwd=REPOSITORY, stdin=pipe, stdout=pipe, text=True)
         for who in ("a", "b", "c")
     ]
     taken: list[str] = []
+    said: list[str] = []
+
+    def listen(leaver: "subprocess.Popen[str]") -> None:
+        assert leaver.stdout
+        said.extend(itertools.takewhile(lambda line: line != "all\n", leaver.stdout))
+
+    listeners = [threading.Thread(target=listen, args=(leaver,)) for leaver in leavers]
+    for listener in listeners:
+        listener.start()
 
     def take() -> None:
         for left in queue.take():
             taken.append(left.data.decode())
             queue.report(left.name, b"")
 
-    while any(process.poll() is None for process in leavers):
+    while any(listener.is_alive() for listener in listeners):
         take()
     take()
-    said = [line for process in leavers for line in process.communicate()[0].splitlines()]
-    assert sorted(taken) == sorted(said)
+    for leaver in leavers:
+        leaver.communicate()
+    assert sorted(taken) == sorted(line.rstrip("\n") for line in said)
 
 
 def test_errands_die_with_the_process_that_left_them(queue: RequestQueue) -> None:
