@@ -7,7 +7,6 @@ certainly damaged, and can't be known, is asked for again.
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -148,20 +147,26 @@ def _numbers(case: BodyCase) -> list[str] | None:
     mark = "".join(sorted({each[2] or each[3] for each in found if each}))
     if mark not in "\t→" and all(line.startswith(" ") for line in bare if line):
         bare = [line.removeprefix(" ") for line in bare]
-    if case.is_proven(bare) or _are_numbers(case, mark, first):
+    lead = blanks(_first_word(case.ground.replaced))
+    is_deep = len(bare) == 1 and lead != "" and blanks(bare[0]) == lead
+    if case.is_proven(bare) or _are_numbers(case, mark, first, is_deep=is_deep):
         return bare
     if len(bare) > 1:
         case.say("each line begins with its number, and was written so")
+    elif file_kinds.is_program(case.path):
+        old = _first_word(case.ground.replaced)
+        if old and indentation.is_alike(bare[0], old):
+            case.refuse("it begins with the number of a line")
     return None
 
 
-def _are_numbers(case: BodyCase, mark: str, first: int) -> bool:
+def _are_numbers(case: BodyCase, mark: str, first: int, *, is_deep: bool) -> bool:
     """Return whether no text of the kind begins its lines so; one line is little to go by."""
     is_ours = mark == "|" and first == case.ground.start + 1
     if is_ours and (case.ground.lines or (len(case.lines) > 2 and case.lines[0].startswith("  "))):
         return True
-    if not file_kinds.is_program(case.path):
-        return False
+    if not file_kinds.is_program(case.path) or is_deep:
+        return is_deep
     is_shell = file_kinds.ending(case.path) == "sh"
     is_padded = mark == "\t" and case.lines[0].startswith("  ")
     if len(case.lines) < 2 and not (is_ours or is_shell or is_padded):
@@ -292,11 +297,7 @@ def _indentation(case: BodyCase) -> None:
 def _wrapped(case: BodyCase) -> None:
     if levels.is_cut(case.lines, case.ground):
         case.refuse("a line is broken into two")
-    known = {" ".join(line.split()) for line in case.ground.replaced if len(line) > 40}
-    if not known:
-        return
-    words = [" ".join(line.split()) for line in case.lines]
-    if any(a and b and f"{a} {b}" in known for a, b in pairwise(words)):
+    if levels.is_cut_from_file(case.lines, case.ground):
         case.refuse("a line of the file is broken into two")
 
 

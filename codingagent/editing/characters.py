@@ -9,7 +9,7 @@ else asked for again. What nothing proves is taken as written.
 import re
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -188,7 +188,12 @@ class _Look:
             return self._is_odd_indentation()
         parses = self.ground.parses_with(self.new)
         if parses is False:
-            return bool(self.ground.parses_with(self.undone) or self.ground.parses_with(self._bare))
+            if self.ground.parses_with(self.undone):
+                return True
+            bare = [self.row.undo(line) for line in self._others_undone]
+            return bool(self.ground.parses_with(bare)) and not self.ground.parses_with(
+                self._others_undone
+            )
         # `a &lt; b` is Python, too.
         if parses is True and self.row.damage is not Damage.ENTITIES:
             return False
@@ -197,7 +202,7 @@ class _Look:
         text = self.ground.text_among(self.new)
         if self.row.damage in _ESCAPES:
             text |= {i for i, line in enumerate(self.new) if "/" in line}
-        if file_kinds.cannot_hold(self.row.trace, self.new, self.path, text):
+        if file_kinds.cannot_hold(self.row.trace, self._others_undone, self.path, text):
             return not self._has_the_like()
         is_whole = len(self.ground.replaced) == len(self.ground.lines)
         whole = "\n".join(self.new)
@@ -209,13 +214,28 @@ class _Look:
             and _ENCODED_TAG.search(whole) is not None
         )
 
-    @property
-    def _bare(self) -> list[str]:
-        """The lines without anything that may be damage."""
-        bare = self.undone
-        for row in ROWS:
-            bare = [row.undo(line) for line in bare]
-        return bare
+    @cached_property
+    def _others_undone(self) -> list[str]:
+        """The lines without anything that may be another damage."""
+        of_its_kind = _ESCAPES if self.row.damage in _ESCAPES else {self.row.damage}
+        others = [row.undo for row in ROWS if row.damage not in of_its_kind]
+        return [reduce(lambda text, undo: undo(text), others, line) for line in self.new]
+
+    @cached_property
+    def may_be_meant(self) -> bool:
+        """Whether authors write such marks beside these words: in the file, in its language, in a comment."""
+        lines = [self.new[i] for i in self.changed]
+        if self.row.damage is Damage.DASHES:
+            count = len(self.row.trace.findall("\n".join(lines)))
+            code = (file_kinds.bare(line, self.path) for line in lines)
+            return sum(len(self.row.trace.findall(line)) for line in code) < count
+        is_of_a_language = self.row.damage in (Damage.QUOTES, Damage.BRACKETS) or (
+            self.row.damage is Damage.BLANKS and any("\u3000" in line for line in lines)
+        )
+        return is_of_a_language and (
+            any(map(self.row.trace.search, self.ground.lines))
+            or any(c.isalpha() and not c.isascii() for line in lines for c in line)
+        )
 
     def _has_the_like(self) -> bool:
         """Return whether the file has such marks already where only code can be."""
@@ -250,7 +270,7 @@ class _Look:
             return False
         if not file_kinds.is_program(self.path):
             # Not even text for people has such list marks.
-            is_mark = self.row.damage is Damage.DASHES and _LIST_MARK.search(text)
+            is_mark = self.row.damage is Damage.HYPHENS and _LIST_MARK.search(text)
             return bool(is_mark) and "-" not in text
         if self.row.damage is Damage.ESCAPES and not file_kinds.is_makefile(self.path):
             return False  # strings and TeX have them
@@ -284,7 +304,7 @@ _ENCODED_TAG = lazy_pattern(r"&lt;(?:/|!doctype|!--|\?)", re.IGNORECASE)
 # Joiners and soft hyphens are meant where people write words; these are not, in a program.
 _ODD_THERE = {
     Damage.ZERO_WIDTH: lazy_pattern("[\u200b\u2060\ufeff]"),
-    Damage.DASHES: lazy_pattern("[\u2010\u2011]"),
+    Damage.HYPHENS: chat_damage.HYPHEN,
     Damage.ENTITIES: lazy_pattern(r"&(?:[lg]t|quot|#\w+);|&amp;(?:&amp;|$| )", re.MULTILINE),
     Damage.ESCAPES: lazy_pattern(r"[A-Za-z]\\_[A-Za-z]"),
 }
@@ -310,11 +330,11 @@ def _verdict(look: _Look, way: Channel) -> tuple[_Says, str]:
     if look.is_syntax:
         return _Says.UNDO, "where only plain ones have a meaning"
     if look.stands_undone and look.is_throughout:
-        may_be_meant = is_prose and damage not in _UNSEEN
+        may_be_meant = (is_prose and damage not in _UNSEEN) or look.may_be_meant
         return _Says.ASK if may_be_meant else _Says.UNDO, "where lines of the file have none"
     if look.is_impossible:
         is_lost = file_kinds.is_makefile(look.path) and damage is Damage.BLANKS
-        is_sure = look.is_throughout and not is_lost
+        is_sure = look.is_throughout and not (is_lost or look.may_be_meant)
         return _Says.UNDO if is_sure else _Says.ASK, "where a file of its kind has none"
     if look.is_odd_there:
         return _Says.ASK, "which no such file is likely to have"
@@ -343,9 +363,8 @@ def _of_direction(look: _Look) -> tuple[_Says, str]:
         text = look.ground.text_among(look.new)
         is_sure = look.stands_undone or any(i not in text for i in look.changed)
         return (_Says.UNDO, "before its lines") if is_sure else (_Says.KEEP, "")
-    return (
-        (_Says.ASK, "where lines of the file have none") if look.stands_undone else (_Says.KEEP, "")
-    )
+    is_odd = bool(look.ground.lines) and not look.is_all_that_changes
+    return (_Says.ASK, "where lines of the file have none") if is_odd else (_Says.KEEP, "")
 
 
 def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
@@ -374,17 +393,16 @@ def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
             whole = "\n".join(look.ground.lines)
             is_sure = file_kinds.is_code(look.path) or (bool(whole) and "\u00ad" not in whole)
         case Damage.ZERO_WIDTH:
-            is_sure = _JOINER.search(text) is None
+            is_sure = "\u00ad" not in text
         case Damage.LINKS:
             is_sure = True
         case _:
             if not look.is_throughout:
-                return _Says.KEEP, ""
+                is_lost = look.is_impossible and not look.stands_so
+                return (_Says.ASK, f"{why}, and some may be meant") if is_lost else (_Says.KEEP, "")
             is_sure = look.is_impossible or look.is_foreign
+    is_sure = is_sure and not look.may_be_meant
     return (_Says.UNDO, why) if is_sure else (_Says.ASK, f"{why}, and they may be meant")
-
-
-_JOINER = lazy_pattern("[\u200c\u200d\u00ad]")
 
 
 def may_be_damaged(text: str) -> bool:

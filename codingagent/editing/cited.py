@@ -18,7 +18,7 @@ Says = Literal["keep", "undo", "ask"]
 
 # A program that looks for such marks, or tries what does, says one of these beside them.
 _HANDLES = lazy_pattern(
-    r"(?i)(?<![a-z])cit(?:e|ing|ation)s?(?![a-z])|oaicite|contentReference|[†【\ue200]|utm_source"
+    r"(?i)(?<![a-z])cit(?:e|ing|ation)s?(?![a-z])|oaicite|contentReference|[†\ue200]|【\d|utm_source"
 )
 _WORKS = lazy_pattern(r"(?i)strip|clean|sanit|re(?:move|gex|place)\b|\bre\.|==|assert|\bsub\(")
 # In a longer line nobody can tell what a mark is in, and to look would take long.

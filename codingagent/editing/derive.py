@@ -354,7 +354,11 @@ class _NewLines:
     def _as_in_file(self, index: int) -> str:
         """Return a new line with what the file has and the search lacks: only what did not change is sure."""
         line = self._sought.replace[index]
-        plain = {Damage.QUOTES: "\"'", Damage.BLANKS: " ", Damage.ZERO_WIDTH: ""}
+        plain = {
+            Damage.QUOTES: "\"'",
+            Damage.BLANKS: " ",
+            Damage.ZERO_WIDTH: "\ufeff\u200b\u2060\u00ad",
+        }
         if not any(c in line for damage in self._repair.damages for c in plain[damage]):
             return line
         raise self._refusal("where the file has characters that chats change")

@@ -24,6 +24,7 @@ from codingagent.editing.levels import (
 )
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival, Kept
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 from codingagent.model.rule import Rule
 
@@ -216,15 +217,21 @@ def _lost(moves: _Moves) -> MendedLines | None:
     deepest = max(map(len, moves.leads))
     if deepest > 1 or any("\t" in lead for lead in moves.leads) or moves.has_kept:
         return None
-    if max(map(depth, moves.old_leads)) <= deepest or moves.parses is True:
+    # Nobody indents by one blank what was deeper.
+    is_meant = moves.parses is True and not (deepest == 1 and moves.moved and any(moves.fresh))
+    if max(map(depth, moves.old_leads)) <= deepest or is_meant:
         return None
     if not _is_certainly_lost(moves, is_thin=deepest == 1):
         return None
     what = "the body has lost its indentation"
     aligned = _aligned(moves.new, list(moves.ground.replaced))
-    if aligned is None:
+    # Two blanks before a remark may have become one, too.
+    if aligned is None or (deepest == 1 and any(map(_REMARK.search, moves.fresh))):
         raise moves.refusal(what)
     return moves.undone(aligned, what)
+
+
+_REMARK = lazy_pattern(r"\S (?:#|//|--) ")
 
 
 def _is_certainly_lost(moves: _Moves, *, is_thin: bool) -> bool:
@@ -329,7 +336,14 @@ def _shifted(moves: _Moves) -> MendedLines | None:
 def _is_too_deep(moves: _Moves, shift: str) -> bool:
     """Return whether new lines are deeper than any that may follow the line before them."""
     ground = moves.ground
-    if not file_kinds.is_code(moves.path) or moves.parses is not None:
+    if not file_kinds.is_code(moves.path):
+        return False
+    extra = {line.removesuffix(each) for line, there in moves.moved for each in there}
+    least = min(map(len, moves.old_leads), default=0)
+    if len(extra) == 1 and any(map(str.strip, moves.fresh)):
+        more = extra.pop()
+        return more.isspace() and len(shift) >= least + len(more)
+    if moves.parses is not None:
         return False
     if 0 in ground.text_among(moves.new) or min(map(len, moves.old_leads), default=99) >= len(
         shift

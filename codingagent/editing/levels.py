@@ -62,6 +62,25 @@ def is_cut(new: Sequence[str], ground: Ground) -> bool:
     return bool(breaks) and widest < min(end for _, end in breaks)
 
 
+def is_cut_from_file(new: Sequence[str], ground: Ground) -> bool:
+    """Return whether a long line that is replaced was broken at a blank."""
+    known = {" ".join(line.split()) for line in ground.replaced if len(line) > _CUT_COLUMN}
+    if not known:
+        return False
+    words = [" ".join(line.split()) for line in new]
+    if any(a and b and f"{a} {b}" in known for a, b in pairwise(words)):
+        return True
+    starts = {line[:_CUT_COLUMN] for line in known}
+    breaks = {
+        index
+        for index, (a, b) in enumerate(pairwise(new), 1)
+        if len(a) > _CUT_COLUMN and a[0].isspace() and b[:1].strip()
+        if words[index - 1][:_CUT_COLUMN] in starts and words[index - 1] not in known
+    }
+    # In a string of several lines such a break is no fault of the grammar.
+    return bool(breaks) and not breaks.isdisjoint(ground.text_among(new))
+
+
 def last_word(lines: Sequence[str]) -> list[str]:
     return [next((line for line in reversed(lines) if line.strip()), "")]
 

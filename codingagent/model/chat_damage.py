@@ -29,6 +29,7 @@ class Damage(Enum):
     ZERO_WIDTH = "zero-width characters"
     BRACKETS = "full-width brackets"
     LINKS = "links in place of file names"
+    HYPHENS = "no-break hyphens"
     DASHES = "typographic dashes and dots"
     BREAKS = "<br> at the ends of lines"
     CITATIONS = "citation marks"
@@ -98,6 +99,8 @@ TYPOGRAPHIC = lazy_pattern("[“”„‟″＂‘’‚‛′]")
 ODD_BLANK = lazy_pattern("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]|&nbsp;")
 SOFT_HYPHEN = lazy_pattern("\u00ad")
 ZERO_WIDTH = lazy_pattern("[\u200b\u200c\u200d\u2060\ufeff\u00ad]")
+# Persian, the languages of India and emoji are written with the joiners.
+_NO_JOINER = lazy_pattern("[\u200b\u2060\ufeff\u00ad]")
 FULL_WIDTH = lazy_pattern("[［］【】〔〕〖〗]")
 
 
@@ -131,8 +134,10 @@ def _translating(table: Mapping[str, str | None]) -> Callable[[str], str]:
 
 with_straight_quotes = _translating(dict.fromkeys("“”„‟″＂", '"') | dict.fromkeys("‘’‚‛′", "'"))
 without_zero_width = _translating(dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"))
+_without_zero_width_blanks = _translating(dict.fromkeys("\u200b\u2060\ufeff\u00ad"))
 with_ascii_brackets = _translating(dict(zip("［］【】〔〕〖〗", "[][][][]", strict=True)))
-_with_plain_dashes = _translating({"\u2010": "-", "\u2011": "-", "—": "--", "…": "..."})
+_with_plain_hyphens = _translating(dict.fromkeys("\u2010\u2011", "-"))
+_with_plain_dashes = _translating({"—": "--", "…": "..."})
 
 
 def with_plain_blanks(text: str) -> str:
@@ -193,7 +198,8 @@ def without_direction_margin(text: str) -> str:
     return "\n".join(re.sub(f"{_TURN}+$", "", line) if is_paired else line for line in bare)
 
 
-DASH = lazy_pattern("[\u2010\u2011—…]")
+HYPHEN = lazy_pattern("[\u2010\u2011]")
+DASH = lazy_pattern("[—…]")
 
 
 class DamageRow(Struct, frozen=True):
@@ -214,7 +220,7 @@ ROWS = (
     DamageRow(Damage.CITATIONS, citations.ANY, citations.without, ""),
     DamageRow(Damage.DIRECTION, MARGIN, without_direction, ""),
     DamageRow(Damage.SOFT_HYPHENS, SOFT_HYPHEN, without_soft_hyphens, ""),
-    DamageRow(Damage.ZERO_WIDTH, ZERO_WIDTH, without_zero_width, ""),
+    DamageRow(Damage.ZERO_WIDTH, _NO_JOINER, _without_zero_width_blanks, ""),
     DamageRow(Damage.BLANKS, LEADING_BLANK, with_plain_indentation, ""),
     DamageRow(Damage.BLANKS, ODD_BLANK, with_plain_blanks, " "),
     DamageRow(Damage.BRACKETS, FULL_WIDTH, with_ascii_brackets, "[]"),
@@ -224,6 +230,7 @@ ROWS = (
     DamageRow(Damage.ESCAPES, ESCAPE, without_escapes, _ESCAPED),
     DamageRow(Damage.ESCAPES, _INLINE_ESCAPE, partial(_INLINE_ESCAPE.sub, r"\1"), _ESCAPED),
     DamageRow(Damage.QUOTES, TYPOGRAPHIC, with_straight_quotes, "\"'"),
+    DamageRow(Damage.HYPHENS, HYPHEN, _with_plain_hyphens, ""),
     DamageRow(Damage.DASHES, DASH, _with_plain_dashes, ""),
 )
 

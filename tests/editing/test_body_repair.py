@@ -209,7 +209,7 @@ def test_hyphens_are_plain_again_where_only_plain_ones_have_a_meaning(body: str,
     assert found.text == body
     assert "where only plain ones have a meaning" in found.notes[0]
     partly = f"{body}# x-y\n".replace("- ", "\u2011 ").replace("-f", "\u2011f")
-    for text, old in ((partly, None), (other, "# a\u2011b\n"), (f"{other}# — it\n", None)):
+    for text, old in ((partly, None), (other, "# a\u2011b\n")):
         with contextlib.suppress(OperationError):
             assert body_repair.mend_file(text, path, AS_IT_IS, old).text == text
 
@@ -257,7 +257,7 @@ def test_what_the_tags_prove_is_undone_where_the_body_agrees(
         (Damage.ENTITIES, "a < &lt;\n"),
         (Damage.BLANKS, "a b\u00a0c\n"),
         (Damage.QUOTES, "say “hi”\n"),
-        (Damage.ZERO_WIDTH, "a\u200db\n"),
+        (Damage.ZERO_WIDTH, "a\u00adb\u200b\n"),
         (Damage.BRACKETS, "say 【hi there】\n"),
     ],
 )

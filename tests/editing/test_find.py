@@ -188,7 +188,7 @@ def test_a_search_that_was_spared_vouches_for_new_lines() -> None:
         ("end\n", "end\n\u00a0\u00a0x", "no-break spaces"),
         ("end\n", "end\n# ... existing code ...", "in place of others"),
         ("end\n", "end\n// rest unchanged", "in place of others"),
-        ("end\n", "end\nx = a\\_b\\[0\\]", "holds escaped underscores"),
+        ("end\n", "end\nx = a\\_b\\[0\\]", "holds Markdown escapes"),
         ("end\n", "end\nx &lt; y", "holds HTML entities"),
     ],
 )
