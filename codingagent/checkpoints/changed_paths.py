@@ -11,7 +11,7 @@ from codingagent.checkpoints.file_changes import LeftOut
 from codingagent.checkpoints.git_objects import Store
 from codingagent.checkpoints.metadata import IGNORED, UNSEEN, Notes
 from codingagent.checkpoints.net_changes import Expected
-from codingagent.policy.presets import PROTECTED_PATHS
+from codingagent.policy.executed_names import TAKEN_IN
 from codingagent.policy.rules import covering
 from codingagent.workspace.git_files import (
     Belonging,
@@ -24,17 +24,12 @@ from codingagent.workspace.git_files import (
 
 # Files that other programs execute are covered even if git ignores them; the last rule of a command
 # line wins.
-_PROTECTED = tuple(
-    f"--exclude=!{pattern}{inside}"
-    for pattern in PROTECTED_PATHS
-    if pattern not in ("**/.git", "**/.codingagent")
-    for inside in ("", "/**")
-)
+_PROTECTED = tuple(f"--exclude=!{name}{inside}" for name in TAKEN_IN for inside in ("", "/**"))
 # Within a folder that is excluded itself nothing can be taken back in.
 _GITHUB = "**/.github"
 _TAKEN_IN = TakenIn(
     (f"--exclude=!{_GITHUB}", *_PROTECTED),
-    lambda path: covering((*PROTECTED_PATHS, _GITHUB), path) is not None,
+    lambda path: covering((*TAKEN_IN, _GITHUB), path) is not None,
 )
 
 

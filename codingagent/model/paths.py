@@ -128,7 +128,7 @@ def glob_matcher(glob: str) -> Callable[[str], bool]:
     proportional to pattern times path, even for a hostile pattern. Unicode forms make no difference.
     """
     wanted = [
-        None if name == ANY_FOLDERS else _name_pattern(name).fullmatch
+        None if name == ANY_FOLDERS else name_pattern(name).fullmatch
         for name in unicodedata.normalize("NFC", glob).split("/")
     ]
     return lambda path: names_fit(wanted, unicodedata.normalize("NFC", path).split("/"))
@@ -157,7 +157,7 @@ def names_fit(wanted: Sequence[Callable[[str], object] | None], names: Sequence[
     return at == len(wanted)
 
 
-def _name_pattern(name: str) -> re.Pattern[str]:
+def name_pattern(name: str) -> re.Pattern[str]:
     """Return the regular expression for one name of a glob, without exponential backtracking.
 
     Each star takes as little as lets the text after it match, for good (an atomic group): what it

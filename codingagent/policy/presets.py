@@ -128,22 +128,6 @@ REASONS = {
 }
 """The reason for asking, appended to the command's name."""
 
-PROTECTED_PATHS = (
-    # Programs read these when the folder is opened or entered, and run what they contain.
-    *("**/.git", "**/.codingagent", "**/.vscode", "**/.idea", "**/.zed", "**/.devcontainer"),
-    *("**/*.code-workspace", "**/.envrc", "**/.exrc", "**/.nvim.lua", "**/.vimrc"),
-    # These tell agents which programs to start and what is allowed.
-    *("**/.mcp.json", "**/.claude", "**/.cursor", "**/.codex", "**/.gemini", "**/.windsurf"),
-    # These run at a commit, or on machines that hold the project's keys.
-    *("**/.husky", "**/.githooks", "**/.pre-commit-config.yaml", "**/lefthook.yml"),
-    *("**/.github/workflows", "**/.github/actions", "**/.gitlab-ci.yml", "**/.circleci"),
-    *("**/.travis.yml", "**/.drone.yml", "**/azure-pipelines.yml", "**/bitbucket-pipelines.yml"),
-    *("**/Jenkinsfile", "**/.buildkite"),
-    # These set where packages come from and go to, or which program builds.
-    *("**/.npmrc", "**/.yarnrc", "**/.yarnrc.yml", "**/.pypirc", "**/.netrc", "**/.ssh"),
-    *("**/.cargo/config", "**/.cargo/config.toml"),
-)
-
 # Variables that make a line load or run another program than it says. PATH is not listed: every
 # virtual environment sets it, and a script in the workspace can be run by path anyway. With a list
 # of allowed commands, these could make an allowed command run a disallowed one. Without such a list

@@ -13,10 +13,12 @@ without folders. Each further word must match one of its arguments:
 - a word with `*` matches any argument: `of=*`. It also works in a name: `mkfs*`.
 
 A pattern for paths is a glob on the whole path, `**/.vscode`; a match on a folder covers its
-content.
+content. What matches one with `!` first is not covered by the patterns after it.
 """
 
 import difflib
+import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -26,8 +28,9 @@ from msgspec.structs import asdict, replace
 
 from codingagent.errors import UsageError
 from codingagent.model.effects import After
-from codingagent.model.paths import folded, glob_matcher, is_glob, shown
+from codingagent.model.paths import ANY_FOLDERS, folded, glob_matcher, is_glob, name_pattern, shown
 from codingagent.policy import presets
+from codingagent.policy.executed_names import EXECUTED_NAMES
 
 
 class FilesystemRules(Struct, frozen=True):
@@ -110,7 +113,7 @@ Verdict = Allow | Ask | Deny
 
 _STANDARD = Policy(
     "standard",
-    FilesystemRules(approval_required=presets.PROTECTED_PATHS),
+    FilesystemRules(approval_required=tuple(EXECUTED_NAMES)),
     ShellRules(blocked_commands=presets.BLOCKED_COMMANDS, approval_required=presets.ASKED_COMMANDS),
 )
 
@@ -205,7 +208,8 @@ def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
     pattern = covering(rules.approval_required, path)
     if pattern is None:
         return None
-    return ask_for_change(path, "other programs run what it contains", pattern)
+    why = EXECUTED_NAMES.get(pattern, "your policy names it")
+    return ask_for_change(path, why, pattern)
 
 
 def ask_for_change(path: str, why: str, pattern: str = "**/.git") -> Ask:
@@ -221,36 +225,38 @@ def covering(patterns: tuple[str, ...], path: str, *, exactly: bool = False) -> 
     Names are compared as the most lenient file system would, unless `exactly` is set: for a rule
     that allows, the same name in another case is another file.
     """
-    parts = path.split("/")
+    parts = unicodedata.normalize("NFC", path).split("/")
     names = parts if exactly else [folded(part) or part for part in parts]
     known = "/".join(names)
-    by_name, others = _by_name(patterns, exactly)
-    # Of forty patterns, hardly one shares a name with the path.
+    # Of hundreds of patterns, hardly one shares a name with the path.
+    by_name, globs, by_glob = _by_name(patterns, exactly)
     places = {place for name in names for place in by_name.get(name, ())}
-    for place in sorted(places.union(others)):
+    if any(map(globs.fullmatch, names)):
+        places.update(by_glob)
+    for place in sorted(places):
         if any(fits(known) for fits in _matchers(patterns[place], exactly)):
-            return patterns[place]
+            return None if patterns[place].startswith("!") else patterns[place]
     return None
 
 
 @cache
 def _by_name(
     patterns: tuple[str, ...], exactly: bool
-) -> tuple[Mapping[str, tuple[int, ...]], tuple[int, ...]]:
-    """Index patterns by a name that a matching path must contain; return those without one separately."""
+) -> tuple[Mapping[str, tuple[int, ...]], re.Pattern[str], tuple[int, ...]]:
+    """Index patterns by a name that a matching path must contain, or by a glob that it must match."""
     by_name: dict[str, tuple[int, ...]] = {}
-    others: list[int] = []
+    by_glob: dict[int, str] = {}
     for place, pattern in enumerate(patterns):
-        parts = [part for part in _known(pattern, exactly).split("/") if not is_glob(part)]
-        if parts:
-            by_name[parts[-1]] = (*by_name.get(parts[-1], ()), place)
+        parts = [part for part in _known(pattern, exactly).split("/") if part != ANY_FOLDERS]
+        if names := [part for part in parts if not is_glob(part)]:
+            by_name[names[-1]] = (*by_name.get(names[-1], ()), place)
         else:
-            others.append(place)
-    return by_name, tuple(others)
+            by_glob[place] = name_pattern(parts[-1] if parts else "*").pattern
+    return by_name, re.compile("|".join(by_glob.values()) or "(?!)", re.DOTALL), (*by_glob,)
 
 
 def _known(pattern: str, exactly: bool) -> str:
-    plain = pattern.removeprefix("./").rstrip("/")
+    plain = unicodedata.normalize("NFC", pattern.removeprefix("!").removeprefix("./").rstrip("/"))
     return plain if exactly else "/".join(folded(part) or part for part in plain.split("/"))
 
 

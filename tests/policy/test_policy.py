@@ -635,6 +635,31 @@ def test_judging_never_raises(line: str) -> None:
         ".claude/settings.json",
         ".cursor/mcp.json",
         ".devcontainer/devcontainer.json",
+        *(
+            ".devcontainer.json",
+            ".gitea/workflows/x.yml",
+            ".forgejo/workflows/x.yml",
+            ".woodpecker.yml",
+        ),
+        *(".hg/hgrc", ".kiro/settings/mcp.json", ".roo/mcp.json", ".continue/config.yaml"),
+        *("opencode.json", "mise.toml", ".mise.local.toml", ".dir-locals.el", "conftest.py"),
+        *("app/conftest.py", "Conftest.PY", "sitecustomize.py", "lib/usercustomize.py", "a/zz.pth"),
+        *(
+            ".gdbinit",
+            ".lldbinit",
+            ".bazelrc",
+            ".mvn/jvm.config",
+            "gradle/wrapper/gradle-wrapper.jar",
+        ),
+        *(
+            "config.gitlab-ci.yml",
+            "Jenkinsfile.release",
+            ".Rprofile",
+            ".zshrc",
+            "gitolite/.gitconfig",
+        ),
+        *(".run/Tests.run.xml", "hie.yaml", ".tmuxinator.yml", "flake.nix", ".vs/tasks.vs.json"),
+        *(".git/tests/conftest.py", ".husky/tests/conftest.py"),
     ],
 )
 def test_protected_files_are_asked_for_under_any_spelling(path: str) -> None:
@@ -646,7 +671,25 @@ def test_protected_files_are_asked_for_under_any_spelling(path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["a.py", ".gitignore", ".gitattributes", ".env", "github/workflows/x", ".github/CODEOWNERS"],
+    [
+        *(
+            "a.py",
+            ".gitignore",
+            ".gitattributes",
+            ".env",
+            "github/workflows/x",
+            ".github/CODEOWNERS",
+        ),
+        *(
+            "tests/conftest.py",
+            "pkg/tests/unit/conftest.py",
+            "test/conftest.py",
+            "src/e2e_tests/conftest.py",
+        ),
+        *("Makefile", "package.json", "setup.py", "pyproject.toml", "Dockerfile", "compose.yaml"),
+        *("vite.config.ts", "eslint.config.js", "Cargo.toml", "build.gradle", "CMakeLists.txt"),
+        *("hg/hgrc", "mise/readme.md", "misery.toml", "run.sh", "docs/profile.md", "src/bashrc.py"),
+    ],
 )
 def test_ordinary_files_are_not_asked_for(path: str) -> None:
     """Design, commands, policy: standard asks for protected files only."""

@@ -1,0 +1,106 @@
+"""Files that other programs execute by their name: a change to one is the person's to decide.
+
+A row is a kind: who executes these files, and their names. It holds what runs with the person's rights,
+or with the project's keys, without the person starting just that: when a folder is opened or entered, at
+a commit, when any tool of a kind starts. What runs only when the person runs it (a Makefile,
+package.json, setup.py, Dockerfile, the configuration of a bundler) is ordinary work and not here.
+
+A name stands for one in any folder, and for what is in a folder of that name. One with `!` first
+excepts files from the names after it.
+"""
+
+from collections.abc import Mapping
+
+_ROWS = {
+    "git runs what it names": ".git .gitconfig .config/git",
+    "this program obeys it": ".codingagent",
+    "another version control system runs what it names": """
+        .hg/hgrc .hg/hgrc-not-shared .sl/config .jj/repo/config.toml .bzr/branch/branch.conf
+        _darcs/prefs/defaults .pijul/config .arcconfig .arclint
+    """,
+    "it runs at a commit or a push": """
+        .husky .huskyrc* husky.config.* .githooks .git-hooks .pre-commit-config.yaml
+        .pre-commit-config.yml .pre-commit-hooks.yaml prek.toml lefthook.* lefthook-local.*
+        .lefthook .lefthook.* .lefthook-local.* .overcommit.yml .simple-git-hooks.*
+        simple-git-hooks.* .lintstagedrc* lint-staged.config.* .nano-staged* .commitlintrc*
+        commitlint.config.* captainhook.json grumphp.yml .rusty-hook.toml hk.pkl
+    """,
+    "an editor runs what it names when the folder is opened": """
+        .vscode *.code-workspace .idea .run/*.run.xml .fleet .vs/*.json .zed .nova .helix .kateproject
+        *.sublime-project .exrc .nvimrc .nvim.lua .vim .vimrc _vimrc .gvimrc .lvimrc
+        .ycm_extra_conf.py .dir-locals.el .dir-locals-2.el .emacs .emacs.d/init.el .externalToolBuilders
+        .luarc.json .merlin hie.yaml rust-analyzer.toml .rust-analyzer.toml .neoconf.json
+    """,
+    "a development container or workspace is built and started from it": """
+        .devcontainer .devcontainer.json devfile.yaml .devfile.yaml .gitpod.yml .ona .replit .idx
+        .openhands
+    """,
+    "it tells agents and editors which programs to start, and what is allowed": """
+        .mcp.json mcp.json mcp_config.json *mcp_settings.json claude_desktop_config.json .claude
+        .claude.json .cursor .codex .gemini .windsurf .codeium .kiro .roo .kilocode .continue
+        .continuerc.json opencode.json opencode.jsonc .opencode .cline .clinerules/hooks .amazonq
+        .junie .augment .trae .qwen .qoder .crush.json crush.json .factory .amp .vibe
+        .warp .copilot .zencoder .rovodev .codebuddy .iflow .tabnine .aider.conf.yml .github/hooks
+        .github/agents
+    """,
+    "a shell, or what it starts, runs it when the folder is entered": """
+        .envrc .direnv/*.rc mise.toml mise.*.toml .mise .mise.toml .mise.*.toml mise/config.toml
+        .config/mise .config/mise.toml .rtx.toml .autoenv* flake.nix shell.nix devenv.nix
+        devenv.yaml devbox.json .tmuxinator .tmuxinator.yml .tmuxinator.yaml .tmuxp.* .tmux.conf
+    """,
+    "it runs when a shell or a session starts": """
+        .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zshenv
+        .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .config/fish .config/autostart
+        .config/systemd .xinitrc .xsession .xprofile autorun.inf desktop.ini
+    """,
+    "it runs on machines that may hold the project's keys": """
+        .github/workflows .github/actions .gitea/workflows .gitea/actions .forgejo/workflows
+        .forgejo/actions *.gitlab-ci.yml *.gitlab-ci.yaml .gitlab/ci .circleci .travis.yml
+        .drone.yml .drone.star .drone.jsonnet .woodpecker .woodpecker.yml .woodpecker.yaml
+        azure-pipelines* .azure-pipelines* .azuredevops .pipelines bitbucket-pipelines.yml
+        Jenkinsfile* *.jenkinsfile .jenkins .buildkite .cirrus.yml .cirrus.star appveyor.yml
+        .appveyor.yml .semaphore .teamcity .build.yml .builds wercker.yml .wercker.yml buildspec.yml
+        buildspec.yaml cloudbuild.yaml cloudbuild.yml bitrise.yml codemagic.yaml .harness .tekton
+        .evergreen.yml .zuul.yaml .zuul.d zuul.d .taskcluster.yml screwdriver.yaml .prow.yaml
+        .scrutinizer.yml .readthedocs.yml .readthedocs.yaml codefresh.yml .onedev-buildspec.yml
+    """,
+    "each Python that finds it runs it when it starts": """
+        sitecustomize.py usercustomize.py *.pth .pythonrc.py .pdbrc .pdbrc.py .ipython
+        ipython*_config.py jupyter*_config.py .pdm-python
+    """,
+    # Among tests it is a test's file; elsewhere editors that collect tests run it unasked.
+    "pytest runs it before any test": "!*test*/**/conftest.py conftest.py",
+    "a debugger or an interpreter runs it when it starts there": """
+        .gdbinit .gdbearlyinit .lldbinit* .radare2rc .Rprofile .Renviron .irbrc .pryrc .rdbgrc
+        .byebugrc .ghci .iex.exs .erlang .ocamlinit .utoprc .sbclrc .octaverc .sqliterc .psqlrc
+        .proverc .replyrc .ripgreprc
+    """,
+    "a build tool takes its options, plugins or itself from it": """
+        .bazelrc user.bazelrc .bazeliskrc tools/bazel .buckconfig* .cargo/config .cargo/config.toml
+        rust-toolchain rust-toolchain.toml .mvn gradle/wrapper init.gradle* .gradle/init.d .sbtopts
+        .jvmopts .config/dotnet-tools.json ansible.cfg
+    """,
+    "it decides where packages or logins come from and go to, or what loads them": """
+        .npmrc .yarnrc .yarnrc.yml .yarn/releases .yarn/plugins .pnpmfile.* bunfig.toml .bunfig.toml
+        .pypirc pip.conf pip.ini uv.toml poetry.toml .condarc .bundle/config .gemrc nuget.config
+        .terraformrc terraform.rc .netrc _netrc .ssh .curlrc .wgetrc
+    """,
+}
+
+
+def _pattern(name: str) -> str:
+    return f"!**/{name[1:]}" if name.startswith("!") else f"**/{name}"
+
+
+EXECUTED_NAMES: Mapping[str, str] = {
+    _pattern(name): reason for reason, names in _ROWS.items() for name in names.split()
+}
+"""Who executes the files of a pattern, by the pattern; an earlier one counts first."""
+
+TAKEN_IN = tuple(
+    pattern
+    for pattern in EXECUTED_NAMES
+    # Weights of neural networks are often called *.pth too, are large, and nobody executes them.
+    if not pattern.startswith("!") and pattern not in ("**/.git", "**/.codingagent", "**/*.pth")
+)
+"""Those that checkpoints cover even where git ignores them."""
