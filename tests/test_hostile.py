@@ -481,7 +481,7 @@ OTHER_PATHS = {
     "another case": Case(
         create("OK.TXT"),
         ("Created|Replaced",),
-        after=lambda root: (root / "ws" / "OK.TXT").read_bytes(),
+        after=lambda root: (root / "ws" / "ok.txt").read_bytes(),
     ),
 }
 
