@@ -11,11 +11,12 @@ from codingagent.agent.answer_reader import AnswerReader
 from codingagent.agent.batch import Execution
 from codingagent.agent.recipients import Objection, Recipients
 from codingagent.agent.requests import Requests
+from codingagent.checkpoints.undo_history import steps, turns_undone
 from codingagent.errors import ApprovalError
 from codingagent.model import documents, results
 from codingagent.model.approval import Answer
 from codingagent.model.events import Finished, succeeded
-from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken
+from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, TurnEnded
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Phase, Session
@@ -170,8 +171,29 @@ class Conversation:
             told = map(results.result_of, failed)
             lines = tuple(f"{result.kind}: {result.summary}" for result in told)
             session = self.session
-            totals = (session.answers, session.carried_bytes)
-            self._show(SessionDone(session.session_id, summary, lines, *totals))
+            changed = self._changed()
+            addable = self.context.workspace.addable(changed)
+            self._show(
+                SessionDone(
+                    session.session_id,
+                    summary,
+                    lines,
+                    session.answers,
+                    session.carried_bytes,
+                    session.workspace,
+                    changed,
+                    tuple(path for path in changed if path in addable),
+                    self.context.checkpointer.store is not None,
+                )
+            )
+
+    def _changed(self) -> tuple[str, ...]:
+        """Return the files that the session's turns changed, but for undone turns."""
+        records = [*self._home.records(self.session.session_id)]
+        undone = turns_undone(steps(records))
+        ended = (each for each in records if isinstance(each, TurnEnded))
+        turns = (each.changed for each in ended if each.sequence not in undone)
+        return tuple(dict.fromkeys(path for changed in turns for path in changed))
 
     def write_due(self, listed: "Belonging | None" = None) -> None:
         """Write the request that is due, if any, and checkpoint the turn before.

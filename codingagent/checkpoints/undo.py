@@ -161,7 +161,8 @@ class _Undo:
             alone += [LeftOut(path, _UNCOVERED) for path in self.steps[index].uncovered]
         failed = {left.path: left.reason for left in alone if left.reason not in _NEVER}
         kept = () if began.force else tuple(sorted(edited))
-        why = f"it was changed again since; `{self._command(began, edited, '--force')}` undoes that too"
+        how = f"`codingagent {self._command(began, edited, '--force')}`"
+        why = f"it was changed again since; {how} undoes that too"
         alone += [LeftOut(path, why) for path in kept]
         after = self.checkpoints.take(held=self.held)
         for left in alone:

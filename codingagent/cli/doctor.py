@@ -13,6 +13,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from codingagent.cli import clipboard, layout
+from codingagent.cli.hints import runnable
 from codingagent.cli.layout import Line, Look, look_of
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_living
@@ -187,11 +188,12 @@ def _editor() -> Finding:
 
 
 def _lines(finding: Finding, look: Look) -> Iterator[Line]:
-    remedy = f"; {finding.remedy}" if finding.remedy else ""
+    detail = runnable(finding.detail)
+    remedy = f"; {runnable(finding.remedy)}" if finding.remedy else ""
     if not look.is_terminal:
         words = _PROMISES if finding.is_promise else _WORDS
         word = f"{'  ' if finding.is_promise else ''}{words[finding.holds]:<14}"
-        yield [(f"{word}{finding.name}: {finding.detail}{remedy}", "")]
+        yield [(f"{word}{finding.name}: {detail}{remedy}", "")]
         return
     mark, style = _MARKS[finding.holds]
     begin = "    " if finding.is_promise else ""
@@ -201,6 +203,4 @@ def _lines(finding: Finding, look: Look) -> Iterator[Line]:
         name = f"{finding.name:<{_NAME_CELLS - 2}} "
         indent += len(name)
     heading = (name, "" if finding.is_promise else "bold")
-    yield from layout.hang(
-        [(begin, style), heading, (finding.detail, ""), (remedy, "warn")], look, indent
-    )
+    yield from layout.hang([(begin, style), heading, (detail, ""), (remedy, "warn")], look, indent)

@@ -14,6 +14,7 @@ from typing import TextIO
 from msgspec import Struct
 
 from codingagent.cli.stdio import can_show_marks, is_seen
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import plural
 
 Span = tuple[str, str]
@@ -98,13 +99,22 @@ def _fit(text: str, start: int, width: int) -> int:
     return len(text)
 
 
+_QUOTED = lazy_pattern(r"`[^`]*`")
+
+
 def _breaks(text: str, first: int, later: int) -> Iterator[tuple[int, int]]:
-    """Yield where each line begins and ends: between words, or within a word longer than a line."""
+    """Yield where each line begins and ends: between words, or within a word longer than a line.
+
+    Text in backquotes, to be copied, is one word if it fits.
+    """
     start, width = 0, first
+    spaced = _QUOTED.sub(
+        lambda found: found[0].replace(" ", "_") if cells(found[0]) <= later else found[0], text
+    )
     while (end := _fit(text, start, width)) < len(text):
         # Spaces at the beginning are an indent and stay.
         word = start + len(text[start:]) - len(text[start:].lstrip(" "))
-        space = text.rfind(" ", word, end + 1)
+        space = spaced.rfind(" ", word, end + 1)
         if space > word:
             end = start + len(text[start:space].rstrip(" "))
         end = max(end, start + 1)

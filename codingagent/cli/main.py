@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from typer.main import get_command_from_info
 
 from codingagent import __version__
+from codingagent.cli.hints import HOME
 from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.stdio import be_plainer, silence
 from codingagent.errors import CodingAgentError, UsageError
@@ -274,4 +275,5 @@ def _options(
     ] = False,
 ) -> None:
     context.obj = home
+    HOME.set(home)
     distrust_later(lambda: _workspaces(home))

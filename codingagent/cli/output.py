@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from codingagent.cli.hints import runnable
 from codingagent.cli.stdio import is_living
-from codingagent.model.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from codingagent.cli.plain_output import Screen
@@ -58,14 +58,14 @@ def fail(message: str, status: int = 1) -> int:
     """Print an error on stderr in one line; on a terminal, wrapped. Return the exit status."""
     from codingagent.model.plain_text import without_controls
 
-    line = f"codingagent: {without_controls(' '.join(message.split()))}"
+    line = f"codingagent: {runnable(without_controls(' '.join(message.split())))}"
     with contextlib.suppress(OSError):
         sys.stderr.write(f"{_wrapped(line)}\n")
     return status
 
 
 def _wrapped(line: str) -> str:
-    """Wrap a line for the terminal; text in backquotes, to be copied, stays whole if it fits."""
+    """Wrap a line for the terminal."""
     if not sys.stderr.isatty():
         return line
     from codingagent.cli import layout
@@ -73,11 +73,4 @@ def _wrapped(line: str) -> str:
     width = os.get_terminal_size(sys.stderr.fileno()).columns
     # A terminal that does not know its size reports 0.
     look = layout.Look(max(width, 10) if width else 80)
-    whole = _QUOTED.sub(lambda found: found[0].replace(" ", _NO_BREAK), line)
-    lines = layout.hang([(whole, "")], look, 2)
-    return layout.plain_lines(lines).rstrip("\n").replace(_NO_BREAK, " ")
-
-
-_QUOTED = lazy_pattern(r"`[^`]*`")
-# No message holds it: control characters are removed before.
-_NO_BREAK = "\x00"
+    return layout.plain_lines(layout.hang([(line, "")], look, 2)).rstrip("\n")

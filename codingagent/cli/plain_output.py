@@ -10,6 +10,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from codingagent.cli import layout
+from codingagent.cli.hints import runnable
 from codingagent.cli.layout import Line, Span
 from codingagent.cli.stdio import silence
 from codingagent.editing import diff
@@ -43,6 +44,8 @@ class Screen:
         """How much of each change to show: never, short or full."""
         self._approved = ""
         self._change: ui.FileChanged | None = None
+        self.is_passing = False
+        """The session is gone when this process ends: no command can name it."""
         self.files_found: Callable[[], int] = int
         """How many files of the workspace were found, while it is looked through."""
         self.files_saved: Callable[[], int] = int
@@ -155,7 +158,7 @@ class Lines(Screen):
             case ui.ReplyRejected():
                 self._say(("rejected:", "warn"), (f" {notice.name}: {notice.reason}", ""))
                 # Never wrapped here, so that they can be copied whole.
-                told = (f"  moved to {notice.path}", f"  {notice.remedy}")
+                told = (f"  moved to {notice.path}", f"  {runnable(notice.remedy)}")
                 self.lines([[(without_controls(line), "")] for line in told])
             case ui.OperationBegan() | ui.OutputCame() | ui.FileChanged():
                 pass  # shown with the operation's result
@@ -170,15 +173,15 @@ class Lines(Screen):
                 how = (
                     f'codingagent say {notice.session_id} "your words" (this rewrites the request)'
                 )
-                self._say(("? ", "warn"), (f"{words} {how}", ""))
+                self._say(("? ", "warn"), (runnable(f"{words} {how}"), ""))
             case ui.TurnDone():
                 self._say((_turn_line(notice), "dim"))
                 for note in notice.notes:
-                    self._say(("  ", ""), ("note:", "warn"), (f" {note}", ""), indent=4)
+                    self._say(("  ", ""), ("note:", "warn"), (f" {runnable(note)}", ""), indent=4)
             case ui.SessionDone():
                 self._show_done(notice)
             case ui.Remark():
-                self._say((notice.text, "dim"))
+                self._say((runnable(notice.text), "dim"))
             case _:
                 assert_never(notice)
 
@@ -219,7 +222,8 @@ class Lines(Screen):
             self.lines([[*spans, (" ", ""), place]])
 
     def _wait(self, notice: ui.Waiting) -> None:
-        self._say((waiting_line(notice), ""))
+        said = "waiting for the answer" if self.is_passing else waiting_line(notice)
+        self._say((said, ""))
 
     def _show_result(self, result: Result) -> None:
         told, margin = self._take_change(), self._margin
@@ -281,7 +285,11 @@ class Lines(Screen):
         if notice.failed:
             more = f"to continue with them: codingagent resume {notice.session_id}"
             failed = (f"  {line}" for line in notice.failed)
-            for line in ("but these operations of the last answer failed:", *failed, more):
+            for line in (
+                "but these operations of the last answer failed:",
+                *failed,
+                runnable(more),
+            ):
                 self._say((line, "warn"), indent=4)
 
 
@@ -318,7 +326,7 @@ def waiting_line(notice: ui.Waiting) -> str:
     """Return what happens next: this process waits, another one does, or the person runs a command."""
     if notice.elsewhere:
         return "the other terminal waits for the answer"
-    resume = f"`codingagent resume {notice.session_id}`"
+    resume = runnable(f"`codingagent resume {notice.session_id}`")
     if notice.watched:
         return f"waiting for the answer (Ctrl-C stops; {resume} continues)"
     return f"then: {resume} takes the answer and continues"

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import to_builtins
 
 from codingagent.cli import layout
+from codingagent.cli.hints import runnable
 from codingagent.cli.layout import Line, Look, look_of
 from codingagent.cli.plain_output import fault_of, write_json_line
 from codingagent.cli.tables import STATES, show_lines
@@ -154,7 +155,7 @@ def _asking(asking: Asking, look: Look) -> Iterator[_Hung]:
 def _way_on(
     session: Session, requests: Sequence[Path], look: Look, now: datetime
 ) -> Iterator[_Hung]:
-    resume = f"codingagent resume {session.session_id}"
+    resume = runnable(f"codingagent resume {session.session_id}")
     yield [], 0
     match session.phase:
         case Phase.AWAITING_ANSWER:
@@ -165,8 +166,8 @@ def _way_on(
             yield [("then: ", "dim"), (resume, "")], 0
         case Phase.AWAITING_APPROVAL:
             yield [("it waits for your approval:", "warn")], 0
-            yield [(f"  codingagent approve {session.session_id}", "")], 0
-            yield [(f"  codingagent deny {session.session_id}", "")], 0
+            yield [(runnable(f"  codingagent approve {session.session_id}"), "")], 0
+            yield [(runnable(f"  codingagent deny {session.session_id}"), "")], 0
         case Phase.EXECUTING | Phase.REQUEST_DUE:
             yield [("running, or interrupted; if it was interrupted:", "warn")], 2
             yield [(f"  {resume}", "")], 0

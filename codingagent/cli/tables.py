@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 
 from codingagent.checkpoints.undo_history import UndoStep
 from codingagent.cli import layout
+from codingagent.cli.hints import runnable
 from codingagent.cli.layout import Line, Look, Span, look_of
 from codingagent.cli.plain_output import diff_style, write_json_line
 from codingagent.cli.stdio import is_living
@@ -343,4 +344,4 @@ def show_lines(lines: Iterable[Line], *, may_page: bool = False) -> None:
 
 
 def _print(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
+    sys.stdout.write(f"{runnable(text)}\n")

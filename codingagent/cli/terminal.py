@@ -8,15 +8,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 from rich.console import Console as RichConsole
 from rich.status import Status
 from rich.text import Text
 
 from codingagent.cli import keyboard, layout
+from codingagent.cli.hints import git_line, runnable
 from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line
-from codingagent.cli.plain_output import Lines, waiting_line
+from codingagent.cli.plain_output import Lines
 from codingagent.errors import UsageError
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer, Decision
@@ -46,10 +48,8 @@ _DECISIONS: tuple[Decision, ...] = ("yes", "no", "always")
 # Colours of the styles in `layout`.
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
 
-_AFTER = (
-    "`codingagent diff` shows it, `codingagent undo` takes the last turn back,"
-    " `git add -p && git commit` keeps it"
-)
+# More names than this help nobody.
+_NAMES = 30
 
 _COMMANDS = (Kind.RUN_COMMAND, Kind.CHECK)
 # Longer output is folded.
@@ -143,8 +143,6 @@ class Console(Lines):
         self._keys: Keyboard | None = None
         self._knows_steps = False
         """The person was told in full what to do, while this terminal waits."""
-        self._changed: dict[str, None] = {}
-        """The files that turns changed here."""
         self._output = _Output()
         self._notifies = self._has_title = False
 
@@ -172,7 +170,6 @@ class Console(Lines):
                 words = "the model has a question or a message (see above): type your answer here"
                 self._say(("? ", "warn"), (words, ""))
             case ui.TurnDone():
-                self._changed |= dict.fromkeys(notice.changed)
                 super()._show(notice)
                 self.busy("writing the request", count=self.files_found)
             case _:
@@ -350,18 +347,37 @@ class Console(Lines):
 
     def _show_done(self, notice: ui.SessionDone) -> None:
         super()._show_done(notice)
-        if self._changed:
-            what = f"changed: {', '.join(self._changed)}"
-            self._say((f"{what}; {_AFTER}", "dim"))
+        self._show_changed(notice)
         size = layout.size(notice.carried_bytes, notice.carried_bytes // _BYTES_PER_TOKEN)
         answers = f"{notice.answers} {plural(notice.answers, 'answer')}"
         self._say((f"{answers}; you carried {size} to the chat", "dim"))
 
+    def _show_changed(self, notice: ui.SessionDone) -> None:
+        """Show what the session changed, and what keeps it or takes it back."""
+        if not notice.changed:
+            return
+        names = [
+            path + " (deleted)" * (not os.path.lexists(Path(notice.workspace) / path))
+            for path in notice.changed[:_NAMES]
+        ]
+        more = len(notice.changed) - len(names)
+        self._say((f"changed: {', '.join(names)}{f' and {more:,} more' if more else ''}", "dim"))
+        if self.is_passing:
+            return
+        ways = {"see it:": "codingagent diff", "take the last turn back:": "codingagent undo"}
+        told = {what: runnable(way) for what, way in ways.items() if notice.has_checkpoints}
+        if notice.addable:
+            told["keep it:"] = git_line(notice.workspace, notice.addable)
+        for what, way in told.items():
+            # Never wrapped here, so that it can be copied whole.
+            self.lines([[(f"  to {what} ", "dim"), (way, "")]])
+
     def _wait(self, notice: ui.Waiting) -> None:
-        hint = "     (`codingagent copy` and `paste` do both through the clipboard)"
+        hint = runnable("     (`codingagent copy` and `codingagent paste` use the clipboard)")
         if not notice.watched or self._keys is None:
-            self._say((hint, "dim"), indent=5)
-            self._say((waiting_line(notice), ""))
+            if not self.is_passing:
+                self._say((hint, "dim"), indent=5)
+            super()._wait(notice)
 
     def _begin(self, notice: ui.OperationBegan) -> None:
         self._has_shown_output = False

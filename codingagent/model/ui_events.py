@@ -148,7 +148,8 @@ class TurnDone(Struct, frozen=True):
 class SessionDone(Struct, frozen=True):
     """The model ended the task. `failed` are results of the same answer that did not succeed.
 
-    The session took `answers` answers, to requests of `carried_bytes` bytes in all.
+    The session took `answers` answers, to requests of `carried_bytes` bytes in all. It `changed` files of the
+    `workspace`, those of undone turns not counted; `addable` are those that `git add` takes there.
     """
 
     session_id: str
@@ -156,6 +157,10 @@ class SessionDone(Struct, frozen=True):
     failed: tuple[str, ...]
     answers: int = 0
     carried_bytes: int = 0
+    workspace: str = ""
+    changed: tuple[str, ...] = ()
+    addable: tuple[str, ...] = ()
+    has_checkpoints: bool = False
 
 
 class Remark(Struct, frozen=True):

@@ -12,7 +12,7 @@ import re
 import stat
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -170,6 +170,39 @@ def belonging(
     return asking.found
 
 
+def addable(root: Path, git: Git, paths: Collection[str]) -> set[str]:
+    """Return those of a folder's paths that `git add` takes there: tracked, perhaps gone, or not ignored.
+
+    Raises:
+        GitError: if git can't list them.
+    """
+    with contextlib.ExitStack() as stack:
+        directory, repository = _directory(stack, git, root, looks_above=True)
+        if repository is None:
+            return set()
+        directory.make(repository)
+        words = ("--literal-pathspecs", "ls-files", "-z", "-co", "--exclude-standard", "--", *paths)
+        [done] = together(root, partial(directory.run, *words))
+        return {*paths} & {*map(os.fsdecode, fields(done.stdout))}
+
+
+def _directory(
+    stack: contextlib.ExitStack, git: Git, tree: Path, *, looks_above: bool
+) -> "tuple[_Directory, Repository | None]":
+    """Return a git directory of our own for a folder, and the repository that holds it, if any."""
+    try:
+        folder = stack.enter_context(contextlib.closing(open_root(tree)))
+    except OSError as fault:
+        raise GitError(f"{tree} can't be opened: {fault.strerror or fault}") from fault
+    repository, above = repository_in(folder), ""
+    if repository is None and looks_above:
+        found = stack.enter_context(repository_above(tree))
+        if found is not None:
+            repository, above = found[0], "/".join(found[1])
+    scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="codingagent-")))
+    return _Directory(git, scratch, tree, above), repository
+
+
 class _Asking(Struct, frozen=True):
     root: Path
     git: Git
@@ -182,17 +215,8 @@ class _Asking(Struct, frozen=True):
         """Add the files of one repository; return the nested ones, with a slash at the end."""
         tree = self.root / prefix
         with contextlib.ExitStack() as stack:
-            try:
-                folder = stack.enter_context(contextlib.closing(open_root(tree)))
-            except OSError as fault:
-                raise GitError(f"{tree} can't be opened: {fault.strerror or fault}") from fault
-            repository, above = repository_in(folder), ""
-            if repository is None and not prefix:
-                found = stack.enter_context(repository_above(tree))
-                if found is not None:
-                    repository, above = found[0], "/".join(found[1])
-            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="codingagent-")))
-            directory = _Directory(self.git, scratch, tree, above)
+            directory, repository = _directory(stack, self.git, tree, looks_above=not prefix)
+            above = directory.above
             has_modules, unread = directory.make(repository)
             if (
                 above
@@ -201,7 +225,7 @@ class _Asking(Struct, frozen=True):
                 ).returncode
             ):
                 # A session that works there does want to see it, whatever the repository ignores.
-                directory = _Directory(self.git, scratch, tree, "")
+                directory = _Directory(self.git, directory.path, tree, "")
                 has_modules, unread = directory.make(None)
             try:
                 nested = self._listed(prefix, directory, has_modules=has_modules)

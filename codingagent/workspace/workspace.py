@@ -5,7 +5,7 @@ import errno
 import itertools
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,6 +117,15 @@ class Workspace(PathWalk):
 
         git = self._git()
         return [] if git is None else recent(self.root, git)
+
+    def addable(self, files: Collection[str]) -> set[str]:
+        """Return those of some paths that `git add` takes; none without a repository, or without git."""
+        from codingagent.workspace.git_files import GitError, addable
+
+        with contextlib.suppress(GitError):
+            if files and (git := self._git()) is not None:
+                return addable(self.root, git, files)
+        return set()
 
     def check_writable(self, path: str) -> None:
         """Check that a file may be created or replaced here, before anything is journalled.

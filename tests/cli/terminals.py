@@ -58,6 +58,7 @@ def on_terminal(
     variables: Mapping[str, str] | None = None,
     answers: Iterable[tuple[str, str]] = (),
     folder: Path = REPOSITORY,
+    called: str = "-c",
 ) -> Shown:
     """Runs the command line in a terminal.
 
@@ -67,6 +68,7 @@ def on_terminal(
         variables: the environment's, besides the usual.
         answers: what to type once a text has come, one after the other. Ctrl-C is "\\x03".
         folder: the current one.
+        called: the path by which the program was started.
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
@@ -74,7 +76,7 @@ def on_terminal(
     usual |= {"TERM": "xterm-256color", **_UTF8, **(variables or {})}
 
     process = start(
-        *(_OWN_TERMINAL, *words),
+        *(f"import sys; sys.argv[0] = {called!r}; {_OWN_TERMINAL}", *words),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

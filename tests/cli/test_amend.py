@@ -35,7 +35,7 @@ from tests.warm import start_command
 
 MESSAGE = "[MESSAGE]\nTabs or blanks?\n[/MESSAGE]\n"
 REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
-QUESTION = "to answer: codingagent say"
+QUESTION = "to answer: codingagent --home"
 AGAIN = "the request was rewritten: send the chat this one"
 HANDED = "the other terminal rewrote the request: send the chat this one"
 LATER = "noted for the next request"
@@ -301,7 +301,7 @@ def test_a_message_alone_is_a_question(home: Path, protocol: str) -> None:
     drop(home, MESSAGE if protocol == "tags" else message)
     status, out, _ = command_line_here(home, "resume", "--once")
     assert status == 0
-    assert f'{QUESTION} {session_of(home)} "your words"' in out
+    assert f'{QUESTION} {home} say {session_of(home)} "your words"' in out
     assert "adds nothing" in request(home, 2)
     assert run(home, "say", "blanks") == 0
     assert "adds nothing" not in request(home, 2)
@@ -338,9 +338,9 @@ def test_words_are_kept_though_the_request_can_not_be_written(waiting: Path) -> 
     path.mkdir()
     status, _, err = command_line_here(waiting, "say", "hello")
     assert (status, err.count("\n")) == (1, 1)
-    assert "your words are kept, don't repeat them: `codingagent refresh" in err
+    assert "your words are kept, don't repeat them: `codingagent --home" in err
     status, _, err = command_line_here(waiting, "refresh")
-    assert (status, "`codingagent refresh" in err, "said" in err) == (1, True, False)
+    assert (status, " refresh" in err, "said" in err) == (1, True, False)
     path.rmdir()
     assert run(waiting, "refresh") == 0
     assert request(waiting).count("hello") == 1

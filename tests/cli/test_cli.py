@@ -464,7 +464,10 @@ def test_an_answer_from_before_the_session_is_named_again(
     capsys.readouterr()
     assert run(home, "resume", "--once") == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert f"old.txt; to use one: codingagent resume {session_of(home)} --accept FILE" in said
+    assert (
+        f"old.txt; to use one: codingagent --home {home} resume {session_of(home)} --accept FILE"
+        in said
+    )
     assert "nothing was done" in said
 
 
@@ -554,8 +557,8 @@ def test_without_an_open_session_resume_says_so(
     assert run(waiting, "resume", "--once") == 0
     assert run(waiting, "resume", "--once") == 2
     assert capsys.readouterr().err == (
-        "codingagent: no session is waiting; start one with `codingagent new`, or name"
-        f" {session_of(waiting)} (Write a file) to reopen it\n"
+        "codingagent: no session is waiting; start one with"
+        f" `codingagent --home {waiting} new`, or name {session_of(waiting)} (Write a file) to reopen it\n"
     )
     assert run(waiting, "new", "--no-wait", "more") == 0
     drop(waiting, DONE + "\n")
@@ -563,7 +566,8 @@ def test_without_an_open_session_resume_says_so(
     capsys.readouterr()
     assert run(waiting, "resume", "--once") == 2
     assert capsys.readouterr().err == (
-        "codingagent: no session is waiting; start one with `codingagent new`, or name one\n"
+        f"codingagent: no session is waiting; start one with `codingagent --home {waiting} new`,"
+        " or name one\n"
     )
 
 
@@ -591,7 +595,8 @@ def test_ctrl_c_leaves_a_session_that_can_be_resumed(home: Path) -> None:
     session = session_of(home)
     assert process.returncode == 130
     assert (
-        err == f"codingagent: stopped; nothing is lost: `codingagent resume {session}` continues\n"
+        err == "codingagent: stopped; nothing is lost:"
+        f" `codingagent --home {home} resume {session}` continues\n"
     )
     drop(home, DONE)
     assert run(home, "resume", "--once") == 0

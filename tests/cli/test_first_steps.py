@@ -88,7 +88,7 @@ def test_copy_and_paste_mean_the_session_that_waits(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"[DONE]\nx\n[/DONE]\n")))
     status, out, _ = command_line_here(tmp_path, "paste")
     assert status == 0
-    assert f"codingagent resume {waiting}" in out
+    assert f"resume {waiting}" in out
 
 
 def test_where_no_session_can_be_read_nobody_is_told_to_start(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_a_closed_session_takes_no_answer_until_words_reopen_it(
     """Ended as abandoned: `resume` and `list` no longer mean it; nothing of it is lost."""
     session = session_of(home)
     assert run(home, "close", session) == 0
-    assert f"`codingagent say {session} TEXT` reopens it" in capsys.readouterr().out
+    assert f" say {session} TEXT` reopens it" in capsys.readouterr().out
     assert run(home, "list") == 0
     said = capsys.readouterr()
     assert session not in said.out

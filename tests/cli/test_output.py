@@ -342,7 +342,7 @@ def test_a_session_as_a_timeline(told: Path) -> None:
         "request 3 waits for its answer, since just now:\n"
         "  HOME/outbox/short/SESSION__seq0003.txt\n"
         "  HOME/outbox/SESSION__seq0003.txt\n"
-        "then: codingagent resume SESSION_\n"
+        "then: codingagent --home HOME resume SESSION_\n"
     )
     in_pipe = piped(told, "show")
     assert "  ok     EDIT_FILE: Edited 'cart.py' (line 4 replaced by line 4)\n" in in_pipe
@@ -361,7 +361,8 @@ def test_a_session_that_awaits_approval_says_how_to_answer(waiting: Path) -> Non
     assert run(waiting, "resume", "--once") == 3
     session = next((waiting / "sessions").glob("*.json")).stem
     shown = seen(waiting, "show", columns=60)
-    assert f"  codingagent approve {session}\n  codingagent deny {session}\n" in shown.text
+    ours = f"  codingagent --home {waiting}"
+    assert f"{ours} approve {session}\n{ours} deny {session}\n" in shown.text
     assert "waits for an answer\n" in shown.text
 
 

@@ -50,7 +50,7 @@ def test_what_awaits_approval_ends_with_status_3_and_says_how_to_go_on(
     said = capsys.readouterr()
     assert "rm -r build" in said.out
     assert said.err.count("\n") == 1
-    assert f"codingagent approve {session_of(waiting)} op-1" in said.err
+    assert f"approve {session_of(waiting)} op-1" in said.err
     assert run(waiting, "resume", "--once") == 3
     assert (waiting / "workspace" / "build").exists()
     assert run(waiting, "list") == 0
@@ -509,8 +509,9 @@ def test_undo_by_force_acts_on_the_turn_that_undo_spoke_of(
     (workspace / "two2.txt").write_text("made\nand mine\n")
     capsys.readouterr()
     assert run(waiting, "undo") == 0
-    assert "left as it is: two2.txt: it was changed again since; `undo --force`" in (
-        capsys.readouterr().out
+    assert (
+        f"left as it is: two2.txt: it was changed again since; `codingagent --home {waiting} undo --force`"
+        in (capsys.readouterr().out)
     )
     # What the person did after the undo is none of its business.
     (workspace / "one2.txt").write_text("mine\n")
@@ -546,7 +547,7 @@ def test_undo_by_force_takes_as_many_turns_as_undo_names(
     edited = tree(workspace)
     capsys.readouterr()
     assert run(waiting, "undo", "--turns", "3") == 0
-    assert "`undo --force --turns 2` undoes" in capsys.readouterr().out
+    assert " undo --force --turns 2` undoes" in capsys.readouterr().out
     assert run(waiting, "undo", "--force", "--turns", "2") == 0
     assert tree(workspace) == before
     assert run(waiting, "undo", "--redo") == 0
@@ -556,7 +557,10 @@ def test_undo_by_force_takes_as_many_turns_as_undo_names(
     (workspace / "2.txt").write_text("mine\n")
     capsys.readouterr()
     assert run(waiting, "undo", "--redo") == 0
-    assert "2.txt: it was changed again since; `undo --redo --force`" in capsys.readouterr().out
+    assert (
+        f"2.txt: it was changed again since; `codingagent --home {waiting} undo --redo --force`"
+        in capsys.readouterr().out
+    )
     assert (workspace / "2.txt").read_text() == "mine\n"
     assert run(waiting, "undo", "--redo", "--force") == 0
     assert tree(workspace) == edited
@@ -679,7 +683,7 @@ def test_undo_waits_for_a_turn_to_end(waiting: Path, capsys: pytest.CaptureFixtu
     capsys.readouterr()
     assert run(waiting, "undo") == 2
     named = session_of(waiting)
-    commands = f"`codingagent approve {named}` or `codingagent deny {named}`"
+    commands = f"--home {waiting} approve {named}` or `codingagent --home {waiting} deny {named}`"
     assert commands in capsys.readouterr().err
     assert (waiting / "workspace" / "a.txt").exists()
 

@@ -69,7 +69,7 @@ def test_an_answer_to_another_session_is_left_to_it(
     assert run(sessions.home, "resume", sessions.late, "--once") == 0
     said = capsys.readouterr().out
     assert f"first.txt is for session {sessions.early}: it stays in the inbox" in said
-    assert f"`codingagent resume {sessions.early}` takes it" in said
+    assert f" resume {sessions.early}` takes it" in said
     assert (sessions.made, sessions.lying, sessions.rejected) == (["b.txt"], ["first.txt"], [])
     assert run(sessions.home, "resume", sessions.early, "--once") == 0
     assert sessions.made == ["a.txt", "b.txt"]
@@ -86,7 +86,7 @@ def test_resume_without_a_name_leaves_an_answer_to_another_session(
     assert run(sessions.home, "resume", "--once", *option) == 0
     said = capsys.readouterr().out
     assert f"1.txt is for session {sessions.early}: it stays in the inbox" in said
-    assert f"`codingagent resume {sessions.early}` takes it" in said
+    assert f" resume {sessions.early}` takes it" in said
     assert (sessions.made, sessions.lying) == (["2.txt"], ["1.txt"])
     assert run(sessions.home, "resume", sessions.early, "--once") == 0
     assert (sessions.made, sessions.lying) == (["1.txt", "2.txt"], [])
@@ -117,7 +117,7 @@ def test_on_a_terminal_it_is_asked_which_session_an_answer_is_for(sessions: Sess
     drop(sessions.home, creating("a.txt"))
     words = ["--home", str(sessions.home), "resume", "--once"]
     shown = on_terminal(words, answers=[("number: ", "7\n"), ("number: ", "2\n")])
-    assert f"`codingagent resume {sessions.early}` takes it" in " ".join(shown.text.split())
+    assert f" resume {sessions.early}` takes it" in " ".join(shown.text.split())
     assert shown.status == 0
     assert f"1  {sessions.late} (the late task), request 1" in shown.text
     assert f"2  {sessions.early} (the early task), request 1" in shown.text
@@ -158,7 +158,7 @@ def test_an_answer_to_a_request_that_waits_no_more_is_not_executed_elsewhere(
     assert run(sessions.home, "resume", sessions.late, "--once") == 0
     said = capsys.readouterr().out
     assert f"an earlier request of session {sessions.early}" in said
-    assert f"`codingagent show {sessions.early}`" in said
+    assert f" show {sessions.early}`" in said
     assert "--accept" not in said
     assert (sessions.made, sessions.sequence(sessions.late)) == (["a.txt"], 1)
 
@@ -180,17 +180,17 @@ def test_what_is_pasted_goes_to_the_session_that_it_names_or_that_was_named(
     status, said = pasted(creating("a.txt"))
     assert (status, f"{sessions.early} (the early task)" in said) == (2, True)
     status, said = pasted(creating("a.txt"), sessions.early)
-    assert (status, f"codingagent resume {sessions.early}" in said) == (0, True)
+    assert (status, f"resume {sessions.early}" in said) == (0, True)
     operation = {"type": "createFile", "path": "b.txt", "content": "made\n"}
     message = {"protocolVersion": "1.0", "session": sessions.late, "sequence": 1}
     status, said = pasted(json.dumps({**message, "operations": [operation]}))
-    assert (status, f"codingagent resume {sessions.late}" in said) == (0, True)
+    assert (status, f"resume {sessions.late}" in said) == (0, True)
     # A file that is named after a session need not name it inside.
     for session in (sessions.late, sessions.early):
         assert run(sessions.home, "resume", session, "--once") == 0
     assert (sessions.made, sessions.lying) == (["a.txt", "b.txt"], [])
     status, said = pasted(creating("c.txt", sessions.early, 2), sessions.late)
-    assert (status, f"codingagent resume {sessions.early}" in said) == (0, True)
+    assert (status, f"resume {sessions.early}" in said) == (0, True)
 
 
 def test_a_kill_between_two_sessions_loses_nothing(sessions: Sessions) -> None:

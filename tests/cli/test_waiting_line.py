@@ -96,7 +96,7 @@ def test_a_whole_session_in_one_terminal(home: Path) -> None:
         asked.says("request 3 is ready", 3)
         assert made.read_text("utf-8") == "grüß\tdich \n"
         paste(asked, answers[2])
-        asked.says("changed: notes.txt; `codingagent diff` shows it")
+        asked.says("to see it: codingagent --home")
         assert asked.process.wait(HANG_S) == 0
         # What to do is told in full once; then the request and its file do.
         assert asked.said.count("now it is your turn") == 1

@@ -10,6 +10,7 @@ from codingagent.agent.recipients import Ask, Recipients, header_of
 from codingagent.cli import clipboard, layout
 from codingagent.cli.commands.common import ask_whose, home_of, settings_of, waiting_of
 from codingagent.cli.commands.options import WaitingSessionName, flag, value
+from codingagent.cli.hints import runnable
 from codingagent.cli.output import screen_for
 from codingagent.cli.task_input import edited
 from codingagent.errors import UsageError, disk_errors
@@ -108,10 +109,8 @@ def _save_answer(home: Home, session: Session, ask: Ask | None, *, edits: bool) 
     else:
         data = clipboard.read().encode("utf-8", "replace")
     path, owner = save_answer(home, session, ask, data)
-    sys.stdout.write(
-        f"saved as {path}; a waiting session takes it at once, otherwise run"
-        f" `codingagent resume {owner}`\n"
-    )
+    way = runnable(f"`codingagent resume {owner}`")
+    sys.stdout.write(f"saved as {path}; a waiting session takes it at once, otherwise run {way}\n")
 
 
 def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> tuple[Path, str]:

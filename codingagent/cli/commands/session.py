@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -26,6 +25,7 @@ from codingagent.cli.commands.common import (
     trusted_home,
 )
 from codingagent.cli.handoff import QueueWorker, announce, held_or_handed, locked
+from codingagent.cli.hints import HOME, quoted
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_task
@@ -139,7 +139,8 @@ def _begun(
     home = homes.Home.at(place.root, create=True, was_found=place.was_found)
     with home.locked():
         if place.was_found and not home.is_remembered:
-            screen.remark(_NOT_REMEMBERED.format(shlex.quote(str(home.root))))
+            HOME.set(home.root)
+            screen.remark(_NOT_REMEMBERED.format(quoted([str(home.root)])))
         session = factory.start_session(home, folder, task, settings, protocol)
         if not place.is_here and _is_elsewhere(folder):
             screen.remark(_ELSEWHERE)

@@ -1,0 +1,74 @@
+"""Commands that are printed to be copied, as they work where they are printed."""
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
+from pathlib import Path
+
+from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import on_screen
+
+HOME: ContextVar[Path | None] = ContextVar("home", default=None)
+"""The home that the command line named, or that must be named from now on."""
+
+# In our own messages a command stands in backquotes, after a colon, or on a line of its own.
+_OURS = lazy_pattern(
+    r"(?:(?<=`)|(?<=: )(?<!example: )|(?<=  )|(?<![^\n]))"
+    r"codingagent (?=(--)?([a-z]+)( --here| --help)?)"
+)
+# A longer line is not copied.
+_FILES = 50
+_WITHOUT_HOME = ("call", "demo", "doctor", "help", "schema", "serve")
+
+
+def runnable(message: str) -> str:
+    """Return a message of ours with its commands as they work in the person's shell, here."""
+    if "codingagent " not in message:
+        return message
+    name = _program()
+    named = _home_words()
+    return _OURS.sub(
+        lambda found: (
+            f"{name} {'' if found[1] or found[3] or found[2] in _WITHOUT_HOME else named}"
+        ),
+        message,
+    )
+
+
+def quoted(words: Iterable[str]) -> str:
+    """Return words as a line of the person's shell."""
+    if os.name == "nt":
+        return " ".join(f'"{word}"' if re.search(r"[^\w./\\:-]", word) else word for word in words)
+    return shlex.join(words)
+
+
+def git_line(workspace: str, files: Sequence[str]) -> str:
+    """Return what commits these files of a workspace, new and deleted ones too; a few, and plainly named."""
+    git = ["git", *([] if Path(workspace) == Path.cwd() else ["-C", workspace])]
+    if len(files) > _FILES or any(on_screen(path) != path for path in files):
+        return quoted([*git, "status"])
+    names = [f":(literal){path}" if re.search(r"^:|[*?[\\]", path) else path for path in files]
+    return f"{quoted([*git, 'add', '-A', '--', *names])} && {quoted([*git, 'commit'])}"
+
+
+def _program() -> str:
+    """Return how this program is called: by its name only where PATH leads to it."""
+    called = sys.argv[0] if sys.argv else ""
+    if Path(called).stem != "codingagent" or shutil.which("codingagent"):
+        return "codingagent"
+    return quoted([os.fspath(Path(called).absolute())])
+
+
+def _home_words() -> str:
+    """Return the option that names the home, unless it is found without."""
+    from codingagent.storage import home_registry, homes
+
+    if (named := HOME.get()) is None:
+        return ""
+    home = named.absolute()
+    is_found = homes.find_home(None, Path.cwd(), os.environ) == home
+    return "" if is_found and home_registry.is_known(home) else f"--home {quoted([str(home)])} "
