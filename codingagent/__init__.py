@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from codingagent.agent.space import Space
-    from codingagent.protocols.json.errors import MessageError, OperationValidationError
-    from codingagent.protocols.json.parser import (
+    from codingagent.protocols.json.messages import (
+        MessageError,
+        OperationValidationError,
         parse_operation,
         validate_event,
         validate_events_message,
@@ -21,14 +22,14 @@ PROTOCOL_VERSION = "1.0"
 
 # What a program uses is imported when it is first asked for: pydantic costs 0.3 s at every start.
 _LATE = {
-    "MessageError": "codingagent.protocols.json.errors",
-    "OperationValidationError": "codingagent.protocols.json.errors",
+    "MessageError": "codingagent.protocols.json.messages",
+    "OperationValidationError": "codingagent.protocols.json.messages",
     "Space": "codingagent.agent.space",
-    "parse_operation": "codingagent.protocols.json.parser",
-    "validate_event": "codingagent.protocols.json.parser",
-    "validate_events_message": "codingagent.protocols.json.parser",
-    "validate_operation": "codingagent.protocols.json.parser",
-    "validate_operations_message": "codingagent.protocols.json.parser",
+    "parse_operation": "codingagent.protocols.json.messages",
+    "validate_event": "codingagent.protocols.json.messages",
+    "validate_events_message": "codingagent.protocols.json.messages",
+    "validate_operation": "codingagent.protocols.json.messages",
+    "validate_operations_message": "codingagent.protocols.json.messages",
 }
 
 __all__ = [

@@ -22,7 +22,7 @@ from codingagent.model.settings import Settings, meanings
 from codingagent.policy.shell_parser import TEXT_LIMIT_BYTES
 from codingagent.process.output import STREAM_LIMIT_BYTES
 from codingagent.protocols.foreign import parser
-from codingagent.protocols.json import fields as json_fields
+from codingagent.protocols.json import wire as json_wire
 from codingagent.protocols.tags import repair, tag_lines
 from codingagent.rpc import client
 from codingagent.rpc.framing import LINE_LIMIT_BYTES
@@ -79,13 +79,13 @@ def limits() -> str:
     """Return what JSON operations may hold."""
     usual = Settings().command_timeout * 1000
     rows = (
-        ("`path`, `cwd`", f"{json_fields.PATH_LIMIT} characters"),
-        ("`content` of a `message`", f"{json_fields.MESSAGE_LIMIT:,} characters"),
-        ("`content` of a file", f"{_size(json_fields.FILE_LIMIT_BYTES)} as a file"),
-        ("`command`", f"{json_fields.COMMAND_LIMIT:,} characters"),
+        ("`path`, `cwd`", f"{json_wire.PATH_LIMIT} characters"),
+        ("`content` of a `message`", f"{json_wire.MESSAGE_LIMIT:,} characters"),
+        ("`content` of a file", f"{_size(json_wire.FILE_LIMIT_BYTES)} as a file"),
+        ("`command`", f"{json_wire.COMMAND_LIMIT:,} characters"),
         (
             "`timeout`",
-            f"{json_fields.TIMEOUT_LOWEST_MS:,} to {json_fields.TIMEOUT_HIGHEST_MS:,} ms, else {usual:,}",
+            f"{json_wire.TIMEOUT_LOWEST_MS:,} to {json_wire.TIMEOUT_HIGHEST_MS:,} ms, else {usual:,}",
         ),
         ("`stdout`, `stderr`", f"{_size(STREAM_LIMIT_BYTES)} each"),
         ("contents and outputs of a run", f"about {_size(RETURNED_LIMIT)}; later reads fail"),

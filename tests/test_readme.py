@@ -5,7 +5,6 @@ import json
 import re
 import shlex
 import tomllib
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import get_args
@@ -19,8 +18,7 @@ from codingagent.cli.commands.help import TOPICS
 from codingagent.model.commands import COMMANDS
 from codingagent.model.settings import Source, resolve
 from codingagent.policy import rules
-from codingagent.protocols.json.events import EVENT_TYPES
-from codingagent.protocols.json.operations import OPERATION_TYPES, Operation
+from codingagent.protocols.json.wire import EVENTS, Operation
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Step
 from tests import derive_docs
@@ -161,12 +159,13 @@ def test_the_examples_of_settings_are_valid() -> None:
 def test_every_operation_with_its_fields_stands_in_the_docs() -> None:
     """A program on another stack can be written from the docs alone."""
     page = PAGES["programs"]
-    for type_, each in zip(OPERATION_TYPES, get_args(Operation), strict=True):
+    for each in get_args(Operation):
+        type_ = each.model_fields["type"].default
         row = re.search(rf"^\| `{type_}` \|.*$", page, re.MULTILINE)
         assert row is not None, each
-        for name in {field.name for field in fields(each)} - {"type", "id"}:
+        for name in each.model_fields.keys() - {"type", "id"}:
             assert f"`{name}" in row[0], (each, name)
-    for name in EVENT_TYPES:
+    for name in EVENTS:
         assert f"`{name}`" in page or name == "userMessage", name
 
 

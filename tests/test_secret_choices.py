@@ -15,7 +15,7 @@ from codingagent.errors import UsageError
 from codingagent.model.approval import Answer, Decision
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ApprovalAwaited, Notice, OutputCame, Remark
-from codingagent.protocols.json.events import ReadFileEvent
+from codingagent.protocols.json.wire import ReadFileEvent
 from codingagent.storage import homes
 from tests.cli.terminals import on_terminal
 from tests.cli.test_runs import Caller

@@ -46,7 +46,7 @@ from codingagent.model.operations import (
 )
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.session_state import Phase, Session
-from codingagent.protocols.json.spelling import type_of
+from codingagent.protocols.json import type_of
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now
 

@@ -318,7 +318,7 @@ class Requests:
     def _dialect(self) -> render.Dialect:
         if self.session.protocol == "tags":
             return render.tag_dialect()
-        from codingagent.protocols.json.json_guide import dialect
+        from codingagent.protocols.json.guide import dialect
 
         return dialect()
 

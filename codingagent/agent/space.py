@@ -33,14 +33,13 @@ from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Remark
 from codingagent.process.select_sandbox import policy_of
 from codingagent.protocols.json.convert import items_of
-from codingagent.protocols.json.errors import Fault, MessageError
-from codingagent.protocols.json.events import Event
-from codingagent.protocols.json.operations import Operation
-from codingagent.protocols.json.parser import (
+from codingagent.protocols.json.messages import (
+    MessageError,
     Received,
     read_operations_message,
     to_wire,
 )
+from codingagent.protocols.json.wire import Event, Operation
 from codingagent.storage import atomic_write, homes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
@@ -294,4 +293,4 @@ def _as_json(message: object) -> bytes:
     try:
         return json.dumps(message, default=lambda _: None, skipkeys=True).encode()
     except (ValueError, RecursionError) as fault:
-        raise MessageError(Fault("message", f"is no value of JSON: {fault}")) from fault
+        raise MessageError("message", f"is no value of JSON: {fault}") from fault

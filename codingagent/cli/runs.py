@@ -22,9 +22,8 @@ from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ModelSaid, Notice, Remark
 from codingagent.protocols.json.convert import read_answer
-from codingagent.protocols.json.errors import MessageError
-from codingagent.protocols.json.events import ErrorEvent, Event, EventsMessage
-from codingagent.protocols.json.parser import SIZE_LIMIT_BYTES, to_json_bytes
+from codingagent.protocols.json.messages import SIZE_LIMIT_BYTES, MessageError, to_json
+from codingagent.protocols.json.wire import ErrorEvent, Event, EventsMessage
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.session_log import SessionLog
@@ -157,9 +156,9 @@ def _print_event(event: Event) -> None:
 
 
 def _print(value: Event | EventsMessage) -> None:
-    """Print JSON and a line end, as bytes: a text copy of ten megabytes costs ten more."""
+    """Print JSON and a line end, in UTF-8 whatever the terminal's encoding is."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(to_json_bytes(value))
+    sys.stdout.buffer.write(to_json(value).encode())
     sys.stdout.buffer.write(b"\n")
     sys.stdout.buffer.flush()
 

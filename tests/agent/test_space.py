@@ -12,16 +12,16 @@ import pytest
 from codingagent import MessageError, Space, validate_events_message
 from codingagent.agent.run import Run
 from codingagent.errors import UsageError, WorkError
-from codingagent.protocols.json.events import (
+from codingagent.protocols.json.messages import to_wire
+from codingagent.protocols.json.wire import (
     CreateFileEvent,
+    CreateFileOperation,
     ErrorEvent,
     Event,
     PolicyDeniedEvent,
     ReadFileEvent,
     ShellEvent,
 )
-from codingagent.protocols.json.operations import CreateFileOperation
-from codingagent.protocols.json.parser import to_wire
 from tests.helpers import new_marker, none_left
 from tests.killing import none_outlives
 from tests.sandboxes import needs_bwrap

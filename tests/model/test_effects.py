@@ -36,8 +36,8 @@ from codingagent.model.operations import (
 )
 from codingagent.model.results import result_of
 from codingagent.policy.rules import PRESETS, judge_change
-from codingagent.protocols.json import convert, spelling
-from codingagent.protocols.json import events as wire
+from codingagent.protocols import json
+from codingagent.protocols.json import convert, wire
 from codingagent.protocols.tags import decoder
 from tests.builders import LATER
 
@@ -58,6 +58,10 @@ EXAMPLES: dict[type, tuple[Operation, tuple[str, ...]]] = {
 }
 
 
+# Only the other protocols list folders and move files.
+NOT_IN_JSON = {Kind.LIST_FOLDER, Kind.MOVE_FILE}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_table_has_a_row_for_each_operation(kind: type[Operation]) -> None:
     """House, what an operation is: one that is missing in a table is named here."""
@@ -65,7 +69,7 @@ def test_every_table_has_a_row_for_each_operation(kind: type[Operation]) -> None
     assert type(operation) is kind
     if operation.kind in commands.BY_TAG:
         assert operation.kind in decoder.DECODE
-    assert operation.kind in spelling.TYPES or operation.kind in convert.NOT_ON_THIS_WIRE
+    assert operation.kind in json.TYPES or operation.kind in NOT_IN_JSON
     shown = []
     for change in effects(operation):
         assert judge_change(PRESETS["standard"], change.after, change.path or "a", 1) is not None
@@ -81,7 +85,7 @@ def test_every_tag_and_every_row_is_of_an_operation() -> None:
     assert set(EXAMPLES) == set(KINDS)
     # Only JSON-RPC lists a folder.
     assert set(commands.BY_TAG) == set(decoder.DECODE) == kinds - {Kind.LIST_FOLDER}
-    assert set(spelling.TYPES) | convert.NOT_ON_THIS_WIRE == kinds
+    assert set(json.TYPES) | NOT_IN_JSON == kinds
 
 
 @pytest.mark.parametrize(
@@ -107,7 +111,7 @@ def test_what_came_of_it_says_what_was_changed(
     assert isinstance(convert.event_of(OperationEnded(0, event, LATER)), get_args(wire.Event))
 
 
-@pytest.mark.parametrize("kind", sorted(convert.NOT_ON_THIS_WIRE))
+@pytest.mark.parametrize("kind", sorted(NOT_IN_JSON))
 def test_what_a_message_can_not_ask_for_has_words_all_the_same(kind: Kind) -> None:
     """House, what an operation is: a record of the other protocol never stops this one."""
     for event in (

@@ -266,9 +266,10 @@ def _schema(
 
         found = settings.schema()
     else:
-        from codingagent.protocols.json import schema
+        from codingagent.protocols.json import messages, wire
 
-        found = schema.operations_schema() if of == "operations" else schema.events_schema()
+        form = wire.OperationsMessage if of == "operations" else wire.EventsMessage
+        found = messages.schema_of(form)
     sys.stdout.write(json.dumps(found, indent=2) + "\n")
 
 

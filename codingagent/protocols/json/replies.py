@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from codingagent.model.operations import Finish, Kind, ShowMessage
 from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.json.convert import items_of
-from codingagent.protocols.json.errors import MessageError
-from codingagent.protocols.json.parser import read_operations_message, value_of
+from codingagent.protocols.json.messages import MessageError, read_operations_message, value_of
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 
 _FENCE = lazy_pattern(r"^[ \t]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)

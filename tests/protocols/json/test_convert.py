@@ -14,20 +14,25 @@ from codingagent.model.approval import Answer, Question
 from codingagent.model.journal_entries import ApprovalAsked, OperationEnded
 from codingagent.model.operations import Kind
 from codingagent.model.results import NOT_RUN_AGAIN
+from codingagent.protocols.json import TYPES
 from codingagent.protocols.json.convert import (
     approval_event,
     event_of,
     items_of,
     read_answer,
 )
-from codingagent.protocols.json.errors import MessageError
-from codingagent.protocols.json.parser import read_operations_message, to_wire, validate_event
-from codingagent.protocols.json.schema import events_schema
-from codingagent.protocols.json.spelling import TYPES
+from codingagent.protocols.json.messages import (
+    MessageError,
+    read_operations_message,
+    schema_of,
+    to_wire,
+    validate_event,
+)
+from codingagent.protocols.json.wire import EventsMessage
 from codingagent.protocols.tags.reply import Problem, Step
 
 NOON = "2025-01-15T12:00:00Z"
-_SCHEMA = jsonschema.Draft202012Validator(events_schema())
+_SCHEMA = jsonschema.Draft202012Validator(schema_of(EventsMessage))
 
 
 def items(*values: object) -> tuple[Step | Problem, ...]:

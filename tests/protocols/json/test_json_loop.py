@@ -11,8 +11,8 @@ from codingagent.errors import ApprovalError
 from codingagent.model.results import NOT_RUN_AGAIN
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ModelSaid
-from codingagent.protocols.json import json_guide
-from codingagent.protocols.json.parser import validate_events_message
+from codingagent.protocols.json import guide as json_guide
+from codingagent.protocols.json.messages import validate_events_message
 from tests.helpers import LiveSession, live_session, new_marker, none_left
 from tests.killing import command_line_here, kill_when
 
@@ -78,7 +78,7 @@ def _tags(tmp_path: Path) -> Iterator[LiveSession]:
 def test_the_first_request_asks_for_json(live: LiveSession) -> None:
     """Design: the JSON guide is in PROTOCOL, the task is the first userMessage in CONTEXT."""
     request = live.request()
-    assert f"=== PROTOCOL ===\n{json_guide.guide()}\n" in request
+    assert f"=== PROTOCOL ===\n{json_guide.GUIDE}\n" in request
     assert "[CREATE_FILE" not in request
     assert events(live) == []
     assert (

@@ -2,8 +2,8 @@
 
 import json
 import math
+import tracemalloc
 from collections.abc import Callable, Iterator
-from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
 
@@ -15,34 +15,15 @@ from pydantic import ValidationError
 
 from codingagent.model.operations import AT_ONCE
 from codingagent.protocols.json.convert import items_of
-from codingagent.protocols.json.errors import (
-    Fault,
+from codingagent.protocols.json.messages import (
+    SIZE_LIMIT_BYTES,
+    Malformed,
     MessageError,
     OperationValidationError,
     Validated,
-)
-from codingagent.protocols.json.events import (
-    ApprovalDetails,
-    ApprovalRequiredEvent,
-    ErrorEvent,
-    EventsMessage,
-    MessageEvent,
-    ShellEvent,
-)
-from codingagent.protocols.json.operations import (
-    CreateFileOperation,
-    EditFileOperation,
-    FileEdit,
-    MessageOperation,
-    OperationsMessage,
-    ReadFileOperation,
-    ShellOperation,
-)
-from codingagent.protocols.json.parser import (
-    SIZE_LIMIT_BYTES,
-    Malformed,
     parse_operation,
     read_operations_message,
+    schema_of,
     to_json,
     to_wire,
     validate_approval,
@@ -51,11 +32,28 @@ from codingagent.protocols.json.parser import (
     validate_operation,
     validate_operations_message,
 )
-from codingagent.protocols.json.schema import events_schema, operations_schema
+from codingagent.protocols.json.wire import (
+    ApprovalDetails,
+    ApprovalRequiredEvent,
+    CreateFileOperation,
+    EditFileOperation,
+    ErrorEvent,
+    EventsMessage,
+    FileEdit,
+    MessageEvent,
+    MessageOperation,
+    OperationsMessage,
+    ReadFileOperation,
+    ShellEvent,
+    ShellOperation,
+)
 
 DATA = Path(__file__).parent
 SPECIFIED = json.loads((DATA / "specification_001.schema.json").read_text("utf-8"))
 EXAMPLES = json.loads((DATA / "examples.json").read_text("utf-8"))
+
+OPERATIONS_SCHEMA = schema_of(OperationsMessage)
+EVENTS_SCHEMA = schema_of(EventsMessage)
 
 NOON = "2025-01-15T12:00:00Z"
 MEGABYTE = 2**20
@@ -119,14 +117,14 @@ def test_every_example_of_the_documents_is_valid(case: dict[str, Any]) -> None:
     validated = VALIDATORS[kind](complete)
     assert validated.success, validated.error
     if complete != example:
-        assert " is missing; it must be " in fault(VALIDATORS[kind](example))
+        assert fault(VALIDATORS[kind](example)).endswith(" is missing")
 
 
 def test_what_an_example_says_is_what_is_read() -> None:
     """Reading gives the values of the wire, under Python's names; absent is None."""
     assert parse_operation(
         {"type": "shell", "id": "s", "command": "ls", "timeout": 60000, "env": {"A": "b"}}
-    ) == ShellOperation(id="s", command="ls", cwd=None, timeout=60000, env={"A": "b"})
+    ) == ShellOperation(id="s", command="ls", timeout=60000, env={"A": "b"})
     edit = {"oldContent": "a", "newContent": "b"}
     assert parse_operation({"type": "editFile", "path": "a", "edits": [edit]}) == EditFileOperation(
         path="a", edits=(FileEdit(old_content="a", new_content="b"),)
@@ -255,11 +253,11 @@ _SPECIFIED = jsonschema.Draft7Validator(SPECIFIED)
 _SPECIFIED_OPERATION = jsonschema.Draft7Validator(
     {"$ref": "#/definitions/Operation", "definitions": SPECIFIED["definitions"]}
 )
-_OURS = jsonschema.Draft202012Validator(operations_schema())
-_OUR_EVENTS = jsonschema.Draft202012Validator(events_schema())
+_OURS = jsonschema.Draft202012Validator(OPERATIONS_SCHEMA)
+_OUR_EVENTS = jsonschema.Draft202012Validator(EVENTS_SCHEMA)
 
 _MESSAGES = from_schema(SPECIFIED, SPECIFIED)
-_EVENTS_MESSAGES = from_schema(events_schema(), events_schema())
+_EVENTS_MESSAGES = from_schema(EVENTS_SCHEMA, EVENTS_SCHEMA)
 
 
 def is_valid_path(path: str) -> bool:
@@ -335,7 +333,7 @@ def test_what_was_read_is_written_the_same(operations: Any, events: Any) -> None
             assert json.loads(to_json(validated.data)) == to_wire(validated.data)
 
 
-@pytest.mark.parametrize("schema", [operations_schema(), events_schema()])
+@pytest.mark.parametrize("schema", [OPERATIONS_SCHEMA, EVENTS_SCHEMA])
 def test_the_schemas_are_draft_2020_12(schema: dict[str, Any]) -> None:
     """`schema operations` and `schema events` print JSON Schema, with no word of another language."""
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -348,7 +346,7 @@ def test_the_schemas_are_draft_2020_12(schema: dict[str, Any]) -> None:
 
 _PATH_RULE = "must be a relative path without `..` and NUL, of at most 255 characters, not"
 _TIMEOUT_RULE = "timeout must be a whole number of milliseconds from 1000 to 3600000, not"
-_TYPES = "must be one of message, createFile, readFile, editFile, deleteFile, shell"
+_TYPES = "must be one of 'message', 'createFile', 'readFile', 'editFile', 'deleteFile', 'shell'"
 
 
 @pytest.mark.parametrize(
@@ -357,19 +355,19 @@ _TYPES = "must be one of message, createFile, readFile, editFile, deleteFile, sh
         (None, "operation must be an object, not null"),
         ([], "operation must be an object, not a list"),
         ("ls", "operation must be an object, not 'ls'"),
-        ({}, f"type is missing; it {_TYPES}"),
+        ({}, "type is missing"),
         ({"type": "writeFile"}, f"type {_TYPES}, not 'writeFile'"),
         ({"type": "Shell", "command": "a"}, f"type {_TYPES}, not 'Shell'"),
         ({"type": ["shell"]}, f"type {_TYPES}, not a list"),
         ({"type": b"shell"}, f"type {_TYPES}, not a value of Python's bytes"),
-        ({"type": "message"}, "content is missing; it must be a text of at most 100000 characters"),
+        ({"type": "message"}, "content is missing"),
         ({"type": "message", "content": "a", "id": None}, "id must be a text, not null"),
         ({"type": "message", "content": "a", "id": 7}, "id must be a text, not 7"),
         (
             {"type": "message", "content": "a" * 100_001},
             "content must be a text of at most 100000 characters, not one of 100001 characters",
         ),
-        ({"type": "readFile"}, f"path is missing; it {_PATH_RULE[:-5]}"),
+        ({"type": "readFile"}, "path is missing"),
         ({"type": "readFile", "path": "/etc/passwd"}, f"path {_PATH_RULE} '/etc/passwd'"),
         ({"type": "readFile", "path": "../a"}, f"path {_PATH_RULE} '../a'"),
         ({"type": "readFile", "path": "a..b"}, f"path {_PATH_RULE} 'a..b'"),
@@ -390,15 +388,12 @@ _TYPES = "must be one of message, createFile, readFile, editFile, deleteFile, sh
         ),
         (
             {"type": "editFile", "path": "a", "edits": {}},
-            (
-                "edits must be a list of objects that each have the texts oldContent and newContent,"
-                " not an object"
-            ),
+            "edits must be a list, not an object",
         ),
         ({"type": "editFile", "path": "a", "edits": [1]}, "edits[0] must be an object, not 1"),
         (
             {"type": "editFile", "path": "a", "edits": [{"oldContent": "", "new_content": ""}]},
-            "edits[0].newContent is missing; it must be a text",
+            "edits[0].newContent is missing",
         ),
         (
             {"type": "shell", "command": "a" * 4097},
@@ -416,7 +411,7 @@ _TYPES = "must be one of message, createFile, readFile, editFile, deleteFile, sh
         ),
         (
             {"type": "shell", "command": "a", "env": []},
-            "env must be an object whose values are texts, not a list",
+            "env must be an object, not a list",
         ),
         ({"type": "shell", "command": "a", "env": {"A": 1}}, "env.A must be a text, not 1"),
         (
@@ -433,7 +428,7 @@ _TYPES = "must be one of message, createFile, readFile, editFile, deleteFile, sh
         ),
         (
             {"type": "shell", "command": "a", "env": dict.fromkeys(map(str, range(2000)), 1)},
-            "env must be an object whose values are texts, not an object",
+            "env.0 must be a text, not 1",
         ),
     ],
 )
@@ -511,8 +506,8 @@ def test_a_file_is_limited_in_bytes(content: str, encoding: str, fits: bool) -> 
 def test_values_are_frozen() -> None:
     """A value of the wire does not change once it was read, and a wrong one can't be made."""
     operation = MessageOperation(content="a")
-    with pytest.raises(FrozenInstanceError):
-        operation.content = "b"  # type: ignore[misc]
+    with pytest.raises(ValidationError):
+        operation.content = "b"
     with pytest.raises(ValidationError):
         ShellOperation(command="a", timeout=1)
     assert CreateFileOperation(path="a", content="").encoding == "utf-8"
@@ -531,7 +526,7 @@ def test_values_are_frozen() -> None:
         ),
         (
             {"type": "userMessage", "content": "a"},
-            "timestamp is missing; it must be a time in ISO 8601, such as '2025-01-15T10:30:00Z'",
+            "timestamp is missing",
         ),
         (
             {"type": "userMessage", "content": "a", "timestamp": "yesterday"},
@@ -547,11 +542,11 @@ def test_values_are_frozen() -> None:
         ),
         (
             {"type": "deleteFile", "timestamp": NOON, "success": True},
-            "path is missing; it must be a text",
+            "path is missing",
         ),
         (
             {"type": "error", "timestamp": NOON, "category": "bug", "message": ""},
-            "category must be one of validation, policy, execution, timeout, system, not 'bug'",
+            "category must be 'validation', 'policy', 'execution', 'timeout' or 'system', not 'bug'",
         ),
         (
             {
@@ -567,8 +562,8 @@ def test_values_are_frozen() -> None:
         (
             {"type": "done"},
             (
-                "type must be one of userMessage, message, createFile, readFile, editFile, deleteFile,"
-                " shell, approvalRequired, policyDenied, error, not 'done'"
+                "type must be one of 'userMessage', 'message', 'createFile', 'readFile', 'editFile',"
+                " 'deleteFile', 'shell', 'approvalRequired', 'policyDenied', 'error', not 'done'"
             ),
         ),
         (5, "event must be an object, not 5"),
@@ -588,11 +583,11 @@ def test_a_faulty_event_says_where_and_what_is_allowed(event: object, line: str)
     [
         (
             {"status": "done"},
-            "status must be one of completed, awaiting_approval, error, not 'done'",
+            "status must be 'completed', 'awaiting_approval' or 'error', not 'done'",
         ),
         ({"protocolVersion": "1.1"}, "protocolVersion must be '1.0', not '1.1'"),
         ({"runId": 1}, "runId must be a text, not 1"),
-        ({"events": {}}, "events must be a list of events, not an object"),
+        ({"events": {}}, "events must be a list, not an object"),
     ],
 )
 def test_a_faulty_events_message_says_where(changed: dict[str, Any], line: str) -> None:
@@ -676,11 +671,11 @@ def test_an_events_message_is_written_under_the_names_of_the_wire() -> None:
 @pytest.mark.parametrize(
     ("answer", "line"),
     [
-        ({}, "approval is missing; it must be an object with operationId and decision"),
-        ({"approval": 5}, "approval must be an object with operationId and decision, not 5"),
+        ({}, "approval is missing"),
+        ({"approval": 5}, "approval must be an object, not 5"),
         (
             {"approval": {"decision": "denied"}},
-            "approval.operationId is missing; it must be a text",
+            "approval.operationId is missing",
         ),
         (
             {"approval": {"operationId": "a", "decision": "yes"}},
@@ -694,22 +689,27 @@ def test_a_faulty_approval_says_where(answer: object, line: str) -> None:
     assert fault(validate_approval(answer)) == line
 
 
-def test_faults_without_end_are_not_told_one_by_one() -> None:
-    """A value of JSON can have millions of faults; to describe them all would cost gigabytes."""
-    event = {"type": "error", "timestamp": NOON, "category": "system", "message": ""}
-    event["details"] = {f"{n}\ud800": 1 for n in range(2000)}  # type: ignore[assignment]
-    assert fault(validate_event(event)) == "event has more than 1000 faults"
-    envelope = {"protocolVersion": "1.0", "runId": "r", "status": "completed", "events": [event]}
-    assert fault(validate_events_message(envelope)) == "message has more than 1000 faults"
-    for many in ({f"{n}": "a" for n in range(5000)}, {}):
-        assert validate_operation({"type": "shell", "command": "a", "env": many}).success
+def test_faults_without_end_are_not_gathered() -> None:
+    """Of millions of faulty variables one is told: to gather them all would cost gigabytes."""
+    many = {f"{n}": 1 for n in range(200_000)}
+    tracemalloc.start()
+    try:
+        told = fault(validate_operation({"type": "shell", "command": "a", "env": many}))
+        assert (told, tracemalloc.get_traced_memory()[1] < 1_000_000) == (
+            "env.0 must be a text, not 1",
+            True,
+        )
+    finally:
+        tracemalloc.stop()
+    for good in ({f"{n}": "a" for n in range(5000)}, {}):
+        assert validate_operation({"type": "shell", "command": "a", "env": good}).success
 
 
-def test_code_may_say_none_for_an_absent_field_where_json_may_not_say_null() -> None:
+def test_an_absent_field_is_none_in_code_and_never_null_in_json() -> None:
     """Design: absent optional fields are left out, never null."""
-    made = ShellEvent(timestamp=NOON, command="a", success=True, stdout=None, exit_code=None)
+    made = ShellEvent(timestamp=NOON, command="a", success=True)
+    assert made.stdout is None
     assert to_wire(made) == {"type": "shell", "timestamp": NOON, "command": "a", "success": True}
-    assert to_wire(ShellOperation(command="a", id=None)) == {"type": "shell", "command": "a"}
     assert not validate_event({**to_wire(made), "stdout": None}).success
     assert refusal("null") == "message must be an object, not null"
 
@@ -749,7 +749,7 @@ def test_a_malformed_operation_does_not_spoil_the_rest(bad: str, where: str, rea
     value = json.loads(
         text, parse_int=lambda digits: math.inf if len(digits) > 4300 else int(digits)
     )
-    malformed = Malformed(None, Fault(f"operations[1]{where}", reason))
+    malformed = Malformed(None, f"operations[1]{where}", reason)
     for source in (
         text,
         text.encode(),
@@ -758,7 +758,6 @@ def test_a_malformed_operation_does_not_spoil_the_rest(bad: str, where: str, rea
         value,
     ):
         assert read_operations_message(source) == (_LS, malformed, _LS)
-    assert str(malformed.fault) == f"operations[1]{where} {reason}"
 
 
 @pytest.mark.parametrize(
@@ -798,13 +797,13 @@ def test_of_a_field_named_twice_the_last_counts() -> None:
         ("[" * 100_000, "message is nested too deep to be read; a message needs five levels"),
         ("[]", "message must be an object, not a list"),
         (None, "message must be an object, not null"),
-        ('{"operations":[]}', "protocolVersion is missing; it must be '1.0'"),
+        ('{"operations":[]}', "protocolVersion is missing"),
         ('{"protocolVersion":1.0,"operations":[]}', "protocolVersion must be '1.0', not 1.0"),
         ('{"protocolVersion":"2.0","operations":[]}', "protocolVersion must be '1.0', not '2.0'"),
-        ('{"protocolVersion":"1.0"}', "operations is missing; it must be a list of operations"),
+        ('{"protocolVersion":"1.0"}', "operations is missing"),
         (
             '{"protocolVersion":"1.0","operations":{}}',
-            "operations must be a list of operations, not an object",
+            "operations must be a list, not an object",
         ),
     ],
 )

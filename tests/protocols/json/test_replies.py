@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import fields
 from typing import Any, get_args
 
 import pytest
@@ -23,9 +22,10 @@ from codingagent.model.events import (
 from codingagent.model.operations import FetchFile, Finish, Kind, ShowMessage
 from codingagent.model.session_state import Session
 from codingagent.prompt import render as outbox
-from codingagent.protocols.json import json_guide, replies
-from codingagent.protocols.json.operations import OPERATION_TYPES, Operation
-from codingagent.protocols.json.parser import validate_event, validate_operations_message
+from codingagent.protocols.json import guide as json_guide
+from codingagent.protocols.json import replies
+from codingagent.protocols.json.messages import validate_event, validate_operations_message
+from codingagent.protocols.json.wire import Operation
 from codingagent.protocols.tags import prose
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 from tests.builders import CREATED_AT, SESSION_ID, context_of, session_of, turn
@@ -250,11 +250,11 @@ def _json_lines(text: str) -> list[Any]:
 
 def test_each_example_in_the_guide_is_valid() -> None:
     """Every example in PROTOCOL is parsed by a test."""
-    (fence,) = re.findall(r"```json\n(.*?)\n```", json_guide.guide(), re.DOTALL)
+    (fence,) = re.findall(r"```json\n(.*?)\n```", json_guide.GUIDE, re.DOTALL)
     validated = validate_operations_message(json.loads(fence))
     assert validated.success, validated.error
     assert read(f"```json\n{fence}\n```").header == Header("a1b2c3d4", 2)
-    examples = _json_lines(json_guide.guide())
+    examples = _json_lines(json_guide.GUIDE)
     assert [example["type"] for example in examples] != []
     for example in examples:
         one = validate_operations_message({"protocolVersion": "1.0", "operations": [example]})
@@ -262,21 +262,22 @@ def test_each_example_in_the_guide_is_valid() -> None:
 
 
 def test_the_guide_names_every_operation_and_field() -> None:
-    """PROTOCOL is made from the operation definitions: what is not in it no model can use."""
-    guide = json_guide.guide()
-    assert set(re.findall(r"^### (\w+)$", guide, re.MULTILINE)) == set(OPERATION_TYPES)
-    for form in get_args(Operation):
-        for field in fields(form):
-            assert field.name == "id" or field.name in guide, (form, field.name)
+    """PROTOCOL is the operation definitions in words: what is not in it no model can use."""
+    guide = json_guide.GUIDE
+    forms = get_args(Operation)
+    named = re.findall(r"^### (\w+)$", guide, re.MULTILINE)
+    assert sorted(named) == sorted(form.model_fields["type"].default for form in forms)
+    for form in forms:
+        for name in form.model_fields.keys() - {"id"}:
+            assert name in guide, (form, name)
     for name in ("oldContent", "newContent", "base64", "DONE:", "session", "sequence"):
         assert name in guide
 
 
 def test_the_guide_is_the_same_text_in_every_request() -> None:
     """Design, the outbox: PROTOCOL is the same text in every outbox of one protocol version."""
-    assert json_guide.guide() == json_guide.guide()
     for session in (session_of(), after(MessageShown("x"))):
-        assert f"=== PROTOCOL ===\n{json_guide.guide()}\n" in render(session)
+        assert f"=== PROTOCOL ===\n{json_guide.GUIDE}\n" in render(session)
 
 
 # --- the request -----------------------------------------------------------------------------------

@@ -1,0 +1,416 @@
+"""Operations and events as JSON: specification 001, operation types and event types.
+
+The types of 001's JSON Schema are strict: no value is turned into another type. Its rules are all there
+is: what else can't be done (an empty path, a text that is no base64) fails when it is executed. Fields are
+called as on the wire in JSON (`oldContent`), and as Python does it in code.
+"""
+
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args
+
+from annotated_types import MaxLen, MinLen, Predicate
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    GetCoreSchemaHandler,
+    Strict,
+    StringConstraints,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema, core_schema
+
+PATH_LIMIT = 255
+COMMAND_LIMIT = 4_096
+MESSAGE_LIMIT = 100_000
+TIMEOUT_LOWEST_MS = 1_000
+TIMEOUT_HIGHEST_MS = 3_600_000
+
+# "Max 10MB for files": the size of the file that the content makes, so bytes, not characters. A
+# megabyte is 2^20 of them, as everywhere in this project.
+FILE_LIMIT_BYTES = 10 * 2**20
+_SMALL = FILE_LIMIT_BYTES // 4  # a character takes at most four bytes
+
+# No leading `/`, no `..` anywhere, no NUL; written without looking ahead, which not every reader of
+# patterns can do. The class names `\x00` since JavaScript, Python and Rust all read that.
+_PATH_PATTERN = r"^(?:(?:[^./\x00]|\.[^.\x00])(?:[^.\x00]|\.[^.\x00])*)?\.?$"
+
+# RFC 3339, the profile of ISO 8601 that JSON Schema calls date-time.
+_TIME_PATTERN = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
+    r"(?:Z|[+-][0-9]{2}:[0-9]{2})$"
+)
+
+# --- kinds of values -------------------------------------------------------------------------------
+
+WORDED = "worded"
+"""What pydantic calls a fault whose message is what is allowed."""
+
+
+class _Allowed:
+    """Say in words what a value may be, whichever rule it breaks."""
+
+    def __init__(self, words: str) -> None:
+        self._words = words
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.custom_error_schema(
+            handler(source), WORDED, custom_error_message=self._words
+        )
+
+
+class _Absent:
+    """Mark a field that may be absent, None in code, but is never null in JSON."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        nullable: Any = handler(source)
+        return cast("CoreSchema", nullable["schema"])
+
+
+def _whole(value: object) -> object:
+    """Return 1000.0 as 1000: to JSON Schema it is an integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _check_file_size(content: str, info: ValidationInfo) -> str:
+    """Refuse what makes a file over the limit; that base64 is base64 is found out when it is executed."""
+    if len(content) <= FILE_LIMIT_BYTES // 4:  # a character takes at most four bytes
+        return content
+    if info.data.get("encoding") == "base64":
+        # Four letters hold three bytes; line ends and the padding hold none.
+        size_bytes = (len(content) - sum(map(content.count, "= \t\r\n"))) * 3 // 4
+    else:
+        size_bytes = len(content.encode())
+    if size_bytes > FILE_LIMIT_BYTES:
+        raise ValueError
+    return content
+
+
+def _first_fault(variables: object) -> object:
+    """Return the first variable alone if it is faulty: pydantic would gather gigabytes of faults."""
+    if isinstance(variables, dict):
+        for name, value in variables.items():
+            if not (is_text(name) and is_text(value)):
+                return {name: value}
+    return variables
+
+
+def is_text(value: object) -> bool:
+    """Return whether a value is a string of whole characters, without half of a surrogate pair."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
+_T = TypeVar("_T")
+OrAbsent = Annotated[_T | None, _Absent()]
+# The length makes pydantic look at each character, and refuse half a surrogate pair, which is no text.
+Text = Annotated[str, Strict(), MinLen(0), WithJsonSchema({"type": "string"})]
+Message = Annotated[str, Strict(), MaxLen(MESSAGE_LIMIT)]
+Command = Annotated[str, Strict(), MaxLen(COMMAND_LIMIT)]
+RelativePath = Annotated[
+    str,
+    StringConstraints(strict=True, max_length=PATH_LIMIT, pattern=_PATH_PATTERN),
+    _Allowed(f"a relative path without `..` and NUL, of at most {PATH_LIMIT} characters"),
+]
+FileContent = Annotated[
+    Annotated[Text, MaxLen(_SMALL)] | Annotated[Text, AfterValidator(_check_file_size)],
+    Field(union_mode="left_to_right"),
+    _Allowed(f"a text that makes a file of at most {FILE_LIMIT_BYTES} bytes"),
+    Field(description=f"At most {FILE_LIMIT_BYTES} bytes as a file."),
+]
+Timestamp = Annotated[
+    str,
+    StringConstraints(strict=True, pattern=_TIME_PATTERN),
+    _Allowed("a time in ISO 8601, such as '2025-01-15T10:30:00Z'"),
+]
+Encoding = Literal["utf-8", "base64"]
+Flag = Annotated[bool, Strict()]
+# Not Literal[True]: that takes 1 as well.
+AlwaysTrue = Annotated[Flag, Predicate(bool), _Allowed("true"), WithJsonSchema({"const": True})]
+Whole = Annotated[int, Strict(), BeforeValidator(_whole)]
+_Milliseconds = Annotated[int, Strict(), Field(ge=TIMEOUT_LOWEST_MS, le=TIMEOUT_HIGHEST_MS)]
+Milliseconds = Annotated[
+    # What is usual is first: it is then decided without a call of Python.
+    _Milliseconds | Annotated[_Milliseconds, BeforeValidator(_whole)],
+    Field(union_mode="left_to_right"),
+    _Allowed(f"a whole number of milliseconds from {TIMEOUT_LOWEST_MS} to {TIMEOUT_HIGHEST_MS}"),
+]
+Number = Annotated[
+    Annotated[int, Strict()] | Annotated[float, Strict(), Field(allow_inf_nan=False)],
+    _Allowed("a number"),
+    WithJsonSchema({"type": "number"}),
+]
+
+
+def _plain(schema: dict[str, Any]) -> None:
+    """Remove what is pydantic's or Python's own from a JSON Schema; a tag's default is for code."""
+    schema.pop("discriminator", None)
+    for name, field in schema.get("properties", {}).items():
+        field.pop("title", None)
+        if "const" in field and field.pop("default", None):
+            schema["required"] = [name, *schema.get("required", ())]
+        elif field.get("default", "") is None:
+            del field["default"]
+
+
+class Wire(BaseModel):
+    """A frozen value of this wire. Unknown fields are ignored: 001 is additive."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        frozen=True,
+        cache_strings="keys",  # contents and paths hardly ever come twice
+        json_schema_extra=_plain,
+    )
+
+
+_TAG = Field(discriminator="type", json_schema_extra=_plain)
+
+# --- operations ------------------------------------------------------------------------------------
+
+
+class _Operation(Wire):
+    """The fields that each operation begins with."""
+
+    type: str
+    id: OrAbsent[Text] = None
+
+
+class MessageOperation(_Operation):
+    """Say something to the person; nothing is executed."""
+
+    type: Literal["message"] = "message"
+    content: Message
+
+
+class CreateFileOperation(_Operation):
+    """Write a whole file; parent folders are made."""
+
+    type: Literal["createFile"] = "createFile"
+    path: RelativePath
+    # Before the content, whose size it decides.
+    encoding: Encoding = "utf-8"
+    content: FileContent
+    overwrite: Flag = False
+
+
+class ReadFileOperation(_Operation):
+    """Ask for the content of a file."""
+
+    type: Literal["readFile"] = "readFile"
+    path: RelativePath
+    encoding: Encoding = "utf-8"
+
+
+class FileEdit(Wire):
+    """Put the new content in the place of the first occurrence of the old."""
+
+    old_content: Text
+    new_content: Text
+
+
+class EditFileOperation(_Operation):
+    """Apply edits to a file in order, all or none."""
+
+    type: Literal["editFile"] = "editFile"
+    path: RelativePath
+    edits: Annotated[tuple[FileEdit, ...], FailFast()]
+
+
+class DeleteFileOperation(_Operation):
+    """Delete a file; never a folder."""
+
+    type: Literal["deleteFile"] = "deleteFile"
+    path: RelativePath
+
+
+class ShellOperation(_Operation):
+    """Run a shell command; the timeout is in milliseconds."""
+
+    type: Literal["shell"] = "shell"
+    command: Command
+    cwd: OrAbsent[RelativePath] = None
+    timeout: OrAbsent[Milliseconds] = None
+    env: OrAbsent[Annotated[dict[Text, Text], BeforeValidator(_first_fault)]] = None
+
+
+Operation = (
+    MessageOperation
+    | CreateFileOperation
+    | ReadFileOperation
+    | EditFileOperation
+    | DeleteFileOperation
+    | ShellOperation
+)
+TaggedOperation = Annotated[Operation, _TAG]
+
+
+class OperationsMessage(Wire):
+    """The operations that an agent asks for, in order."""
+
+    protocol_version: Literal["1.0"]
+    operations: Annotated[tuple[TaggedOperation, ...], FailFast()]
+
+
+# --- events ----------------------------------------------------------------------------------------
+
+
+class _Outcome(Wire):
+    """The fields that most events begin with. In an example of 001 a null `operationId` is an absent one."""
+
+    type: str
+    operation_id: Text | None = None
+    timestamp: Timestamp
+
+
+class _FileOutcome(_Outcome):
+    path: Text
+    success: Flag
+    error: OrAbsent[Text] = None
+
+
+class UserMessageEvent(Wire):
+    """The person said something."""
+
+    type: Literal["userMessage"] = "userMessage"
+    timestamp: Timestamp
+    content: Text
+
+
+class MessageEvent(_Outcome):
+    """A message was shown."""
+
+    type: Literal["message"] = "message"
+    success: AlwaysTrue
+
+
+class CreateFileEvent(_FileOutcome):
+    """The outcome of writing a file."""
+
+    type: Literal["createFile"] = "createFile"
+    bytes_written: OrAbsent[Whole] = None
+
+
+class ReadFileEvent(_FileOutcome):
+    """The outcome of reading a file; its size is in bytes."""
+
+    type: Literal["readFile"] = "readFile"
+    content: OrAbsent[Text] = None
+    encoding: OrAbsent[Encoding] = None
+    size: OrAbsent[Whole] = None
+
+
+class EditFileEvent(_FileOutcome):
+    """The outcome of editing a file."""
+
+    type: Literal["editFile"] = "editFile"
+    edits_applied: OrAbsent[Whole] = None
+
+
+class DeleteFileEvent(_FileOutcome):
+    """The outcome of deleting a file."""
+
+    type: Literal["deleteFile"] = "deleteFile"
+
+
+class ShellEvent(_Outcome):
+    """The outcome of a command; `error` is of the system, not of the command."""
+
+    type: Literal["shell"] = "shell"
+    command: Text
+    success: Flag
+    exit_code: OrAbsent[Whole] = None
+    stdout: OrAbsent[Text] = None
+    stderr: OrAbsent[Text] = None
+    duration_ms: OrAbsent[Number] = None
+    error: OrAbsent[Text] = None
+    timed_out: OrAbsent[Flag] = None
+
+
+class ApprovalDetails(Wire):
+    """The operation that waits, and the policy that asks."""
+
+    command: OrAbsent[Text] = None
+    path: OrAbsent[Text] = None
+    policy: OrAbsent[Text] = None
+
+
+class ApprovalRequiredEvent(Wire):
+    """The run has paused: this operation needs a yes."""
+
+    type: Literal["approvalRequired"] = "approvalRequired"
+    timestamp: Timestamp
+    operation_id: Text
+    operation_type: Text
+    reason: Text
+    details: ApprovalDetails
+
+
+class PolicyDeniedEvent(_Outcome):
+    """The policy, or the person, did not let it be done."""
+
+    type: Literal["policyDenied"] = "policyDenied"
+    operation_type: Text
+    reason: Text
+    suggestion: OrAbsent[Text] = None
+
+
+class ErrorEvent(_Outcome):
+    """Something went wrong that no other event tells."""
+
+    type: Literal["error"] = "error"
+    category: Literal["validation", "policy", "execution", "timeout", "system"]
+    message: Text
+    details: OrAbsent[dict[str, Any]] = None
+
+
+Event = (
+    UserMessageEvent
+    | MessageEvent
+    | CreateFileEvent
+    | ReadFileEvent
+    | EditFileEvent
+    | DeleteFileEvent
+    | ShellEvent
+    | ApprovalRequiredEvent
+    | PolicyDeniedEvent
+    | ErrorEvent
+)
+TaggedEvent = Annotated[Event, _TAG]
+EVENTS: dict[str, Any] = {form.model_fields["type"].default: form for form in get_args(Event)}
+Status = Literal["completed", "awaiting_approval", "error"]
+
+
+class EventsMessage(Wire):
+    """The outcomes of a run so far."""
+
+    protocol_version: Literal["1.0"]
+    run_id: Text
+    status: Status
+    events: Annotated[tuple[TaggedEvent, ...], FailFast()]
+
+
+class Approval(Wire):
+    """The person's answer for one operation."""
+
+    operation_id: Text
+    decision: Literal["approved", "denied"]
+    reason: OrAbsent[Text] = None
+
+
+class ApprovalMessage(Wire):
+    """An answer, as a program sends it."""
+
+    approval: Approval
