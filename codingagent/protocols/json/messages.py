@@ -110,27 +110,29 @@ def validate_approval(obj: object) -> Validated[wire.ApprovalMessage]:
     return _validated(wire.ApprovalMessage, obj)
 
 
-def read_operations_message(source: object, *, limit_bytes: int = SIZE_LIMIT_BYTES) -> Received:
+def read_operations_message(source: object) -> Received:
     """Read a message from JSON (str, or bytes in UTF-8), or from a value of JSON (a dict).
 
-    An operation that is malformed does not spoil the others. `limit_bytes` is for JSON; a str is
-    counted in characters, of which there are never more than bytes.
+    An operation that is malformed does not spoil the others.
 
     Raises:
         MessageError: if this is no operations message at all, or has too many of them.
     """
-    received: tuple[Any, ...] | None = None
     if isinstance(source, str | bytes):
-        text = _without_mark(source, limit_bytes)
+        # A str is counted in characters, of which there are never more than bytes.
+        if len(source) > SIZE_LIMIT_BYTES:
+            reason = (
+                f"has {len(source)} bytes; at most {SIZE_LIMIT_BYTES} are read: send less at once"
+            )
+            raise MessageError("message", reason)
+        text = _without_mark(source)
         try:
             # The way of nearly all messages: all in one, with no value of Python in between.
-            received = _adapter(OperationsMessage).validate_json(text, by_name=False).operations
+            message = _adapter(OperationsMessage).validate_json(text, by_name=False)
         except ValueError:
             source = value_of(text)
-    elif isinstance(source, OperationsMessage):
-        received = source.operations
-    if received is not None:
-        return _not_too_many(received)
+        else:
+            return _not_too_many(message.operations)
     envelope = _validated(_Envelope, source)
     if not envelope.success:
         raise envelope.error
@@ -138,13 +140,18 @@ def read_operations_message(source: object, *, limit_bytes: int = SIZE_LIMIT_BYT
     return tuple(_item(f"operations[{index}]", obj) for index, obj in enumerate(operations))
 
 
+def _without_mark(text: str | bytes) -> str | bytes:
+    """Return JSON without the byte-order mark that some editors put before it."""
+    return text.removeprefix("\ufeff") if isinstance(text, str) else text.removeprefix(BOM_UTF8)
+
+
 def _not_too_many(operations: tuple[_T, ...]) -> tuple[_T, ...]:
-    if len(operations) > AT_ONCE:
-        raise MessageError(
-            "operations",
-            f"hold {len(operations):,}; at most {AT_ONCE:,} are executed at once: send several messages",
-        )
-    return operations
+    if len(operations) <= AT_ONCE:
+        return operations
+    reason = (
+        f"hold {len(operations):,}; at most {AT_ONCE:,} are executed at once: send several messages"
+    )
+    raise MessageError("operations", reason)
 
 
 class _Envelope(wire.Wire):
@@ -195,7 +202,7 @@ def _fault(error: ValidationError, name: str) -> MessageError:
     # The tag of a union is no step of the way.
     tag = 2 if name == "message" else 0
     del steps[tag : tag + 1]
-    if kind.startswith("union_tag"):
+    if kind.startswith("union_tag") and isinstance(value, dict):
         steps.append("type")
         value = value.get("type")
     root = name if "[" in name or not steps else ""
@@ -212,30 +219,15 @@ def _fault(error: ValidationError, name: str) -> MessageError:
 
 def described(value: object) -> str:
     """Return a value of JSON in words of bounded length, whatever it is."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return f"'{shown(value)}'" if len(value) <= 60 else f"one of {len(value)} characters"
-        case int() | float():
-            # Numbers too long for people would also be too long for Python to print.
-            return repr(value) if not abs(value) > 1e18 else "a number as large"
-        case dict():
-            return "an object"
-        case list() | tuple():
-            return "a list"
-        case _:
-            return f"a value of Python's {type(value).__name__}"
-
-
-def _without_mark(text: str | bytes, limit_bytes: int) -> str | bytes:
-    """Return JSON without the byte-order mark that some editors put before it."""
-    if len(text) > limit_bytes:
-        reason = f"has {len(text)} bytes; at most {limit_bytes} are read: send less at once"
-        raise MessageError("message", reason)
-    return text.removeprefix("\ufeff") if isinstance(text, str) else text.removeprefix(BOM_UTF8)
+    if isinstance(value, str):
+        return f"'{shown(value)}'" if len(value) <= 60 else f"one of {len(value)} characters"
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    if isinstance(value, int | float):
+        # Numbers too long for people would also be too long for Python to print.
+        return repr(value) if not abs(value) > 1e18 else "a number as large"
+    names: dict[type, str] = {dict: "an object", list: "a list", tuple: "a list"}
+    return names.get(type(value), f"a value of Python's {type(value).__name__}")
 
 
 def value_of(text: str | bytes) -> object:

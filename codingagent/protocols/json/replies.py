@@ -30,25 +30,17 @@ def read(text: str) -> Reply | None:
     bodies = [body for body in _bodies(text) if any(word in body for word in _TELLING)]
     if not bodies:
         return None
+    many = f"The reply holds {len(bodies)} JSON messages, so nothing was executed: send all in one"
     if len(bodies) > 1:
-        reason = (
-            f"The reply holds {len(bodies)} JSON messages, so nothing was executed: send all operations"
-            " in one"
-        )
-        return _lone(Problem(Kind.ANSWER, reason, 1))
+        return Reply((Problem(Kind.ANSWER, many, 1),), None, has_outbox=False, notes=())
     try:
-        received = read_operations_message(bodies[0])
+        items = items_of(read_operations_message(bodies[0]))
     except MessageError as fault:
         how = _WRITE if "is not JSON" in str(fault) else ""
         reason = f"The JSON message was not executed: {fault}{how}. Send it again, whole"
-        return _lone(Problem(Kind.ANSWER, reason, 1))
-    items = items_of(received)
+        return Reply((Problem(Kind.ANSWER, reason, 1),), None, has_outbox=False, notes=())
     done = tuple(map(_finished, items[-1:]))
     return Reply((*items[:-1], *done), _header(bodies[0]), has_outbox=False, notes=())
-
-
-def _lone(problem: Problem) -> Reply:
-    return Reply((problem,), None, has_outbox=False, notes=())
 
 
 def _bodies(text: str) -> list[str]:

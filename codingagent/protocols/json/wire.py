@@ -182,8 +182,6 @@ _TAG = Field(discriminator="type", json_schema_extra=_plain)
 
 
 class _Operation(Wire):
-    """The fields that each operation begins with."""
-
     type: str
     id: OrAbsent[Text] = None
 
@@ -282,30 +280,22 @@ class _FileOutcome(_Outcome):
 
 
 class UserMessageEvent(Wire):
-    """The person said something."""
-
     type: Literal["userMessage"] = "userMessage"
     timestamp: Timestamp
     content: Text
 
 
 class MessageEvent(_Outcome):
-    """A message was shown."""
-
     type: Literal["message"] = "message"
     success: AlwaysTrue
 
 
 class CreateFileEvent(_FileOutcome):
-    """The outcome of writing a file."""
-
     type: Literal["createFile"] = "createFile"
     bytes_written: OrAbsent[Whole] = None
 
 
 class ReadFileEvent(_FileOutcome):
-    """The outcome of reading a file; its size is in bytes."""
-
     type: Literal["readFile"] = "readFile"
     content: OrAbsent[Text] = None
     encoding: OrAbsent[Encoding] = None
@@ -313,15 +303,11 @@ class ReadFileEvent(_FileOutcome):
 
 
 class EditFileEvent(_FileOutcome):
-    """The outcome of editing a file."""
-
     type: Literal["editFile"] = "editFile"
     edits_applied: OrAbsent[Whole] = None
 
 
 class DeleteFileEvent(_FileOutcome):
-    """The outcome of deleting a file."""
-
     type: Literal["deleteFile"] = "deleteFile"
 
 
@@ -411,6 +397,4 @@ class Approval(Wire):
 
 
 class ApprovalMessage(Wire):
-    """An answer, as a program sends it."""
-
     approval: Approval

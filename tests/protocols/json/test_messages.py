@@ -81,9 +81,9 @@ def fault(validated: Validated[Any]) -> str:
     return line
 
 
-def refusal(source: object, **options: Any) -> str:
+def refusal(source: object) -> str:
     with pytest.raises(MessageError) as caught:
-        read_operations_message(source, **options)
+        read_operations_message(source)
     assert str(caught.value) == f"{caught.value.where} {caught.value.reason}"
     return str(caught.value)
 
@@ -359,6 +359,10 @@ _TYPES = "must be one of 'message', 'createFile', 'readFile', 'editFile', 'delet
         ({"type": "writeFile"}, f"type {_TYPES}, not 'writeFile'"),
         ({"type": "Shell", "command": "a"}, f"type {_TYPES}, not 'Shell'"),
         ({"type": ["shell"]}, f"type {_TYPES}, not a list"),
+        (
+            ErrorEvent(timestamp=NOON, category="system", message=""),
+            f"operation {_TYPES}, not a value of Python's ErrorEvent",
+        ),
         ({"type": b"shell"}, f"type {_TYPES}, not a value of Python's bytes"),
         ({"type": "message"}, "content is missing"),
         ({"type": "message", "content": "a", "id": None}, "id must be a text, not null"),
@@ -539,6 +543,26 @@ def test_values_are_frozen() -> None:
         (
             {"type": "shell", "timestamp": NOON, "command": "a", "success": True, "exitCode": "0"},
             "exitCode must be a whole number, not '0'",
+        ),
+        (
+            {
+                "type": "editFile",
+                "timestamp": NOON,
+                "path": "a",
+                "success": True,
+                "editsApplied": math.nan,
+            },
+            "editsApplied must be a whole number, not nan",
+        ),
+        (
+            {
+                "type": "editFile",
+                "timestamp": NOON,
+                "path": "a",
+                "success": True,
+                "editsApplied": 1.5,
+            },
+            "editsApplied must be a whole number, not 1.5",
         ),
         (
             {"type": "deleteFile", "timestamp": NOON, "success": True},
@@ -814,13 +838,13 @@ def test_only_what_is_no_operations_message_is_refused_whole(source: object, lin
 
 def test_a_message_over_the_size_limit_is_not_read() -> None:
     """What is too large is refused before anything looks at it."""
-    text = json.dumps(message())
-    assert read_operations_message(text, limit_bytes=len(text)) == ()
-    for source in (text, text.encode()):
-        assert refusal(source, limit_bytes=len(text) - 1) == (
-            f"message has {len(text)} bytes; at most {len(text) - 1} are read: send less at once"
-        )
-    assert SIZE_LIMIT_BYTES < 200_000_000
+    text = json.dumps(message()).ljust(SIZE_LIMIT_BYTES)
+    assert read_operations_message(text) == ()
+    said = (
+        f"has {SIZE_LIMIT_BYTES + 1} bytes; at most {SIZE_LIMIT_BYTES} are read: send less at once"
+    )
+    for source in (f"{text} ", f"{text} ".encode()):
+        assert refusal(source) == f"message {said}"
 
 
 @pytest.mark.parametrize("one", ["5", '{"type":"shell","command":"true"}', '{"type":"shell"}'])
@@ -855,7 +879,6 @@ def test_ids_are_given_by_place_and_kept_as_they_are() -> None:
 def test_a_message_made_in_python_is_read_as_it_is() -> None:
     """Operations may be values of ours or dicts, in a list or a tuple."""
     made = OperationsMessage(protocol_version="1.0", operations=(_LS,))
-    assert read_operations_message(made) == (_LS,)
     assert validate_operations_message(made).data is made
     mixed = {"protocolVersion": "1.0", "operations": (_LS, {"type": "shell", "command": "ls"})}
     assert read_operations_message(mixed) == (_LS, _LS)
