@@ -88,7 +88,7 @@ def test_a_yes_for_one_file_shows_no_value_of_another(tmp_path: Path) -> None:
         live.answer('again\n[READ_FILE path=".env"]\n')
         assert PIN in live.contents()
         assert token("prod") not in live.request()
-    assert [each.subject for each in questions] == [".env"]
+    assert [each.subject for each in questions] == [".env", ".env"]
 
 
 def test_a_yes_in_advance_shows_no_values(tmp_path: Path) -> None:

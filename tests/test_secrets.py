@@ -132,7 +132,12 @@ def test_no_planted_value_leaves(tmp_path: Path, protocol: Protocol) -> None:
             if number == 2:
                 live.conversation.requests.say(f"It is {token('said')}.")
                 live.conversation.write_due()
-            live.answer(reply)
+            try:
+                live.answer(reply)
+            except ApprovalError:  # bad.py goes, and its token with it
+                assert leaks(live, is_end=False) == []
+                live.conversation.answer(None, Answer("yes", how="command"))
+                live.conversation.recover()
             assert leaks(live, is_end=number == len(TURNS) - 1) == []
         for path in (tmp_path / "workspace").rglob("*"):
             assert path.is_dir() or b"SECRET-" not in path.read_bytes()

@@ -6,12 +6,13 @@ Each item records its end in the journal, and each change its start too. After a
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from codingagent.agent import put_back
 from codingagent.agent.context import Context
 from codingagent.agent.executor import Agent
 from codingagent.agent.plan import Order, subject_of
@@ -46,6 +47,7 @@ from codingagent.model.operations import (
 )
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.session_state import Phase, Session
+from codingagent.policy.rules import Ask
 from codingagent.protocols.json import type_of
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now
@@ -82,7 +84,7 @@ class Execution:
         self.log, self.checkpointer = context.log, context.checkpointer
         self._agent = Agent(context)
         self.protection = Protection(
-            context.checkpointer, context.workspace, context.policy.filesystem
+            context.checkpointer, context.workspace, context.policy.filesystem, self._moved
         )
         self._spellings = Spellings(context.workspace)
         self._edits: dict[str, list[FileEdited]] = {}
@@ -155,10 +157,19 @@ class Execution:
     def _held(self, items: Sequence[Step | Problem]) -> set[str]:
         """Return the files that operations are about to change, by their real names."""
         held: set[str] = set()
+        if any(isinstance(each, RunCommand) for each in self._operations(items)):
+            # Those with hidden values, also ignored ones: a command may remove the last.
+            entries_ = self.context.secrecy.vault.by_name.values()
+            held.update(path for entry in entries_ for path in entry.places)
         for change in itertools.chain.from_iterable(map(named, self._operations(items))):
             with contextlib.suppress(OperationError):
                 held.add(self.context.workspace.resolved(change.path, follow_last=change.follows))
         return held
+
+    def _moved(self, files: Iterable[tuple[str, bytes | None, bytes | None]]) -> Mapping[str, Ask]:
+        vault, workspace = self.context.secrecy.vault, self.context.workspace
+        texts = [put_back.Texts(path, *map(put_back.text_of, sides)) for path, *sides in files]
+        return put_back.moved(vault, texts, put_back.reader(workspace))
 
     def _operations(self, items: Sequence[Step | Problem], start: int = 0) -> Iterator[Operation]:
         for item in itertools.islice(items, start, None):

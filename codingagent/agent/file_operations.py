@@ -1,8 +1,7 @@
 """Plan the operations that change files: what each would write, and why it may not."""
 
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -294,15 +293,7 @@ def _leaks(
     vault, workspace, file = context.secrecy.vault, context.workspace, files[-1]
     if not vault.hides:
         return (), ()
-    changed = {workspace.resolved(each.path) for each in files}
-
-    @cache
-    def read(path: str) -> str | None:
-        with contextlib.suppress(OperationError):
-            if workspace.resolved(path) not in changed:
-                return put_back.text_of(workspace.read(path, whole=False).data)
-        return None
-
+    read = put_back.reader(workspace, *(workspace.resolved(each.path) for each in files))
     names, source = order.names, files[0].path
     asked: tuple[Ask, ...] = ()
     if file is not files[0]:

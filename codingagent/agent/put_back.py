@@ -1,7 +1,9 @@
 """Put the secrets of a session back in its answers, and refuse what must not hold them."""
 
+import contextlib
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,10 +23,11 @@ from codingagent.model.operations import (
 )
 from codingagent.model.paths import shown
 from codingagent.model.plain_text import plural
-from codingagent.policy.rules import Ask
+from codingagent.policy.rules import Ask, together
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.secrets.texts import mapped
 from codingagent.secrets.vault import Vault, WrongName
+from codingagent.workspace.workspace import Workspace
 
 # Of the secrets in one question.
 _LISTED = 8
@@ -115,6 +118,19 @@ def text_of(data: bytes | None) -> str | None:
     return found.text if found else None if data is None else data.decode("latin-1")
 
 
+def reader(workspace: Workspace, *apart: str) -> Callable[[str], str | None]:
+    """Return a function that returns the text of a file, of none whose resolved path is in `apart`."""
+
+    @cache
+    def read(path: str) -> str | None:
+        with contextlib.suppress(OperationError):
+            if workspace.resolved(path) not in apart:
+                return text_of(workspace.read(path, whole=False).data)
+        return None
+
+    return read
+
+
 def asks_to_write(vault: Vault, names: Iterable[str], file: Texts) -> Iterator[Ask]:
     """Yield what to ask before values are written to a file that does not hold them on disk."""
     name_to_where = {
@@ -165,6 +181,40 @@ def lost(
     return gone, (Ask(("secrets.lost",), (reason,), tuple(f"{name} may go" for name in gone)),)
 
 
+def moved(
+    vault: Vault, files: Sequence[Texts], read: Callable[[str], str | None]
+) -> dict[str, Ask]:
+    """Return by path what to ask about values that commands have written elsewhere, or removed.
+
+    `read` returns the text of a file that they did not change.
+    """
+    if not vault.by_name:
+        return {}
+    by_path = {file.path: file for file in files}
+
+    def at(path: str) -> Texts:
+        return by_path.get(path) or Texts(path, text := read(path), text)
+
+    def stood(name: str) -> bool:
+        places = vault.by_name[name].places
+        return any(at(place).holds(vault, name, before=True) for place in places)
+
+    asks = {
+        file.path: ask
+        for file in files
+        for ask in asks_to_write(vault, filter(stood, vault.known_in(file.new or "")), file)
+    }
+    elsewhere = {*asks}  # what a no takes away
+    for file in files:
+        # Commands change the short values of settings; a file that is gone has lost all of them.
+        has_less = {*vault.known_in(file.old or "")}.difference(vault.known_in(file.new or ""))
+        if has_less or file.new is None:
+            gone = lost(vault, [file], lambda path: None if path in elsewhere else at(path).new)[1]
+            for ask in gone:
+                asks[file.path] = together(*filter(None, (asks.get(file.path), ask)))
+    return asks
+
+
 def _listed(what: str, words: Collection[str]) -> str:
     """Return some things by their names, and the number of the others."""
     more = f" and {len(words) - _LISTED} more" if len(words) > _LISTED else ""
@@ -180,7 +230,7 @@ def check_cuts(vault: Vault, text: str, operation: EditFile) -> None:
     """
     if not vault.hides or not isinstance(operation.change, Substitutions):
         return
-    spans = vault.spans(text, operation.path)
+    spans = [(each.start, each.end) for each in vault.spans(text, operation.path)]
     for edit in operation.change.edits:
         start = text.find(edit.old)
         end, longer = start + len(edit.old), len(edit.new) - len(edit.old)

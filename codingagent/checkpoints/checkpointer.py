@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codingagent.checkpoints import net_changes
-from codingagent.checkpoints.file_changes import Change, Checkpoint, LeftOut, Restored
+from codingagent.checkpoints.file_changes import Change, Checkpoint, LeftOut, Restored, State
 from codingagent.checkpoints.layout import LazyStore
 from codingagent.checkpoints.net_changes import Expected
 from codingagent.checkpoints.repository_files import is_of_git
@@ -179,6 +179,13 @@ class Checkpointer:
         with contextlib.suppress(WorkError):
             return "" if store is None else store.diff(old, new, names, _SHOWN_BYTES)
         return ""
+
+    def contents(self, states: Iterable[State | None]) -> dict[str, bytes]:
+        """Return the content of files in checkpoints, by its id; empty if it can't be read."""
+        store = self.store
+        with contextlib.suppress(WorkError):
+            return {} if store is None else store.contents({s.blob for s in states if s})
+        return {}
 
     def put_back(self, target: str, known: str, names: tuple[str, ...]) -> Restored | None:
         """Restore paths to one checkpoint where they are still as in another; None: it can't be read."""

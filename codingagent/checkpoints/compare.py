@@ -123,6 +123,14 @@ class Reader:
                 if first != second:
                     yield Change(path, "mode", first, second)
 
+    def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
+        """Return the content of files in checkpoints, by its id.
+
+        Raises:
+            WorkError: if it can't be read.
+        """
+        return dict(self._store.blobs(ids))
+
     def diff(
         self, old: str, new: str, paths: Collection[str] = (), limit_bytes: int = 2_000_000
     ) -> str:

@@ -7,7 +7,7 @@ answer. Restoring is a part of the turn with its own checkpoints, so undo and re
 that differs from what was shown is left alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -27,7 +27,7 @@ from codingagent.model.journal_entries import (
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import Kind
 from codingagent.model.ui_events import Remark
-from codingagent.policy.rules import Ask, FilesystemRules, ask_for_change, ask_for_path
+from codingagent.policy.rules import Ask, FilesystemRules, ask_for_change, ask_for_path, together
 from codingagent.storage.clock import now
 from codingagent.storage.session_log import SessionLog
 
@@ -46,6 +46,10 @@ class DigestsLike(Protocol):
     """Read access to the workspace."""
 
     def digest(self, path: str, *, follow_last: bool = True) -> str | None: ...
+
+
+Moved = Callable[[Iterable[tuple[str, bytes | None, bytes | None]]], Mapping[str, Ask]]
+"""Return by path what to ask about hidden values in changed files; each with its content before and after."""
 
 
 class _Changed(Struct, frozen=True):
@@ -74,6 +78,7 @@ class Protection(Struct, frozen=True):
     checkpointer: Checkpointer
     workspace: DigestsLike
     rules: FilesystemRules
+    moved: Moved
 
     @property
     def log(self) -> SessionLog:
@@ -128,28 +133,41 @@ class Protection(Struct, frozen=True):
         Raises:
             WorkError: if the journal can't be written.
         """
+        changed = self._changes()
+        asks = self._asks(changed)
         changes = tuple(
-            ProtectedChange(path, what.before, what.after)
-            for path, what in self._changes().items()
-            if self._is_unasked(path, what)
+            ProtectedChange(path, changed[path].before, changed[path].after)
+            for path, ask in asks.items()
+            if self._is_unasked(path, ask)
         )
         if changes:
             self.log.record(ProtectedFound(changes, now()))
 
-    def _ask(self, path: str, what: _Changed | None) -> Ask | None:
+    def _asks(self, changes: Mapping[str, _Changed]) -> Mapping[str, Ask]:
+        """Return the questions that changes call for, by path."""
+        asks = {path: ask for path, what in changes.items() if (ask := self._ask(path, what))}
+        states = [each for what in changes.values() for each in (what.first.old, what.last.new)]
+        held = self.checkpointer.contents(states)
+        data = [None if each is None else held.get(each.blob) for each in states]
+        files = zip(changes, data[::2], data[1::2], strict=True)
+        for path, ask in self.moved(files).items():
+            asks[path] = together(asks[path], ask) if path in asks else ask
+        return {path: asks[path] for path in sorted(asks)}
+
+    def _ask(self, path: str, what: _Changed) -> Ask | None:
         """Return the question that a change calls for, by its name or by what it does."""
         if (ask := ask_for_path(self.rules, path)) is not None or not self.rules.approval_required:
             return ask
-        store, new = self.checkpointer.store, None if what is None else what.last.new
+        store, new = self.checkpointer.store, what.last.new
         if store is not None and store.makes_git_run(path):
             return ask_for_change(path, "git runs what it contains")
         if new is not None and new.mode & OWNER_BITS and not new.is_link:
             return ask_for_change(path, "whoever runs it gets its owner's rights")
         return None
 
-    def _is_unasked(self, path: str, what: _Changed) -> bool:
-        ask, session = self._ask(path, what), self.log.session
-        if ask is None or session.agreed.issuperset(ask.grants):
+    def _is_unasked(self, path: str, ask: Ask) -> bool:
+        session = self.log.session
+        if session.agreed.issuperset(ask.grants):
             return False
         # A file operation was approved beforehand; a command may have changed its file again.
         made = [
@@ -166,12 +184,8 @@ class Protection(Struct, frozen=True):
         """Return the question about the files found."""
         found = self.log.session.found
         names = [paths.shown(change.path) for change in found]
-        changes = self._changes()
-        asks = [
-            ask
-            for change in found
-            if (ask := self._ask(change.path, changes.get(change.path))) is not None
-        ]
+        known = self._asks(self._changes())
+        asks = [known[change.path] for change in found if change.path in known]
         reasons = [f"changed by a command: {ask.reason}" for ask in asks[:NAMED]]
         if len(asks) > NAMED:
             reasons.append(f"{len(asks) - NAMED} more protected files were changed")

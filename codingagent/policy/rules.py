@@ -17,6 +17,7 @@ content. What matches one with `!` first is not covered by the patterns after it
 """
 
 import difflib
+import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
@@ -24,7 +25,7 @@ from functools import cache
 from typing import Any
 
 from msgspec import Struct, field
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict, astuple, replace
 
 from codingagent.errors import UsageError
 from codingagent.model.effects import After
@@ -217,6 +218,16 @@ def ask_for_change(path: str, why: str, pattern: str = "**/.git") -> Ask:
     rule = f"filesystem.approval_required: {pattern}"
     reason = f"'{shown(path)}' is protected: {why}"
     return Ask((rule,), (reason,), (f"changes of '{shown(path)}'",))
+
+
+def together(*asks: Ask) -> Ask:
+    """Return several questions as one."""
+    return Ask(
+        *(
+            tuple(itertools.chain.from_iterable(parts))
+            for parts in zip(*map(astuple, asks), strict=True)
+        )
+    )
 
 
 def covering(patterns: tuple[str, ...], path: str, *, exactly: bool = False) -> str | None:

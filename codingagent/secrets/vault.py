@@ -39,8 +39,6 @@ _CODE = lazy_pattern(rf"(?<![0-9A-Za-z])[{_ALPHABET}]{{{_HASHED + 1}}}(?![0-9A-Z
 _FIRST = "SECRET-"
 _INVISIBLE = lazy_pattern("[\u00ad\u200b-\u200f\u2060\ufeff]")
 
-_REST_OF_WORD = lazy_pattern(r"[0-9A-Za-z]*")
-
 # A shorter value is a word or a number that means something else in other places.
 _SHORTEST = 8
 # One without digits or signs may be a word up to this length.
@@ -80,7 +78,7 @@ class WrongName(Struct, frozen=True):
     true: str
 
 
-class _Span(Struct):
+class Hit(Struct):
     start: int
     end: int
     kind: str
@@ -142,11 +140,11 @@ class Vault:
         """
         if path and self.hides and self.is_secret_file(path, text):
             self.is_changed |= self.copies.keep(path, "" if self.wishes.allows(path) else text)
-        return self._hidden(text, path, self._spans(text, path))
+        return self._hidden(text, path, self.spans(text, path))
 
     def preview(self, text: str, path: str) -> str:
         """Return a text that no file holds yet, as `hide` would; nothing about the file is kept."""
-        spans = self._spans(text, path)
+        spans = self.spans(text, path)
         with self._unheard():
             return self._hidden(text, path, spans, is_on_disk=False)
 
@@ -157,7 +155,7 @@ class Vault:
         yield
         self._told, self.news = told, news
 
-    def _hidden(self, text: str, path: str, spans: list[_Span], *, is_on_disk: bool = True) -> str:
+    def _hidden(self, text: str, path: str, spans: list[Hit], *, is_on_disk: bool = True) -> str:
         if not spans:
             return text
         parts: list[str] = []
@@ -185,7 +183,7 @@ class Vault:
 
         Also short values of the file, or of the names, are hidden, but no other words.
         """
-        spans = self._spans(text, path, names, is_quote=True)
+        spans = self.spans(text, path, names, is_quote=True)
         return self._hidden(text, path, spans, is_on_disk=False)
 
     def hide_diff(self, text: str, path: str) -> str:
@@ -208,10 +206,6 @@ class Vault:
         if _is_telling(value) and not self.names_in(value):
             self._entry(value, kind, path, is_wide=True)
 
-    def spans(self, text: str, path: str) -> list[tuple[int, int]]:
-        """Return where a text has what `hide` hides."""
-        return [(each.start, each.end) for each in self._spans(text, path)]
-
     def moved(self, path: str, to: str) -> None:
         """Keep that a file has another name."""
         if self.is_secret_file(path):
@@ -229,6 +223,10 @@ class Vault:
             not text[each.end - 1 : each.end + 1].isalnum() or each.end == len(text)
             for each in spans
         )
+
+    def known_in(self, text: str) -> list[str]:
+        """Return the names of the known values in a text that are hidden everywhere."""
+        return sorted({entry.name for _, entry in self._plain(text)})
 
     def hidden_in(self, text: str, path: str) -> list[str]:
         """Return the names of what is hidden in a file on disk, in order."""
@@ -249,7 +247,7 @@ class Vault:
         held = [self.by_name[name] for name in self.names_in(text)]
         return dict(sorted(Counter(each.kind for each in held).items()))
 
-    def _named(self, bare: str, span: _Span, path: str, line: int) -> str:
+    def _named(self, bare: str, span: Hit, path: str, line: int) -> str:
         """Return the name of a line of a value; the line itself if it need not be hidden."""
         if not bare or bare in self.by_name or _FRAME.fullmatch(bare):
             return bare
@@ -311,12 +309,12 @@ class Vault:
 
     # --- find --------------------------------------------------------------------------------------
 
-    def _spans(
+    def spans(
         self, text: str, path: str, names: Collection[str] = (), *, is_quote: bool = False
-    ) -> list[_Span]:
+    ) -> list[Hit]:
         """Return what to hide, in order and apart: of overlapping spans, all that they cover."""
         form = "" if is_quote else path
-        found = [_Span(s.start, s.end, s.kind, is_wide=True) for s in find_secrets(text, form)]
+        found = [Hit(s.start, s.end, s.kind, is_wide=True) for s in find_secrets(text, form)]
         if not (found or path or self.by_name or self.wishes.hide or _FIRST in text):
             return found
         if path and self.is_secret_file(path, None if is_quote else text):
@@ -326,7 +324,7 @@ class Vault:
                     "://" in value or _PATH.fullmatch(value) or values.is_technical(value)
                 )
                 is_wide = is_wide and (values.is_random(value) or not is_setting(variable.name))
-                found.append(_Span(variable.start, variable.end, "VALUE", is_wide))
+                found.append(Hit(variable.start, variable.end, "VALUE", is_wide))
             found += self._short(text, [e for e in self.by_name.values() if path in e.places])
         found += self._short(text, [self.by_name[name] for name in names])
         for each in found:
@@ -340,7 +338,7 @@ class Vault:
             found = self._beside_names(text, found, is_file=bool(path))
         found = [each for each in found if each.start < each.end]
         found.sort(key=lambda each: (each.start, -each.end))
-        merged: list[_Span] = []
+        merged: list[Hit] = []
         for each in found:
             if merged and each.end <= merged[-1].end:
                 continue
@@ -351,35 +349,35 @@ class Vault:
                 merged.append(each)
         return merged
 
-    def _beside_names(self, text: str, found: list[_Span], *, is_file: bool) -> list[_Span]:
+    def _beside_names(self, text: str, found: list[Hit], *, is_file: bool) -> list[Hit]:
         """Return the spans that are not in a name; what only looks like a name in a file gets one."""
         names: list[tuple[int, int]] = []
         for match in _NAME.finditer(text):
             if match[0] in self.by_name:
                 names.append(match.span())
             elif is_file:
-                found.append(_Span(*match.span(), LITERAL, is_wide=False))
+                found.append(Hit(*match.span(), LITERAL, is_wide=False))
         if not names:
             return found
         starts = [start for start, _ in names]
 
-        def is_inside(each: _Span) -> bool:
+        def is_inside(each: Hit) -> bool:
             at = bisect(starts, each.start) - 1
             return at >= 0 and each.end <= names[at][1]
 
         return [each for each in found if not is_inside(each)]
 
-    def _known(self, text: str) -> Iterator[_Span]:
+    def _known(self, text: str) -> Iterator[Hit]:
         """Yield where known values are, as they are or encoded."""
         for (start, end), entry in self._plain(text):
-            yield _Span(start, end, entry.kind, is_wide=text[start:end] in self._forms)
+            yield Hit(start, end, entry.kind, is_wide=text[start:end] in self._forms)
         if not self._forms:
             return
         runs = list(ENCODED.finditer(text))
         meanings = [decoded(match[0]) for match in runs]
         ends = list(accumulate(len(each) + 1 for each in meanings))
         for (start, _), entry in self._plain("\0".join(meanings)):
-            yield _Span(*runs[bisect(ends, start)].span(), entry.kind, is_wide=False)
+            yield Hit(*runs[bisect(ends, start)].span(), entry.kind, is_wide=False)
 
     def _plain(self, text: str) -> Iterator[tuple[tuple[int, int], HiddenValue]]:
         begin = self._beginnings
@@ -402,7 +400,7 @@ class Vault:
         return found
 
     @staticmethod
-    def _short(text: str, held: Iterable[HiddenValue]) -> Iterator[_Span]:
+    def _short(text: str, held: Iterable[HiddenValue]) -> Iterator[Hit]:
         """Yield where a text has those values that are not hidden everywhere."""
         for entry in [each for each in held if not each.is_wide][:_SEARCHED]:
             for span in _at(text, entry.value, entry.kind):
@@ -471,7 +469,7 @@ class EmptyVault(Vault):
     def __init__(self) -> None:
         super().__init__(b"")
 
-    def _spans(self, *_: object, **__: object) -> list[_Span]:
+    def spans(self, *_: object, **__: object) -> list[Hit]:
         return []
 
     def learn(self, *_: object) -> None:
@@ -485,15 +483,16 @@ def _is_telling(value: str) -> bool:
     return len(value) > _LONGEST_WORD or not (value.isalpha() or value.isdigit())
 
 
-def _at(text: str, wanted: str, kind: str) -> Iterator[_Span]:
+def _at(text: str, wanted: str, kind: str) -> Iterator[Hit]:
     for at in places(text, wanted) if wanted else ():
-        yield _Span(at, at + len(wanted), kind, is_wide=True)
+        yield Hit(at, at + len(wanted), kind, is_wide=True)
 
 
 def _end_of_word(text: str, at: int) -> int:
     """Return where the word ends that a value ends in: a name must not touch what follows it."""
-    rest = _REST_OF_WORD.match(text, at)
-    return at if rest is None else rest.end()
+    while text[at : at + 1].isalnum() and text[at].isascii():
+        at += 1
+    return at
 
 
 def _shorter(code: str) -> Iterator[str]:
