@@ -154,7 +154,8 @@ class AnswerReader:
             return None
         with contextlib.suppress(OperationError):
             (path,) = attached
-            old = encoding.decode_file(self._context.workspace.read(path).data)
+            workspace = self._context.workspace
+            old = workspace.text(path, workspace.read(path).data)
             return None if old is None else prose.whole_file(text, path, old.text)
         return None
 

@@ -79,8 +79,9 @@ def create(context: Context, order: Order, operation: CreateFile) -> Plan | Even
     exists = workspace.exists(path)
     # Of a file too large to read, the beginning is enough: only its line ends matter here.
     seen = workspace.read(path, whole=False) if exists else None
+    old = None if seen is None else workspace.text(path, seen.data)
     if seen is not None and not operation.overwrite:
-        if order.foreign == "no" or _bytes_of(operation, seen) != seen.data:
+        if order.foreign == "no" or _bytes_of(operation, old)[0] != seen.data:
             raise OperationError(
                 f"File '{path}' already exists; set overwrite to true, or name another path"
             )
@@ -89,14 +90,15 @@ def create(context: Context, order: Order, operation: CreateFile) -> Plan | Even
     if not exists:
         paths.check_new_name(path)
     if order.later is not None:
-        meant = answer_checks.edit_meant(operation, _text_of(seen))
+        meant = answer_checks.edit_meant(operation, None if old is None else old.text)
         if meant is not None:
             return edit(context, order, meant, (_EDIT_MEANT,))
-    operation, notes = _as_meant(operation, seen)
-    _check_whole(operation, seen)
-    data = _bytes_of(operation, seen)
+    before_text = None if old is None else old.text
+    operation, notes = _as_meant(operation, before_text)
+    _check_whole(operation, before_text)
+    data, text, changed = _bytes_of(operation, old)
     before = workspace.digest(path) if exists else None
-    notes += _check_reading(order, operation, seen, data)
+    notes += changed + _check_reading(order, operation, before_text, text)
     event = FileCreated(path, len(data), exists, notes=notes)
     return _write(context, order, _Change(path, seen, data, before, event))
 
@@ -106,7 +108,7 @@ def edit(
 ) -> Plan | Event:
     path = operation.path
     seen = context.workspace.read(path, to_write=True)
-    text = encoding.decode_file(seen.data)
+    text = context.workspace.text(path, seen.data)
     if text is None:
         raise OperationError(
             f"File '{path}' is not text ({len(seen.data)} bytes); replace it whole"
@@ -116,12 +118,12 @@ def edit(
     context.secrecy.hide(text.text, path)
     try:
         edited = answer_checks.apply_edit(operation, text.text, earlier)
+        data = text.encode(edited.text)
     except OperationError as fault:
         raise OperationError(f"'{path}': {fault.reason}", fault.detail) from fault
     put_back.check_cuts(context.secrecy.vault, text.text, operation)
-    data = text.encode(edited.text)
     notes += edited.notes + _shift_notes(operation, earlier)
-    notes += _check_reading(order, operation, seen, data)
+    notes += _check_reading(order, operation, text.text, edited.text)
     if edited.text == text.text:
         notes += ("the new lines are the same as the old ones: the file is as it was",)
     excerpt = apply.excerpt(edited.text, edited.hunks)
@@ -348,7 +350,8 @@ def _refusal(context: Context, order: Order, change: _Change, known: str) -> Ref
     """Return why a change would take back the person's; None if it is elsewhere in the file."""
     texts, path = order.texts, change.path
     old = "" if known == "" else None if texts is None else texts.read(known)
-    present = _text_of(change.seen)
+    decoded = None if change.seen is None else context.workspace.text(path, change.seen.data)
+    present = None if decoded is None else decoded.text
     hide = context.secrecy.hide
     # As requests show it: a text that was kept is without its secrets.
     present = None if present is None else hide(present.replace("\r\n", "\n"), path)
@@ -388,28 +391,15 @@ def _has_same_lines(order: Order, old: str | None, now: str | None) -> bool:
 
 
 def _check_reading(
-    order: Order, operation: CreateFile | EditFile, seen: Seen | None, data: bytes
+    order: Order, operation: CreateFile | EditFile, old: str | None, new: str
 ) -> tuple[str, ...]:
     """Refuse a change that makes a file unparsable; return notes."""
-    new = None if data.isascii() else encoding.decode_file(data)
-    notes = (
-        () if new is None else answer_checks.turned(operation.path, _text_of(seen) or "", new.text)
-    )
+    notes = () if new.isascii() else answer_checks.turned(operation.path, old or "", new)
     if order.later is None or not syntax_check.is_known(operation.path):
         return notes
-    new = new or encoding.decode_file(data)
     return notes + answer_checks.check_reading(
-        operation,
-        _text_of(seen),
-        "" if new is None else new.text,
-        order.later(),
-        is_json=order.is_json,
+        operation, old, new, order.later(), is_json=order.is_json
     )
-
-
-def _text_of(seen: Seen | None) -> str | None:
-    found = None if seen is None else encoding.decode_file(seen.data)
-    return None if found is None else found.text
 
 
 def _count(operation: EditFile) -> int:
@@ -434,23 +424,21 @@ def _shift_notes(operation: EditFile, earlier: Sequence[Hunk]) -> tuple[str, ...
     return (note,)
 
 
-def _as_meant(operation: CreateFile, seen: Seen | None) -> tuple[CreateFile, tuple[str, ...]]:
+def _as_meant(operation: CreateFile, old: str | None) -> tuple[CreateFile, tuple[str, ...]]:
     """Return a file without certain damage from the chat, and notes about what was repaired."""
     if isinstance(operation.content, bytes) or operation.arrival is None:
         return operation, ()
-    body = body_repair.mend_file(
-        operation.content, operation.path, operation.arrival, _text_of(seen)
-    )
+    body = body_repair.mend_file(operation.content, operation.path, operation.arrival, old)
     if body.text == operation.content:
         return operation, body.notes
     return replace(operation, content=body.text), body.notes
 
 
-def _check_whole(operation: CreateFile, seen: Seen | None) -> None:
+def _check_whole(operation: CreateFile, old: str | None) -> None:
     """Refuse to replace a whole file by a part with a placeholder for the rest."""
-    if seen is None or isinstance(operation.content, bytes):
+    if old is None or isinstance(operation.content, bytes):
         return
-    elision = elisions.elision_in(operation.content, _text_of(seen) or "", operation.path)
+    elision = elisions.elision_in(operation.content, old, operation.path)
     if elision:
         raise OperationError(
             f"The body has '{plain_text.one_line(elision, 60)}' in place of lines of '{operation.path}',"
@@ -458,11 +446,19 @@ def _check_whole(operation: CreateFile, seen: Seen | None) -> None:
         )
 
 
-def _bytes_of(operation: CreateFile, seen: Seen | None) -> bytes:
+def _bytes_of(
+    operation: CreateFile, old: encoding.FileText | None
+) -> tuple[bytes, str, tuple[str, ...]]:
+    """Return a file's bytes and text, and a note if its encoding changes."""
     if isinstance(operation.content, bytes):
-        return operation.content
+        found = encoding.decode_file(operation.content)
+        return operation.content, "" if found is None else found.text, ()
     text = operation.content
-    keeps_crlf = operation.line_end is None and seen is not None and apply.is_all_crlf(seen.data)
+    keeps_crlf = operation.line_end is None and old is not None and apply.is_all_crlf(old.text)
     if keeps_crlf or operation.line_end is LineEnd.CRLF:
         text = text.replace("\n", "\r\n")
-    return text.encode()
+    try:
+        data, note = encoding.encode_whole(text, old)
+    except OperationError as fault:
+        raise OperationError(f"'{operation.path}': {fault.reason}") from fault
+    return data, text, (note,) if note else ()

@@ -1,7 +1,6 @@
 """Read files of a workspace as a request shows them."""
 
 from codingagent.errors import OperationError
-from codingagent.model import encoding
 from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import joined, plural, without_halves
 from codingagent.prompt.file_contents import FileView
@@ -44,7 +43,7 @@ class Views:
         return FileView(path, text, first, total, digest=self._digest)
 
     def _lines_of(self, path: str, data: bytes) -> list[str]:
-        decoded = encoding.decode_file(data)
+        decoded = self._workspace.text(path, data)
         if decoded is None:
             raise OperationError(f"File '{path}' is not text ({len(data)} bytes)")
         text = without_halves(decoded.text).replace("\r\n", "\n")

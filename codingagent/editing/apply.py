@@ -236,9 +236,9 @@ def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
     return proven
 
 
-def is_all_crlf(data: bytes) -> bool:
-    ends = data.count(b"\n")
-    return ends > 0 and data.count(b"\r\n") == ends
+def is_all_crlf(text: str) -> bool:
+    ends = text.count("\n")
+    return ends > 0 and text.count("\r\n") == ends
 
 
 def excerpt(text: str, hunks: Iterable[Hunk]) -> str:

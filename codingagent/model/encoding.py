@@ -1,19 +1,40 @@
 """Decode a file's bytes to text, and encode the text back to the same bytes."""
 
 import codecs
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.errors import OperationError
+from codingagent.model import charsets
+from codingagent.model.paths import shown
+from codingagent.model.patterns import lazy_pattern
 
 Encoding = Literal["utf-8", "base64"]
 """How a file's content is represented where it has to be text."""
 
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# In this order: the mark of UTF-32 begins with one of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+)
+# Bytes of ASCII that switch to other letters.
+_SHIFTED = ("iso2022_jp", "iso2022_jp_2", "iso2022_jp_ext", "iso2022_kr")
 
 # git, grep and diff search no further than this for a NUL either.
 _BINARY_SAMPLE_BYTES = 8000
+# So many bytes of a line are not UTF-8 by chance.
+_NO_CHANCE = 8
+_ASCII = bytes(range(0x80))
+# Blanks of other scripts are bytes that encodings do not share.
+_WORDS = lazy_pattern(r"[^ \t\r\n\f\v]+")
 
 
 class FileText(Struct, frozen=True):
@@ -23,44 +44,190 @@ class FileText(Struct, frozen=True):
     codec: str
     mark: bytes
     """The byte-order mark, or empty."""
+    others: tuple[str, ...] = ()
+    """Encodings that it may have as well; "?": any."""
 
     def encode(self, text: str) -> bytes:
         """Return the file's new bytes.
 
         Raises:
-            OperationError: if the file's encoding lacks a character.
+            OperationError: if the file's encoding lacks a character, or is not certain and the new text has
+                words that would be other bytes in another.
         """
-        errors = "surrogateescape" if self.codec == "utf-8" else "strict"
-        try:
-            return self.mark + text.encode(self.codec, errors)
-        except UnicodeEncodeError as fault:
-            character = text[fault.start]
-            raise OperationError(
-                f"The file is not UTF-8 but {self.codec}, which has no {character!a}:"
-                " use other characters, or write the whole file with CREATE_FILE"
-            ) from fault
+        codec, said = self.codec, charsets.declared(text)
+        if said and said != codec and said != charsets.declared(self.text):
+            if self.text.isascii() and not self.mark and charsets.decoded(b"a", said) == "a":
+                codec = said
+            elif not text.isascii() and codec not in charsets.alike(said):
+                raise OperationError(
+                    f"The text would say that it is {said}, but the file is {codec}; leave that line as it"
+                    " is, or replace the file whole"
+                )
+        if self.others:
+            self._check_words(text)
+        return self.mark + _encoded(
+            text, codec, "surrogateescape" if codec == "utf-8" else "strict"
+        )
+
+    def _check_words(self, text: str) -> None:
+        """Refuse words that are not in the file, unless they are the same bytes in all its encodings."""
+        known = {*_WORDS.findall(self.text)}
+        for word in _WORDS.findall(text):
+            if word.isascii() or word in known:
+                continue
+            if "?" in self.others or len(set(map(partial(_tried, word), self._codecs()))) > 1:
+                names = [each for each in self._codecs()[:3] if each != "?"]
+                may_be = "" if "?" in self.others else f" ({' or '.join(names)})"
+                raise OperationError(
+                    f"The file is not UTF-8, and which encoding it has{may_be} is not certain. Nothing was"
+                    f" written: '{shown(word[:40])}' is not the same bytes in all. Use ASCII, and words that"
+                    " the file has; or ask the person to name it in .editorconfig (charset = ...)"
+                )
+
+    def _codecs(self) -> tuple[str, ...]:
+        return self.codec, *self.others
 
 
-def decode_file(data: bytes) -> FileText | None:
+def encode_whole(text: str, old: FileText | None) -> tuple[bytes, str]:
+    """Return the bytes of a whole file, and a note if its encoding is another than that of the old one.
+
+    Raises:
+        OperationError: if what the text says of its encoding would be wrong, or nobody knows the old one.
+    """
+    said = charsets.declared(text)
+    if old is None:
+        return _encoded(text, said or "utf-8"), ""
+    is_kept = said in ("", charsets.declared(old.text), *charsets.alike(old.codec))
+    if not is_kept and not old.text.isascii():
+        return _encoded(text, said), f"it is {said} now, as its own text says; it was {old.codec}"
+    try:
+        return old.encode(text), ""
+    except OperationError as fault:
+        if said:
+            raise
+        if old.others:
+            raise OperationError(f"{fault.reason}; DELETE_FILE before it makes it UTF-8") from fault
+        lacks = next(c for c in text if isinstance(_tried(c, old.codec), str))
+        note = f"it is UTF-8 now: it was {old.codec}, which has no {shown(lacks)}"
+        return text.encode(), note
+
+
+def _tried(word: str, codec: str) -> bytes | str:
+    try:
+        return word.encode(codec)
+    except UnicodeEncodeError:
+        return codec  # differs from all others
+
+
+def _encoded(text: str, codec: str, errors: str = "strict") -> bytes:
+    try:
+        return text.encode(codec, errors)
+    except UnicodeEncodeError as fault:
+        character = text[fault.start]
+        raise OperationError(
+            f"The file is {codec}, which has no {character!a} ({shown(character)}): use other characters, or"
+            " replace the whole file"
+        ) from fault
+
+
+def decode_file(
+    data: bytes,
+    charset: Callable[[], str] = str,
+    neighbours: Callable[[], Iterable[bytes]] | None = None,
+) -> FileText | None:
     """Return the text of a file's bytes, or None if they are binary (they hold NUL).
 
-    Bytes that are neither UTF-8 nor UTF-16 with a mark are read as Latin-1, or as UTF-8 with the stray
-    bytes kept if part of them is UTF-8. Either way `FileText.encode` restores each byte.
+    It is UTF-8 only if all of it is. Otherwise it has the encoding of its mark, the one that it or the person
+    names, or the one that its letters and its neighbours show. `FileText.encode` restores each byte.
+
+    Args:
+        data: the bytes.
+        charset: returns the name of the encoding by the person; empty: none.
+        neighbours: returns the bytes of files that are likely to have the same encoding; None: guess nothing,
+            the text is only searched.
     """
-    for mark in _UTF16_MARKS:
-        if data.startswith(mark):
-            return _decode_utf16(data, mark)
-    if is_binary(data):
+    found = _decoded(data, charset, neighbours or tuple, is_guessed=neighbours is not None)
+    return replace(found, others=()) if found is not None and neighbours is None else found
+
+
+def _decoded(
+    data: bytes,
+    charset: Callable[[], str],
+    neighbours: Callable[[], Iterable[bytes]],
+    *,
+    is_guessed: bool,
+) -> FileText | None:
+    for mark, codec in _MARKS:
+        if data.startswith(mark) and (
+            codec == "utf-8" or charsets.decoded(data[len(mark) :], codec) is not None
+        ):
+            return _marked(data[len(mark) :], mark, codec)
+    if data.startswith(_UTF16_MARKS):
         return None
-    mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
-    body = data[len(mark) :]
-    try:
-        return FileText(body.decode("utf-8"), "utf-8", mark)
-    except UnicodeDecodeError:
-        kept = body.decode("utf-8", "surrogateescape")
+    if is_binary(data):
+        wide = charsets.codec_of(charset())
+        text = charsets.decoded(data, wide) if wide.startswith(("utf-16-", "utf-32-")) else None
+        return None if text is None else FileText(text, wide, b"")
+    if b"\x1b" in data:
+        for codec in _SHIFTED:
+            text = charsets.decoded(data, codec)
+            if text is not None and not text.isascii():
+                return _in(data, codec)
+    text = charsets.decoded(data, "utf-8")
+    if text is not None and not data.isascii():
+        return FileText(text, "utf-8", b"")
+    named = charsets.codec_of(charset()) or charsets.declared_in(data)
+    if text is not None:
+        is_plain = named and charsets.decoded(data, named) == text
+        return FileText(text, named if is_plain else "utf-8", b"")
+    if codec := charsets.fitting(data, named):
+        return _in(data, codec)
+    kept = data.decode("utf-8", "surrogateescape")
+    if not is_guessed or named or _is_partly_utf8(data, kept):
+        return _unknown(data, kept)
+    codecs_ = charsets.plausible(data)
+    if len(codecs_) > 1:
+        near = list(_encodings(neighbours()))
+        codecs_ = tuple(c for c in codecs_ if all(c in each for each in near)) or codecs_
+    return _in(data, *codecs_) if codecs_ else _unknown(data, kept)
+
+
+def _marked(body: bytes, mark: bytes, codec: str) -> FileText:
+    text = charsets.decoded(body, codec)
+    if text is None:
+        return replace(_unknown(body, body.decode("utf-8", "surrogateescape")), mark=mark)
+    return FileText(text, codec, mark)
+
+
+def _in(data: bytes, codec: str, *others: str) -> FileText:
+    text = data.decode(codec)
+    if _tried(text, codec) == data:
+        return FileText(text, codec, b"", others)
+    return _unknown(data, data.decode("utf-8", "surrogateescape"))
+
+
+def _unknown(data: bytes, kept: str) -> FileText:
+    """Return a text of bytes in no known encoding, from which each comes back."""
     if any(c > "\x7f" and not "\udc80" <= c <= "\udcff" for c in kept):
-        return FileText(kept, "utf-8", mark)
-    return FileText(body.decode("latin-1"), "latin-1", mark)
+        return FileText(kept, "utf-8", b"", ("?",))
+    return FileText(data.decode("latin-1"), "latin-1", b"", ("?",))
+
+
+def _is_partly_utf8(data: bytes, kept: str) -> bool:
+    """Return whether bytes are damaged UTF-8, or lines of UTF-8 among others."""
+    stray = len(data) - len(kept.encode("utf-8", "ignore"))
+    if stray * 4 < len(data.translate(None, _ASCII)):
+        return True
+    lines = (line for line in data.split(b"\n") if len(line.translate(None, _ASCII)) >= _NO_CHANCE)
+    return any(charsets.decoded(line, "utf-8") for line in lines)
+
+
+def _encodings(neighbours: Iterable[bytes]) -> Iterator[tuple[str, ...]]:
+    """Yield the encodings that each of some files may have, of those that have neither UTF-8 nor a mark."""
+    for data in neighbours:
+        text = None if data.isascii() else decode_file(data, neighbours=tuple)
+        if text is not None and not text.mark and text.codec != "utf-8" and "?" not in text.others:
+            yield text.codec, *text.others
 
 
 def is_binary(data: bytes) -> bool:
@@ -99,12 +266,3 @@ def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
 def _eight_bit(locale_codec: str) -> str:
     name = codecs.lookup(locale_codec).name
     return "cp1252" if name in ("utf-8", "ascii") or name.startswith("utf") else name
-
-
-def _decode_utf16(data: bytes, mark: bytes) -> FileText | None:
-    codec = "utf-16-le" if mark == codecs.BOM_UTF16_LE else "utf-16-be"
-    try:
-        text = data[len(mark) :].decode(codec)
-    except UnicodeDecodeError:
-        return None
-    return FileText(text, codec, mark)

@@ -21,7 +21,7 @@ def mapped(value: Any, change: Callable[[str], str]) -> Any:
             return value
         case bytes():
             found = encoding.decode_file(value)
-            if found is not None and found.codec.startswith("utf-16"):
+            if found is not None and found.codec.startswith(("utf-16", "utf-32")):
                 return found.encode(change(found.text))
             text = value.decode("utf-8", "surrogateescape")
             changed = change(text)

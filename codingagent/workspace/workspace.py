@@ -28,9 +28,11 @@ from codingagent.workspace.dirfd import (
     temporary_name,
     write_new,
 )
+from codingagent.workspace.file_texts import FileTexts
 from codingagent.workspace.path_walk import PathWalk
 
 if TYPE_CHECKING:
+    from codingagent.model.encoding import FileText
     from codingagent.model.observations import PastCommit
     from codingagent.workspace.git_files import Belonging, Git
 
@@ -68,6 +70,7 @@ class Workspace(PathWalk):
         self._hidden_paths = hidden
         self._entries = entries
         self._count_listed: Callable[[], int] = int
+        self._texts = FileTexts(self.read, self.read_each, self.listing)
 
     # --- files ---------------------------------------------------------------------------------
 
@@ -93,6 +96,10 @@ class Workspace(PathWalk):
                 " use RUN_COMMAND to look at parts of it"
             )
         return Seen(data, state, stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid))
+
+    def text(self, path: str, data: bytes) -> "FileText | None":
+        """Return the text of a file that has these bytes; None if they are no text."""
+        return self._texts.text(path, data)
 
     def read_each(self, files: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the beginning of each file that can be read; files of one folder in a row are one walk.

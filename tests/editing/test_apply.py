@@ -321,20 +321,20 @@ def test_a_search_changes_one_place_or_nothing(
 
 
 @pytest.mark.parametrize(
-    ("data", "expected"),
+    ("text", "expected"),
     [
-        (b"", False),
-        (b"a", False),
-        (b"a\r\n", True),
-        (b"a\r\nb", True),
-        (b"a\r\nb\n", False),
-        (b"a\n", False),
-        (b"a\rb", False),
+        ("", False),
+        ("a", False),
+        ("a\r\n", True),
+        ("a\r\nb", True),
+        ("a\r\nb\n", False),
+        ("a\n", False),
+        ("a\rb", False),
     ],
 )
-def test_a_file_is_crlf_if_all_its_line_ends_are(data: bytes, expected: bool) -> None:
+def test_a_file_is_crlf_if_all_its_line_ends_are(text: str, expected: bool) -> None:
     """Design, tag blocks: overwriting a file whose lines all end in CRLF keeps CRLF."""
-    assert apply.is_all_crlf(data) is expected
+    assert apply.is_all_crlf(text) is expected
 
 
 # --- search and replace ----------------------------------------------------------------------------

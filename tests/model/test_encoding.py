@@ -89,8 +89,7 @@ def test_text_that_the_files_encoding_has_not_is_refused() -> None:
     with pytest.raises(OperationError) as caught:
         decoded(b"caf\xe9\n").encode("café €\n")
     assert caught.value.reason == (
-        "The file is not UTF-8 but latin-1, which has no '\\u20ac': use other characters, or write the whole"
-        " file with CREATE_FILE"
+        "The file is latin-1, which has no '\\u20ac' (€): use other characters, or replace the whole file"
     )
 
 
