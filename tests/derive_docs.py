@@ -25,8 +25,7 @@ from codingagent.protocols.foreign import parser
 from codingagent.protocols.json import wire as json_wire
 from codingagent.protocols.tags import repair, tag_lines
 from codingagent.rpc import client
-from codingagent.rpc.framing import LINE_LIMIT_BYTES
-from codingagent.rpc.protocol import BATCH_LIMIT, DEPTH_LIMIT, Code
+from codingagent.rpc.protocol import BATCH_LIMIT, DEPTH_LIMIT, LINE_LIMIT_BYTES, Code
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "codingagent" / "docs").glob("*.md")))

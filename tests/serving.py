@@ -12,7 +12,7 @@ from typing import Any
 
 from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket
 from codingagent.rpc.listeners import listen
-from codingagent.rpc.protocol import Code, Method, MethodError, Param, ParamKind
+from codingagent.rpc.protocol import Code, MethodError, method
 from codingagent.rpc.server import Server
 from tests.helpers import HANG_S
 
@@ -23,18 +23,6 @@ class Doubles:
     def __init__(self, world: "World") -> None:
         self._world = world
         self._cancelled = threading.Event()
-        text = (Param("text", ParamKind.TEXT),)
-        size = (Param("size", ParamKind.NUMBER),)
-        self.table = {
-            "ping": Method(lambda: {"pong": True}),
-            "echo": Method(lambda text: text, text),
-            "wait": Method(self._wait),
-            "pause": Method(self._pause, (Param("seconds", ParamKind.NUMBER),)),
-            "big": Method(lambda size: "x" * int(size), size),
-            "deny": Method(self._deny, text),
-            "stumble": Method(self._stumble),
-            "count": Method(self._count),
-        }
 
     def cancel(self) -> None:
         self._world.cancels += 1
@@ -42,7 +30,7 @@ class Doubles:
         if self._world.cancel_fails:
             raise KeyError("ours")
 
-    def _wait(self) -> str:
+    def wait(self) -> str:
         self._world.waiting += 1
         try:
             ended = self._cancelled.wait(10 * HANG_S)
@@ -50,21 +38,43 @@ class Doubles:
             self._world.waiting -= 1
         return "cancelled" if ended else "not cancelled"
 
-    def _pause(self, seconds: float) -> float:
-        self._cancelled.wait(seconds)
-        return seconds
+    def pause(self, number: float) -> float:
+        self._cancelled.wait(number)
+        return number
 
-    def _count(self) -> int:
+    def count(self) -> int:
         self._world.counted += 1
         return self._world.counted
 
-    @staticmethod
-    def _deny(text: str) -> None:
+    def deny(self, text: str) -> None:
         raise MethodError(Code.INVALID_PARAMS, text)
 
-    @staticmethod
-    def _stumble() -> None:
+    def stumble(self) -> None:
         raise KeyError("ours\x1b[2J")
+
+
+def _ping(_: object) -> dict[str, bool]:
+    return {"pong": True}
+
+
+def _echo(_: object, text: str) -> str:
+    return text
+
+
+def _big(_: object, number: float) -> str:
+    return "x" * int(number)
+
+
+TABLE = {
+    "ping": method(_ping, is_quick=True),
+    "echo": method(_echo, is_quick=True),
+    "big": method(_big),
+    "wait": method(Doubles.wait),
+    "pause": method(Doubles.pause),
+    "deny": method(Doubles.deny),
+    "stumble": method(Doubles.stumble),
+    "count": method(Doubles.count),
+}
 
 
 @dataclass
@@ -111,11 +121,10 @@ def server_at(
 ) -> Iterator[Listenable]:
     """Runs a server beside the test; gives where it listens. Told to stop, it must end."""
     listener = listen(endpoint)
-    server = Server(world.open_methods, world.note, shows_bodies=shows_bodies, token=token)
+    server = Server(TABLE, world.open_methods, world.note, shows_bodies=shows_bodies, token=token)
 
     def work() -> None:
-        with server:
-            server.serve(listener)
+        server.serve(listener)
 
     try:
         with beside(work):

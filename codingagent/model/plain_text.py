@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from msgspec import Struct, json, to_builtins
+from msgspec import json, to_builtins
 
 from codingagent.model.patterns import lazy_pattern
 
@@ -101,7 +101,7 @@ def without_halves(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def in_json(value: Struct) -> bytes:
+def in_json(value: object) -> bytes:
     """Return a value as JSON, without lone surrogates."""
     try:
         return json.encode(value)

@@ -9,14 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import EllipsisType
-from typing import Any, Self, TypeVar, assert_never
+from typing import Any, Self, TypeVar
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import UNSET, Struct, UnsetType, ValidationError, convert
+from msgspec.json import decode
 
 from codingagent.errors import CodingAgentError, UsageError, WorkError
 from codingagent.model.plain_text import visible
-from codingagent.rpc.endpoints import Command, Endpoint, Listenable, Tcp, UnixSocket, Vsock
-from codingagent.rpc.framing import TOKEN_TAKEN, LineBuffer, TooLong, token_line
+from codingagent.rpc.endpoints import Command, Endpoint, Listenable, Tcp, UnixSocket
 from codingagent.rpc.protocol import Code
 
 # 004's host: a booting guest answers after some seconds.
@@ -26,19 +26,13 @@ _CALL_PATIENCE_S = 30.0
 
 # A file of 10 MB whose every byte takes six characters of JSON.
 _ANSWER_LIMIT_BYTES = 64 * 2**20
-
-_CHUNK_BYTES = 64 * 1024
+_GREETING_LIMIT_BYTES = 256
 
 # Not there yet: the file, the listener or the guest.
 _NOT_YET = (
     *(FileNotFoundError, ConnectionRefusedError, ConnectionResetError, TimeoutError),
     BlockingIOError,
 )
-
-# Zero would mean no waiting at all, which is another error.
-_SHORTEST_S = 0.001
-
-_REPLY_LIMIT_BYTES = 256
 
 T = TypeVar("T")
 
@@ -122,6 +116,20 @@ class FileEntry(Struct, frozen=True):
     size: int
 
 
+class _Error(Struct):
+    code: int
+    message: str
+    data: Any = None
+
+
+class _Response(Struct):
+    """A response; some servers write a null error beside the result."""
+
+    id: Any
+    result: Any = UNSET
+    error: _Error | UnsetType | None = None
+
+
 class Client:
     """A connection to a server; one call at a time, from any thread. Close it, or use it in `with`.
 
@@ -140,7 +148,6 @@ class Client:
         self._timeout_s = timeout_s
         self._hang_up = hang_up
         self._lock = threading.Lock()
-        self._lines = LineBuffer(_ANSWER_LIMIT_BYTES)
         self._count = 0
         self._closed_because = ""
 
@@ -158,15 +165,16 @@ class Client:
             ConnectError: if nothing listens there.
             UsageError: if nothing can: no such host, or no vsock here.
         """
-        deadline = time.monotonic() + patience_s
         if isinstance(endpoint, Command):
             return cls._over_command(endpoint, timeout_s)
+        deadline = time.monotonic() + patience_s
         while True:
             try:
                 connection = _dial(endpoint, max(deadline - time.monotonic(), _RETRY_EVERY_S))
             except OSError as fault:
                 why = fault.strerror or str(fault)
-                if not _may_come(fault):
+                # A server may be starting, a guest booting.
+                if not isinstance(fault, _NOT_YET) and fault.errno != errno.ENODEV:
                     raise ConnectError(f"{endpoint} can't be reached: {why}") from fault
                 if time.monotonic() + _RETRY_EVERY_S > deadline:
                     said = f"no server answered at {endpoint} within {patience_s:g} s: {why}"
@@ -234,7 +242,8 @@ class Client:
             line = json.dumps(request, allow_nan=False).encode() + b"\n"
             deadline = None if timeout_s is None else time.monotonic() + timeout_s
             try:
-                answer = self._exchange(line, deadline)
+                answer = _ask(self._connection, line, deadline, _ANSWER_LIMIT_BYTES)
+                response = self._response(answer)
             except TimeoutError:
                 # Its answer may still come, and would be taken for that of the next call.
                 self._close("a call took too long")
@@ -245,11 +254,13 @@ class Client:
             except BaseException as fault:
                 self._close(str(fault) or type(fault).__name__)
                 raise
-        return _result(answer)
+        if error := response.error:
+            raise ERRORS.get(error.code, RemoteError)(error.code, error.message, error.data)
+        return response.result
 
     def ping(self) -> None:
         """Check that the server answers."""
-        _field(self.call("ping", {}), "pong", bool)
+        self.call("ping", {})
 
     def exec(
         self, cmd: str, *, limit_s: float | None = None, timeout_s: Patience = ...
@@ -268,165 +279,124 @@ class Client:
 
     def read_file(self, path: str) -> str:
         """Return a file's text."""
-        return _field(self.call("read_file", {"path": path}), "content", str)
+        return _typed(self.call("read_file", {"path": path}), str, "content")
 
     def write_file(self, path: str, content: str) -> None:
         """Write a whole file."""
-        _field(self.call("write_file", {"path": path, "content": content}), "success", bool)
+        self.call("write_file", {"path": path, "content": content})
 
     def list_dir(self, path: str) -> tuple[FileEntry, ...]:
         """Return the contents of a folder."""
-        return _field(self.call("list_dir", {"path": path}), "entries", tuple[FileEntry, ...])
+        found = self.call("list_dir", {"path": path})
+        return _typed(found, tuple[FileEntry, ...], "entries")
 
     def _run(
         self, method: str, params: dict[str, object], limit_s: float | None, timeout_s: Patience
     ) -> ExecResult:
         if limit_s is not None:
             params["timeout"] = limit_s
-        result = self.call(method, params, timeout_s=timeout_s)
-        return ExecResult(
-            _field(result, "exit_code", int),
-            _field(result, "stdout", str),
-            _field(result, "stderr", str),
-        )
+        return _typed(self.call(method, params, timeout_s=timeout_s), ExecResult)
 
     # --- the wire ----------------------------------------------------------------------------------
 
-    def _exchange(self, line: bytes, deadline: float | None) -> dict[str, Any]:
-        self._connection.settimeout(_left(deadline))
-        self._connection.sendall(line)
-        while True:
-            self._connection.settimeout(_left(deadline))
-            piece = self._connection.recv(_CHUNK_BYTES)
-            if not piece:
-                raise ConnectionResetError("the server closed the connection")
-            lines = self._lines.receive(piece)
-            if lines:
-                return self._response(lines)
-
-    def _response(self, lines: Sequence[bytes | TooLong]) -> dict[str, Any]:
-        if len(lines) > 1:
-            raise AnswerError("the server sent more than the answer")
-        [line] = lines
-        if isinstance(line, TooLong):
-            raise AnswerError(f"the answer is longer than {_ANSWER_LIMIT_BYTES // 2**20} MiB")
+    def _response(self, line: bytes) -> _Response:
+        if not line.endswith(b"\n"):
+            raise ConnectionResetError("the server closed the connection")
         try:
-            response = json.loads(line)
+            response = decode(line, type=_Response)
         except (ValueError, RecursionError) as fault:
             shown = visible(line[:400].decode("utf-8", "replace"), 100)
-            raise AnswerError(f"the answer is not JSON: {shown}") from fault
-        if not isinstance(response, dict) or ("result" in response) == _has_error(response):
-            raise AnswerError("the answer is not a JSON-RPC 2.0 response")
+            said = f"the answer is not a JSON-RPC 2.0 response: {shown} ({visible(str(fault))})"
+            raise AnswerError(said) from fault
+        if (response.result is UNSET) == (not response.error):
+            raise AnswerError("the answer is not a JSON-RPC 2.0 response: a result, or an error")
         # An error about an unreadable line has no id; with one call at a time it must be for this one.
-        if response.get("id") != self._count and not (
-            response.get("id") is None and _has_error(response)
-        ):
+        if response.id != self._count and (response.id is not None or not response.error):
             raise AnswerError("the answer belongs to another call")
         return response
 
     def _close(self, why: str) -> None:
         """Close the connection, once; the caller holds the lock."""
-        if self._closed_because:
-            return
-        self._connection.close()
-        self._closed_because = self._hang_up() or why
+        if not self._closed_because:
+            self._connection.close()
+            self._closed_because = self._hang_up() or why
 
 
-def _left(deadline: float | None) -> float | None:
-    if deadline is None:
-        return None
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
-
-
-def _has_error(response: Mapping[str, Any]) -> bool:
-    # Some servers write a null error beside the result.
-    return response.get("error") is not None
-
-
-def _result(response: Mapping[str, Any]) -> Any:
-    if not _has_error(response):
-        return response["result"]
-    error = response["error"]
-    code, message = _field(error, "code", int), _field(error, "message", str)
-    raise ERRORS.get(code, RemoteError)(code, message, error.get("data"))
-
-
-def _field(value: Any, name: str, kind: type[T]) -> T:
+def _typed(result: Any, kind: type[T], name: str = "") -> T:
     try:
-        return convert(value[name], kind)
+        return convert(result[name] if name else result, kind)
     except (KeyError, TypeError, ValidationError) as fault:
-        raise AnswerError(f'the answer has no "{name}" as it should be') from fault
+        raise AnswerError(f"the answer is not as it should be: {visible(str(fault))}") from fault
 
 
-# --- connecting ------------------------------------------------------------------------------------
+def _ask(connection: socket.socket, line: bytes, deadline: float | None, limit_bytes: int) -> bytes:
+    """Send a line and return the one that answers it, without its end if the server closed.
 
+    Raises:
+        OSError: if the connection failed or the time is over.
+        AnswerError: if the server sent more than one line.
+    """
 
-def _may_come(fault: OSError) -> bool:
-    """Return whether a retry may succeed: a server may be starting, a guest booting."""
-    return isinstance(fault, _NOT_YET) or fault.errno == errno.ENODEV
+    def wait() -> None:
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise TimeoutError
+        connection.settimeout(left)
+
+    wait()
+    connection.sendall(line)
+    said = bytearray()
+    while not said.endswith(b"\n"):
+        wait()
+        piece = connection.recv(2**16)
+        if not piece:
+            break
+        said += piece
+        if b"\n" in piece[:-1]:
+            raise AnswerError("the server sent more than the answer")
+        if len(said) > limit_bytes:
+            raise AnswerError(f"the answer is longer than {limit_bytes // 2**20} MiB")
+    return bytes(said)
 
 
 def _dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
     """Connect to an endpoint; an OSError means that nothing listens there, a UsageError that nothing can."""
     deadline = time.monotonic() + timeout_s
     with contextlib.ExitStack() as stack:
-        match endpoint:
-            case UnixSocket():
-                connection = stack.enter_context(socket.socket(socket.AF_UNIX))
-                connection.settimeout(timeout_s)
-                connection.connect(endpoint.path)
-                if endpoint.guest_port is not None:
-                    _shake_hands(connection, endpoint.guest_port, deadline)
-            case Tcp():
-                address = (endpoint.host, endpoint.port)
-                try:
-                    connection = stack.enter_context(socket.create_connection(address, timeout_s))
-                except socket.gaierror as fault:
-                    unknown = f"host {endpoint.host!r} is unknown: {fault.strerror}"
-                    raise UsageError(unknown) from fault
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                if endpoint.token is not None:
-                    _present(connection, endpoint.token, deadline)
-            case Vsock():
-                if not hasattr(socket, "AF_VSOCK"):
-                    raise UsageError("this system has no vsock; use a socket file or TCP")
-                connection = stack.enter_context(socket.socket(socket.AF_VSOCK))
-                connection.settimeout(timeout_s)
-                connection.connect((endpoint.cid, endpoint.port))
-            case _:
-                assert_never(endpoint)
+        if isinstance(endpoint, Tcp):
+            address = (endpoint.host, endpoint.port)
+            try:
+                connection = stack.enter_context(socket.create_connection(address, timeout_s))
+            except socket.gaierror as fault:
+                unknown = f"host {endpoint.host!r} is unknown: {fault.strerror}"
+                raise UsageError(unknown) from fault
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if endpoint.token is not None:
+                line = b"TOKEN %s\n" % endpoint.token.encode("ascii", "replace")
+                if _ask(connection, line, deadline, _GREETING_LIMIT_BYTES) != b"OK\n":
+                    raise PermissionError(errno.EACCES, "the server rejected the token")
+        else:
+            is_file = isinstance(endpoint, UnixSocket)
+            family = getattr(socket, "AF_UNIX" if is_file else "AF_VSOCK", None)
+            if family is None:
+                kind = "socket files" if is_file else "vsock"
+                raise UsageError(f"this system has no {kind}; use TCP")
+            connection = stack.enter_context(socket.socket(family))
+            connection.settimeout(timeout_s)
+            connection.connect(
+                endpoint.path if isinstance(endpoint, UnixSocket) else (endpoint.cid, endpoint.port)
+            )
+            if isinstance(endpoint, UnixSocket) and endpoint.guest_port is not None:
+                _shake_hands(connection, endpoint.guest_port, deadline)
         stack.pop_all()
         return connection
 
 
 def _shake_hands(connection: socket.socket, port: int, deadline: float) -> None:
     """Ask a hypervisor for a port of its guest."""
-    said = _ask(connection, b"CONNECT %d\n" % port, deadline)
+    said = _ask(connection, b"CONNECT %d\n" % port, deadline, _GREETING_LIMIT_BYTES)
     if not said.endswith(b"\n"):
         raise ConnectionResetError(f"the guest does not listen on port {port}")
     if not said.startswith(b"OK "):
-        raise ConnectionAbortedError(
-            f"the handshake failed: {visible(said.decode(errors='replace'))}"
-        )
-
-
-def _present(connection: socket.socket, token: str, deadline: float) -> None:
-    if _ask(connection, token_line(token), deadline) != TOKEN_TAKEN:
-        raise PermissionError(errno.EACCES, "the server rejected the token")
-
-
-def _ask(connection: socket.socket, line: bytes, deadline: float) -> bytes:
-    """Send a line and return the line that answers it; without a line end if there was none."""
-    connection.sendall(line)
-    said = b""
-    while not said.endswith(b"\n"):
-        connection.settimeout(max(deadline - time.monotonic(), _SHORTEST_S))
-        # One byte at a time: the bytes after the line belong to the next reader.
-        byte = connection.recv(1)
-        if not byte or len(said) > _REPLY_LIMIT_BYTES:
-            break
-        said += byte
-    return said
+        shown = visible(said.decode(errors="replace"))
+        raise ConnectionAbortedError(f"the handshake failed: {shown}")

@@ -13,9 +13,9 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from codingagent.agent import put_back
@@ -37,7 +37,7 @@ from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import choose_sandbox, policy_of
 from codingagent.protocols.tags.reply import Problem, Step
-from codingagent.rpc.protocol import Code, Method, MethodError, Param, ParamKind
+from codingagent.rpc.protocol import Code, Method, MethodError, method
 from codingagent.storage import atomic_write
 from codingagent.workspace.programs import persons_variables
 from codingagent.workspace.workspace import Workspace
@@ -52,8 +52,6 @@ _LANGUAGES: Mapping[str, tuple[str, str]] = {
 
 # 004, ExecResult: the command could not start.
 _NOT_STARTED = -1
-
-_TIMEOUT = Param("timeout", ParamKind.NUMBER, is_optional=True)
 
 # System timers count no further (2^31 ms, 24 days); a longer limit means none.
 _LONGEST_LIMIT_S = 2_000_000
@@ -139,6 +137,9 @@ def _own_folders(home: Path, root: Path) -> tuple[Path, ...]:
     return folders if home.resolve() in (real, *real.parents) else (home, *folders)
 
 
+_Seconds = Annotated[float, Meta(gt=0)]
+
+
 class RemoteMethods:
     """The methods of one connection; one call at a time."""
 
@@ -149,29 +150,13 @@ class RemoteMethods:
         self._secrecy = secrecy_for(host.settings)
         context = bare_context(host.workspace, runner, host.policy)
         self._agent = Agent(replace(context, secrecy=self._secrecy))
-        path = Param("path", ParamKind.TEXT)
-        self.table: Mapping[str, Method] = {
-            "ping": Method(lambda: {"pong": True}),
-            "exec": Method(self.exec, (Param("cmd", ParamKind.TEXT), _TIMEOUT)),
-            "exec_code": Method(
-                self.exec_code,
-                (Param("lang", ParamKind.TEXT), Param("code", ParamKind.TEXT), _TIMEOUT),
-            ),
-            "read_file": Method(self.read_file, (path,)),
-            "write_file": Method(self.write_file, (path, Param("content", ParamKind.TEXT))),
-            "list_dir": Method(self.list_dir, (path,)),
-        }
 
     def cancel(self) -> None:
         """End the current command, if any; called from another thread."""
         self._runner.end_command()
 
-    def exec(self, cmd: str, timeout: float | None) -> dict[str, Any]:
+    def exec(self, cmd: str, timeout: _Seconds | None = None) -> dict[str, Any]:
         """Run a shell command in the root (004, exec)."""
-        if timeout is not None and timeout <= 0:
-            raise MethodError(
-                Code.INVALID_PARAMS, 'invalid params: "timeout" must be more than 0 seconds'
-            )
         # The executor takes 0 for no limit, and None for its own.
         limit_s = timeout or self._host.timeout_s or 0
         if limit_s > _LONGEST_LIMIT_S:
@@ -185,7 +170,7 @@ class RemoteMethods:
             errors += f"\n... [ended: {event.limit or 'cancelled'}]"
         return {"exit_code": exit_code_of(event), "stdout": event.stdout or "", "stderr": errors}
 
-    def exec_code(self, lang: str, code: str, timeout: float | None) -> dict[str, Any]:
+    def exec_code(self, lang: str, code: str, timeout: _Seconds | None = None) -> dict[str, Any]:
         """Run a program (004, exec_code)."""
         known = _LANGUAGES.get(lang)
         if known is None:
@@ -270,3 +255,18 @@ def _why_not(event: Event) -> str:
 
 def _not_started(reason: str) -> dict[str, Any]:
     return {"exit_code": _NOT_STARTED, "stdout": "", "stderr": reason}
+
+
+def _ping(_: object) -> dict[str, bool]:
+    return {"pong": True}
+
+
+TABLE: Mapping[str, Method] = {
+    "ping": method(_ping, is_quick=True),
+    "exec": method(RemoteMethods.exec),
+    "exec_code": method(RemoteMethods.exec_code),
+    "read_file": method(RemoteMethods.read_file),
+    "write_file": method(RemoteMethods.write_file),
+    "list_dir": method(RemoteMethods.list_dir),
+}
+"""The methods of 004."""

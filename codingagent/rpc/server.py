@@ -1,288 +1,480 @@
-"""JSON-RPC server: serve each connection in its own thread until stopped.
+"""JSON-RPC server: one event loop for all connections; slow calls run in a thread of their connection."""
 
-It stops within two seconds, whatever the methods do: a method that ignores its cancellation is left to
-the end of the process.
-"""
-
+import asyncio
 import contextlib
-import errno
+import hmac
 import os
 import select
 import signal
 import socket
+import sys
 import threading
-import time
-from collections import deque
-from collections.abc import Iterator
-from types import FrameType
-from typing import Self
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from queue import SimpleQueue
+from time import perf_counter
+from typing import Any
 
-from codingagent.rpc.connection import CallMonitor, Connection, Log, OpenMethods
-from codingagent.rpc.listeners import Listener
-from codingagent.rpc.streams import Stream
+from codingagent.errors import CodingAgentError
+from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import visible
+from codingagent.rpc.endpoints import UnixSocket
+from codingagent.rpc.listeners import Listener, StandardStreams, is_from_another_user
+from codingagent.rpc.protocol import (
+    LINE_LIMIT_BYTES,
+    Code,
+    Message,
+    Method,
+    MethodError,
+    Request,
+    read,
+    refused,
+)
 
-# A thousand connections have a thousand stacks. Python's own calls use none of it; the deepest of its C
-# code (JSON, regular expressions) stays below this.
-_STACK_BYTES = 2**20
+# Input read ahead while the peer does not read its answers, or a call runs.
+BACKLOG_BYTES = 4 * 2**20
 
-# Connections that have not shown the token: the owner's is one of them for a moment.
-_STRANGERS = 64
+# Connections that have not shown the token, of which the owner's is one for a moment, and the longest line
+# that each may send.
+_STRANGERS, _HEAD_BYTES = 64, 256
 
-# The share of the two seconds for cancelled methods, and for the log.
-_PATIENCE_S, _LOG_PATIENCE_S = 1.5, 0.3
+# Answers are written in pieces of at most this size: what has to wait is copied.
+_PIECE_BYTES = 2**18
 
-# Out of handles, memory or threads: retrying is useless until another connection has ended. Some systems
-# also report here what happened to a connection before it was accepted.
+# How often it is checked whether the client of a running call is gone.
+_LOOK_EVERY_S = 0.05
+
+# The server ends this soon, whatever the methods do: the end of the process ends them.
+_STOP_PATIENCE_S = 1.5
+
+# Out of handles or memory: retrying is useless until another connection has ended.
 _EXHAUSTED_PAUSE_S = 0.1
 
-# The listening socket itself is unusable.
-_BROKEN = {errno.EBADF, errno.EINVAL, errno.ENOTSOCK}
+# One write to a pipe of at most 4096 bytes is atomic (Linux); the number of lost lines goes before.
+_LOG_BYTES = 4000
+_SHOWN_CHARACTERS = 2000
 
-# One write to a pipe of at most this many bytes is atomic (Linux).
-_ATOMIC_BYTES = 4096
+# Firecracker's hypervisor sends the first to a guest before the host's first byte. A port of this machine is
+# open to all its users, so there the first line must present the server's token.
+_GREETING = lazy_pattern(rb"(?:CONNECT ([0-9]{1,10})|TOKEN ([\x21-\x7e]{1,200}))\r?")
 
-# How long log lines are collected before the next write.
-_LOG_EVERY_S = 0.05
+# Takes a line of the log, in any thread; with values it is a format (`%`).
+Log = Callable[..., object]
+
+# Returns the methods that one connection can call. Their `cancel()` ends the current call, if any, and
+# returns at once; it is called often, from another thread.
+OpenMethods = Callable[[], AbstractContextManager[Any]]
 
 
 class Server:
-    """Serve connections. Leave the `with` block to close it.
+    """Serve connections until stopped.
 
-    `open_methods` returns a connection's methods as a context, in its thread. The log is called from any
-    thread and must not raise. `shows_bodies` logs the messages too, clipped.
+    `open_methods` is entered and left in the thread of a connection's calls. `shows_bodies` logs the messages
+    too, clipped. The first line must present the token, if any.
     """
 
     def __init__(
         self,
+        table: Mapping[str, Method],
         open_methods: OpenMethods,
         log: Log,
         *,
         shows_bodies: bool = False,
         token: str | None = None,
     ) -> None:
-        self._open_methods = open_methods
-        self._log = log
-        self._shows_bodies = shows_bodies
-        self._token = token
-        self._stopped, self._stop = socket.socketpair()
-        self._stop.setblocking(False)
-        self._watch = CallMonitor()
-        # Shared with the connections' threads.
-        self._lock = threading.Lock()
-        self._open: dict[Connection, threading.Thread] = {}
+        self.table, self.open_methods, self.log = table, open_methods, log
+        self.shows_bodies, self.token = shows_bodies, token
+        self.connections: dict[Connection, None] = {}
         self._count = 0
+        self._stop: Callable[[], object] = int
+        self._is_stopped = self._is_interrupted = False
 
-    def __enter__(self) -> Self:
-        self._watch.start()
-        return self
+    def serve(self, place: Listener | StandardStreams, ready: Callable[[], object] = int) -> None:
+        """Accept connections, or serve standard input and output to its end, until `stop` is called.
 
-    def __exit__(self, *_: object) -> None:
-        self._end_connections()
-        self._watch.close()
-        self._stop.close()
-        self._stopped.close()
+        In the main thread SIGTERM, SIGHUP and Ctrl-C stop it, from before `ready` is called.
+
+        Raises:
+            KeyboardInterrupt: at the end, after Ctrl-C.
+        """
+        asyncio.run(self._serve(place, ready))
+        if self._is_interrupted:
+            raise KeyboardInterrupt
 
     def stop(self) -> None:
-        """Make `serve` or `serve_one` return; safe in any thread and in a signal handler."""
-        with contextlib.suppress(OSError):
-            self._stop.send(b".")
+        """Make `serve` return; safe in any thread."""
+        self._is_stopped = True
+        with contextlib.suppress(RuntimeError):  # it has ended
+            self._stop()
 
-    @property
-    def stop_handle(self) -> int:
-        """Return a handle that does not block; any byte written to it stops the server, too."""
-        return self._stop.fileno()
+    async def _serve(self, place: Listener | StandardStreams, ready: Callable[[], object]) -> None:
+        loop = asyncio.get_running_loop()
+        stopping = asyncio.Event()
+        self._stop = lambda: loop.call_soon_threadsafe(stopping.set)
+        if self._is_stopped:
+            return
+        if threading.current_thread() is threading.main_thread():
+            self._stop_at_signals(loop)
+        if isinstance(place, Listener):
+            taking = loop.create_task(self._accept(place))
+        else:
+            taking = loop.create_task(self._take(place.connect(self.stop), None))
+        ready()
+        await stopping.wait()
+        taking.cancel()
+        for connection in tuple(self.connections):
+            connection.stop()
+        deadline = loop.time() + _STOP_PATIENCE_S
+        while self.connections and loop.time() < deadline:  # noqa: ASYNC110  # once, and briefly
+            await asyncio.sleep(0.01)
+        if count := len(self.connections):
+            self.log(f"{count} connections did not end in {_STOP_PATIENCE_S} s")
 
-    def serve(self, listener: Listener) -> None:
-        """Accept connections until `stop` is called."""
-        poll = select.poll()
-        poll.register(self._stopped, select.POLLIN)
-        poll.register(listener, select.POLLIN)
-        was_exhausted = False
-        stopped = self._stopped.fileno()
-        while all(handle != stopped for handle, _ in poll.poll()):
-            try:
-                self._start(listener.accept())
-            except (BlockingIOError, ConnectionError):
-                continue  # it is already gone
-            except PermissionError as fault:
-                self._log(f"a connection was refused: {fault.strerror}")
-            except (OSError, RuntimeError) as fault:
-                if isinstance(fault, OSError) and fault.errno in _BROKEN:
-                    raise
-                if not was_exhausted:
-                    self._log(f"no further connection can be taken now: {fault}")
-                was_exhausted = True
-                if self._wait_for_stop(_EXHAUSTED_PAUSE_S):
-                    return
+    def _stop_at_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        def note(number: int, _: object = None) -> None:
+            self._is_interrupted |= number == signal.SIGINT
+            self.stop()
+
+        for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+            number = getattr(signal, name, None)
+            # nohup has it ignored; keep that.
+            if number is None or signal.getsignal(number) is signal.SIG_IGN:
+                continue
+            if sys.platform == "win32":
+                signal.signal(number, note)
             else:
+                loop.add_signal_handler(number, note, number)
+
+    async def _accept(self, listener: Listener) -> None:
+        was_exhausted = False
+        while True:
+            try:
+                connection, _ = await asyncio.get_running_loop().sock_accept(listener.socket)
                 was_exhausted = False
+                if is_from_another_user(connection):
+                    self.log("a connection was refused: it came from another user")
+                    connection.close()
+                else:
+                    await self._take(connection, listener)
+            except ConnectionError:
+                continue  # it is already gone
+            except OSError as fault:
+                if not was_exhausted:
+                    self.log(f"no further connection can be taken now: {fault}")
+                was_exhausted = True
+                await asyncio.sleep(_EXHAUSTED_PAUSE_S)
 
-    def serve_one(self, stream: Stream) -> None:
-        """Serve a single connection to its end, or until `stop` is called."""
-        self._start(stream, stops_all=True)
-        self._wait_for_stop(None)
-
-    # --- within ------------------------------------------------------------------------------------
-
-    def _wait_for_stop(self, timeout_s: float | None) -> bool:
-        poll = select.poll()
-        poll.register(self._stopped, select.POLLIN)
-        return bool(poll.poll(None if timeout_s is None else timeout_s * 1e3))
-
-    def _start(self, stream: Stream, *, stops_all: bool = False) -> None:
+    async def _take(self, connection: socket.socket, listener: Listener | None) -> None:
         self._count += 1
-        number = self._count
-        prefix = f"{number} "
-
-        def log(line: str, /, *values: object) -> None:
-            self._log(prefix + line, *values)
-
-        connection = Connection(
-            stream,
-            self._open_methods,
-            self._watch,
-            log,
-            shows_bodies=self._shows_bodies,
-            token=self._token,
+        await asyncio.get_running_loop().connect_accepted_socket(
+            lambda: Connection(self, self._count, listener), connection
         )
 
-        def run() -> None:
-            try:
-                connection.serve()
-            finally:
-                with self._lock:
-                    self._open.pop(connection, None)
-                    left = len(self._open)
-                log(f"closed ({left} open)")
-                if stops_all:
-                    self.stop()
 
-        thread = threading.Thread(target=run, name=f"rpc-{number}", daemon=True)
-        with self._lock:
-            self._open[connection] = thread
-            count = len(self._open)
-            strangers = [each for each in self._open if each.is_stranger]
+class Connection(asyncio.Protocol):
+    """One client: its lines are answered in order, what is quick in the event loop, the rest in a thread.
+
+    Requests are read ahead, up to a bound, while a call runs or an answer can't be written: a peer may send
+    everything before it reads anything. Beyond the bound only that peer waits.
+    """
+
+    def __init__(self, server: Server, number: int, listener: Listener | None) -> None:
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._prefix = f"{number} "
+        self._is_socket = listener is not None
+        # On TCP a killed peer looks the same as one that has sent everything; on a vsock, too.
+        self._ends_with_input = listener is not None and not isinstance(
+            listener.endpoint, UnixSocket
+        )
+        self.is_stranger = server.token is not None
+        self._is_first_line = True
+        self._ahead = bytearray()
+        self._scanned = 0  # so much of it holds no line end
+        self._is_dropping = False  # a line beyond the limit
+        self._input_ended = False
+        self._is_full = False  # the peer does not read its answers
+        self._is_busy = False  # the thread answers a message
+        self._is_over = False
+        self._calls: SimpleQueue[Message | None] | None = None
+        self._methods: Any = None
+        self._is_written = threading.Event()
+
+    def _log(self, line: str, *values: object) -> None:
+        self._server.log(self._prefix + line, *values)
+
+    def stop(self) -> None:
+        """End the connection and its call."""
+        self._is_over = True
+        self._is_written.set()
+        self._transport.abort()
+        if self._is_busy and self._methods is not None:
+            try:
+                self._methods.cancel()
+            except Exception as fault:  # noqa: BLE001  # it is called again
+                self._log(_bug(fault))
+
+    # --- the event loop calls these ----------------------------------------------------------------
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        connections = self._server.connections
+        connections[self] = None
+        self._log("opened (%d open)", len(connections))
+        strangers = [each for each in connections if each.is_stranger]
         for each in strangers[:-_STRANGERS]:
             each.stop()
-        log(f"opened ({count} open)")
-        before = threading.stack_size(_STACK_BYTES)
+
+    def data_received(self, data: bytes) -> None:
+        self._ahead += data
+        self._go_on()
+
+    def eof_received(self) -> bool:
+        self._input_ended = True
+        self._go_on()
+        return True
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self._is_written.set()
+        self._go_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if exc is not None:
+            self._log(f"the client is gone: {visible(str(exc))}")
+        self._is_over = True
+        self._is_written.set()
+        if self._calls is None:
+            self._forget()
+        else:
+            self._calls.put(None)
+
+    def _forget(self) -> None:
+        self._is_busy = False
+        del self._server.connections[self]
+        self._log("closed (%d open)", len(self._server.connections))
+
+    # --- lines and answers -------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        """Answer the lines that are there, up to a slow one, which the thread answers."""
+        out = bytearray()
+        message = None
+        while not (self._is_busy or self._is_full or self._is_over):
+            message = self._next(out)
+            if message is None:
+                break
+            if not all(each.is_quick for each in message.requests):
+                self._is_busy = True
+            elif answers := [a for each in message.requests if (a := self._answered(each, None))]:
+                out += b"[%b]\n" % b",".join(answers) if message.is_batch else answers[0] + b"\n"
+            if len(out) > _PIECE_BYTES:
+                self._transport.write(bytes(out))
+                out.clear()
+        if out:
+            self._transport.write(bytes(out))
+        if message is not None and self._is_busy:
+            self._hand_over(message)
+        if self._is_busy or self._is_full:
+            if len(self._ahead) > BACKLOG_BYTES:
+                self._transport.pause_reading()
+        elif self._input_ended:
+            self._transport.close()
+        else:
+            self._transport.resume_reading()
+
+    def _next(self, out: bytearray) -> Message | None:
+        """Return the next line's message, if there is one; answer greetings."""
+        while self._ahead:
+            limit = _HEAD_BYTES if self.is_stranger else LINE_LIMIT_BYTES
+            end = self._ahead.find(b"\n", self._scanned)
+            is_too_long = (end if end >= 0 else len(self._ahead)) > limit
+            if end < 0 and not is_too_long and not self._input_ended:
+                self._scanned = len(self._ahead)
+                return None
+            line = self._ahead[: 1 if is_too_long else end if end >= 0 else None]
+            del self._ahead[: end + 1 if end >= 0 else None]
+            self._scanned = 0
+            was_dropping, self._is_dropping = self._is_dropping, end < 0
+            if was_dropping or line.isspace() or not line:
+                continue
+            if self._is_first_line and (answer := self._greeted(line)):
+                out += answer
+                continue
+            return self._read(line, is_too_long=is_too_long)
+        return None
+
+    def _greeted(self, line: bytearray) -> bytes:
+        """Return the answer to a first line that is no request, if it is none."""
+        said = _GREETING.fullmatch(line)
+        token = bytes((said and said[2]) or b"")
+        if not self.is_stranger and not token:
+            self._is_first_line = said is None
+            return b"OK %b\n" % said[1] if said else b""
+        needed = self._server.token
+        if needed is None or hmac.compare_digest(token, needed.encode()):
+            self.is_stranger = False
+            return b"OK\n"
+        self._hang_up()
+        why = "the token is wrong" if token else "send the line TOKEN and the token first"
+        no = refused(Code.INVALID_REQUEST, f"this server needs its token: {why}")
+        return self._answered(no, None) + b"\n"
+
+    def _read(self, line: bytearray, *, is_too_long: bool) -> Message:
+        if self._server.shows_bodies and not is_too_long:
+            self._log("< %s", _shown(line))
+        message = read(None if is_too_long else line, self._server.table)
+        # Another protocol's bytes, such as a browser's TLS hello, may hold a request in a later line.
+        is_ours = any(r.name for r in message.requests) or (
+            is_too_long and bytes(line) in {b"{", b"["}
+        )
+        if self._is_first_line and self._is_socket and not is_ours:
+            self._hang_up()
+        self._is_first_line = False
+        return message
+
+    def _hang_up(self) -> None:
+        """Read no further; the connection ends when its answers are written."""
+        self._ahead.clear()
+        self._transport.pause_reading()
+        self._input_ended = True
+
+    def _answered(self, request: Request, methods: Any) -> bytes:
+        """Return a request's response, and log it; a bug of ours costs one answer."""
+        started = perf_counter()
         try:
-            thread.start()
-        except RuntimeError:
-            with self._lock:
-                del self._open[connection]
-            stream.close()
-            raise
+            data, code = request.answer(methods)
+        except Exception as fault:  # noqa: BLE001  # the only place
+            self._log(_bug(fault))
+            why = "internal error: see the server's log"
+            data, code = request.failed(MethodError(Code.INTERNAL_ERROR, why))
+        took_ms = (perf_counter() - started) * 1e3
+        self._log("%s %.3f ms%s", request.name or "-", took_ms, f" error {code}" if code else "")
+        if self._server.shows_bodies and data:
+            self._log("> %s", _shown(data))
+        return data
+
+    # --- slow calls --------------------------------------------------------------------------------
+
+    def _hand_over(self, message: Message) -> None:
+        if self._calls is None:
+            self._calls = SimpleQueue()
+            threading.Thread(target=self._run_calls, args=(self._calls,), daemon=True).start()
+        self._calls.put(message)
+        self._timer = self._loop.call_later(_LOOK_EVERY_S, self._look)
+
+    def _look(self) -> None:
+        """End a call whose client is gone, again and again: it may not have begun the first time."""
+        if self._is_over or self._is_gone():
+            self.stop()
+        if self._is_busy:
+            self._timer = self._loop.call_later(_LOOK_EVERY_S, self._look)
+
+    def _is_gone(self) -> bool:
+        names = ["POLLHUP", "POLLERR", *(["POLLRDHUP"] if self._ends_with_input else [])]
+        return (self._ends_with_input and self._input_ended) or _polled(
+            self._transport.get_extra_info("socket").fileno(), *names
+        )
+
+    def _finish(self) -> None:
+        self._timer.cancel()
+        self._is_busy = False
+        self._go_on()
+
+    def _write(self, data: "memoryview[int]") -> None:
+        if not self._is_over:
+            self._transport.write(data)
+        if not self._is_full:
+            self._is_written.set()
+
+    def _run_calls(self, calls: "SimpleQueue[Message | None]") -> None:
+        """Answer messages, in a thread: a command ends with the thread that started it."""
+        try:
+            with contextlib.ExitStack() as stack:
+                for message in iter(calls.get, None):
+                    self._answer(message, stack)
+                    self._post(self._finish)
+        except Exception as fault:  # noqa: BLE001  # what is left to close must not end the server
+            self._log(_bug(fault))
         finally:
-            threading.stack_size(before)
+            self._post(self._forget)
 
-    def _end_connections(self) -> None:
-        deadline = time.monotonic() + _PATIENCE_S
-        with self._lock:
-            left = dict(self._open)
-        for connection in left:
-            connection.stop()
-        for thread in left.values():
-            thread.join(max(deadline - time.monotonic(), 0))
-        count = sum(thread.is_alive() for thread in left.values())
-        if count:
-            self._log(f"{count} connections did not end in {_PATIENCE_S} s")
+    def _answer(self, message: Message, stack: contextlib.ExitStack) -> None:
+        mark = b"["
+        for request in message.requests:
+            if self._is_over:
+                return
+            try:
+                if self._methods is None:
+                    self._methods = stack.enter_context(self._server.open_methods())
+            except CodingAgentError as fault:
+                data, _ = request.failed(MethodError(Code.INTERNAL_ERROR, str(fault)))
+            else:
+                data = self._answered(request, self._methods)
+            if data and message.is_batch:
+                self._send(mark, data)
+                mark = b","
+            elif data:
+                self._send(data, b"\n")
+        if mark == b",":
+            self._send(b"]\n")
+
+    def _send(self, *parts: bytes) -> None:
+        if sum(map(len, parts)) <= _PIECE_BYTES:
+            parts = (b"".join(parts),)
+        for part in parts:
+            for start in range(0, len(part), _PIECE_BYTES):
+                self._is_written.clear()
+                if self._is_over:
+                    return
+                self._post(self._write, memoryview(part)[start : start + _PIECE_BYTES])
+                self._is_written.wait()
+
+    def _post(self, action: Callable[..., object], *values: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the server has ended
+            self._loop.call_soon_threadsafe(action, *values)
 
 
-@contextlib.contextmanager
-def stopped_by_signals(server: Server) -> Iterator[None]:
-    """Stop a server on SIGTERM, SIGHUP or Ctrl-C within the block; main thread only.
+def _polled(handle: int, *events: str) -> bool:
+    """Return whether one of the events is there; on Windows it is never known."""
+    if sys.platform == "win32":
+        return False
+    else:  # noqa: RET505  # the type checker follows it
+        poll = select.poll()
+        poll.register(handle, sum(getattr(select, event, 0) for event in events))
+        return bool(poll.poll(0))
 
-    Raises:
-        KeyboardInterrupt: after the block, if it was Ctrl-C.
-    """
-    seen: list[int] = []
 
-    def note(number: int, _: FrameType | None) -> None:
-        seen.append(number)
-        server.stop()
+def _bug(fault: Exception) -> str:
+    trace = traceback.extract_tb(fault.__traceback__)
+    where = " < ".join(f"{each.name}:{each.lineno}" for each in reversed(trace[-4:]))
+    return f"internal error: {visible(f'{type(fault).__name__}: {fault}', 500)} in {where}"
 
-    numbers = [signal.SIGTERM, signal.SIGINT]
-    # nohup has it ignored; keep that.
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    before = {number: signal.signal(number, note) for number in numbers}
-    # Python runs a handler between two steps of its own: a signal just before the wait is seen after it.
-    handle = os.dup(server.stop_handle)  # the server may be closed first
-    wakes = signal.set_wakeup_fd(handle, warn_on_full_buffer=False)
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(wakes)
-        os.close(handle)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if signal.SIGINT in seen:
-        raise KeyboardInterrupt
+
+def _shown(data: bytes | bytearray) -> str:
+    # A character has at most four bytes: what is cut off here would not be shown.
+    text = data[: 4 * _SHOWN_CHARACTERS].decode("utf-8", "replace")
+    return f"{visible(text, _SHOWN_CHARACTERS)} ({len(data)} bytes)"
 
 
 class HandleLog:
-    """Write lines to a handle, such as standard error, without blocking; count the lines it can't take.
-
-    A thread writes, between `with` and its end: a system call beside each answer would make all connections
-    wait for one another. The first line after a rest is written at once.
-    """
+    """Write lines to a handle, such as standard error, without blocking; count the lines it can't take."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
-        self._lines: deque[tuple[str, tuple[object, ...]]] = deque()
         self._lost = 0
-        self._is_due = threading.Event()
-        self._is_ending = threading.Event()
-        self._writable = select.poll()
-        self._writable.register(handle, select.POLLOUT)
 
-    def __enter__(self) -> Self:
-        self._is_ending.clear()
-        self._thread = threading.Thread(target=self._run, name="rpc-log", daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_ending.set()
-        self._is_due.set()
-        # Other programs may fill the same pipe, and nobody empty it.
-        self._thread.join(_LOG_PATIENCE_S)
-
-    def __call__(self, line: str, /, *values: object) -> None:
-        self._lines.append((line, values))
-        if not self._is_due.is_set():
-            self._is_due.set()
-
-    def _run(self) -> None:
-        while not self._is_ending.is_set():
-            self._is_due.wait()
-            self._is_due.clear()
-            self._drain()
-            self._is_ending.wait(_LOG_EVERY_S)
-        self._drain()
-
-    def _drain(self) -> None:
-        lines: list[bytes] = []
-        size = 0
-        while self._lines:
-            text, values = self._lines.popleft()
-            line = (text % values if values else text).encode("utf-8", "backslashreplace")
-            line = line[: _ATOMIC_BYTES - 1] + b"\n"
-            if size + len(line) > _ATOMIC_BYTES:
-                self._write(lines)
-                lines, size = [], 0
-            lines.append(line)
-            size += len(line)
-        self._write(lines)
-
-    def _write(self, lines: list[bytes]) -> None:
-        if self._lost and self._is_written(b"%d log lines were lost\n" % self._lost):
-            self._lost = 0
-        if lines and not self._is_written(b"".join(lines)):
-            self._lost += len(lines)
-
-    def _is_written(self, data: bytes) -> bool:
+    def __call__(self, line: str, *values: object) -> None:
+        data = (line % values if values else line).encode("utf-8", "backslashreplace")
+        data = data[:_LOG_BYTES] + b"\n"
+        if self._lost:
+            data = b"%d log lines were lost\n" % self._lost + data
         with contextlib.suppress(OSError):
-            return bool(self._writable.poll(0)) and os.write(self._handle, data) > 0
-        return False
+            if sys.platform == "win32" or _polled(self._handle, "POLLOUT"):
+                os.write(self._handle, data)
+                self._lost = -1
+        self._lost += 1

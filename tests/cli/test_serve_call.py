@@ -132,7 +132,9 @@ def test_a_standard_stream_that_is_closed_is_said(tmp_path: Path) -> None:
     line = f'exec "{sys.executable}" -m codingagent --home "{tmp_path}" serve --stdio <&-'
     done = subprocess.run(["/bin/sh", "-c", line], cwd=REPOSITORY, capture_output=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == (b"codingagent: standard input or output is closed; --stdio needs both\n")
+    assert done.stderr == (
+        b"codingagent: --stdio needs both standard input and output: Bad file descriptor\n"
+    )
 
 
 # --- call ------------------------------------------------------------------------------------------
@@ -156,7 +158,10 @@ def test_call_prints_the_result(server: Served, capfd: pytest.CaptureFixture[str
         (["reboot"], "method not found: reboot (code -32601)"),
         (["read_file", '["../a"]'], "invalid params: REJECTED: Path is outside workspace: '../a'"),
         (["read_file", '["missing"]'], "File 'missing' not found (code -32603)"),
-        (["exec", "{}"], 'invalid params: "cmd" is missing; it must be a string (code -32602)'),
+        (
+            ["exec", "{}"],
+            "invalid params: Object missing required field `cmd`; exec takes cmd, timeout?",
+        ),
         (["exec", '["sleep 60"]', "--timeout", "0.1"], "exec gave no answer within 0.1 s"),
     ],
 )
@@ -247,7 +252,8 @@ def test_the_root_is_the_workspace_unless_named(tmp_path: Path) -> None:
     line = b'{"jsonrpc":"2.0","id":1,"method":"exec","params":["pwd -P"]}'
     done = subprocess.run(words, cwd=REPOSITORY, input=line, capture_output=True, check=True)
     root = tmp_path.resolve() / "workspace"
-    assert json.loads(done.stdout)["result"]["stdout"] == f"{root}\n"
+    result = {"exit_code": 0, "stdout": f"{root}\n", "stderr": ""}
+    assert json.loads(done.stdout)["result"] == result
     first, policy, *_ = done.stderr.decode().splitlines()
     assert first.startswith(f"serving {root} on standard input and output; commands run ")
     assert policy == "policy standard: files may be read and changed, commands may be run"
@@ -308,7 +314,8 @@ def test_its_temporary_folder_goes_with_it(tmp_path: Path, monkeypatch: pytest.M
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     with served(tmp_path) as server, server.connect() as host:
-        assert host.call("exec", cmd="echo a > /tmp/a; echo b")["stdout"] == "b\n"
+        result = {"exit_code": 0, "stdout": "b\n", "stderr": ""}
+        assert host.call("exec", cmd="echo a > /tmp/a; echo b") == result
     assert list(temporary.iterdir()) == []
 
 

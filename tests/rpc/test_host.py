@@ -67,7 +67,13 @@ CONVERSATION: list[tuple[str, dict[str, object], object]] = [
         {"path": "../b"},
         failed(-32602, "invalid params: REJECTED: Path is outside workspace: '../b'"),
     ),
-    ("exec", {}, failed(-32602, 'invalid params: "cmd" is missing; it must be a string')),
+    (
+        "exec",
+        {},
+        failed(
+            -32602, "invalid params: Object missing required field `cmd`; exec takes cmd, timeout?"
+        ),
+    ),
     ("reboot", {}, failed(-32601, "method not found: reboot")),
     ("ping", {}, {"pong": True}),
 ]
@@ -258,7 +264,7 @@ BAD = [
     (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, -32700),
     (b"[" * 200_000, -32700),
     (b'{"jsonrpc":"2.0","id":1,"method":"exec","params":{"cmd":' + b"[" * 10_000, -32700),
-    (b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}', -32600),
+    (b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}', -32700),
     (b"9" * 10_000, -32700),
     (b"\xff\xfe\x00", -32700),
     (b"\x00", -32700),

@@ -22,8 +22,8 @@ from codingagent.process.output import STREAM_LIMIT_BYTES
 from codingagent.process.runner import Runner
 from codingagent.rpc.endpoints import Listenable, UnixSocket
 from codingagent.rpc.listeners import listen
-from codingagent.rpc.methods import Host, RemoteMethods, host_of
-from codingagent.rpc.protocol import Dispatcher
+from codingagent.rpc.methods import TABLE, Host, RemoteMethods, host_of
+from codingagent.rpc.protocol import read
 from codingagent.rpc.server import Server
 from tests.helpers import (
     HANG_S,
@@ -48,14 +48,13 @@ class Asked:
 
     def __init__(self, methods: RemoteMethods) -> None:
         self.methods = methods
-        self._dispatcher = Dispatcher(methods.table)
         self.words = ""
 
     def __call__(self, method: str, *by_position: object, **by_name: object) -> Any:
         params: object = list(by_position) if by_position else by_name
         line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        [asked] = self._dispatcher.read(line.encode()).requests
-        answer = json.loads(asked.answer().data)
+        [asked] = read(line.encode(), TABLE).requests
+        answer = json.loads(asked.answer(self.methods)[0])
         if "result" in answer:
             return answer["result"]
         self.words = answer["error"]["message"]
@@ -200,7 +199,7 @@ def test_a_limit_of_years_is_no_fault(asked: Asked, root: Path) -> None:
 def test_a_timeout_that_is_none(asked: Asked, timeout: object) -> None:
     assert asked("exec", cmd="true", timeout=timeout) == -32602
     assert asked("exec_code", lang="sh", code="true", timeout=timeout) == -32602
-    assert '"timeout"' in asked.words
+    assert "timeout" in asked.words
 
 
 @pytest.mark.parametrize(
@@ -218,7 +217,6 @@ def test_a_timeout_that_is_none(asked: Asked, timeout: object) -> None:
         ("write_file", {"path": "a"}),
         ("write_file", {"path": "a", "content": None}),
         ("write_file", {"path": "a", "content": b"a".hex(), "mode": 1}),
-        ("write_file", {"path": "a", "content": "\ud800"}),
         ("list_dir", {"path": True}),
         ("ping", {"path": "a"}),
     ],
@@ -720,11 +718,10 @@ def listening(root: Path, settings: Settings = OPEN) -> Iterator[Listenable]:
     """Serves a root over a Unix socket in a thread of the test."""
     listener = listen(UnixSocket(str(root.parent / "s")))
     with serving(root, settings) as host:
-        server = Server(host.open_methods, lambda *_: None)
+        server = Server(TABLE, host.open_methods, lambda *_: None)
 
         def work() -> None:
-            with server:
-                server.serve(listener)
+            server.serve(listener)
 
         try:
             with beside(work):
@@ -808,7 +805,7 @@ def test_nothing_of_a_connection_is_left(root: Path) -> None:
                 ask(connection, request("write_file", path="a/b", content="x"))
 
         once()
-        wait_until(lambda: threading.active_count() <= others + 2)
+        wait_until(lambda: threading.active_count() <= others + 1)
         threads, handles, below = threading.active_count(), descriptors(), children(os.getpid())
         for _ in range(10):
             once()

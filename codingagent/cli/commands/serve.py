@@ -1,11 +1,10 @@
 """The commands serve and call: the two ends of a host's connection."""
 
-import ctypes
 import json
 import os
 import shlex
 import sys
-from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +15,7 @@ from msgspec.structs import replace
 
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import Given, trusted_home
-from codingagent.errors import UsageError
+from codingagent.errors import UsageError, disk_errors
 from codingagent.model.settings import DEFAULT
 from codingagent.policy.rules import describe
 from codingagent.rpc import tcp_token
@@ -31,16 +30,10 @@ from codingagent.rpc.endpoints import (
     Vsock,
     tcp_from,
 )
-from codingagent.rpc.listeners import listen
-from codingagent.rpc.methods import Host, host_of, is_machine
-from codingagent.rpc.server import HandleLog, Server, stopped_by_signals
-from codingagent.rpc.streams import HandleStream, take_stdio
+from codingagent.rpc.methods import TABLE, Host, host_of, is_machine
 from codingagent.storage import homes
 
 app = typer.Typer()
-
-# <malloc.h>
-_M_ARENA_MAX = -8
 
 
 @app.command(epilog="Example: codingagent serve --socket /tmp/agent.sock", name="serve")
@@ -167,56 +160,39 @@ class _EndpointOptions(Struct, frozen=True):
 def _serve_until_stopped(
     hosting: AbstractContextManager[Host], named: _EndpointOptions, *, verbose: bool
 ) -> None:
+    # They import asyncio, which a client need not wait for.
+    from codingagent.rpc.listeners import Listener, StandardStreams, listen
+    from codingagent.rpc.server import HandleLog, Server
+
     endpoint = named.chosen()
     assert not isinstance(endpoint, Command)
     token, told = None, ""
     if isinstance(endpoint, Tcp):
         token, told = tcp_token.for_server(named.token_file, is_needed=not named.no_token)
-    handle_log = HandleLog(sys.stderr.fileno())
-    _share_heap()
-    # Before any file is opened: it would get the number of a closed standard stream.
-    place = _standard_streams() if endpoint is None else endpoint
+    log = HandleLog(sys.stderr.fileno())
+    place: StandardStreams | Listener
     with ExitStack() as stack:
-        log = stack.enter_context(handle_log)
-        host, listener = stack.enter_context(hosting), None
-        if not isinstance(place, HandleStream):
-            listener = stack.enter_context(closing(listen(place)))
-        methods = host.open_methods
-        server = stack.enter_context(Server(methods, log, shows_bodies=verbose, token=token))
-        _say(log, host, str(listener.endpoint) if listener else "standard input and output")
-        if told:
-            log(told)
-        stack.enter_context(stopped_by_signals(server))
-        if isinstance(place, HandleStream):
-            server.serve_one(place)
-        elif listener is not None:
-            server.serve(listener)
+        if endpoint is None:
+            # Before any file is opened: it would get the number of a closed standard stream.
+            with disk_errors("--stdio needs both standard input and output", UsageError):
+                place = StandardStreams()
+            where = "standard input and output"
+            host = stack.enter_context(hosting)
+        else:
+            host = stack.enter_context(hosting)
+            place = stack.enter_context(closing(listen(endpoint)))
+            where = str(place.endpoint)
 
+        def say() -> None:
+            held = "in a sandbox" if host.sandbox.tier != "none" else "unconfined"
+            log(f"serving {host.workspace.root} on {where}; commands run {held}")
+            allowed, *_ = describe(host.policy).split("\n")
+            log(f"policy {allowed}")
+            if told:
+                log(told)
 
-def _share_heap() -> None:
-    """Make all threads share one heap.
-
-    glibc gives each thread its own, up to eight for each core, and each keeps the most that a connection ever
-    needed. Python runs one thread at a time, so they do not get in each other's way.
-    """
-    if sys.platform == "linux":
-        # Another C library may lack it, and does not have the problem either.
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
-
-
-def _standard_streams() -> HandleStream:
-    try:
-        return take_stdio()
-    except OSError as fault:
-        raise UsageError("standard input or output is closed; --stdio needs both") from fault
-
-
-def _say(log: HandleLog, host: Host, where: str) -> None:
-    held = "commands run in a sandbox" if host.sandbox.tier != "none" else "commands run unconfined"
-    log(f"serving {host.workspace.root} on {where}; {held}")
-    allowed, *_ = describe(host.policy).split("\n")
-    log(f"policy {allowed}")
+        server = Server(TABLE, host.open_methods, log, shows_bodies=verbose, token=token)
+        server.serve(place, say)
 
 
 def _served_here(home: Path | None) -> Command:
