@@ -97,3 +97,56 @@ def test_a_program_is_taken_at_its_word(tmp_path: Path) -> None:
     run = Space(tmp_path).run(operations=operations)
     assert run.status == "completed"
     assert (tmp_path / "a.py").read_text() == MARKED
+
+
+SAID = """el resto del código sin cambios|(el resto permanece igual)|le reste du code est inchangé
+der Rest bleibt gleich|restlicher Code unverändert|o restante do código permanece igual
+demais métodos sem alterações|il resto rimane invariato|其余代码不变|后面的代码保持不变|其餘程式碼不變
+残りのコードは変更なし|以下同じ|나머지 코드는 그대로|остальное без изменений|остальной код без изменений
+reszta kodu bez zmian|kodun geri kalanı aynı|بقية الكود بدون تغيير|ادامه کد بدون تغییر"""
+PARTS = [f'def f{n}(x):\n    """Return {n}."""\n    y = x + {n}\n    return y\n' for n in range(6)]
+WHOLE = "\n\n".join(PARTS)
+FIRST, LAST = PARTS[0].replace("x + 0", "x"), PARTS[5].replace("+ 5", "- 5")
+
+
+def test_a_lone_comment_in_place_of_lines_is_asked_again_in_any_language(live: LiveSession) -> None:
+    """Models say in the person's language that the rest stays the same; DONE does not end the task then."""
+    file = live.workspace / "a.py"
+    for said in SAID.replace("\n", "|").split("|"):
+        file.write_text(WHOLE)
+        for answer in (
+            create(f"{FIRST}\n\n# {said}\n"),
+            create(f"# {said}\n\n\n{LAST}"),
+            f'[EDIT_FILE path="a.py" start_line="1" end_line="11"]\n{FIRST}\n# {said}\n[/EDIT_FILE]\n',
+            edit(f"{PARTS[0]}\n\n{PARTS[1]}", f"def f0(x):\n    # {said}\n"),
+        ):
+            told = live.answer(f"{answer}[DONE]\nx\n[/DONE]\n")
+            assert "would stand in place of lines of 'a.py'" in told, (said, answer, told)
+            assert file.read_text() == WHOLE
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        FIRST,
+        f"{FIRST}\n\ndef rest(x, n):\n    # one for all the others\n    return x + n\n",
+        f"# Sums, each of its own.\n{FIRST}\n\n{PARTS[3]}",
+        f"{FIRST}\n\n# def f1(x):\n#     return x\n\n\n{PARTS[2]}",
+        f"{PARTS[0]}\n\n{PARTS[1]}\n\n# noqa\n",
+    ],
+)
+def test_a_file_that_is_shorter_on_purpose_is_written(live: LiveSession, new: str) -> None:
+    """Parts are gone and nothing is said in their place; a comment speaks of the code behind it."""
+    (live.workspace / "a.py").write_text(WHOLE)
+    assert live.answer(create(new)).startswith("[OK] ")
+    assert text_of(live) == new
+
+
+def test_unchecked_means_a_comment_in_place_of_lines(live: LiveSession) -> None:
+    """The way out that the problem names is one."""
+    (live.workspace / "a.py").write_text(WHOLE)
+    new = f"{FIRST}\n\n# das Übrige ist jetzt in b.py\n"
+    told = live.answer(create(new))
+    assert 'add unchecked="true"' in told
+    assert live.answer(create(new, ' unchecked="true"')).startswith("[OK] ")
+    assert text_of(live) == new

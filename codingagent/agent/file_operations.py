@@ -394,6 +394,8 @@ def _check_reading(
     order: Order, operation: CreateFile | EditFile, old: str | None, new: str
 ) -> tuple[str, ...]:
     """Refuse a change that makes a file unparsable; return notes."""
+    if order.later is not None and old is not None:
+        answer_checks.check_left_out(operation, old, new, is_json=order.is_json)
     notes = () if new.isascii() else answer_checks.turned(operation.path, old or "", new)
     if order.later is None or not syntax_check.is_known(operation.path):
         return notes
@@ -436,7 +438,7 @@ def _as_meant(operation: CreateFile, old: str | None) -> tuple[CreateFile, tuple
 
 def _check_whole(operation: CreateFile, old: str | None) -> None:
     """Refuse to replace a whole file by a part with a placeholder for the rest."""
-    if old is None or isinstance(operation.content, bytes):
+    if old is None or isinstance(operation.content, bytes) or operation.unchecked:
         return
     elision = elisions.elision_in(operation.content, old, operation.path)
     if elision:

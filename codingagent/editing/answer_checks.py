@@ -7,14 +7,23 @@ model, and may be cut, mangled or meant as something else.
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from codingagent.editing import apply, body_repair, edit_markers, file_kinds, nearest, syntax_check
+from codingagent.editing import (
+    apply,
+    body_repair,
+    edit_markers,
+    elisions,
+    file_kinds,
+    nearest,
+    places,
+    syntax_check,
+)
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import TURN
 from codingagent.model.effects import effects
 from codingagent.model.events import Hunk
 from codingagent.model.operations import CreateFile, EditFile, Operation, Replacement, Substitutions
 from codingagent.model.paths import shown
-from codingagent.model.plain_text import joined
+from codingagent.model.plain_text import joined, one_line
 
 # So many later changes of the same file may mend what one has broken.
 _LATER_LIMIT = 20
@@ -88,6 +97,31 @@ def turned(path: str, old: str, new: str) -> tuple[str, ...]:
         " shown; it was written so"
     )
     return (note,) if number else ()
+
+
+def check_left_out(
+    operation: CreateFile | EditFile, old: str, new: str, *, is_json: bool = False
+) -> None:
+    """Refuse a change that has a lone comment in place of many lines: it may say that they stay the same."""
+    if operation.unchecked:
+        return
+    pairs = [(places.split(old), places.split(new))]
+    if isinstance(operation, EditFile):
+        if isinstance(operation.change, tuple):
+            parts = operation.change
+            pairs = [(places.split(each.search), places.split(each.replace)) for each in parts]
+        else:
+            before, after = pairs[0]
+            head, tail = places.common_ends(before, after)
+            pairs = [(before[head : len(before) - tail], after[head : len(after) - tail])]
+    for before, after in pairs:
+        if (at := elisions.in_place_of(before, after, operation.path)) is not None:
+            raise OperationError(
+                f"'{one_line(after[at].strip(), 60)}' would stand in place of lines of"
+                f" '{shown(operation.path)}' that would be lost. Nothing was changed; send all lines that are"
+                " to stand there, or an EDIT_FILE of only those that change; to remove lines, leave the"
+                f" comment out.{_WAY_OUT[is_json]}"
+            )
 
 
 def check_reading(

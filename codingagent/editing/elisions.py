@@ -1,8 +1,14 @@
-"""Lines in place of text that was left out: `...`, `# rest unchanged`, `// ... existing code ...`."""
+"""Lines in place of text that was left out: `...`, `# rest unchanged`, or a lone comment where code stood."""
 
 import re
-from collections.abc import Collection, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from functools import cache
+from itertools import accumulate
 
+from codingagent.editing import file_kinds
+from codingagent.editing.indentation import is_alike
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 
@@ -105,3 +111,128 @@ def _is_stub(lines: Sequence[str], index: int) -> bool:
     return (
         bool(indent) and (opens or documented) and (not below or len(blanks(below)) < len(indent))
     )
+
+
+# --- a comment in place of lines, in any language ----------------------------------------------------
+
+_BRACKETS = lazy_pattern(r"[*_]*[\[(（【].*[\])）】][*_.]*")
+_BEHIND = lazy_pattern(r"(?:\*+/\}?|-->|#\})$")
+# They speak to a tool.
+_PRAGMA = lazy_pattern(
+    r"!|-\*-|\W*(?:type:|eslint|ts-|pylint|(?:end)?region|fmt:|go:|\+build|nolint|istanbul|SPDX)|.*noqa"
+)
+_LONGEST = 3
+# A line that is in more places shows none of them.
+_RARE = 5
+# So many lines were lost in one place, and of all lines this part or so many more than are new.
+_FEWEST, _PART, _MANY, _SHRUNK, _GLUED = 3, 0.2, 60, 0.4, 0.3
+
+
+@cache
+def _marks(kind: str, path: str) -> re.Pattern[str]:
+    blocks = r"/\*+|\{/\*|<!--|\{#"
+    if file_kinds.is_prose(path):
+        marks = "<!--|%%"
+    elif file_kinds.is_python(path):
+        marks = "#"
+    elif kind in ("sql", "lua", "hs"):
+        marks = rf"--|{blocks}"
+    elif kind in ("tex", "sty", "bib", "erl"):
+        marks = "%"
+    elif file_kinds.is_code(path) or file_kinds.is_markup(path):
+        marks = rf"//|{blocks}"
+    else:
+        marks = rf"#|//|--|;+|{blocks}"
+    return re.compile(marks)
+
+
+def _comment(line: str, path: str) -> str:
+    """Return the words of a line that is only a comment; empty if it is none, or speaks to a tool."""
+    text = line.strip()
+    name = path.rpartition("/")[2]
+    if (mark := _marks(file_kinds.ending(name), name).match(text)) is not None:
+        said = _BEHIND.sub("", text[mark.end() :]).strip()
+        is_said = any(map(str.isalpha, said)) and _PRAGMA.match(said) is None
+        return said if is_said else ""
+    is_aside = file_kinds.is_prose(path) and "](" not in text and _BRACKETS.fullmatch(text)
+    return text if is_aside else ""
+
+
+def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> int | None:
+    """Return the index of a new comment that stands alone where many of the old lines stood; or None.
+
+    Its words mean nothing here: they may be of any language. It is alone if it says nothing of a line
+    right behind it, and is no comment of the old text in other words.
+    """
+    known: dict[str, list[int]] = {}
+    for index, line in enumerate(old):
+        known.setdefault(line.strip(), []).append(index)
+    said = [_comment(line, path) for line in new]
+    runs = _fresh_runs(new, said, known)
+    if not runs:
+        return None
+    there = {line.strip() for line in new}
+    code = [_is_code(line, path) for line in old]
+    lost = _sums(c and line.strip() not in there for line, c in zip(old, code, strict=True))
+    anchors = [i for i, line in enumerate(new) if 0 < len(known.get(line.strip(), ())) <= _RARE]
+    anchors = [i for i in anchors if any(map(str.isalpha, new[i]))]
+    added = _sums(_is_code(line, path) and line.strip() not in known for line in new)
+    times = Counter(new[start].strip() for start, _ in runs)
+    net = lost[-1] - added[-1]
+    total, first = 0, None
+    for start, end in runs:
+        is_repeated = times[new[start].strip()] > 1
+        behind = new[end] if end < len(new) else ""
+        is_glued = len(behind.strip()) > 2 and blanks(behind) == blanks(new[start])
+        is_glued = is_glued and not is_repeated
+        if is_glued and behind.strip() not in known:
+            continue
+        at = bisect_right(anchors, start)
+        a, b = anchors[at - 1] if at else -1, anchors[at] if at < len(anchors) else len(new)
+        befores = known[new[a].strip()] if at else [-1]
+        afters = known[new[b].strip()] if b < len(new) else [len(old)]
+        gaps = [
+            (lost[after] - lost[before + 1], before + 1, after)
+            for before in befores
+            for after in afters[bisect_right(afters, before) :][:1]
+        ]
+        gone, gap_start, gap_end = max(gaps, default=(0, 0, 0))
+        is_apart = not behind.strip() and not (start and new[start - 1].strip())
+        if not is_apart or net < _SHRUNK * sum(code):
+            gone -= added[b] - added[a + 1]
+        if gone < _FEWEST or (is_glued and gone < _GLUED * sum(code)):
+            continue
+        ends = (*old[gap_start : gap_start + 3], *old[max(gap_end - 3, gap_start) : gap_end])
+        before_it = [words for line in ends if (words := _comment(line, path))]
+        if any(is_alike(words, said[start]) for words in before_it):
+            continue
+        first, total = start if first is None else first, total + gone
+        if is_repeated or net >= _SHRUNK * sum(code) or total >= min(_PART * sum(code), _MANY):
+            return first
+    return None
+
+
+def _fresh_runs(
+    new: Sequence[str], said: Sequence[str], known: Collection[str]
+) -> list[tuple[int, int]]:
+    """Return where comments begin and end that are new, short, and beside no other comment."""
+    runs: list[tuple[int, int]] = []
+    start = 0
+    while start < len(new):
+        end = start
+        while end < len(new) and said[end]:
+            end += 1
+        # Code that is only commented out is there still.
+        fresh = (each.strip() not in known for each in (*new[start:end], *said[start:end]))
+        if 0 < end - start <= _LONGEST and all(fresh):
+            runs.append((start, end))
+        start = end + 1
+    return runs
+
+
+def _is_code(line: str, path: str) -> bool:
+    return len(line.strip()) > 2 and not _comment(line, path)
+
+
+def _sums(counted: Iterable[bool]) -> list[int]:
+    return [0, *accumulate(map(int, counted))]
