@@ -56,9 +56,9 @@ def suggestion(word: str, known: Sequence[str], otherwise: str) -> str:
 
 def fail(message: str, status: int = 1) -> int:
     """Print an error on stderr in one line; on a terminal, wrapped. Return the exit status."""
-    from codingagent.model.plain_text import without_controls
+    from codingagent.model.plain_text import on_screen
 
-    line = f"codingagent: {runnable(without_controls(' '.join(message.split())))}"
+    line = f"codingagent: {runnable(on_screen(' '.join(message.split())))}"
     with contextlib.suppress(OSError):
         sys.stderr.write(f"{_wrapped(line)}\n")
     return status

@@ -19,7 +19,7 @@ from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer
 from codingagent.model.operations import Kind, Operation
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import on_screen, plural, unmasked, without_controls
+from codingagent.model.plain_text import on_screen, plural, unmasked
 from codingagent.model.results import Result
 from codingagent.model.settings import Settings
 
@@ -159,7 +159,7 @@ class Lines(Screen):
                 self._say(("rejected:", "warn"), (f" {notice.name}: {notice.reason}", ""))
                 # Never wrapped here, so that they can be copied whole.
                 told = (f"  moved to {notice.path}", f"  {runnable(notice.remedy)}")
-                self.lines([[(without_controls(line), "")] for line in told])
+                self.lines([[(on_screen(line), "")] for line in told])
             case ui.OperationBegan() | ui.OutputCame() | ui.FileChanged():
                 pass  # shown with the operation's result
             case ui.OperationDone():
@@ -213,7 +213,7 @@ class Lines(Screen):
 
     def _step(self, number: str, text: str, path: str) -> None:
         spans: list[Span] = [("  ", ""), (number, "bold"), (f" {text}", "")]
-        place = (without_controls(path), "bold cyan")
+        place = (on_screen(path), "bold cyan")
         if self._look.is_terminal:
             self._say(*spans, indent=5)
             # Never wrapped here, so that it can be copied whole.

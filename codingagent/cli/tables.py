@@ -131,7 +131,7 @@ def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> No
 
 def line_of(record: Record) -> str:
     """Return one record in words; text from answers and commands has no control characters."""
-    return plain_text.without_controls(" ".join(_words(record).split()))
+    return plain_text.on_screen(" ".join(_words(record).split()))
 
 
 def _said(record: entries.PersonSaid) -> str:
@@ -191,11 +191,8 @@ def _words(record: Record) -> str:
             mark = "ok" if result.success else "FAILED"
             where = f" [sandbox: {result.sandbox}]" if result.sandbox else ""
             notes = "".join(f"; note: {note}" for note in result.notes)
-            said = (
-                plain_text.on_screen(record.event.text)
-                if isinstance(record.event, MessageShown)
-                else result.summary
-            )
+            is_message = isinstance(record.event, MessageShown)
+            said = record.event.text if is_message else result.summary
             line = f"{operation_id(record.index)} {result.kind} {mark}: {said}"
             return f"{line}{where}{notes}"
         case entries.CheckEnded():
@@ -273,7 +270,9 @@ def show_diff(
         write_json_line(sys.stdout, {"turns": turns, "diff": text, "left_out": left_out})
         return
     if is_living(sys.stdout):
-        coloured: Iterable[Line] = ([(line, diff_style(line))] for line in text.splitlines())
+        coloured: Iterable[Line] = (
+            [(plain_text.on_screen(line), diff_style(line))] for line in text.splitlines()
+        )
         show_lines(coloured, may_page=True)
     else:
         sys.stdout.write(text)
@@ -344,4 +343,4 @@ def show_lines(lines: Iterable[Line], *, may_page: bool = False) -> None:
 
 
 def _print(text: str) -> None:
-    sys.stdout.write(f"{runnable(text)}\n")
+    sys.stdout.write(f"{runnable(plain_text.on_screen(text))}\n")

@@ -1,5 +1,6 @@
 """Sanitize and shorten text from commands and models, for a terminal and for the next request."""
 
+import unicodedata
 from collections.abc import Iterable
 
 from msgspec import json, to_builtins
@@ -36,15 +37,23 @@ def without_controls(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
-# Unicode's embeddings, overrides and isolates: they change the order in which the text after them
-# shows.
-_TURNING = lazy_pattern("[\u202a-\u202e\u2066-\u2069]")
-
-
 def on_screen(text: str) -> str:
-    """Return the text as a terminal may show it: without controls and without bidirectional overrides."""
+    """Return the text as a terminal may show it: without controls; what is invisible is escaped."""
     clean = without_controls(text)
-    return clean if clean.isascii() else _TURNING.sub(lambda m: _unmasked_character(m[0]), clean)
+    if clean.isascii():
+        return clean
+    return clean.translate({ord(c): _unmasked_character(c) for c in set(clean) if _is_unseen(c)})
+
+
+def _is_unseen(character: str) -> bool:
+    # Wide spaces are seen as such, and private characters are the icons of some fonts.
+    if character.isprintable():
+        return character in _EMPTY
+    return character != "\n" and unicodedata.category(character) not in ("Zs", "Co")
+
+
+# Letters and marks that show nothing.
+_EMPTY = frozenset(map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0)))
 
 
 def unmasked(text: str) -> str:
@@ -53,14 +62,14 @@ def unmasked(text: str) -> str:
     What a person approves must not be overwritten by its own carriage returns, or shown in another
     order.
     """
-    if text.isprintable():
+    if text.isprintable() and _EMPTY.isdisjoint(text):
         return text
     lines = (line.rstrip("\r") for line in text.split("\n"))
     return "\n".join("".join(map(_unmasked_character, line)) for line in lines)
 
 
 def _unmasked_character(character: str) -> str:
-    if character.isprintable() or character == "\t":
+    if (character.isprintable() and character not in _EMPTY) or character == "\t":
         return character
     return character.encode("unicode_escape").decode()
 

@@ -118,11 +118,11 @@ def test_a_record_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 def test_what_turns_text_round_is_seen(tmp_path: Path) -> None:
     """A message of the model's, and a change that is shown, say what they hold."""
     command_line(tmp_path, "new", "--no-wait", "a task")
-    message = "[MESSAGE]\nsafe \u202edaer\n[/MESSAGE]\n"
+    message = "[MESSAGE]\nsafe \u202edaer \u061c\u200e\ufeff\U000e0041.\n[/MESSAGE]\n"
     creation = "[CREATE_FILE path=\"a.py\"]\nx = '\u2066'\n[/CREATE_FILE]\n"
     (tmp_path / "inbox" / "r.txt").write_text(message + creation)
     _, out, _ = command_line_here(tmp_path, "resume", "--once", "--diff", "full")
-    assert "safe \\u202edaer" in out
+    assert "safe \\u202edaer \\u061c\\u200e\\ufeff\\U000e0041." in out
     assert "+x = '\\u2066'" in out
     assert "\u2066" in (tmp_path / "workspace" / "a.py").read_text()
 

@@ -1,6 +1,7 @@
 """Text from commands made harmless and short: specification 003, RUN_COMMAND, and Design, the outbox."""
 
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import example, given
@@ -226,3 +227,24 @@ def test_what_is_unmasked_is_printed_as_it_stands(text: str) -> None:
 def test_what_can_be_read_is_left_as_it_is() -> None:
     text = "\tname = 'é 漢 😀'\r\n\nend"
     assert plain_text.unmasked(text) == text.replace("\r", "")
+
+
+UNSEEN = [
+    c for c in map(chr, range(0x80, 0x110000)) if unicodedata.category(c) in ("Cf", "Zl", "Zp")
+]
+
+
+@pytest.mark.parametrize("show", [plain_text.on_screen, plain_text.unmasked, plain_text.one_line])
+def test_what_is_invisible_is_shown_escaped(show: Callable[[str], str]) -> None:
+    """Marks of direction, joiners, the tag block, fillers: a person would not see that they are there."""
+    assert {"\u061c", "\u200e", "\ufeff", "\U000e0041", "\u202e", "\u2028"} <= {*UNSEEN}
+    for character in (*UNSEEN, "\u3164", "\ud800"):
+        shown = show(f"a{character}b")
+        assert shown.isascii()
+        assert shown == f"a{character.encode('unicode_escape').decode()}b"
+
+
+def test_what_a_screen_can_show_stays() -> None:
+    """Wide spaces and the icons of terminal fonts are seen, and so are all scripts."""
+    text = "a\tb\n\u3000日本\u00a0é\ue0b0 👍🏽 שלום"
+    assert plain_text.on_screen(text) == text

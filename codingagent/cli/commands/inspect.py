@@ -16,6 +16,7 @@ from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.task_input import read_task
 from codingagent.errors import CodingAgentError, UsageError
+from codingagent.model.plain_text import on_screen
 from codingagent.model.session_state import Session
 from codingagent.storage import homes
 from codingagent.storage.homes import Home
@@ -172,9 +173,9 @@ def _context(  # noqa: PLR0913, PLR0917  # one for each command-line option
         if json:
             write_json_line(sys.stdout, {"path": hide(view.path), "conventions": True})
         else:
-            sys.stdout.write(f"{hide(view.path)}: the repository's conventions\n")
+            sys.stdout.write(f"{on_screen(hide(view.path))}: the repository's conventions\n")
     for line in () if json else guess.told():
-        sys.stdout.write(f"{hide(line)}\n")
+        sys.stdout.write(f"{on_screen(hide(line))}\n")
     if not (guess.chosen or conventions or json):
         fail(f"no file of {folder} is chosen for this task")
 
