@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -28,7 +27,7 @@ HERE_HOME = ".codingagent"
 
 
 def find_home(named: Path | None, folder: Path, variables: Mapping[str, str]) -> Path:
-    """Return the home: the one named, else the nearest `.codingagent` upwards, else `folder` itself.
+    """Return the home: the one named, else `folder` or the nearest `.codingagent` upwards, else `folder`.
 
     Args:
         named: from the command line.
@@ -39,7 +38,8 @@ def find_home(named: Path | None, folder: Path, variables: Mapping[str, str]) ->
         return named.absolute()
     if variable := variables.get(settings_.HOME_VARIABLE):
         return Path(variable).absolute()
-    if not _is_home(folder):
+    # A clone may look like a home.
+    if not (_is_home(folder) and home_registry.is_known(folder)):
         for above in (folder, *folder.parents):
             if _is_home(above / HERE_HOME):
                 return above / HERE_HOME
@@ -308,7 +308,7 @@ def check_home(root: Path, *, was_found: bool) -> None:
     if was_found and holds and not home_registry.is_known(root):
         raise UsageError(
             f"{root} holds {' and '.join(holds)} that codingagent did not make here (a copy, or somebody"
-            f" else's); look at it, and if it is yours name it once: --home {shlex.quote(str(root))}"
+            " else's), so it is not used; `codingagent help troubleshooting` says what to do"
         )
 
 

@@ -286,9 +286,22 @@ def test_a_home_that_came_with_a_clone_or_an_answer_is_not_believed(
     assert main.run(words) == 2
     err = capsys.readouterr().err
     assert "did not make here" in err
-    assert "--home" in err
+    assert "--home" not in err
+    assert "codingagent help troubleshooting" in err
     assert err.count("\n") == 1
     assert not list(tmp_path.rglob("escaped"))
+
+
+def test_in_a_clone_that_looks_like_a_home_the_one_made_there_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only the clone's own folders were looked at, and what they advised would have trusted them."""
+    monkeypatch.chdir(tmp_path)
+    plant(tmp_path, tmp_path)
+    assert main.run(["new", "--here", "--no-wait", "a task"]) == 0
+    capsys.readouterr()
+    assert main.run(["list"]) == 0
+    assert "a task" in capsys.readouterr().out
 
 
 def test_a_home_counts_where_it_was_made_and_after_it_was_named(
