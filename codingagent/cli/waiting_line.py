@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TextIO
 
 from msgspec import Struct
 from prompt_toolkit import PromptSession
@@ -213,7 +213,7 @@ def _without_controls(text: str) -> str:
 def _input() -> Input:
     if sys.platform == "win32":
         return create_input()
-    return _Terminal(sys.stdin)
+    return TerminalKeys(sys.stdin)
 
 
 if sys.platform != "win32":
@@ -221,11 +221,12 @@ if sys.platform != "win32":
 
     from prompt_toolkit.input.vt100 import Vt100Input
 
-    class _Terminal(Vt100Input):
+    class TerminalKeys(Vt100Input):
         """A terminal's keys, with each paste in one piece."""
 
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
+        def __init__(self, stdin: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+            super().__init__(stdin)
+            self._clock = clock
             self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
             self._held = ""
             """The end of the input, which may be the beginning of a mark."""
@@ -236,6 +237,8 @@ if sys.platform != "win32":
             self._run = ""
             """What came just now without an Enter: words that are typed, or the beginning of a paste."""
             self._run_at = 0.0
+            self._burst_at = -_TOGETHER_S
+            """When a paste ended, or several characters came at once, as from no keyboard."""
 
         @property
         def closed(self) -> bool:
@@ -243,7 +246,7 @@ if sys.platform != "win32":
 
         def is_mid_paste(self) -> bool:
             """Return whether more of a paste is probably to come."""
-            return self._paste is not None and time.monotonic() - self._paste_at < _PASTE_END_S
+            return self._paste is not None and self._clock() - self._paste_at < _PASTE_END_S
 
         def forget_paste(self) -> None:
             """Take what comes for typed, whatever mark began before."""
@@ -252,15 +255,20 @@ if sys.platform != "win32":
 
         def read_keys(self) -> list[KeyPress]:
             new = self._read()
-            self._paste_at = time.monotonic()
+            now = self._paste_at = self._clock()
             if new == "\x03":
                 # An end mark that never comes must not lock the person out.
                 self.forget_paste()
             text, self._held = self._held + new, ""
             is_alone = text in ("\r", "\n", *_ALT_ENTER) and _ANSWER not in self._run
+            # The rest of a paste whose last line end comes by itself is no Enter.
+            is_alone = is_alone and now - self._burst_at > _TOGETHER_S
+            is_burst = self._paste is not None or _PASTE in text or len(_without_controls(text)) > 1
             found: list[KeyPress] = []
             while text:
                 text = self._take(text, found, is_alone=is_alone)
+            if is_burst:
+                self._burst_at = self._clock()
             return found
 
         def flush_keys(self) -> list[KeyPress]:
@@ -305,7 +313,7 @@ if sys.platform != "win32":
             return rest
 
         def _remember(self, typed: str) -> None:
-            now = time.monotonic()
+            now = self._clock()
             if now - self._run_at > _TOGETHER_S and _ANSWER not in self._run:
                 self._run = ""
             self._run_at = now
@@ -313,7 +321,7 @@ if sys.platform != "win32":
 
         def _begun(self, text: str, found: list[KeyPress]) -> str:
             """Return the beginning of a paste that was taken for typed words; take it out of the line."""
-            is_recent = len(self._run) > 1 and time.monotonic() - self._run_at <= _PAUSE_S
+            is_recent = len(self._run) > 1 and self._clock() - self._run_at <= _PAUSE_S
             if text.startswith(_ANSWER) or not (is_recent or _ANSWER in self._run):
                 return ""
             found.append(KeyPress(_TAKE_BACK, self._run))

@@ -1,14 +1,19 @@
 """The terminal that waits, on a real one: answers are pasted there, words and commands are typed."""
 
 import os
+import pty
 import shutil
 import signal
 import subprocess
 import sys
+import time
+import tty
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.keys import Keys
 
+from codingagent.cli.waiting_line import TerminalKeys
 from codingagent.storage.journal import Sessions
 from tests.cli.terminals import on_terminal
 from tests.cli.test_amend import MESSAGE, Terminal, request, terminal, words
@@ -47,6 +52,13 @@ def enter(terminal: Terminal, text: str) -> None:
     before = terminal.said.count(text)
     terminal.types(text)
     terminal.says(text, before + 1)
+    confirm(terminal)
+
+
+def confirm(terminal: Terminal) -> None:
+    """Press Enter later than a line end that belongs to a paste would come."""
+    at = time.monotonic() + 0.1
+    wait_until(lambda: time.monotonic() > at)
     terminal.types("\r")
 
 
@@ -122,7 +134,7 @@ def test_what_is_pasted_is_neither_command_nor_answer_to_a_question(home: Path) 
         for count, marked in enumerate((False, True), start=1):
             paste(asked, "/quit\n", marked=marked)
             asked.says("/quit", 2 * count - 1)
-            asked.types("\r")
+            confirm(asked)
             asked.says("a pasted command is not run", count)
         paste(asked, "/attach")
         asked.says("/attach")
@@ -349,3 +361,32 @@ def test_only_a_terminal_that_waits_imports_the_line(tmp_path: Path) -> None:
         words, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "then_s", "is_enter"),
+    [
+        ("/quit", 0.005, False),
+        ("/quit", 0.2, True),
+        ("\x1b[200~/quit\x1b[201~", 0.005, False),
+        ("\x1b[200~/quit\x1b[201~", 0.2, True),
+        ("q", 0.005, True),
+        ("\x1b[A", 0.005, True),
+    ],
+)
+def test_a_line_end_right_after_a_paste_is_no_enter(
+    before: str, then_s: float, is_enter: bool
+) -> None:
+    """It belongs to the paste, also where the terminal marks none; a typed key is one at a time."""
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    now = [100.0]
+    with os.fdopen(theirs, encoding="utf-8") as terminal:
+        keys = TerminalKeys(terminal, lambda: now[0])
+        os.write(ours, before.encode())
+        keys.read_keys()
+        now[0] += then_s
+        os.write(ours, b"\r")
+        found = keys.read_keys()
+    os.close(ours)
+    assert any(key.key == Keys.ControlM for key in found) is is_enter
