@@ -9,6 +9,7 @@ from typing import Self
 
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver
 
 from codingagent.model.file_settled import Hint
 
@@ -27,12 +28,13 @@ class Watch:
         self._inbox = inbox
         self._others = tuple(others)
         self._heard = _Heard()
-        self._observer = Observer()
+        self._observer: BaseObserver | None = None
         self.fault = ""
         """Why there are no hints, or empty; polling once a second goes on regardless."""
 
     def __enter__(self) -> Self:
         try:
+            self._observer = Observer()
             self._observer.schedule(self._heard, str(self._inbox), recursive=True)
             for folder in self._others:
                 self._observer.schedule(self._heard, str(folder))
@@ -47,7 +49,7 @@ class Watch:
         fault: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._observer.is_alive():
+        if self._observer is not None and self._observer.is_alive():
             self._observer.stop()
             self._observer.join()
 

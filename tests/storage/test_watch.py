@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 
 from codingagent.model.file_settled import Hint
 from codingagent.storage.watch import Watch
-from tests.helpers import wait_until
+from tests.helpers import REPOSITORY, wait_until
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="asks the system what is watched")
 
@@ -138,3 +139,29 @@ def test_a_folder_that_cannot_be_watched_is_no_end(tmp_path: Path) -> None:
     with Watch(tmp_path / "none") as watch:
         assert watch.fault
         assert watch.wait(0) == {}
+
+
+@on_linux
+def test_without_an_inotify_instance_the_folder_is_looked_at(tmp_path: Path) -> None:
+    """Editors and sync tools use them up; a session that waits still takes its answer."""
+    home = tmp_path / "home"
+    command = f"{sys.executable} -m codingagent --home {home}"
+    script = f"""
+        echo 0 > /proc/sys/user/max_inotify_instances || exit 77
+        {command} new --no-wait --sandbox off "a task" >&2
+        {command} doctor | grep "^inbox.*once a second.*max_user_instances\\|can't be watched"
+        printf '[MESSAGE]\\nhello\\n[/MESSAGE]\\n[DONE]\\nbye\\n[/DONE]\\n' > {home}/inbox/a.txt
+        exec {command} resume
+    """
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "sh", "-c", script],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+    )
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("no user namespace here")
+    assert done.returncode == 0, done.stderr
+    assert "can't be watched (inotify instance limit reached)" in done.stdout
+    assert "done: bye" in done.stdout
