@@ -43,6 +43,7 @@ def screen_for(json: bool) -> "Iterator[Screen]":
         screen = Lines(sys.stdout)
     try:
         yield screen
+        screen.check()
     finally:
         with contextlib.suppress(OSError):
             screen.close()

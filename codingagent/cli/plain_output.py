@@ -15,6 +15,7 @@ from codingagent.cli.layout import Line, Span
 from codingagent.cli.stdio import silence
 from codingagent.editing import diff
 from codingagent.editing.diff import LINES_LIMIT, Difference
+from codingagent.errors import WorkError
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer
 from codingagent.model.operations import Kind, Operation
@@ -39,7 +40,7 @@ class Screen:
 
     def __init__(self, stream: TextIO, changes: str = "never") -> None:
         self._stream = stream
-        self._is_gone = False
+        self._fault: OSError | None = None
         self._how = changes
         """How much of each change to show: never, short or full."""
         self._approved = ""
@@ -52,15 +53,25 @@ class Screen:
         """How many of them were read, while a checkpoint is taken."""
 
     def show(self, notice: ui.Notice) -> None:
-        if self._is_gone:
+        if self._fault is not None:
             return
         try:
             self._note(notice)
             self._show(notice)
             self._stream.flush()
-        except OSError:
-            self._is_gone = True
+        except OSError as fault:
+            self._fault = fault
             silence(sys.stdout)
+
+    def check(self) -> None:
+        """Raise if something could not be shown, unless its reader only went away.
+
+        Raises:
+            WorkError: says why.
+        """
+        if self._fault is not None and not isinstance(self._fault, BrokenPipeError):
+            reason = self._fault.strerror or self._fault
+            raise WorkError(f"standard output can't be written: {reason}; what was done stays")
 
     def remark(self, text: str) -> None:
         self.show(ui.Remark(text))

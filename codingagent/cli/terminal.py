@@ -185,7 +185,7 @@ class Console(Lines):
         Raises:
             KeyboardInterrupt: passed on; also at the end of input, which is not an answer.
         """
-        if self._is_gone or not self._can_ask:
+        if self._fault is not None or not self._can_ask:
             return None
         while not keyboard.is_ours(sys.stdin):
             if (found := elsewhere(notice)) is not None:
@@ -199,7 +199,7 @@ class Console(Lines):
             raise KeyboardInterrupt from None
 
     def keyboard(self) -> AbstractContextManager[Keyboard] | None:
-        return self._keyboard() if self._can_ask and not self._is_gone else None
+        return self._keyboard() if self._can_ask and self._fault is None else None
 
     @contextlib.contextmanager
     def _keyboard(self) -> Iterator[Keyboard]:
@@ -257,7 +257,7 @@ class Console(Lines):
         Raises:
             KeyboardInterrupt: passed on; also at the end of input, which is not an answer.
         """
-        if self._is_gone or not self._can_ask or not keyboard.is_ours(sys.stdin):
+        if self._fault is not None or not self._can_ask or not keyboard.is_ours(sys.stdin):
             return None
         self._say((f"? {question}", "bold yellow"))
         for number, choice in enumerate(choices, start=1):

@@ -53,7 +53,9 @@ def policy_of(settings: Settings, workspace: Path) -> Policy:
         known = ", ".join(PRESETS)
         raise UsageError(f"policy '{name}' is neither a preset ({known}) nor a file; name one")
     root = workspace.resolve()
-    if root in path.parents or root in path.resolve().parents:
+    # Its name leads through no folder of the workspace, and neither do its links.
+    named = Path(os.path.abspath(path))  # not beyond links
+    if root in named.parents or root in path.resolve().parents:
         raise UsageError(
             f"policy file '{name}' is in the workspace, where an answer could change it; put it"
             " elsewhere"

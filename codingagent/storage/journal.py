@@ -20,10 +20,14 @@ from codingagent.model.journal_entries import (
     is_run_id,
     is_session_id,
 )
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.session_fold import replay
 from codingagent.model.session_state import Session
 from codingagent.storage import atomic_write
 from codingagent.storage.session_file import document
+
+# What msgspec says of a name that this version does not know: no damage makes one in whole JSON.
+_NEWER = lazy_pattern(r"Invalid (enum )?value '")
 
 
 class Sessions:
@@ -79,9 +83,14 @@ class Sessions:
             try:
                 yield decode_record(line)
             except ValueError as fault:
+                away = f"move {path.parent} away to continue without this session"
+                if _NEWER.search(str(fault)):
+                    raise WorkError(
+                        f"{path} was written by a newer codingagent (line {number} is of a kind that this"
+                        f" one does not know): update codingagent, or {away}"
+                    ) from fault
                 raise WorkError(
-                    f"{path} is damaged at line {number}; put back a copy, or move"
-                    f" {path.parent} away to continue without this session"
+                    f"{path} is damaged at line {number}; put back a copy, or {away}"
                 ) from fault
 
     def load(self, session_id: str) -> Session:

@@ -1,11 +1,15 @@
 """Errors on the command line: what is wrong, in words of ours, with advice that leads on."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from codingagent.cli import main
 from tests.cli.terminals import on_terminal
+from tests.cli.test_cli import run, session_of
 
 
 @pytest.mark.parametrize(
@@ -81,3 +85,75 @@ def test_an_error_is_broken_between_words(tmp_path: Path, columns: int) -> None:
     assert said == f"codingagent: --turn is '{value}'; it must be a whole number, 1 or more"
     shown = on_terminal(["--home", str(tmp_path), "list"], columns)
     assert "new`" in "".join(shown.text.split())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk is full here")
+@pytest.mark.parametrize(
+    "words", [["new", "--no-wait", "x"], ["new", "x"], ["list"], ["show"], ["help", "safety"]]
+)
+def test_output_that_can_not_be_written_is_an_error(tmp_path: Path, words: list[str]) -> None:
+    """A full disk below a redirection; a reader that went away is none."""
+    assert run(tmp_path, "new", "--no-wait", "--sandbox", "off", "a task") == 0
+    command = [sys.executable, "-m", "codingagent", "--home", str(tmp_path), *words]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "No space left on device" in done.stderr
+    if "x" not in words:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as piped:
+            assert piped.stdout is not None
+            piped.stdout.close()
+            assert piped.stderr is not None
+            assert piped.stderr.read() == b""
+
+
+def test_a_damaged_vault_hides_one_session_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The others are listed, and what their requests carried out."""
+    for task in ("first", "second"):
+        assert run(tmp_path, "new", "--no-wait", "--sandbox", "off", task) == 0
+    damaged = session_of(tmp_path)
+    (tmp_path / "sessions" / damaged / "vault.json").write_text("{")
+    for words in (["list"], ["log", "--egress"]):
+        capsys.readouterr()
+        assert run(tmp_path, *words) == 0
+        out, err = capsys.readouterr()
+        assert damaged not in out
+        assert len(out.splitlines()) >= 1
+        assert f"{damaged} is not shown" in err
+        assert "vault.json is damaged" in err
+
+
+@pytest.mark.parametrize("words", ["list", "show ID", "log ID", "diff ID", "resume ID", "undo ID"])
+def test_a_record_of_a_newer_version_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    """It is not damaged, and moving it away would be bad advice alone."""
+    assert run(tmp_path, "new", "--no-wait", "--sandbox", "off", "a task") == 0
+    session = session_of(tmp_path)
+    with (tmp_path / "sessions" / session / "journal.jsonl").open("a") as journal:
+        journal.write(json.dumps({"kind": "thought", "at": "2030-01-01T00:00:00Z"}) + "\n")
+    capsys.readouterr()
+    assert run(tmp_path, *words.replace("ID", session).split()) == (0 if words == "list" else 1)
+    err = capsys.readouterr().err
+    assert "was written by a newer codingagent (line" in err
+    assert err.count("\n") == 1
+
+
+def test_a_policy_beside_the_workspace_is_not_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name may lead there through the folder above; no link in the workspace may."""
+    (tmp_path / "work" / "sub").mkdir(parents=True)
+    (tmp_path / "p.toml").write_text('extends = "restrictive"\n')
+    (tmp_path / "work" / "p.toml").symlink_to("../p.toml")
+    for folder, name, status in (
+        ("work", "../p.toml", 0),
+        ("work/sub", "../../p.toml", 0),
+        ("work", "p.toml", 2),
+        ("work", "../work/p.toml", 2),
+    ):
+        monkeypatch.chdir(tmp_path / folder)
+        words = ("new", "--no-wait", "--workspace", str(tmp_path / "work"), "--policy", name, "x")
+        assert run(tmp_path / "home", *words) == status

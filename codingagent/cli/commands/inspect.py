@@ -15,13 +15,15 @@ from codingagent.cli.commands.options import Json, SessionName, argument, flag, 
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.task_input import read_task
-from codingagent.errors import CodingAgentError, UsageError
+from codingagent.errors import CodingAgentError, UsageError, WorkError
 from codingagent.model.plain_text import on_screen
 from codingagent.model.session_state import Session
 from codingagent.storage import homes
 from codingagent.storage.homes import Home
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from codingagent.agent.secrecy import Secrecy
 
 app = typer.Typer()
@@ -45,7 +47,7 @@ def _list(
     shown = [each for each in found if all_ or not each.is_closed]
     if len(shown) < len(found):
         fail(f"closed sessions are left out ({len(found) - len(shown)}): --all lists them, too")
-    sessions = [_hider(home, each).hide_all(each) for each in shown]
+    sessions = [secrecy.hide_all(each) for each, secrecy in _readable(home, shown)]
     if sessions or not count:
         tables.show_sessions(sessions, runs=0 if runs else len(home.runs.ids()), json=json)
 
@@ -78,6 +80,17 @@ def _hider(home: Home, state: Session) -> "Secrecy":
     from codingagent.agent.secrecy import secrecy_of
 
     return secrecy_of(home.sessions.folder, state)
+
+
+def _readable(home: Home, states: list[Session]) -> "Iterator[tuple[Session, Secrecy]]":
+    """Yield sessions with what hides their secrets; name those whose vault is damaged."""
+    for state in states:
+        try:
+            secrecy = _hider(home, state)
+        except WorkError as fault:
+            fail(f"{state.session_id} is not shown: {fault}")
+        else:
+            yield state, secrecy
 
 
 # Each takes three calls of git; older turns need no exact counts.
@@ -113,8 +126,9 @@ def _log(
     home = home_of(context)
     if egress:
         chosen = [home.load(session)] if session else homes.all_sessions(home, fail, newest=None)
-        for state in sorted(chosen, key=lambda each: each.created_at):
-            records = map(_hider(home, state).hide_all, home.records(state.session_id))
+        by_age = sorted(chosen, key=lambda each: each.created_at)
+        for state, secrecy in _readable(home, by_age):
+            records = map(secrecy.hide_all, home.records(state.session_id))
             tables.show_egress(state.session_id, records, json=json)
         return
     state = latest_of(home, or_run=True) if session is None else home.load(session)

@@ -83,6 +83,7 @@ def follow(  # noqa: PLR0913
 
     conversation = work.conversation
     inbox = inbox_of(conversation, home)
+    screen.check()
     if reply is not None:
         from codingagent.cli import reply_command as replying
 
