@@ -191,8 +191,8 @@ def _words(record: Record) -> str:
             mark = "ok" if result.success else "FAILED"
             where = f" [sandbox: {result.sandbox}]" if result.sandbox else ""
             notes = "".join(f"; note: {note}" for note in result.notes)
-            is_message = isinstance(record.event, MessageShown)
-            said = record.event.text if is_message else result.summary
+            event = record.event
+            said = event.text if isinstance(event, MessageShown) else result.summary
             line = f"{operation_id(record.index)} {result.kind} {mark}: {said}"
             return f"{line}{where}{notes}"
         case entries.CheckEnded():
