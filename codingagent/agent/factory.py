@@ -20,7 +20,7 @@ from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice, Remark
-from codingagent.policy.rules import PRESETS, Policy
+from codingagent.policy.rules import PRESETS, Policy, with_named
 from codingagent.process import memory
 from codingagent.process.bubblewrap import Unconfined
 from codingagent.process.runner import Runner, environment, run_tool
@@ -30,7 +30,7 @@ from codingagent.storage.homes import Home, check_apart, make_workspace
 from codingagent.storage.session_log import SessionLog
 from codingagent.storage.shown_texts import ShownTexts
 from codingagent.storage.vault_file import VaultFile
-from codingagent.workspace.git_repository import is_bare
+from codingagent.workspace.git_repository import is_bare, named_in_config
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import find_program, persons_variables
 from codingagent.workspace.workspace import Workspace
@@ -93,7 +93,7 @@ def open_workspace(
         UsageError: if the workspace or the policy can't be used.
         WorkError: if a sandbox is required and does not work.
     """
-    policy = policy_of(settings, place.root)
+    policy = with_named(policy_of(settings, place.root), named_in_config(place.root))
     sandbox = choose_sandbox(settings, policy, place.root, place.hidden, place.temporary)
     with contextlib.ExitStack() as stack:
         git = partial(_git, place.root)

@@ -1,5 +1,6 @@
 """Plan the operations that change files: what each would write, and why it may not."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 from codingagent.agent import put_back
 from codingagent.agent.context import Context
 from codingagent.agent.plan import Order, Plan
+from codingagent.checkpoints.repository_files import Holds, gives_git_programs
 from codingagent.editing import answer_checks, apply, body_repair, diff, elisions, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import encoding, known_files, paths, plain_text
@@ -35,7 +37,7 @@ from codingagent.model.operations import (
     Substitutions,
 )
 from codingagent.model.ui_events import FileChanged
-from codingagent.policy.rules import Ask, Deny, judge_change
+from codingagent.policy.rules import Allow, Ask, Deny, ask_for_change, judge_change
 
 _THERE_ALREADY = "it is there already, to the byte: nothing was to be done"
 _FOREIGN = Ask(
@@ -237,12 +239,16 @@ def _judged(
     """
     assert plan.event is not None, "it changes files"
     asked, changes = list(plan.asked), list[ContentChange]()
+    asks = context.policy.filesystem.approval_required
+    holds = Holds(os.fspath(context.workspace.root))
     for effect in changes_of(plan.event):
         # A path may lead through links to a protected file.
         real = context.workspace.resolved(effect.path, follow_last=effect.follows)
         verdict = judge_change(context.policy, effect.after, real, size_bytes)
         if isinstance(verdict, Deny):
             return order.denied(effect.path, verdict)
+        if asks and verdict == Allow() and gives_git_programs(real, holds):
+            verdict = ask_for_change(real, "git runs what a repository here names")
         before, after = digests[effect.path]
         if before not in (None, after) and (loss := _loss(context, real)) is not None:
             asked.append(loss)

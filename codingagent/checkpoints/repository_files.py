@@ -9,7 +9,7 @@ import contextlib
 import os
 import stat
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from codingagent.workspace.git_files import Belonging
 
@@ -57,6 +57,20 @@ def makes_git_run(path: str, holds: "Holds") -> bool:
     at = above if last in ("hooks", "info") else folder
     is_one = last == "hooks" or (last == "info" and name == "attributes")
     return (is_one or name in (*_PROGRAMS, "HEAD")) and _is_repository(at, holds)
+
+
+def gives_git_programs(path: str, holds: "Holds") -> bool:
+    """Return whether a file that is written there is such a file, or makes a folder above a repository."""
+    parts = path.split("/")
+    for number, name in enumerate(parts):
+        folder = "/".join(parts[:number])
+
+        def has(at: str, what: str, folder: str = folder, name: str = name) -> bool:
+            return (at, what.casefold()) == (folder, name.casefold()) or holds(at, what)
+
+        if _is_repository(folder, has) and not _is_repository(folder, holds):
+            return True
+    return makes_git_run(path, holds)
 
 
 class Holds:
@@ -128,7 +142,7 @@ def _programs(root: str, place: str) -> Iterator[str]:
                     yield path
 
 
-def _is_repository(folder: str, holds: Holds) -> bool:
+def _is_repository(folder: str, holds: Callable[[str, str], bool]) -> bool:
     has_own = holds(folder, "objects") and holds(folder, "refs")
     return holds(folder, "HEAD") and (has_own or holds(folder, "commondir"))
 

@@ -20,7 +20,7 @@ import difflib
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -128,6 +128,8 @@ PRESETS: Mapping[str, Policy] = {
     ),
 }
 
+# Of the paths that a repository's configuration names.
+_BY_CONFIG = "./"
 ASKED_BY_POLICY = "needs your approval under this policy"
 
 
@@ -209,8 +211,20 @@ def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
     pattern = covering(rules.approval_required, path)
     if pattern is None:
         return None
-    why = EXECUTED_NAMES.get(pattern, "your policy names it")
+    own = "your policy names it"
+    if pattern.startswith(_BY_CONFIG):
+        own = "git runs or obeys it, as the repository's configuration says"
+    why = EXECUTED_NAMES.get(pattern, own)
     return ask_for_change(path, why, pattern)
+
+
+def with_named(policy: Policy, paths: Iterable[str]) -> Policy:
+    """Return a policy that asks for these paths too, each with `./` before it, unless it asks for none."""
+    files = policy.filesystem
+    if not (files.approval_required and (named := tuple(dict.fromkeys(paths)))):
+        return policy
+    files = replace(files, approval_required=(*files.approval_required, *named))
+    return replace(policy, filesystem=files)
 
 
 def ask_for_change(path: str, why: str, pattern: str = "**/.git") -> Ask:

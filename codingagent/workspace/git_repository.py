@@ -23,6 +23,8 @@ _INDEX_LIMIT_BYTES = 1 << 26
 _LINE_LIMIT_BYTES = 1 << 13
 _LINK = lazy_pattern(rb"link\0.{3}", re.DOTALL)
 _LINKS_LIMIT = 50
+_SETTING = lazy_pattern(r"(?m)^\s*(?:\[.*\])?\s*([\w-]+)\s*=\s*(.*?)\s*$")
+_NO_PATHS = ("url", "pushurl", "fetch", "push", "merge", "remote", "worktree")
 
 
 class Repository(Struct, frozen=True):
@@ -89,6 +91,32 @@ def repository_in(folder: Folder) -> Repository | None:
     if not own or any(_found(folder, name) is None for name in needed):
         return None
     return Repository(folder, own, common)
+
+
+def named_in_config(root: Path) -> Iterator[str]:
+    """Yield the paths in a folder that its repository's configuration names: git runs or obeys them.
+
+    They are hooks, filters, `include.path` and the like, each relative to the folder.
+    """
+    with contextlib.suppress(OSError, ValueError), contextlib.closing(open_root(root)) as folder:
+        if (found := repository_in(folder)) is not None:
+            for name in ("config", "config.worktree"):
+                text = _read(folder, f"{found.common}/{name}", RULES_LIMIT_BYTES).decode(
+                    "utf-8", "replace"
+                )
+                for key, value in _SETTING.findall(text):
+                    yield from _paths_in(key.lower(), value, root, root / found.common)
+
+
+def _paths_in(key: str, value: str, root: Path, beside: Path) -> Iterator[str]:
+    is_path = key in ("path", "hookspath", "attributesfile")
+    for said in () if key in _NO_PATHS else [value] if is_path else value.split():
+        word = os.path.expanduser(said.strip("\"';!"))
+        place = os.path.normpath(os.path.join(beside if key == "path" else root, word))
+        inside = os.path.relpath(place, root)
+        is_one = is_path or ((os.sep in word or "." in word) and os.path.lexists(place))
+        if is_one and inside != "." and not inside.startswith(".."):
+            yield f"./{inside.replace(os.sep, '/')}"
 
 
 def is_bare(root: Path) -> bool:

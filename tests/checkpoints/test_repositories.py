@@ -181,3 +181,51 @@ def test_the_rights_of_an_owner_are_asked_about(tmp_path: Path, mode: int) -> No
     assert "its owner's rights" in " ".join(person.asked[0].reasons)
     assert not (live.workspace / "tool").stat().st_mode & 0o6000
     assert not (live.workspace / "new").exists()
+
+
+BARE = {"lib/HEAD": "ref: refs/heads/m", "lib/objects/x": "x", "lib/config": "x", "lib/refs/x": "x"}
+
+
+@pytest.mark.parametrize("last", BARE)
+def test_operations_that_make_a_repository_are_asked_about(tmp_path: Path, last: str) -> None:
+    """Whatever file comes last; so is a later change of what it runs."""
+    live = laid(tmp_path)
+    person = Person(Answer("no"))
+    names = [*(name for name in BARE if name != last), last]
+    made = [f'[CREATE_FILE path="{name}"]\n{BARE[name]}\n[/CREATE_FILE]\n' for name in names]
+    take(live, "".join(made), person)
+    completes = last if last != "lib/config" else "lib/refs/x"
+    assert person.asked[0].subject == completes
+    assert not (live.workspace / completes).exists()
+
+
+NAMED = {
+    "core.hooksPath tools/hooks": "tools/hooks/pre-commit",
+    "include.path ../own.cfg": "own.cfg",
+    "core.fsmonitor ./tools/watch": "tools/watch",
+    "filter.x.clean 'tools/clean --all'": "tools/clean",
+    "diff.x.textconv 'sh tools/conv.sh'": "tools/conv.sh",
+    "core.attributesFile tools/attributes": "tools/attributes",
+}
+
+
+@pytest.mark.parametrize("setting", NAMED)
+def test_what_the_configuration_of_a_repository_names_is_protected(
+    tmp_path: Path, setting: str
+) -> None:
+    """Safety: git runs it, whatever its name; by an operation and by a command, kept or put back."""
+    live = laid(tmp_path)
+    (live.workspace / "tools").mkdir()
+    (live.workspace / "tools" / "other").write_text("1\n")
+    path, root = NAMED[setting], live.workspace
+    if "hooks" not in setting:
+        (root / path).write_text("# 1\n")
+    for line in ("init -q", f"config {setting}", "config branch.m.remote tools/other"):
+        subprocess.run(f"git {line}", shell=True, cwd=root, check=True)
+    person = Person(Answer("no"), Answer("no"))
+    body = f'[CREATE_FILE path="{path}" overwrite="true"]\nx\n[/CREATE_FILE]\n'
+    take(live, body, person)
+    assert "as the repository's configuration says" in " ".join(person.asked[0].reasons)
+    take(live, command(f"mkdir -p tools/hooks; echo x >{path}; echo x >tools/other"), person)
+    assert [asked.subject for asked in person.asked] == [path, path]
+    assert not (root / path).exists() or (root / path).read_text() == "# 1\n"
