@@ -144,7 +144,7 @@ class Clients:
 def settled(server: Served) -> tuple[int, int, int]:
     """Waits until no connection is left; gives descriptors, threads and resident KiB."""
     pid = server.process.pid
-    wait_until(lambda: server.threads() == 2 and children(pid) == set())
+    wait_until(lambda: server.threads() == 1 and children(pid) == set())
     return len(descriptors(pid)), server.threads(), server.resident_kib()
 
 
