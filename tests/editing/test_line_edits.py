@@ -1,6 +1,7 @@
 """What the lines that an edit by numbers replaces prove of its body: right, or asked for again."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from codingagent.editing.characters import Ground
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, Arrival, Kept
 from codingagent.model.operations import LineRange, Replacement
+from tests import reply_table
 
 GO = """import (
 \t"a/v1"
@@ -317,3 +319,13 @@ def test_indentation_is_given_back_where_lines_on_disk_or_the_parser_prove_it(
         assert body_repair.mend_lines(body, Ground(path, lines, 1, 3), arrival).text == text
     except OperationError:
         assert not text
+
+
+@pytest.mark.parametrize("path", ["a.md", "a.py"])
+def test_a_body_of_one_blank_line_is_one(path: str, tmp_path: Path) -> None:
+    """With blank lines between all tags, too: a clean answer is never refused."""
+    edit = (
+        f'Sure.\n\n[EDIT_FILE path="{path}" start_line="2" end_line="2"]\n\n[/EDIT_FILE]\n\n[END]\n'
+    )
+    done = reply_table.execute(edit, {path: b"x = 1\ny = 2\nz = 3\n"}, tmp_path)
+    assert (done.files, done.problems) == ({path: b"x = 1\n\nz = 3\n"}, [])

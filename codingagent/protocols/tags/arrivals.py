@@ -82,7 +82,8 @@ class Arrivals:
             lead,
             is_moved=is_item or (bool(lead) and self._is_all_indented(block, lead)),
             in_code=block.start in self._fenced,
-            is_spaced=block.body.startswith("\n") and block.end <= self._spaced_to,
+            # A body of one blank line says nothing of how it came: it is taken as written.
+            is_spaced=block.body[:1] == "\n" != block.body and block.end <= self._spaced_to,
             kept=self._kept.get(block.start, frozenset()),
         )
 
