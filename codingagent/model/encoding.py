@@ -146,33 +146,24 @@ def decode_file(
         neighbours: returns the bytes of files that are likely to have the same encoding; None: guess nothing,
             the text is only searched.
     """
-    found = _decoded(data, charset, neighbours or tuple, is_guessed=neighbours is not None)
-    return replace(found, others=()) if found is not None and neighbours is None else found
-
-
-def _decoded(
-    data: bytes,
-    charset: Callable[[], str],
-    neighbours: Callable[[], Iterable[bytes]],
-    *,
-    is_guessed: bool,
-) -> FileText | None:
+    doubt = () if neighbours is None else ("?",)
     for mark, codec in _MARKS:
-        if data.startswith(mark) and (
-            codec == "utf-8" or charsets.decoded(data[len(mark) :], codec) is not None
-        ):
-            return _marked(data[len(mark) :], mark, codec)
+        if data.startswith(mark):
+            body = data[len(mark) :]
+            if (text := charsets.decoded(body, codec)) is not None:
+                return FileText(text, codec, mark)
+            if codec == "utf-8":
+                return replace(_unknown(body, doubt), mark=mark)
     if data.startswith(_UTF16_MARKS):
         return None
     if is_binary(data):
         wide = charsets.codec_of(charset())
         text = charsets.decoded(data, wide) if wide.startswith(("utf-16-", "utf-32-")) else None
         return None if text is None else FileText(text, wide, b"")
-    if b"\x1b" in data:
-        for codec in _SHIFTED:
-            text = charsets.decoded(data, codec)
-            if text is not None and not text.isascii():
-                return _in(data, codec)
+    for codec in _SHIFTED if b"\x1b" in data else ():
+        text = charsets.decoded(data, codec)
+        if text is not None and not text.isascii():
+            return _in(data, doubt, codec)
     text = charsets.decoded(data, "utf-8")
     if text is not None and not data.isascii():
         return FileText(text, "utf-8", b"")
@@ -181,41 +172,36 @@ def _decoded(
         is_plain = named and charsets.decoded(data, named) == text
         return FileText(text, named if is_plain else "utf-8", b"")
     if codec := charsets.fitting(data, named):
-        return _in(data, codec)
-    kept = data.decode("utf-8", "surrogateescape")
-    if not is_guessed or named or _is_partly_utf8(data, kept):
-        return _unknown(data, kept)
-    codecs_ = charsets.plausible(data)
-    if len(codecs_) > 1:
+        return _in(data, doubt, codec)
+    if neighbours is None or named or _is_partly_utf8(data):
+        return _unknown(data, doubt)
+    likely = charsets.plausible(data)
+    if len(likely) > 1:
         near = list(_encodings(neighbours()))
-        codecs_ = tuple(c for c in codecs_ if all(c in each for each in near)) or codecs_
-    return _in(data, *codecs_) if codecs_ else _unknown(data, kept)
+        likely = tuple(c for c in likely if all(c in each for each in near)) or likely
+    return _in(data, doubt, *likely)
 
 
-def _marked(body: bytes, mark: bytes, codec: str) -> FileText:
-    text = charsets.decoded(body, codec)
-    if text is None:
-        return replace(_unknown(body, body.decode("utf-8", "surrogateescape")), mark=mark)
-    return FileText(text, codec, mark)
+def _in(data: bytes, doubt: tuple[str, ...], *likely: str) -> FileText:
+    """Return a text in the first encoding, unless it would be written otherwise."""
+    for codec in likely[:1]:
+        text = data.decode(codec)
+        if _tried(text, codec) == data:
+            return FileText(text, codec, b"", likely[1:])
+    return _unknown(data, doubt)
 
 
-def _in(data: bytes, codec: str, *others: str) -> FileText:
-    text = data.decode(codec)
-    if _tried(text, codec) == data:
-        return FileText(text, codec, b"", others)
-    return _unknown(data, data.decode("utf-8", "surrogateescape"))
-
-
-def _unknown(data: bytes, kept: str) -> FileText:
+def _unknown(data: bytes, doubt: tuple[str, ...]) -> FileText:
     """Return a text of bytes in no known encoding, from which each comes back."""
+    kept = data.decode("utf-8", "surrogateescape")
     if any(c > "\x7f" and not "\udc80" <= c <= "\udcff" for c in kept):
-        return FileText(kept, "utf-8", b"", ("?",))
-    return FileText(data.decode("latin-1"), "latin-1", b"", ("?",))
+        return FileText(kept, "utf-8", b"", doubt)
+    return FileText(data.decode("latin-1"), "latin-1", b"", doubt)
 
 
-def _is_partly_utf8(data: bytes, kept: str) -> bool:
+def _is_partly_utf8(data: bytes) -> bool:
     """Return whether bytes are damaged UTF-8, or lines of UTF-8 among others."""
-    stray = len(data) - len(kept.encode("utf-8", "ignore"))
+    stray = len(data) - len(data.decode("utf-8", "ignore").encode())
     if stray * 4 < len(data.translate(None, _ASCII)):
         return True
     lines = (line for line in data.split(b"\n") if len(line.translate(None, _ASCII)) >= _NO_CHANCE)
