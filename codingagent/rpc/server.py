@@ -52,7 +52,7 @@ _STOP_PATIENCE_S = 1.5
 _EXHAUSTED_PAUSE_S = 0.1
 
 # One write to a pipe of at most 4096 bytes is atomic (Linux); the number of lost lines goes before.
-_LOG_BYTES = 4000
+_LOG_BYTES, _LOG_EVERY_S = 4000, 0.05
 _SHOWN_CHARACTERS = 2000
 
 # Firecracker's hypervisor sends the first to a guest before the host's first byte. A port of this machine is
@@ -462,19 +462,39 @@ def _shown(data: bytes | bytearray) -> str:
 
 
 class HandleLog:
-    """Write lines to a handle, such as standard error, without blocking; count the lines it can't take."""
+    """Write lines to a handle, such as standard error, without blocking; count the lines it can't take.
+
+    A system call for each line would cost a quarter of a ping, so lines are collected for a moment.
+    """
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
-        self._lost = 0
+        self._lock = threading.RLock()
+        self._held = b""
+        self._count = self._lost = 0
+        self._is_due = False
 
     def __call__(self, line: str, *values: object) -> None:
         data = (line % values if values else line).encode("utf-8", "backslashreplace")
-        data = data[:_LOG_BYTES] + b"\n"
-        if self._lost:
-            data = b"%d log lines were lost\n" % self._lost + data
-        with contextlib.suppress(OSError):
+        with self._lock:
+            if len(self._held) + len(data) >= _LOG_BYTES:
+                self.flush()
+            self._held += data[: _LOG_BYTES - 1] + b"\n"
+            self._count += 1
+            if not self._is_due:
+                try:
+                    asyncio.get_running_loop().call_later(_LOG_EVERY_S, self.flush)
+                    self._is_due = True
+                except RuntimeError:  # another thread, or none serves
+                    self.flush()
+
+    def flush(self) -> None:
+        """Write what was collected."""
+        with self._lock, contextlib.suppress(OSError):
+            self._is_due = False
+            data = b"%d log lines were lost\n" % self._lost if self._lost else b""
+            data, self._held = data + self._held, b""
+            self._lost, self._count = self._lost + self._count, 0
             if sys.platform == "win32" or _polled(self._handle, "POLLOUT"):
                 os.write(self._handle, data)
-                self._lost = -1
-        self._lost += 1
+                self._lost = 0

@@ -710,6 +710,7 @@ else:
         sys.exit(130)
     finally:
         listener.close()
+log.flush()
 print(f"{world.opened} {world.closed} {world.cancels > 0}", file=sys.stderr)
 """
 

@@ -172,6 +172,7 @@ def _serve_until_stopped(
     log = HandleLog(sys.stderr.fileno())
     place: StandardStreams | Listener
     with ExitStack() as stack:
+        stack.callback(log.flush)
         if endpoint is None:
             # Before any file is opened: it would get the number of a closed standard stream.
             with disk_errors("--stdio needs both standard input and output", UsageError):
