@@ -145,3 +145,17 @@ def test_what_a_request_shows_only_in_part_is_said_before_it_is_sent(
     assert main.run(["--home", str(home), "resume", "--once"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"shows a part of the output of a command: all but \d\d,\d{3} char", said)
+
+
+def test_context_before_the_first_session_looks_where_new_here_would(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That is when one wants it; it leaves nothing behind."""
+    (project / "workspace").mkdir()
+    state = Path(os.environ["XDG_STATE_HOME"])
+    before = sorted([*tmp_path.rglob("*"), *state.rglob("*")])
+    status, out, _ = run("context", "change x in cli.py", capsys=capsys)
+    assert (status, out[:12]) == (0, "whole cli.py")
+    assert sorted([*tmp_path.rglob("*"), *state.rglob("*")]) == before
+    assert run("new", "--here", "--no-wait", "x", capsys=capsys)[0] == 0
+    assert run("context", "change x in cli.py", capsys=capsys)[1] == out

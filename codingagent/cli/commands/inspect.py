@@ -171,7 +171,10 @@ def _context(  # noqa: PLR0913, PLR0917  # one for each command-line option
     from codingagent.agent.secrecy import Secrecy
 
     task = read_task(words or [], file, edit=False)
-    root, _ = trusted_home(context)
+    root, was_found = trusted_home(context)
+    if was_found and not (root / "sessions").is_dir():
+        # As `new --here` would, which was not run yet.
+        root, workspace = Path.cwd() / homes.HERE_HOME, workspace or Path.cwd()
     given = {"context": tokens, "leave_out": leave_out}
     resolved, folder = homes.settings_for(root, given, os.environ, workspace)
     guess, conventions = guessed(root, folder, task, resolved.settings)
