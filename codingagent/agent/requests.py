@@ -126,6 +126,18 @@ class Requests:
             raise UsageError(no_request_waits(self.session))
         self.log.record(entries.RefreshAsked(now()))
 
+    def unsay(self) -> None:
+        """Withdraw the person's last words, or files, of the request that waits; `write` rewrites it.
+
+        Raises:
+            UsageError: if none waits, or it has none.
+        """
+        if self.session.phase is not Phase.AWAITING_ANSWER:
+            raise UsageError(no_request_waits(self.session))
+        if not self.session.said or self.session.said[-1].sequence != self.session.sequence:
+            raise UsageError("there is nothing to withdraw: this request has no words of yours")
+        self.log.record(entries.RefreshAsked(now(), unsays=True))
+
     def revoke(self, grants: tuple[str, ...]) -> None:
         """Revoke all or some of the person's "always" approvals.
 

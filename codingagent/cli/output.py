@@ -51,7 +51,7 @@ def screen_for(json: bool) -> "Iterator[Screen]":
 
 def suggestion(word: str, known: Sequence[str], otherwise: str) -> str:
     """Return a hint with the known word that was probably meant, or what helps without one."""
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.65)
     return f"did you mean '{close[0]}'?" if close else otherwise
 
 

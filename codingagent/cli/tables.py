@@ -230,6 +230,8 @@ def _words(record: Record) -> str:
         case entries.TurnEnded():
             notes = "".join(f"; note: {note}" for note in record.notes)
             return f"turn {record.sequence} ended{notes}"
+        case entries.RefreshAsked(unsays=True):
+            return "the last words were withdrawn"
         case entries.RefreshAsked() | entries.SessionReopened() | entries.SessionClosed():
             return _PLAIN[type(record)]
         case _:

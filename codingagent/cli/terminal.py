@@ -43,6 +43,7 @@ _PAGE_CELLS = 100
 _TYPED_BEFORE = "  what was typed before this question was discarded"
 _PASTED = "  pasted text is ignored: type the answer"
 
+_YES_OR_NO = (("y", "yes"), ("n", "no"))
 _DECISIONS: tuple[Decision, ...] = ("yes", "no", "always")
 
 # Colours of the styles in `layout`.
@@ -254,6 +255,8 @@ class Console(Lines):
     def choose(self, question: str, choices: Sequence[str]) -> int | None:
         """Ask the person for one of these, by its number; None if nobody can answer.
 
+        Of two, the first is also yes, and the second no.
+
         Raises:
             KeyboardInterrupt: passed on; also at the end of input, which is not an answer.
         """
@@ -262,15 +265,19 @@ class Console(Lines):
         self._say((f"? {question}", "bold yellow"))
         for number, choice in enumerate(choices, start=1):
             self._say((f"  {number}  {choice}", ""))
-        numbers = [str(number) for number in range(1, len(choices) + 1)]
+        meant = {str(number): number - 1 for number in range(1, len(choices) + 1)}
+        how = "  Its number: "
+        if len(choices) == len(_YES_OR_NO):
+            meant |= {word: n for n, words in enumerate(_YES_OR_NO) for word in words}
+            how = "  Its number, or ([bold]y[/])es, ([bold]n[/])o: "
         said = ""
         try:
             with self._keyboard() as keys:
-                while said not in numbers:
-                    said = str(self._line(keys, "  Its number: ", lambda: None)).strip()
+                while said not in meant:
+                    said = str(self._line(keys, how, lambda: None)).strip().lower()
         except EOFError:
             raise KeyboardInterrupt from None
-        return numbers.index(said)
+        return meant[said]
 
     def close(self) -> None:
         self._stop_status()

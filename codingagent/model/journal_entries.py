@@ -141,9 +141,10 @@ class PersonSaid(Tagged, frozen=True, tag="person_said"):
 
 
 class RefreshAsked(Tagged, frozen=True, tag="refresh_asked"):
-    """The waiting request is to be rewritten from the workspace as it is now."""
+    """The waiting request is to be rewritten from the files of now; if `unsays`, without the last words."""
 
     at: str
+    unsays: bool = False
 
 
 class CheckNamed(Tagged, frozen=True, tag="check_named"):

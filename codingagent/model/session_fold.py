@@ -157,6 +157,11 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 attached=tuple(dict.fromkeys((*session.attached, *record.attached))),
                 touched=session.touched.union(record.attached),
             )
+        case entries.RefreshAsked() if record.unsays and session.said:
+            *others, last = session.said
+            gone = {*last.attached}.difference(*(each.attached for each in others))
+            left = tuple(path for path in session.attached if path not in gone)
+            return replace(session, said=tuple(others), attached=left)
         case entries.RefreshAsked() | entries.AnswerSetAside():
             return session
         case entries.GrantsRevoked():

@@ -17,6 +17,7 @@ from codingagent.model.journal_entries import (
     OperationEnded,
     PersonSaid,
     Record,
+    RefreshAsked,
     RunStarted,
     SessionClosed,
     SessionReopened,
@@ -88,6 +89,14 @@ def entries(records: Iterable[Record]) -> list[Entry]:
             case TurnEnded():
                 found[turn] = _with(found[turn], items, record)
                 turn = -1
+            case RefreshAsked(unsays=True):
+                last = max(
+                    (n for n, each in enumerate(found) if isinstance(each, PersonSaid)), default=-1
+                )
+                if last >= 0:
+                    said = found[last]
+                    assert isinstance(said, PersonSaid)
+                    found[last] = replace(said, text=f"{said.text} (withdrawn)".strip())
             case (
                 PersonSaid() | AnswerSetAside() | UndoEnded() | SessionReopened() | SessionClosed()
             ):

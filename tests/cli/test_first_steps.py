@@ -148,14 +148,17 @@ def test_what_a_request_shows_only_in_part_is_said_before_it_is_sent(
 
 
 def test_context_before_the_first_session_looks_where_new_here_would(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    project: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """That is when one wants it; it leaves nothing behind."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (project / "workspace").mkdir()
-    state = Path(os.environ["XDG_STATE_HOME"])
-    before = sorted([*tmp_path.rglob("*"), *state.rglob("*")])
+    before = sorted(tmp_path.rglob("*"))
     status, out, _ = run("context", "change x in cli.py", capsys=capsys)
     assert (status, out[:12]) == (0, "whole cli.py")
-    assert sorted([*tmp_path.rglob("*"), *state.rglob("*")]) == before
+    assert sorted(tmp_path.rglob("*")) == before
     assert run("new", "--here", "--no-wait", "x", capsys=capsys)[0] == 0
     assert run("context", "change x in cli.py", capsys=capsys)[1] == out

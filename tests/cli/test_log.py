@@ -3,7 +3,7 @@
 import pytest
 
 from codingagent.cli.tables import line_of
-from codingagent.model.journal_entries import PersonSaid, Record, SessionStarted
+from codingagent.model.journal_entries import PersonSaid, Record, RefreshAsked, SessionStarted
 
 AT = "2026-01-01T00:00:00Z"
 TERMS = (
@@ -19,6 +19,8 @@ CHECKED = SessionStarted(
     ("record", "line"),
     [
         (PersonSaid("be brief", (), AT), "the person said: be brief"),
+        (RefreshAsked(AT), "refresh requested"),
+        (RefreshAsked(AT, unsays=True), "the last words were withdrawn"),
         (PersonSaid("see", ("a", "b"), AT), "the person said: see; attached: a, b"),
         (PersonSaid("", ("a", "b"), AT), "the person attached a, b"),
         (STARTED, "session started (workspace /w): Mend it"),

@@ -121,6 +121,11 @@ def _numbered(session: Session, numbers: list[str]) -> tuple[str, ...]:
     return tuple(granted[int(number) - 1] for number in numbers) if numbers else tuple(granted)
 
 
+def unsay(home: Home, state: Session, screen: Screen) -> None:
+    """Rewrite the request without the last words or files that were added to it."""
+    _write_anew(home, Errand("refresh", state.session_id), lambda asked, _: asked.unsay(), screen)
+
+
 def write_again(home: Home, state: Session) -> str:
     """Rewrite a request whose file is gone, here or in the other terminal; return a message about it."""
     path = home.mailbox.outbox_path(state.session_id, state.sequence)
@@ -147,7 +152,8 @@ def _meant(home: Home, words: list[str]) -> tuple[Session, list[str]]:
                 f"no session {first} in {home.sessions.folder}; `codingagent list` shows all (if it is"
                 " a word: put your whole text in quotes)"
             )
-    return homes.latest_session(homes.all_sessions(home, fail)), words
+    found = homes.all_sessions(home, fail)
+    return found[0] if len(found) == 1 else homes.latest_session(found), words
 
 
 def _write_anew(

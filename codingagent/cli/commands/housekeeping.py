@@ -12,10 +12,11 @@ import typer
 
 from codingagent.cli.commands.common import home_of
 from codingagent.cli.commands.options import Json, argument, flag
-from codingagent.cli.output import screen_for
+from codingagent.cli.output import fail, screen_for
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model.journal_entries import SessionClosed, is_session_id
 from codingagent.model.session_state import Phase
+from codingagent.storage import homes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, told_as
 from codingagent.storage.mailbox import Mailbox
@@ -24,12 +25,16 @@ from codingagent.storage.session_log import SessionLog
 app = typer.Typer()
 
 _Named = Annotated[str, argument("SESSION", "The session.")]
+_Open = Annotated[
+    str | None, argument("[SESSION]", "The session. [default: the only one that is not complete]")
+]
 
 
 @app.command(epilog="Example: codingagent close a1b2c3d4", name="close")
-def _close(context: typer.Context, session: _Named, json: Json = False) -> None:
+def _close(context: typer.Context, session: _Open = None, json: Json = False) -> None:
     """End a session whose task is not done: its answers are no longer taken. `say` reopens it."""
     home = home_of(context)
+    session = session or _only_open(home)
     with screen_for(json) as screen, home.locked():
         state = home.sessions.load(session)
         if state.is_complete:
@@ -73,6 +78,14 @@ def _delete(
         for path in _parts(home, session):
             _remove(path)
         screen.remark(f"deleted session {session}; the workspace is as it was")
+
+
+def _only_open(home: Home) -> str:
+    found = [each for each in homes.all_sessions(home, fail) if not each.is_complete]
+    if len(found) != 1:
+        named = f"{len(found)} are open, name one: {', '.join(map(told_as, found))}"
+        raise UsageError(named if found else "no session is open: nothing was closed")
+    return found[0].session_id
 
 
 def _parts(home: Home, session_id: str) -> Iterator[Path]:

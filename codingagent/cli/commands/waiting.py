@@ -24,6 +24,7 @@ from codingagent.cli.keyboard import Keyboard
 from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.plain_output import Screen
 from codingagent.errors import UsageError
+from codingagent.model.journal_entries import is_session_id
 from codingagent.model.plain_text import one_line, plural
 from codingagent.model.session_state import Session
 from codingagent.storage.homes import Home
@@ -45,12 +46,53 @@ _WORDS = {
     "/show": "show S",
     "/sessions": "list",
 }
+# What people type all the same; by these names, too, a command of ours.
+_ALIASES = {"?": "/help", "help": "/help", "exit": "/quit", "quit": "/quit", ":q": "/quit"}
+_ALIASES["list"] = "/sessions"
+_ANSWERS = ("y", "n", "yes", "no")
+_PROGRAMS = (
+    *(
+        "apt",
+        "bash",
+        "brew",
+        "cargo",
+        "cat",
+        "cd",
+        "clear",
+        "cp",
+        "curl",
+        "docker",
+        "emacs",
+        "git",
+        "grep",
+    ),
+    *(
+        "hg",
+        "ll",
+        "ls",
+        "mkdir",
+        "mv",
+        "nano",
+        "node",
+        "npm",
+        "npx",
+        "pip",
+        "pip3",
+        "pnpm",
+        "pwd",
+        "pytest",
+    ),
+    *("python", "python3", "rm", "sh", "ssh", "sudo", "tox", "uv", "vi", "vim", "yarn", "zsh"),
+)
+# A longer line is a sentence.
+_LINE_WORDS = 5
 _COMMANDS = {
     "/copy": "[--short] put the request on the clipboard",
     "/attach": "GLOB    add files to the request",
     "/diff": "[--turn N] show what was changed",
     "/undo": "[--turns N] restore the files as they were before",
     "/redo": "revert the last undo",
+    "/unsay": "withdraw your last words, or files, that have not gone out",
     "/refresh": "rewrite the request from the files as they are now",
     "/show": "show the turns of this session",
     "/check": "COMMAND run this after changes from now on",
@@ -62,6 +104,11 @@ _COMMANDS = {
 _HELP = (
     "paste the chat's answer to have it taken; type words for the model, and Enter sends them (Alt-Enter"
     " starts a new line, Ctrl-X Ctrl-E opens your editor); Tab completes a command:"
+)
+_FOR_THE_MODEL = "this looks like a command or an answer: is it for the model?"
+_SENT = (
+    "yes: it goes out with the request",
+    "no: forget it (commands here begin with /: see /help)",
 )
 _MEANINGS = ("words for the model", "the chat's answer all the same", "neither: forget it")
 # Enough of a paste to recognize it.
@@ -180,12 +227,15 @@ class Entered(Struct):
             self._judge(text, conversation)
             return
         self._screen.remark(f"> {text}")
-        if not text.startswith("/"):
+        command = _command_in(text, is_asked=conversation.session.is_only_words)
+        if command is None:
             self._say(text)
-        elif entry.has_paste:
+        elif entry.has_paste and command:
             raise UsageError("a pasted command is not run: type it")
-        else:
-            self._command(*text.strip().partition(" ")[::2])
+        elif command:
+            self._command(*command.partition(" ")[::2])
+        elif self._screen.choose(_FOR_THE_MODEL, _SENT) == 0:
+            self._say(text)
 
     def _say(self, text: str) -> None:
         amend.say(self._home, self._work.requests.session, text.strip(), None, self._screen)
@@ -210,6 +260,7 @@ class Entered(Struct):
         from codingagent.cli import main
 
         session = self._work.requests.session
+        name = _whole(name)
         root, rest = f"--home={self._home.root}", rest.strip()
         again = (root, "resume", session.session_id, *self._arguments)
         if name in ("/attach", "/check", "/new") and rest in ("", "-"):  # "-" would read stdin
@@ -222,6 +273,8 @@ class Entered(Struct):
                 self._screen.remark(_HELP)
                 for each, does in _COMMANDS.items():
                     self._screen.remark(f"  {each:{width}}{' '.join(does.split())}")
+            case "/unsay":
+                amend.unsay(self._home, session, self._screen)
             case "/check":
                 raise LeaveError(*again, f"--check={rest}", otherwise=again)
             case "/new":
@@ -237,7 +290,8 @@ class Entered(Struct):
                 if status not in (0, 2) and not self._work.requests.session.is_awaiting_answer:
                     self._leave()
             case _:
-                how = suggestion(name, list(_COMMANDS), "/help lists them")
+                near = suggestion(name[1:], [each[1:] for each in _COMMANDS], "")
+                how = near.replace("'", "'/", 1) or "/help lists them"
                 raise UsageError(
                     f"there is no {name}; {how}; if it is for the model, put a space before it"
                 )
@@ -246,6 +300,41 @@ class Entered(Struct):
         session_id = self._work.requests.session.session_id
         self._screen.remark(f"nothing is lost: `codingagent resume {session_id}` continues")
         raise LeaveError
+
+
+def _whole(name: str) -> str:
+    """Return the command that a name means: its own, or the only one that it begins."""
+    name = _ALIASES.get(name[1:], name)
+    found = [each for each in _COMMANDS if each.startswith(name)]
+    if name in found or not found:
+        return name
+    if len(found) > 1:
+        raise UsageError(f"{name} may be {' or '.join(found)}")
+    return found[0]
+
+
+def _command_in(text: str, *, is_asked: bool) -> str | None:
+    """Return the command that a line is; empty where only the person knows; None for words.
+
+    A line that begins with a blank is words; so are yes and no if the model asked.
+    """
+    line = text.rstrip()
+    name, *rest = line.split()
+    if line[0] == " ":
+        return None
+    if name.rpartition("/")[2] == "codingagent":
+        verb, *own = (rest[2:] if rest[:1] == ["--home"] else rest) or ["?"]
+        command = _ALIASES.get(verb, f"/{verb}")
+        own = [word for word in own if not is_session_id(word)]
+        is_run = command in _WORDS or (command in ("/help", "/quit") and not own)
+        return " ".join((command, *own)) if is_run else ""
+    if line[0] == "/":
+        return line
+    said = line.lower()
+    if said in _ALIASES or said in _ANSWERS:
+        return _ALIASES.get(said, None if is_asked else "")
+    is_program = name in _PROGRAMS and len(rest) < _LINE_WORDS and line[-1] not in ".?!,"
+    return "" if is_program or f"/{said}" in _COMMANDS else None
 
 
 def _kept(session: Session) -> Iterator[str]:

@@ -1,0 +1,164 @@
+"""A typed line that is a command or an answer asks or runs: it goes to the model only if it is for it."""
+
+from pathlib import Path
+
+import pytest
+
+from codingagent.cli.commands.waiting import _command_in, _whole
+from codingagent.errors import UsageError
+from tests.cli.test_amend import request, terminal
+from tests.cli.test_cli import DONE, drop, run, session_of
+from tests.cli.test_waiting_line import PROMPT, enter
+from tests.helpers import HANG_S
+
+ASKED = "is it for the model?"
+
+RUN = {
+    "help": "/help",
+    "?": "/help",
+    "Exit": "/quit",
+    "quit": "/quit",
+    ":q": "/quit",
+    "list": "/sessions",
+    "/diff --turn 2": "/diff --turn 2",
+    "codingagent undo": "/undo",
+    "codingagent undo a1b2c3d4 --turns 2": "/undo --turns 2",
+    "/x/.venv/bin/codingagent diff": "/diff",
+    "~/bin/codingagent --home /x show": "/show",
+    "codingagent list": "/sessions",
+    "codingagent": "/help",
+}
+ASK = (
+    *(
+        "y",
+        "N",
+        "yes",
+        "no",
+        "undo",
+        "diff",
+        "unsay",
+        "git status",
+        "git add -A",
+        "ls",
+        "cd src",
+        "python a.py",
+    ),
+    *(
+        "codingagent new --here 'x'",
+        "codingagent resume",
+        "codingagent approve",
+        "codingagent help safety",
+    ),
+)
+WORDS = (
+    *(
+        "undo the last edit please",
+        "help me with the parser",
+        "yes, and add a test",
+        "no tests here",
+    ),
+    *(
+        "git is what we use for that, not hg",
+        "ls prints nothing here: why is that so?",
+        "Python 3.9 must work",
+    ),
+    *("what does codingagent undo do", " help", " git status", "exit codes are wrong", "commit"),
+)
+
+
+@pytest.mark.parametrize("line", [*RUN, *ASK, *WORDS])
+def test_what_a_line_is(line: str) -> None:
+    """Certain: it runs. Words of a sentence: they are words. Else the person says which."""
+    expected = RUN.get(line, "" if line in ASK else None)
+    assert _command_in(line, is_asked=False) == expected
+
+
+def test_yes_and_no_answer_a_question_of_the_model() -> None:
+    """Then they are words."""
+    assert [_command_in(word, is_asked=True) for word in ("y", "No", "yes")] == [None] * 3
+    assert _command_in("undo", is_asked=True) == ""
+
+
+def test_a_command_may_be_shortened() -> None:
+    """To what only one begins with."""
+    named = {"/und": "/undo", "/q": "/quit", "/exit": "/quit", "/commit": "/commit"}
+    assert {each: _whole(each) for each in named} == named
+    with pytest.raises(UsageError, match="/s may be /show or /sessions"):
+        _whole("/s")
+
+
+def test_on_the_terminal(tmp_path: Path) -> None:
+    """Nothing of it is in the request but what the person says is for the model; words can be withdrawn."""
+    home = tmp_path / "home"
+    assert run(home, "new", "--no-wait", "--sandbox", "off", "the task") == 0
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        enter(asked, "git status")
+        asked.says(ASKED)
+        asked.says("Its number")
+        asked.types("n\r")
+        asked.says(PROMPT, 2)
+        enter(asked, "undo")
+        asked.says(ASKED, 2)
+        asked.says("Its number", 2)
+        asked.types("yes\r")
+        asked.says("request 1 is ready")
+        assert "\nundo\n" in request(home, 1)
+        asked.says(PROMPT, 3)
+        enter(asked, "/uns")
+        asked.says("request 1 is ready", 2)
+        assert "undo\n" not in request(home, 1)
+        asked.says(PROMPT, 4)
+        enter(asked, "/unsay")
+        asked.says("there is nothing to withdraw")
+        enter(asked, "/re")
+        asked.says("/re may be /redo or /refresh")
+        enter(asked, "/commit")
+        asked.says("there is no /commit; /help lists them")
+        enter(asked, "codingagent undo")
+        asked.says("no turn of this session can be undone")
+        enter(asked, "/shwo")
+        asked.says("did you mean '/show'?")
+        enter(asked, "exit")
+        asked.says("nothing is lost")
+        assert asked.process.wait(HANG_S) == 0
+    assert "git status" not in request(home, 1)
+
+
+def test_files_are_withdrawn_too(tmp_path: Path) -> None:
+    """What was attached goes out no more, unless words before it attached it, too."""
+    home = tmp_path / "home"
+    assert run(home, "new", "--no-wait", "--sandbox", "off", "--context", "0", "the task") == 0
+    (home / "workspace" / "a.txt").write_text("the text of a\n")
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        enter(asked, "/attach a.txt")
+        asked.says("request 1 is ready")
+        assert "the text of a" in request(home, 1)
+        enter(asked, "/unsay")
+        asked.says("request 1 is ready", 2)
+        assert "the text of a" not in request(home, 1)
+        enter(asked, "/quit")
+        assert asked.process.wait(HANG_S) == 0
+    assert run(home, "show") == 0
+
+
+def test_close_and_say_mean_the_only_session(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two that may be meant are named."""
+    home = tmp_path / "home"
+    assert run(home, "new", "--no-wait", "--sandbox", "off", "the task") == 0
+    session = session_of(home)
+    drop(home, DONE)
+    assert run(home, "resume", "--once") == 0
+    assert run(home, "say", "go on") == 0
+    assert run(home, "close") == 0
+    assert f"closed {session}" in capsys.readouterr().out
+    assert run(home, "close") == 2
+    assert "no session is open" in capsys.readouterr().err
+    for task in ("one", "two"):
+        assert run(home, "new", "--no-wait", "--sandbox", "off", task) == 0
+    assert run(home, "close") == 2
+    said = capsys.readouterr().err
+    assert ("(one)" in said, "(two)" in said, "2 are open, name one" in said) == (True, True, True)
