@@ -16,6 +16,7 @@ from msgspec import Struct
 from codingagent.agent import context, factory
 from codingagent.cli import inbox_loop
 from codingagent.cli.plain_output import Screen
+from codingagent.errors import WorkError
 from codingagent.model.file_settled import Hint
 from codingagent.model.settings import Settings
 from codingagent.storage import homes
@@ -62,7 +63,11 @@ class _RecordedPerson(Struct, frozen=True):
     def wait(self, timeout_s: float) -> Mapping[str, Hint]:
         del timeout_s  # nothing to wait for
         reply = next(self.replies, None)
-        assert reply is not None, "the recorded answers end with DONE"
+        if reply is None:
+            raise WorkError(
+                "the last recorded answer was not taken: its tests can't run on this machine (see above);"
+                " `codingagent doctor` shows what is missing"
+            )
         text = reply.read_text("utf-8").replace(_RECORDED_SESSION, self.session_id)
         if os.name == "nt":
             text = text.replace("python3 ", "python ")
