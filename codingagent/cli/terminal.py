@@ -43,7 +43,6 @@ _PAGE_CELLS = 100
 _TYPED_BEFORE = "  what was typed before this question was discarded"
 _PASTED = "  pasted text is ignored: type the answer"
 
-_YES_OR_NO = (("y", "yes"), ("n", "no"))
 _DECISIONS: tuple[Decision, ...] = ("yes", "no", "always")
 
 # Colours of the styles in `layout`.
@@ -255,7 +254,7 @@ class Console(Lines):
     def choose(self, question: str, choices: Sequence[str]) -> int | None:
         """Ask the person for one of these, by its number; None if nobody can answer.
 
-        Of two, the first is also yes, and the second no.
+        One that begins with `yes:` or `no:` also by that word, or its first letter.
 
         Raises:
             KeyboardInterrupt: passed on; also at the end of input, which is not an answer.
@@ -266,15 +265,14 @@ class Console(Lines):
         for number, choice in enumerate(choices, start=1):
             self._say((f"  {number}  {choice}", ""))
         meant = {str(number): number - 1 for number in range(1, len(choices) + 1)}
-        how = "  Its number: "
-        if len(choices) == len(_YES_OR_NO):
-            meant |= {word: n for n, words in enumerate(_YES_OR_NO) for word in words}
-            how = "  Its number, or ([bold]y[/])es, ([bold]n[/])o: "
+        for number, choice in enumerate(choices):
+            if (word := choice.partition(":")[0]) in ("yes", "no"):
+                meant |= {word: number, word[0]: number}
         said = ""
         try:
             with self._keyboard() as keys:
                 while said not in meant:
-                    said = str(self._line(keys, how, lambda: None)).strip().lower()
+                    said = str(self._line(keys, "  Its number: ", lambda: None)).strip().lower()
         except EOFError:
             raise KeyboardInterrupt from None
         return meant[said]

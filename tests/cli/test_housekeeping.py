@@ -90,13 +90,13 @@ def test_delete_leaves_nothing_of_a_session_and_all_of_the_rest(
 
 
 def test_delete_asks_on_a_terminal(home: Path) -> None:
-    """Its number decides, typed after the question; "keep it" deletes nothing."""
+    """Its number, yes or no decides, typed after the question; "keep it" deletes nothing."""
     session = session_of(home)
     words = ["--home", str(home), "delete", session]
-    shown = on_terminal(words, 100, answers=[("Its number:", "2\r")])
+    shown = on_terminal(words, 100, answers=[("Its number:", "n\r")])
     assert "nothing was deleted" in shown.text
     assert (home / "sessions" / session / "journal.jsonl").exists()
-    shown = on_terminal(words, 100, answers=[("Its number:", "1\r")])
+    shown = on_terminal(words, 100, answers=[("Its number:", "yes\r")])
     assert f"deleted session {session}; the workspace is as it was" in shown.text
     assert not (home / "sessions" / session).exists()
 

@@ -72,7 +72,7 @@ def _delete(
             question = (
                 f"delete session {session}? It can't be undone, shown or continued after that"
             )
-            if screen.choose(question, ("delete it", "keep it")) != 0:
+            if screen.choose(question, ("yes: delete it", "no: keep it")) != 0:
                 screen.remark("nothing was deleted")
                 return
         for path in _parts(home, session):
