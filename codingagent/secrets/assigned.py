@@ -67,7 +67,7 @@ _SEPARATOR = lazy_pattern(
     re.IGNORECASE,
 )
 _QUOTE = lazy_pattern(
-    r"(?:new[ ])?(?:(?:&?[A-Za-z_][\w.:]{0,60})?[(<]{1,2}\s{0,40}){0,2}"
+    r"(?:new[ ])?(?:(?:&?(?:\[\])?[A-Za-z_][\w.:]{0,60})?[(<]{1,2}\s{0,40}){0,2}"
     r"[A-Za-z]{0,2}@?(\\{0,3}(?:\"{3}|'{3}|[\"'`]))"
 )
 # A call that takes the name of something, not its value.

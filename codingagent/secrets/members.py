@@ -12,14 +12,16 @@ from codingagent.secrets.words import places
 
 # What follows the name of what holds secrets.
 _HOLDER = lazy_pattern(
-    r"""(?P<rest>[\w-]{0,48})(?:(?P<table>\]{1,2}[ \t]*\r?\n)"""
+    r"""(?P<rest>[\w-]{0,48})(?:(?P<table>(?:\.[\w.-]{1,40})?\]{1,2}[ \t]*\r?\n)"""
     r"""|(?P<plist></key>\s{0,40}<(?:array|dict)>)|["'`]?\]?(?:[ \t]*\[\d{0,3}\])?[ \t]{0,20}(?:"""
     # passwords: list[str] = [; passwords := map[string]string{; PASSWORDS=(; passwords = new Map([
-    r"""(?P<open>(?::[ \t]*[A-Za-z_][\w.<>\[\], |]{0,40}=|:=|=>|[:=])\s{0,20}(?:"""
+    r"""(?P<open>(?::[ \t]*[A-Za-z_\[][\w.<>\[\], |&;:]{0,40}=|[:+]=|=>|[:=])\s{0,20}(?:"""
     r"""(?:new[ ])?(?:dict|list|tuple|(?:frozen)?set|[Aa]rrays?(?:\.asList)?|(?:mutable)?(?:list|set|map)Of"""
     r"""|\w{0,20}(?:List|Set|Map)(?:<[^<>()\n]{0,40}>)?(?:\.(?:of|ofEntries))?)?\("""
-    r"""|(?:new[ ]?)?[\w.<>,]{0,30}(?:\[\w{0,20}\])?[\w*.<>]{0,20}[ ]?\{|(?:vec!|%[wi])?\[|\())"""
-    r"""|(?P<block>:[ \t]*(?:#[^\n]{0,200})?\r?\n))|(?P<element>(?:[ ][^<>\n]{0,80})?>))"""
+    r"""|(?:new[ ]?)?[\w.<>,]{0,30}(?:\[\w{0,20}\])?[\w*.<>]{0,20}[ ]?\{|(?:vec!|%[wi])?\[|(?:qw|@)?\("""
+    r"""|@\{))"""
+    r"""|(?P<block>:[ \t]*(?:[&!][\w-]{1,40}[ \t]*)?(?:#[^\n]{0,200})?\r?\n))"""
+    r"""|(?P<element>(?:[ ][^<>\n]{0,80})?>))"""
 )
 _TOKEN = lazy_pattern(
     r"""(?P<quote>["'`])(?P<quoted>(?:[^"'`\\\n]|\\.|(?!(?P=quote))["'`]){0,500})(?P=quote)|(?P<open>[\[({])"""
@@ -83,7 +85,9 @@ def _members(text: str, start: int, holder: re.Match[str], form: Form) -> tuple[
     line = text.rfind("\n", max(0, start - 200), start) + 1
     before = text[line:start] if line else text[max(0, start - 200) : start]
     if holder["open"]:
-        return _in_brackets(text, at, most, form, is_words=holder["open"].endswith(("%w[", "%i[")))
+        return _in_brackets(
+            text, at, most, form, is_words=holder["open"].endswith(("%w[", "%i[", "qw("))
+        )
     if holder["plist"] or (holder["element"] and before.rstrip().endswith("<")):
         tag = "</array" if holder["plist"] else f"</{text[start : holder.end('rest')]}"
         end = text.find(tag, at, most)

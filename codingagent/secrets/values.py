@@ -38,7 +38,7 @@ _SHORTEST_REST = 20
 _DIFFERENT = 12
 _REFERENCE = lazy_pattern(
     r"\$\{|\$\(|\{\{|<%|#\{|%\(|(?:^|[\s:/=])%[sdrv]\b|^%\w+%$|^\$[A-Za-z_][\w.:\[\]>-]*$|^<.*>$|\{[\w.:!\[\]]*\}|^\[.*\]$"
-    r"|\(\?|\\[wdsSWDb][+*)\]{]|\]\{\d|\][+*]|^__\w+__$|^@\w+@$|^!(?:Ref|Sub|GetAtt|Join|Base64|ImportValue|vault|secret|env|reference)\b|^\\[uUxn]|^&\w+;$|^:\w+$"
+    r"|\(\?|\\[wdsSWDb][+*)\]{]|\]\{\d|\][+*]|^__\w+__$|^@\w+@$|^!(?:Ref|Sub|GetAtt|Join|Base64|ImportValue|vault|secret|env|reference)\b|^\\[uUxn]|^&\w+;?$|^:\w+$"
     r"|(?i:^(?:enc|env|vault|op|ref|arn|file|secret|ssm|kms|keychain|keyring|credstash|awssm|gcpsm|https?|s3|data"
     r"|urn)[:(\[]|\benviron\b|\bgetenv\b|process\.env|^projects/"
     r"|^(?:secrets|var|local|data|module|config|self|this|settings|env)\.)"

@@ -106,6 +106,15 @@ HIDDEN = [
 
 # Collections, in which § and §2 and §3 are the secrets: members inherit the name of what holds them.
 COLLECTIONS = [
+    ("a.rs", 'const TOKENS: [&str; 2] = ["§", "§2"];'),
+    ("a.swift", 'let passwords: [String: String] = ["alice": "§"]'),
+    ("a.pl", "my @api_keys = qw(§ §2);"),
+    ("a.ps1", '$passwords = @{ alice = "§"; bob = "§2" }'),
+    ("a.ps1", '$tokens = @("§", "§2")'),
+    ("a.sh", 'API_KEYS+=("§")'),
+    ("a.yml", "passwords: &all\n  - §\n  - §2\n"),
+    ("a.toml", '[secrets.prod]\nmain = "§"\n'),
+    ("a.go", 'secret := []byte("§")'),
     ("a.json", '{"passwords": ["§", "§2"]}'),
     ("a.json", '{\n  "passwords": {\n    "alice": "§",\n    "bob": "§2"\n  }\n}'),
     ("a.json", '{"api_keys": [{"name": "prod", "value": "§"}]}'),
@@ -224,6 +233,8 @@ WEBHOOKS = [
     "https://p.westus.logic.azure.com/workflows/x/triggers/manual/paths/invoke?a=1&amp;sig="
     + "*" * 43,
     "https://maker.ifttt.com/trigger/x/with/key/" + "*" * 43,
+    "https://webexapis.com/v1/webhooks/incoming/" + "*" * 76,
+    "https://chat.corp.test/hooks/74d3223707aae1d72a3f7c5a/" + "*" * 40,
 ]
 
 # Columns of no table.
