@@ -40,7 +40,8 @@ _KINDS = (
 )
 # What is between the name of a secret and its value.
 _SEPARATOR = lazy_pattern(
-    r"""(?P<rest>[\w-]{0,48})(?:"""
+    # Possessive: no other end of the name is tried where nothing follows it.
+    r"""(?P<rest>(?:\w|-(?!>)){0,48}+)(?:"""
     r"""(?P<close>\\{0,3}["'`][\])]?|["'`]?\]|\[\d{0,4}\]|\})?[ \t]*(?P<sep>"""
     # password: str = "…"; password string = "…"
     r""":[ \t]*[A-Za-z&*][\w.<>\[\]&'|? ]{0,30}=(?=[^\n"'`]{0,60}["'`])|[*\[\]]?string[ \t]*="""

@@ -12,7 +12,7 @@ from codingagent.secrets.words import places
 
 # What follows the name of what holds secrets.
 _HOLDER = lazy_pattern(
-    r"""(?P<rest>[\w-]{0,48})(?:(?P<table>(?:\.[\w.-]{1,40})?\]{1,2}[ \t]*\r?\n)"""
+    r"""(?P<rest>[\w-]{0,48}+)(?:(?P<table>(?:\.[\w.-]{1,40})?\]{1,2}[ \t]*\r?\n)"""
     r"""|(?P<plist></key>\s{0,40}<(?:array|dict)>)|["'`]?\]?(?:[ \t]*\[\d{0,3}\])?[ \t]{0,20}(?:"""
     # passwords: list[str] = [; passwords := map[string]string{; PASSWORDS=(; passwords = new Map([
     r"""(?P<open>(?::[ \t]*[A-Za-z_\[][\w.<>\[\], |&;:]{0,40}=|[:+]=|=>|[:=])\s{0,20}(?:"""

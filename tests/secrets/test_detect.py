@@ -13,7 +13,7 @@ from codingagent.secrets import detect, values
 from codingagent.secrets.assigned import STEMS
 from codingagent.secrets.detect import Secret, find_secrets
 from codingagent.secrets.rules import CONTEXT, RULES, STATED
-from tests.helpers import fewer_examples
+from tests.helpers import cpu_below, fewer_examples
 from tests.secrets import corpus
 
 HOSTILE = [
@@ -350,6 +350,13 @@ def test_no_character_is_judged_many_times(unit: str, monkeypatch: pytest.Monkey
         judged[0] = 0
         detect._found(text, path)  # noqa: SLF001  # what is cached is not judged
         assert judged[0] <= 8 * len(text), path
+
+
+@pytest.mark.parametrize("unit", ["pw", "key_", "pw-", "PW_", "passwd"])
+def test_a_name_that_goes_on_is_read_once(unit: str) -> None:
+    """A word for a secret, repeated: each end of the name was tried as if a value followed."""
+    with cpu_below(60):
+        assert values_of(unit * (300_000 // len(unit)), "a.txt") == []
 
 
 def test_the_secret_beside_an_id_of_aws_is_found() -> None:
