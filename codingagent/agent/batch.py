@@ -19,6 +19,7 @@ from codingagent.agent.plan import Order, subject_of
 from codingagent.agent.run_command import limit_of
 from codingagent.agent.spelling import Spellings
 from codingagent.checkpoints.protected import NAME, Protection
+from codingagent.editing import syntax_check
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import journal_entries as entries
 from codingagent.model import paths, plain_text, results
@@ -32,6 +33,7 @@ from codingagent.model.effects import (
     named,
 )
 from codingagent.model.events import (
+    CommandRan,
     Denied,
     Event,
     FileEdited,
@@ -189,20 +191,8 @@ class Execution:
         self.context.show(ui.OperationBegan(index, item.kind, _subject(item), limit_s))
         event: Event
         is_end = isinstance(item, Step) and isinstance(item.operation, Finish)
-        if is_end and (failed := self._failed_before(items)):
-            reason = f"Not taken, because this failed: {failed}; fix that, then send DONE again"
-            event = Refused(item.kind, reason)
-        elif is_end and not self._check(ends=True):
-            assert self.session.checked is not None, "it was just run"
-            why = results.check_result(self.session.checked).summary
-            reason = (
-                f"Not accepted: the person's check fails: {why}; fix that, then send DONE again"
-            )
-            event = Refused(item.kind, reason)
-            self.context.remark(
-                "if the check itself is wrong: stop with Ctrl-C, then name another: codingagent resume"
-                f" {self.session.session_id} --check 'COMMAND'"
-            )
+        if is_end and (why := self._why_not_done(items)):
+            event = Refused(item.kind, f"{why}, then send DONE again")
         elif isinstance(item, Problem):
             event = Refused(item.kind, item.reason, item.detail, item.subject)
         else:
@@ -221,13 +211,41 @@ class Execution:
             event = replace(event, notes=item.notes + event.notes)
         self._end(index, item.id, event)
 
-    def _failed_before(self, items: Sequence[Step | Problem]) -> str:
-        """Name what of the answer has failed so far; empty: nothing."""
-        results_ = zip(items, self.session.results, strict=False)
-        failed = [item for item, event in results_ if not succeeded(event)]
-        names = ", ".join(map(self._named, failed[:_FAILED_NAMED]))
-        more = len(failed) - _FAILED_NAMED
-        return f"{names} and {more} more" if more > 0 else names
+    def _why_not_done(self, items: Sequence[Step | Problem]) -> str:
+        """Return why a DONE does not count, and what to do first; empty: it counts.
+
+        The person's check, if there is one, decides about what commands and parsers say.
+        """
+        has_check = bool(self.context.settings.check)
+        failed = [
+            self._named(item)
+            for item, event in zip(items, self.session.results, strict=False)
+            if not (succeeded(event) or (has_check and isinstance(event, CommandRan)))
+        ]
+        if failed:
+            return f"Not taken, because this failed: {_some(failed)}; fix that"
+        if not self._check(ends=True):
+            assert self.session.checked is not None, "it was just run"
+            self.context.remark(
+                "if the check itself is wrong: stop with Ctrl-C, then name another: codingagent resume"
+                f" {self.session.session_id} --check 'COMMAND'"
+            )
+            why = results.check_result(self.session.checked).summary
+            return f"Not accepted: the person's check fails: {why}; fix that"
+        broken = () if has_check else sorted(filter(self._fault_of, self.session.unparsed))
+        if not broken:
+            return ""
+        way_out = "" if self.session.protocol == "json" else ', or send it with unchecked="true"'
+        named_ = _some([f"'{path}' ({self._fault_of(path)})" for path in broken])
+        return f"Not taken, because this can't be parsed: {named_}; mend or delete it{way_out}"
+
+    def _fault_of(self, path: str) -> str:
+        """Return why the file that is there can't be parsed; empty: it can, or there is none."""
+        workspace = self.context.workspace
+        with contextlib.suppress(OperationError):
+            text = workspace.text(path, workspace.read(path).data)
+            return "" if text is None else syntax_check.fault_in(path, text.text)
+        return ""
 
     def _named(self, item: Step | Problem) -> str:
         """Name an item for the model, in the words of the session's protocol."""
@@ -392,6 +410,11 @@ def _denied(order: Order, question: Question, answer: Answer) -> Denied:
     if any(map(is_about_secrets, question.rules)):
         told = f"They were asked because {'; '.join(question.reasons)}. {_ABOUT_NAMES} {told}"
     return Denied(order.kind, question.subject, question.rules, reason, told)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _FAILED_NAMED
+    return ", ".join(names[:_FAILED_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _subject(item: Step | Problem) -> str:

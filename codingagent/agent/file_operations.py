@@ -49,6 +49,7 @@ _UNSEEN = (
     "the person changed this file since you saw it whole: READ_FILE before you replace more of it"
 )
 _LOST = "no file holds the value of {} any more; a file that still needs it holds that name in your answer"
+_UNPARSED = "it can't be parsed, {}: mend it, unless what follows in your answer does"
 _EDIT_MEANT = (
     "the body holds edits, so they were applied to the file; EDIT_FILE is the command for them"
 )
@@ -101,7 +102,9 @@ def create(context: Context, order: Order, operation: CreateFile) -> Plan | Even
     data, text, changed = _bytes_of(operation, old)
     before = workspace.digest(path) if exists else None
     notes += changed + _check_reading(order, operation, before_text, text)
-    event = FileCreated(path, len(data), exists, notes=notes)
+    broken = _fault_of_new(order, operation, text, is_new=not exists)
+    notes += (_UNPARSED.format(broken),) if broken else ()
+    event = FileCreated(path, len(data), exists, broken, notes=notes)
     return _write(context, order, _Change(path, seen, data, before, event))
 
 
@@ -130,7 +133,9 @@ def edit(
         notes += ("the new lines are the same as the old ones: the file is as it was",)
     excerpt = apply.excerpt(edited.text, edited.hunks)
     excerpt = context.secrecy.quote(excerpt, path, order.names)
-    event = FileEdited(path, edited.hunks, excerpt, _count(operation), notes=notes)
+    broken = _fault_of_new(order, operation, edited.text)
+    notes += (_UNPARSED.format(broken),) if broken else ()
+    event = FileEdited(path, edited.hunks, excerpt, _count(operation), broken, notes=notes)
     return _write(context, order, _Change(path, seen, data, digest_of(seen.data), event))
 
 
@@ -408,6 +413,16 @@ def _check_reading(
     return notes + answer_checks.check_reading(
         operation, old, new, order.later(), is_json=order.is_json
     )
+
+
+def _fault_of_new(
+    order: Order, operation: CreateFile | EditFile, text: str, *, is_new: bool = False
+) -> str:
+    """Return why a program that the session made can't be parsed; empty if it ever could, or is meant so."""
+    is_made = is_new or (order.session is not None and operation.path in order.session.unparsed)
+    if not is_made or order.later is None or operation.unchecked:
+        return ""
+    return syntax_check.fault_in(operation.path, text)
 
 
 def _count(operation: EditFile) -> int:

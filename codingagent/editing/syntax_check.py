@@ -44,6 +44,12 @@ def find_fault(path: str, text: str) -> SyntaxFault | None:
     return None if fault is _UNKNOWN else fault
 
 
+def fault_in(path: str, text: str) -> str:
+    """Return as words what `find_fault` returns; empty: nothing."""
+    fault = find_fault(path, text)
+    return "" if fault is None else f"line {fault.line}: {fault.message}"
+
+
 def can_read(path: str, text: str) -> bool:
     """Return whether a text is certainly what its file's name says."""
     return _check(path, text) is None

@@ -45,6 +45,8 @@ class FileCreated(_Noted, frozen=True, tag="file_created"):
     path: str
     size_bytes: int
     replaced: bool
+    fault: str = ""
+    """Why a program that the session made can't be parsed; empty if it ever could, or is meant so."""
 
 
 class FileEdited(_Noted, frozen=True, tag="file_edited"):
@@ -55,6 +57,8 @@ class FileEdited(_Noted, frozen=True, tag="file_edited"):
     excerpt: str
     edits: int = 1
     """How many consecutive edits led to this."""
+    fault: str = ""
+    """As in FileCreated."""
 
 
 class FileDeleted(_Noted, frozen=True, tag="file_deleted"):

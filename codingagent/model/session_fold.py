@@ -14,11 +14,14 @@ from codingagent.model import journal_entries as entries
 from codingagent.model import known_files
 from codingagent.model.append_list import AppendList
 from codingagent.model.approval import is_about_secrets
-from codingagent.model.effects import file_changes, may_change_anything
+from codingagent.model.effects import changed_paths, file_changes, may_change_anything
 from codingagent.model.events import (
     CommandRan,
     Event,
+    FileCreated,
+    FileEdited,
     FileFetched,
+    FileMoved,
     FileRequested,
     Finished,
     succeeded,
@@ -268,9 +271,21 @@ def _end_operation(session: Session, record: entries.OperationEnded) -> Session:
         returned=session.returned + _returned(event),
         tier=event.sandbox if isinstance(event, CommandRan) else session.tier,
         is_unchecked=session.is_unchecked or undoes_check,
+        unparsed=_unparsed(session.unparsed, event),
         written=written.with_one(started) if started and is_change else written,
         spans=_spans(session, event, record.at),
     )
+
+
+def _unparsed(paths: frozenset[str], event: Event) -> frozenset[str]:
+    left = paths.difference(changed_paths((event,)))
+    match event:
+        case FileMoved() if event.path in paths:
+            return left | {event.to}
+        case FileCreated() | FileEdited() if event.fault:
+            return left | {event.path}
+        case _:
+            return left
 
 
 def _returned(event: Event) -> int:

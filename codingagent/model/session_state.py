@@ -137,6 +137,8 @@ class Session(Struct, frozen=True):
 
     After a check, commands count too: nothing shows what they did to files that no checkpoint holds.
     """
+    unparsed: frozenset[str] = frozenset()
+    """Programs that the session made and that never could be parsed, but those that are meant so."""
     known: Mapping[str, str] = field(default_factory=dict)
     """By path, the digests of files as the chat last saw or wrote them whole; empty: it deleted it."""
     parts: frozenset[str] = frozenset()

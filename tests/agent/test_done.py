@@ -96,11 +96,16 @@ def test_it_does_not_count_where_something_is_left(tmp_path: Path, answer: str, 
 
 
 @pytest.mark.parametrize("check", ["true", "false"])
-def test_a_check_does_not_make_up_for_what_failed(tmp_path: Path, check: str) -> None:
-    """It runs all the same, and the next request tells what came of it."""
-    with working(tmp_path, check) as live:
+def test_a_check_decides_about_commands_and_not_about_other_failures(
+    tmp_path: Path, check: str
+) -> None:
+    """Design, after DONE: a check that succeeds decides, also if a command of the model's own failed."""
+    with working(tmp_path / "command", check) as live:
         results = answered(live, create("b.py", "x = 1") + command("exit 3") + DONE)
-        assert "Not taken, because this failed: RUN_COMMAND 'exit 3'" in results
+        assert (results == "") == (check == "true")
+    with working(tmp_path / "edit", check) as live:
+        results = answered(live, create("b.py", "x = 1") + EDIT + DONE)
+        assert "Not taken, because this failed: EDIT_FILE 'a.py'" in results
         assert results.count("CHECK: Ran") == 1
 
 
@@ -167,3 +172,106 @@ def test_why_it_did_not_count_survives_a_kill_and_is_told_once(tmp_path: Path) -
     assert command_line_here(tmp_path, "resume", "--once")[0] == 0
     request = live.home.mailbox.outbox_path(live.session_id, 3).read_text("utf-8")
     assert "[FAILED] DONE: " not in request
+
+
+BROKEN = "def f(:\n    pass"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("b.py", BROKEN),
+        ("b.json", '{"a": 1,}'),
+        ("b.ipynb", '{"cells": [}'),
+        ("pyproject.toml", "[a\nb = 1"),
+    ],
+)
+def test_a_new_program_that_does_not_parse_keeps_the_task_open(
+    tmp_path: Path, path: str, text: str
+) -> None:
+    """It is written and said; DONE waits over later turns, until the file parses or is deleted."""
+    with working(tmp_path) as live:
+        results = answered(live, create(path, text) + DONE)
+        assert f"[OK] CREATE_FILE: Created '{path}' Note: it can't be parsed, line " in results
+        why = f"Not taken, because this can't be parsed: '{path}' (line "
+        assert why in results
+        assert (live.workspace / path).read_text() == text + "\n"
+        assert why in answered(live, '[READ_FILE path="a.py"]\n' + DONE)
+        assert why in answered(live, command("true") + create("c.py", "x = 1") + DONE)
+        edit = f"<<<<<<< SEARCH\n{text}\n=======\n{text}\n\n>>>>>>> REPLACE"
+        assert why in answered(live, f'[EDIT_FILE path="{path}"]\n{edit}\n[/EDIT_FILE]\n{DONE}')
+        assert why in answered(live, f'[MOVE_FILE path="{path}" to="x{path}"]\n{DONE}').replace(
+            "x" + path, path
+        )
+        assert answered(live, f'[DELETE_FILE path="x{path}"]\n' + DONE) == ""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        create("b.py", "x = 1"),
+        create("b.py", BROKEN).replace('b.py"', 'b.py" unchecked="true"'),
+        command("rm b.py"),
+        command("echo x = 1 > b.py"),
+        command("mv b.py b.txt"),
+        '[EDIT_FILE path="b.py" start_line="1" end_line="1"]\ndef f():\n[/EDIT_FILE]\n',
+    ],
+)
+def test_it_counts_once_a_new_program_parses_is_gone_or_is_meant_so(
+    tmp_path: Path, answer: str
+) -> None:
+    """Also in the same answer, and without a word about what came before."""
+    with working(tmp_path / "later") as live:
+        answered(live, create("b.py", BROKEN))
+        assert answered(live, answer + DONE) == ""
+    with working(tmp_path / "same") as live:
+        assert answered(live, create("b.py", BROKEN) + answer + DONE) == ""
+
+
+def test_only_new_programs_of_the_session_must_parse(tmp_path: Path) -> None:
+    """What the person had, other kinds of files, and a file that is meant so do not keep a task open."""
+    with working(tmp_path) as live:
+        (live.workspace / "old.py").write_text("print 1\n")
+        edit = "<<<<<<< SEARCH\nprint 1\n=======\nprint 2\n>>>>>>> REPLACE\n"
+        answer = f'[EDIT_FILE path="old.py"]\n{edit}[/EDIT_FILE]\n' + create("b.txt", BROKEN)
+        meant = create("c.py", BROKEN).replace('c.py"', 'c.py" unchecked="true"')
+        assert answered(live, answer + meant + DONE) == ""
+
+
+def test_in_json_a_new_program_must_parse_too(tmp_path: Path) -> None:
+    """There is no attribute for it; a shell writes what is meant so, once the file is deleted."""
+    made = {"type": "createFile", "path": "b.py", "content": BROKEN}
+    gone = {"type": "deleteFile", "path": "b.py"}
+    written = {"type": "shell", "command": "echo 'def f(:' > b.py"}
+    with working(tmp_path, protocol="json") as live:
+        assert "mend or delete it, then send DONE again" in answered(live, message(made, END))
+        assert answered(live, message(gone, written, END)) == ""
+
+
+@pytest.mark.parametrize("check", ["true", "false"])
+def test_a_check_decides_about_what_does_not_parse(tmp_path: Path, check: str) -> None:
+    """It knows what the project needs."""
+    with working(tmp_path, check) as live:
+        results = answered(live, create("b.py", BROKEN) + DONE)
+        assert ("Not accepted: the person's check fails" in results) == (check == "false")
+        assert "Not taken" not in results
+
+
+def test_a_new_program_that_does_not_parse_is_known_after_a_kill(tmp_path: Path) -> None:
+    """The journal holds it: killed after the file was written, or between turns, DONE still waits."""
+    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+        live.drop(create("b.py", BROKEN) + command("true") + DONE)
+    journal = tmp_path / "sessions" / live.session_id / "journal.jsonl"
+    kill_when(tmp_path, ("resume", "--once"), (live.workspace / "b.py").exists)
+    assert command_line_here(tmp_path, "resume", "--once")[0] == 0
+    (live.home.mailbox.inbox / "next.txt").write_text('[READ_FILE path="b.py"]\n' + DONE)
+    kill_when(
+        tmp_path, ("resume", "--once"), lambda: journal.read_bytes().count(b"reply_taken") > 1
+    )
+    assert command_line_here(tmp_path, "resume", "--once")[0] == 0
+    for sequence in (2, 3):
+        request = live.home.mailbox.outbox_path(live.session_id, sequence).read_text("utf-8")
+        assert request.count("Not taken, because this can't be parsed: 'b.py' (line 1: ") == 1
+    (live.home.mailbox.inbox / "last.txt").write_text(create("b.py", "x = 1") + DONE)
+    assert command_line_here(tmp_path, "resume", "--once")[0] == 0
+    assert live.home.sessions.load(live.session_id).is_complete
