@@ -412,7 +412,7 @@ def test_a_kill_while_the_person_is_asked_decides_nothing(tmp_path: Path, tier: 
     for _ in range(2):
         status, _, fault = command_line_here(home, "resume", "--once")
         assert (status, logged(live.workspace)) == (3, [])
-        assert f"codingagent approve {session_id} op-1" in fault
+        assert f"codingagent --home {home} approve {session_id} op-1" in fault
     asked = [r for r in sessions.records(session_id) if isinstance(r, ApprovalAsked)]
     assert len(asked) == 1
     assert command_line_here(home, "approve", session_id)[0] == 0
