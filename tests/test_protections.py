@@ -1113,7 +1113,7 @@ ROWS: dict[str, Row] = {
     "our git obeys our config only": Row(
         own_git_config,
         (),
-        ("checkpoints/git_objects.py", '            "GIT_COMMON_DIR": os.fspath(self.path),\n', ""),
+        ("checkpoints/repository.py", '            "GIT_COMMON_DIR": os.fspath(self.path),\n', ""),
     ),
     "git from outside of the workspace only": Row(
         fake_git_not_used,
@@ -1291,7 +1291,7 @@ ROWS: dict[str, Row] = {
     "a new repository is asked about": Row(
         asked_afterwards,
         ("git init -q lib",),
-        ("checkpoints/changed_paths.py", "new |= of_git - covered", "pass"),
+        ("checkpoints/store.py", "new |= of_git - covered", "pass"),
     ),
     "a new bare repository is asked about": Row(
         asked_afterwards,

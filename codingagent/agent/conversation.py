@@ -11,7 +11,7 @@ from codingagent.agent.answer_reader import AnswerReader
 from codingagent.agent.batch import Execution
 from codingagent.agent.recipients import Objection, Recipients
 from codingagent.agent.requests import Requests
-from codingagent.checkpoints.undo_history import steps, turns_undone
+from codingagent.checkpoints.history import steps, turns_undone
 from codingagent.errors import ApprovalError
 from codingagent.model import documents, results
 from codingagent.model.approval import Answer

@@ -12,10 +12,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codingagent.checkpoints import net_changes
-from codingagent.checkpoints.file_changes import Change, Checkpoint, LeftOut, Restored, State
+from codingagent.checkpoints import history
+from codingagent.checkpoints.changes import Change, Checkpoint, LeftOut, Restored, State
+from codingagent.checkpoints.history import Expected
 from codingagent.checkpoints.layout import LazyStore
-from codingagent.checkpoints.net_changes import Expected
 from codingagent.checkpoints.repository_files import is_of_git
 from codingagent.errors import WorkError
 from codingagent.model import paths
@@ -107,7 +107,7 @@ class Checkpointer:
     def can_wait(self) -> bool:
         """Return whether the turn's changes so far are known from its operations."""
         held = self.log.session.checkpoints
-        return bool(held.before) and net_changes.expected(held.starts) is not None
+        return bool(held.before) and history.expected(held.starts) is not None
 
     def catch_up(self) -> None:
         """Take the checkpoint after the last turn if it is still missing and can be derived.
@@ -116,7 +116,7 @@ class Checkpointer:
             WorkError: if the journal can't be written.
         """
         session = self.log.session
-        expected = net_changes.expected(session.checkpoints.starts)
+        expected = history.expected(session.checkpoints.starts)
         ended = session.phase in (Phase.AWAITING_ANSWER, Phase.COMPLETE)
         if not (ended and session.checkpoints.before) or expected is None:
             return
@@ -171,7 +171,7 @@ class Checkpointer:
             return None
         # What a repository runs is the person's: no answer can read it.
         earlier = tuple(each for each in earlier if not is_of_git(each.path))
-        return net_changes.altogether(earlier, net_changes.done(session) if waits else ())
+        return history.altogether(earlier, history.done(session) if waits else ())
 
     def diff(self, old: str, new: str, names: tuple[str, ...]) -> str:
         """Return a diff of some paths between two checkpoints; empty if unknown."""

@@ -12,8 +12,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from codingagent.checkpoints.changes import NAMED, Change, LeftOut, named
 from codingagent.checkpoints.checkpointer import Checkpointer
-from codingagent.checkpoints.file_changes import NAMED, Change, LeftOut, named
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
 from codingagent.model.approval import Answer, Question

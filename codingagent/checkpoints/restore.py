@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from codingagent.checkpoints.file_changes import Change, LeftOut, State
+from codingagent.checkpoints.changes import Change, LeftOut, State
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.workspace.dirfd import (
@@ -34,11 +34,7 @@ NO_CHECKPOINT = "one of the checkpoints did not cover it"
 Contents = Callable[[Iterable[str]], Iterator[tuple[str, bytes]]]
 
 
-class Absent(Struct, frozen=True):
-    """Nothing exists at the path, or a folder does."""
-
-
-class PresentFile(Struct, frozen=True):
+class Present(Struct, frozen=True):
     """A file or link: its bytes (a link's are its target) and its metadata."""
 
     data: bytes
@@ -74,11 +70,11 @@ class RestoreTarget:
         self._place.close()
         self._at = ""
 
-    def look(self, path: str, limit_bytes: int) -> Absent | PresentFile:
-        """Return what exists at this path.
+    def look(self, path: str, limit_bytes: int) -> Present | None:
+        """Return the file or link at this path, if any; a folder is none.
 
         Raises:
-            ObstacleError: if it is neither a file nor a link, is too large or can't be read.
+            ObstacleError: if it is neither, is too large or can't be read.
         """
         folder, _, name = path.rpartition("/")
         try:
@@ -86,16 +82,16 @@ class RestoreTarget:
             _refuse_protected(name)
             found = self._place.folder.lstat(name)
             if found is None or stat.S_ISDIR(found.st_mode):
-                return Absent()
+                return None
             if stat.S_ISLNK(found.st_mode):
-                return PresentFile(os.fsencode(self._place.folder.readlink(name)), found)
+                return Present(os.fsencode(self._place.folder.readlink(name)), found)
             return self._read(name, found, limit_bytes)
         except (FileNotFoundError, NotADirectoryError):
-            return Absent()
+            return None
         except OSError as fault:
             raise ObstacleError(_words(fault)) from fault
 
-    def _read(self, name: str, found: os.stat_result, limit_bytes: int) -> PresentFile:
+    def _read(self, name: str, found: os.stat_result, limit_bytes: int) -> Present:
         if not stat.S_ISREG(found.st_mode):
             raise ObstacleError("neither a file nor a link")
         if found.st_size > limit_bytes:
@@ -116,14 +112,10 @@ class RestoreTarget:
             os.close(handle)
         if len(data) > limit_bytes:
             raise ObstacleError(f"larger than {limit_bytes // 10**6} MB")
-        return PresentFile(data, opened)
+        return Present(data, opened)
 
     def remove(self, path: str) -> None:
-        """Remove a file or link, and the folders that become empty.
-
-        Raises:
-            ObstacleError: if that fails.
-        """
+        """Remove a file or link, and the folders that become empty."""
         folder, _, name = path.rpartition("/")
         with self._acting(folder, name, create=False):
             self._place.folder.unlink(name)
@@ -139,14 +131,8 @@ class RestoreTarget:
     def put(self, path: str, state: State, data: bytes, check: Callable[[], object]) -> None:
         """Write a file or link atomically; create missing folders.
 
-        Args:
-            path: its path.
-            state: its type and permissions.
-            data: a file's bytes, or a link's target.
-            check: called when all is ready; an error in it leaves everything unchanged.
-
-        Raises:
-            ObstacleError: if that fails.
+        `data` is a file's bytes, or a link's target. `check` is called when all is ready; an error in it
+        leaves everything unchanged.
         """
         folder, _, name = path.rpartition("/")
         temporary = temporary_name(name)
@@ -209,14 +195,8 @@ def restored(
 ) -> tuple[list[str], list[LeftOut]]:
     """Restore the old state of paths that are in their new one.
 
-    Args:
-        ground: the files.
-        changes: the differences, sorted by path.
-        contents: yields the content of each blob.
-        limit_bytes: the size of the largest file that is read.
-
-    Returns:
-        The paths that are now in their old state, and those left alone.
+    Return the paths that are now in their old state, and those left alone. `changes` are sorted by path;
+    no larger file than `limit_bytes` is read.
     """
     done: list[str] = []
     left = [LeftOut(change.path, NO_CHECKPOINT) for change in changes if change.kind == "left_out"]
@@ -262,9 +242,9 @@ def blob_id(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def _fits(look: Absent | PresentFile, state: State | None) -> bool:
-    if isinstance(look, Absent) or state is None:
-        return isinstance(look, Absent) and state is None
+def _fits(look: Present | None, state: State | None) -> bool:
+    if look is None or state is None:
+        return look is None and state is None
     return look.mode == state.mode and blob_id(look.data) == state.blob
 
 

@@ -9,41 +9,65 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.checkpoints import git_index
-from codingagent.checkpoints.changed_paths import ChangedPaths, Lister, bounded, only
-from codingagent.checkpoints.compare import COMMIT, FILES, NOTES, DamagedError, Reader
-from codingagent.checkpoints.file_changes import (
-    NAMED_LIMIT,
+from codingagent.checkpoints.changes import (
+    IGNORED,
+    UNSEEN,
     Checkpoint,
+    Covering,
     LeftOut,
+    Notes,
     Restored,
+    most_common,
+    with_folders,
 )
-from codingagent.checkpoints.git_objects import Import, Store
-from codingagent.checkpoints.metadata import IGNORED, UNSEEN, Covering, Notes, most_common
-from codingagent.checkpoints.net_changes import Expected
-from codingagent.checkpoints.repository_files import Holds, makes_git_run, real
-from codingagent.checkpoints.restore import (
-    Absent,
-    ObstacleError,
-    PresentFile,
-    RestoreTarget,
-    blob_id,
-    restored,
+from codingagent.checkpoints.compare import COMMIT, FILES, NOTES, DamagedError, Reader
+from codingagent.checkpoints.history import Expected
+from codingagent.checkpoints.repository import Import, Store, Stored
+from codingagent.checkpoints.repository_files import (
+    Holds,
+    is_storable,
+    makes_git_run,
+    real,
+    repository_files,
 )
+from codingagent.checkpoints.restore import ObstacleError, Present, RestoreTarget, blob_id, restored
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
+from codingagent.policy.executed_names import TAKEN_IN
+from codingagent.policy.rules import covering
 from codingagent.workspace.dirfd import Folder, check_root, hidden_identities, open_root
-from codingagent.workspace.git_files import Belonging, Git, GitError, fields
+from codingagent.workspace.git_files import (
+    Belonging,
+    Git,
+    GitError,
+    TakenIn,
+    belonging,
+    fields,
+    paths_below,
+    together,
+)
 from codingagent.workspace.walk import is_temporary
 
 # Ignored paths that are recorded individually; a wholly ignored folder counts as one.
 _IGNORED_LIMIT = 20_000
+# Nobody reads more uncovered names than this; the count covers the rest.
+_NAMED_LIMIT = 1000
+
+# Files that other programs execute are covered even if git ignores them; the last rule of a command
+# line wins.
+_PROTECTED = tuple(f"--exclude=!{name}{inside}" for name in TAKEN_IN for inside in ("", "/**"))
+# Within a folder that is excluded itself nothing can be taken back in.
+_GITHUB = "**/.github"
+_TAKEN_IN = TakenIn(
+    (f"--exclude=!{_GITHUB}", *_PROTECTED),
+    lambda path: covering((*TAKEN_IN, _GITHUB), path) is not None,
+)
 
 
 class Limits(Struct, frozen=True):
@@ -61,39 +85,11 @@ class Limits(Struct, frozen=True):
 
 
 class Site(Struct, frozen=True):
-    """A workspace.
-
-    Args:
-        root: its folder, with links resolved.
-        hidden: folders that are not covered, though they may be inside.
-        open_folder: opens the root.
-    """
+    """A workspace: its folder, with links resolved; folders in it that are not covered; what opens it."""
 
     root: Path
     hidden: tuple[Path, ...]
     open_folder: Callable[[Path], Folder] = open_root
-
-
-class _Found(Struct):
-    """The results of reading paths."""
-
-    entries: dict[bytes, bytes | None] = field(default_factory=dict)
-    """Entries for the index."""
-    changes: dict[bytes, tuple[int, str] | None] = field(default_factory=dict)
-    """Changes for the commit."""
-    modes: dict[str, int | None] = field(default_factory=dict)
-    left: list[LeftOut] = field(default_factory=list)
-    expected: Expected | None = None
-    """By path, the digests that it may have; None: keep every path as it is."""
-    missed: list[str] = field(default_factory=list)
-    is_settled: bool = True
-    """The index need not be rewritten for metadata alone."""
-    new_bytes: int = 0
-    held: frozenset[str] = frozenset()
-    """Paths to cover even if ignored or large."""
-    forced: frozenset[bytes] = frozenset()
-    """The ignored ones among them."""
-    held_blobs: dict[str, int] = field(default_factory=dict)
 
 
 class Checkpoints(Reader):
@@ -122,9 +118,10 @@ class Checkpoints(Reader):
             ) from fault
         self.files_read = 0  # by the checkpoint that is being taken
         self.listed: Belonging | None = None  # at the latest checkpoint, if it asked for all
-        hidden = (*site.hidden, self._store.path)
-        self._lister = Lister(self._store, hidden, self._limits.repositories)
-        self._hidden = hidden
+        # Ignored folders that the latest checkpoint did not look through for repositories.
+        self.unseen: list[str] = []
+        self._hidden = (*site.hidden, self._store.path)
+        self._hidden_paths = paths_below(site.root, self._hidden)
 
     def close(self) -> None:
         """Close the handle on the workspace."""
@@ -143,13 +140,14 @@ class Checkpoints(Reader):
         Raises:
             WorkError: if it can't be taken; earlier checkpoints are unchanged.
         """
-        check_root(self._site.root, self._folder)
+        latest = self._store.latest
         try:
-            return self._take(with_ignored=with_ignored, held=held)
+            return self._take(latest(), with_ignored=with_ignored, held=held)
         except DamagedError:
             aside = self._store.set_aside()
-            self._forget()
-            again = self._take(with_ignored=with_ignored, held=held)
+            self._known.clear()
+            self._compared.cache_clear()
+            again = self._take(latest(), with_ignored=with_ignored, held=held)
             return replace(again, set_aside=os.fspath(aside))
 
     def take_only(self, since: str, expected: Expected) -> Checkpoint:
@@ -158,239 +156,140 @@ class Checkpoints(Reader):
         A path with none of its digests was changed by someone else meanwhile: it is `missed`.
 
         Args:
-            since: the earlier checkpoint.
+            since: the earlier checkpoint; a kill may have left a later one that no record names.
             expected: for each path the digests of what may be there; None for nothing.
 
         Raises:
             WorkError: as `take`.
         """
-        check_root(self._site.root, self._folder)
-        try:
-            if self._store.latest() != since:
-                # A kill may have come between this checkpoint and its journal record.
-                self._notes(since)
-                self._rebuild_index(since)
-            return self._take(with_ignored=False, expected=expected, held=expected.keys())
-        except DamagedError as fault:
-            raise WorkError(str(fault)) from fault
+        return self._take(since, with_ignored=False, expected=expected, held=expected.keys())
 
     def _take(
         self,
+        base: str,
         *,
         with_ignored: bool,
         expected: Expected | None = None,
         held: Collection[str] = (),
     ) -> Checkpoint:
-        self._store.prepare()
-        commit = self._latest()
-        notes = self._notes(commit) if commit else Notes()
+        check_root(self._site.root, self._folder)
+        store = self._store
+        store.prepare()
+        if base and not COMMIT.fullmatch(base):
+            raise DamagedError(f"{store.path} is damaged: its branch names no commit")
+        notes = self._notes(base) if base else Notes()
+        taking = _Taking(notes, self._limits, frozenset(held), expected, Import(store))
         try:
-            listing = self._lister.listing(commit, with_ignored=with_ignored)
+            store.ready_index(base, FILES)
+            self._list(taking, base, with_ignored=with_ignored)
+            self._read(taking, is_first=not base)
+            new_notes = self._noted(taking, with_ignored=with_ignored, is_first=not base)
+            new = base
+            if taking.changes or new_notes != notes or not base:
+                new = taking.commit(base, new_notes)
         except GitError:
-            self._known = None  # the next check of the index is a thorough one
+            # A damaged store, or a full disk?
+            if base:
+                try:
+                    store.git("ls-tree", "-r", "--name-only", "-z", base)
+                except GitError as fault:
+                    raise DamagedError(str(fault)) from fault
             raise
-        forced = frozenset(map(os.fsencode, held)) - listing.covered - listing.new
-        listing.new.update(forced)
-        if with_ignored:
-            listing.tracked += sorted(forced.intersection(listing.ignored))
-        if expected is not None:
-            # A tracked path that was gone may be there again.
-            listing.new.update(map(os.fsencode, expected.keys() & {*notes.tracked}))
-            listing = only(listing, notes, expected)
-        stream = Import(self._store)
-        try:
-            found = _Found(
-                left=listing.left,
-                expected=expected,
-                held=frozenset(held),
-                forced=forced,
-                held_blobs=dict(notes.held),
-            )
-            self._examine_all(listing, stream, found, is_first=not commit)
-            new_notes = self._noted(found, listing, notes, with_ignored=with_ignored, commit=commit)
-            new = commit
-            if found.changes or new_notes != notes or not commit:
-                new = self._commit(stream, commit, found, new_notes)
-        except GitError:
-            self._check_sound(commit)
-            raise
-        if new != commit or not found.is_settled:
-            self._write_index(commit, new, found.entries)
-        self._known = new, new_notes
+        refreshed = taking.recent if taking.is_stale and expected is None else None
+        if new != base or refreshed is not None:
+            store.write_index(base, new, taking.changes, refreshed)
+        self._remember(new, new_notes)
         self.files_read = 0
-        self.listed = listing.found if with_ignored else None
+        self.listed = taking.found if with_ignored else None
         left = new_notes.left
-        return Checkpoint(new, left[:NAMED_LIMIT], len(left), missed=tuple(found.missed))
+        return Checkpoint(new, left[:_NAMED_LIMIT], len(left), missed=tuple(taking.missed))
 
-    def _latest(self) -> str:
-        """Return the commit to continue from, with its index in place; "" if there is none."""
-        commit = self._store.latest()
-        if commit and not COMMIT.fullmatch(commit):
-            raise DamagedError(f"{self._store.path} is damaged: its branch names no commit")
-        # Only a machine crash damages it: one check at the start is enough.
-        if commit and not (self._known and self._store.index(commit).exists()):
-            self._mend_index(commit)
-        return commit
+    def _list(self, taking: "_Taking", base: str, *, with_ignored: bool) -> None:
+        """Find the paths to read: git compares metadata, and names the files that belong."""
+        store, index = self._store, self._store.index(base)
+        words = ("diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all")
+        found, changed, listed = together(
+            None,
+            # The request asks there too; only protected files are taken in besides.
+            lambda: belonging(
+                store.root,
+                store.own_git,
+                self._hidden_paths,
+                _TAKEN_IN,
+                with_ignored=with_ignored,
+                repositories=self._limits.repositories,
+            ),
+            lambda: store.git(*words, index=index),
+            lambda: store.git("ls-files", "-z", index=index),
+        )
+        taking.found, covered = found, frozenset(fields(listed.stdout))
+        # Sets of all files would cost more than these passes.
+        new = {path for path in found.files if path not in covered}
+        odd = {path for path in new if not is_storable(path)}
+        new -= odd
+        of_git, self.unseen = set[bytes](), list[str]()
+        if with_ignored:
+            of_git, self.unseen = repository_files(os.fspath(store.root), found)
+            new |= of_git - covered
+        forced = frozenset(map(os.fsencode, taking.held)) - covered - new
+        ignored = frozenset(found.ignored)
+        gone = covered.difference(found.files) if ignored else ()
+        tracked = {
+            path
+            for path in {*gone, *of_git}
+            if not ignored.isdisjoint(map(os.fsencode, with_folders(os.fsdecode(path))))
+        }
+        taking.forced, taking.new = forced, new | forced
+        taking.tracked = sorted(tracked | (forced & ignored))
+        parts = fields(changed.stdout)
+        for head, path in zip(parts[::2], parts[1::2], strict=True):
+            mode, _, blob, _, _ = head[1:].split(b" ")
+            taking.known[path] = int(mode, 8), blob.decode()
+        taking.left = [LeftOut(name, reason) for name, reason in found.unread]
+        taking.left += [LeftOut(os.fsdecode(path), "its name can't be recorded") for path in odd]
+        taking.restrict()
 
-    def _mend_index(self, commit: str) -> None:
-        try:
-            git_index.paths(self._store.index(commit).read_bytes())
-        except (OSError, ValueError):
-            self._rebuild_index(commit)
-
-    def _rebuild_index(self, commit: str) -> None:
-        """Rebuild a lost index; the next checkpoint reads every file, since no metadata is known."""
-        entries: dict[bytes, bytes | None] = {}
-        try:
-            listed = self._store.git("ls-tree", "-r", "-z", "--full-tree", commit, FILES).stdout
-        except GitError as fault:
-            raise DamagedError(str(fault)) from fault
-        for line in fields(listed):
-            words, _, path = line.partition(b"\t")
-            mode, _, blob = words.split(b" ")
-            name = path.partition(b"/")[2]
-            entries[name] = git_index.entry(name, int(mode, 8), blob.decode(), git_index.UNKNOWN)
-        self._store.write_index(commit, git_index.merged(git_index.empty(), entries))
-
-    def _check_sound(self, commit: str) -> None:
-        """Distinguish a damaged store from a full disk after git has failed.
-
-        Raises:
-            DamagedError: if not all trees of the commit can be read.
-        """
-        if commit:
-            try:
-                self._store.git("ls-tree", "-r", "--name-only", "-z", commit)
-            except GitError as fault:
-                raise DamagedError(str(fault)) from fault
-
-    def _write_index(self, commit: str, new: str, entries: Mapping[bytes, bytes | None]) -> None:
-        path = self._store.index(commit)
-        try:
-            index = git_index.merged(path.read_bytes(), entries)
-        except (OSError, ValueError) as fault:
-            self._known = None  # the next check is a thorough one
-            raise WorkError(f"{path} can't be read: {fault}; try again") from fault
-        self._store.write_index(new, index)
-
-    # --- reading -------------------------------------------------------------------------------
-
-    def _examine_all(
-        self, listing: ChangedPaths, stream: Import, found: _Found, *, is_first: bool
-    ) -> None:
+    def _read(self, taking: "_Taking", *, is_first: bool) -> None:
         limit = self._limits.first_files if is_first else self._limits.new_files
-        new, left = bounded(listing.new - listing.known.keys(), limit)
-        found.left += left
+        new = taking.bounded(limit)
         with contextlib.closing(self._ground()) as ground:
             # By folder, so that the walk stays where it is.
-            paths = sorted({*new, *listing.known}, key=lambda path: path.rpartition(b"/"))
+            paths = sorted({*new, *taking.known}, key=lambda path: path.rpartition(b"/"))
             for self.files_read, path in enumerate(paths, 1):
-                self._examine(path, listing.known.get(path), found, ground, stream)
+                if not self._is_hidden(real(os.fsdecode(path))):
+                    taking.examine(path, ground)
 
-    def _examine(
-        self,
-        path: bytes,
-        old: tuple[int, str] | None,
-        found: _Found,
-        ground: RestoreTarget,
-        stream: Import,
-    ) -> None:
-        shown = real(os.fsdecode(path))
-        if self._lister.is_hidden(shown) or (old is None and is_temporary(_name(shown))):
-            return
-        try:
-            limits, is_held = self._limits, shown in found.held
-            look = ground.look(shown, limits.held_bytes if is_held else limits.file_bytes)
-            if isinstance(look, PresentFile) and old is None:
-                self._check_room(look, found)
-            if isinstance(look, PresentFile) and is_held:
-                self._check_held(path, look, found)
-        except ObstacleError as obstacle:
-            found.left.append(LeftOut(shown, obstacle.reason))
-            look = Absent()
-        if found.expected is not None and not _is_expected(look, found.expected[shown], old):
-            found.missed.append(shown)
-            return
-        if isinstance(look, Absent):
-            if old is not None:
-                found.entries[path] = found.changes[path] = None
-                found.modes[shown] = None
-                found.is_settled = False
-            return
-        blob = blob_id(look.data)
-        git_mode = _git_mode(look.mode)
-        metadata = _metadata(look.found, self._limits.recent_ns)
-        found.entries[path] = git_index.entry(path, git_mode, blob, metadata)
-        found.modes[shown] = None if look.mode == stat.S_IFLNK else look.mode & 0o6777
-        if old != (git_mode, blob):
-            found.changes[path] = git_mode, blob
-            if old is None or old[1] != blob:
-                stream.blob(look.data)
-        if old is None or old != (git_mode, blob) or metadata is not git_index.UNKNOWN:
-            found.is_settled = False
+    def _is_hidden(self, path: str) -> bool:
+        return any(f"{path}/".startswith(f"{hidden}/") for hidden in self._hidden_paths)
 
-    def _check_room(self, look: PresentFile, found: _Found) -> None:
-        if found.new_bytes + len(look.data) > self._limits.new_bytes:
-            size = self._limits.new_bytes / 10**9
-            raise ObstacleError(f"more than {size:g} GB of new files at once")
-        found.new_bytes += len(look.data)
-
-    def _check_held(self, path: bytes, look: PresentFile, found: _Found) -> None:
-        """Count the content that is kept only because of operations."""
-        size, blob = len(look.data), blob_id(look.data)
-        if path not in found.forced and size <= self._limits.file_bytes:
-            return
-        others = sum(size for each, size in found.held_blobs.items() if each != blob)
-        if others + size > self._limits.held_bytes:
-            limit = self._limits.held_bytes // 10**6
-            raise ObstacleError(f"more than {limit} MB of ignored or large files are kept already")
-        found.held_blobs[blob] = size
-
-    def _noted(
-        self, found: _Found, listing: ChangedPaths, notes: Notes, *, with_ignored: bool, commit: str
-    ) -> Notes:
+    def _noted(self, taking: "_Taking", *, with_ignored: bool, is_first: bool) -> Notes:
         """Return the metadata of the next commit."""
-        usual = notes.usual if commit else most_common(found.modes.values())
+        notes = taking.notes
+        usual = most_common(taking.modes.values()) if is_first else notes.usual
         unusual = dict(notes.unusual)
-        for path, mode in found.modes.items():
-            if mode is None or mode == usual[bool(mode & 0o100)]:
-                unusual.pop(path, None)
-            else:
+        for path, mode in taking.modes.items():
+            unusual.pop(path, None)
+            if mode is not None and mode != usual[bool(mode & 0o100)]:
                 unusual[path] = mode
+        is_partial, tracked = notes.is_partial, notes.tracked
+        ignored = [left for left in notes.left if left.reason in (IGNORED, UNSEEN)]
         if with_ignored:
-            names = sorted({*listing.ignored}.difference(listing.tracked))
+            names = sorted({*taking.found.ignored}.difference(taking.tracked))
             ignored = [
                 LeftOut(path, UNSEEN if path in self.unseen else IGNORED)
                 for path in map(os.fsdecode, names)
             ]
             is_partial = len(ignored) > _IGNORED_LIMIT
-            names = listing.tracked[:_IGNORED_LIMIT]
-            tracked = tuple(sorted(real(os.fsdecode(name)) for name in names))
-        else:
-            ignored = [left for left in notes.left if left.reason in (IGNORED, UNSEEN)]
-            is_partial, tracked = notes.is_partial, notes.tracked
-        ignored = [left for left in ignored if not self._lister.is_hidden(left.path)]
-        others = sorted(found.left, key=lambda left: left.path)
+            tracked = tuple(real(os.fsdecode(name)) for name in taking.tracked[:_IGNORED_LIMIT])
+        ignored = [left for left in ignored if not self._is_hidden(left.path)]
+        others = sorted(taking.left, key=lambda left: left.path)
         left = (*others, *ignored[:_IGNORED_LIMIT])
-        new = Notes(usual, unusual, left, is_partial, tracked, found.held_blobs)
+        new = Notes(usual, unusual, left, is_partial, tracked, taking.held_blobs)
         # Content that could not be held is left out by its own name; a path that was empty is known
         # to be.
-        covering, refused = Covering(new, is_doubtful=False), {each.path for each in others}
-        known = {path for path in found.held - refused if covering.leaves_out(path)}
+        leaves_out, refused = Covering(new).leaves_out, {each.path for each in others}
+        known = {path for path in taking.held - refused if leaves_out(path)}
         return replace(new, tracked=tuple(sorted({*tracked, *known} - refused)))
-
-    @staticmethod
-    def _commit(stream: Import, parent: str, found: _Found, notes: Notes) -> str:
-        entries = {f"{FILES}/".encode() + path: what for path, what in found.changes.items()}
-        text = notes.encoded()
-        stream.blob(text)
-        entries[NOTES.encode()] = 0o100644, blob_id(text)
-        return stream.commit(parent, entries)
-
-    @property
-    def unseen(self) -> list[str]:
-        """The ignored folders that the latest checkpoint did not look through for repositories."""
-        return self._lister.unseen
 
     def makes_git_run(self, path: str) -> bool:
         """Return whether a path is one by which a repository makes git run something."""
@@ -438,34 +337,138 @@ class Checkpoints(Reader):
         return RestoreTarget(self._folder, hidden_identities(self._hidden, self._folder))
 
 
-def _is_expected(
-    look: Absent | PresentFile, digests: frozenset[str | None], old: tuple[int, str] | None
-) -> bool:
-    if isinstance(look, Absent):
-        return None in digests
-    is_as_before = old == (_git_mode(look.mode), blob_id(look.data))
-    return is_as_before or digest_of(look.data) in digests
+class _Taking:
+    """A checkpoint being taken.
+
+    Args:
+        notes: the metadata of the one before.
+        limits: the limits of one checkpoint.
+        held: paths to cover even if ignored or large.
+        expected: the digests that paths may have; None: keep every path as it is.
+        stream: takes content and the commit.
+    """
+
+    def __init__(
+        self,
+        notes: Notes,
+        limits: Limits,
+        held: frozenset[str],
+        expected: Expected | None,
+        stream: Import,
+    ) -> None:
+        self.notes, self.held, self.expected = notes, held, expected
+        self._limits, self._stream = limits, stream
+        # What is to be read: covered paths whose metadata changed, with their old state, and others.
+        self.known: dict[bytes, Stored] = {}
+        self.new: set[bytes] = set()
+        self.forced: frozenset[bytes] = frozenset()
+        """Those of `held` that nothing else would cover."""
+        self.found = Belonging()
+        self.tracked: list[bytes] = []
+        """Covered paths that are ignored now, by themselves or with a folder."""
+        # What was read.
+        self.left: list[LeftOut] = []
+        self.changes: dict[bytes, Stored | None] = {}
+        self.modes: dict[str, int | None] = {}
+        self.missed: list[str] = []
+        self.held_blobs = dict(notes.held)
+        self.recent: dict[bytes, Stored] = {}
+        """Files that may change again without a difference in their metadata."""
+        self.is_stale = False
+        """The index lacks metadata of a file that is not recent."""
+        self._new_bytes = 0
+
+    def restrict(self) -> None:
+        """Only expected paths are read; the rest stays as recorded before."""
+        if self.expected is None:
+            return
+        # A tracked path that was gone may be there again.
+        self.new.update(map(os.fsencode, self.expected.keys() & {*self.notes.tracked}))
+        names = set(map(os.fsencode, self.expected))
+        self.new &= names
+        self.known = {path: what for path, what in self.known.items() if path in names}
+        self.left = [
+            left
+            for left in self.notes.left
+            if left.reason not in (IGNORED, UNSEEN) and left.path not in self.expected
+        ]
+
+    def bounded(self, limit: int) -> Iterable[bytes]:
+        """Return new paths without the topmost folders that hold most, until they are within the limit."""
+        by_folder: dict[bytes, list[bytes]] = {}
+        for path in self.new - self.known.keys():
+            folder, slash, _ = path.partition(b"/")
+            by_folder.setdefault(folder + slash if slash else b"", []).append(path)
+        count = sum(map(len, by_folder.values()))
+        for folder, held in sorted(by_folder.items(), key=lambda item: -len(item[1])):
+            if count > limit:
+                reason = f"more than {limit} new files at once"
+                names = [folder] if folder else held
+                self.left += [LeftOut(os.fsdecode(name), reason) for name in names]
+                count -= len(by_folder.pop(folder))
+        return [path for held in by_folder.values() for path in held]
+
+    def examine(self, path: bytes, ground: RestoreTarget) -> None:
+        """Read a path, and keep what differs."""
+        shown, old = real(os.fsdecode(path)), self.known.get(path)
+        if old is None and is_temporary(shown.rpartition("/")[2]):
+            return
+        limits, is_held = self._limits, shown in self.held
+        look: Present | None = None
+        try:
+            look = ground.look(shown, limits.held_bytes if is_held else limits.file_bytes)
+            if look is not None and old is None:
+                self._check_room(look)
+            if look is not None and is_held:
+                self._check_held(path, look)
+        except ObstacleError as obstacle:
+            self.left.append(LeftOut(shown, obstacle.reason))
+            look = None
+        state = None if look is None else (_git_mode(look.mode), blob_id(look.data))
+        if self.expected is not None:
+            digest = None if look is None else digest_of(look.data)
+            if digest not in self.expected[shown] and (look is None or state != old):
+                self.missed.append(shown)
+                return
+        if look is None or state is None:
+            if old is not None:
+                self.changes[path] = self.modes[shown] = None
+            return
+        self.modes[shown] = None if look.mode == stat.S_IFLNK else look.mode & 0o6777
+        if state != old:
+            self.changes[path] = state
+            if old is None or old[1] != state[1]:
+                self._stream.blob(look.data)
+        if max(look.found.st_ctime_ns, look.found.st_mtime_ns) > time.time_ns() - limits.recent_ns:
+            self.recent[path] = state
+        elif shown == os.fsdecode(path):
+            self.is_stale = True
+
+    def _check_room(self, look: Present) -> None:
+        if self._new_bytes + len(look.data) > self._limits.new_bytes:
+            size = self._limits.new_bytes / 10**9
+            raise ObstacleError(f"more than {size:g} GB of new files at once")
+        self._new_bytes += len(look.data)
+
+    def _check_held(self, path: bytes, look: Present) -> None:
+        """Count the content that is kept only because of operations."""
+        size, blob = len(look.data), blob_id(look.data)
+        if path not in self.forced and size <= self._limits.file_bytes:
+            return
+        others = sum(size for each, size in self.held_blobs.items() if each != blob)
+        if others + size > self._limits.held_bytes:
+            limit = self._limits.held_bytes // 10**6
+            raise ObstacleError(f"more than {limit} MB of ignored or large files are kept already")
+        self.held_blobs[blob] = size
+
+    def commit(self, base: str, notes: Notes) -> str:
+        text = notes.encoded()
+        self._stream.blob(text)
+        entries = {f"{FILES}/".encode() + path: what for path, what in self.changes.items()}
+        return self._stream.commit(base, {**entries, NOTES.encode(): (0o100644, blob_id(text))})
 
 
 def _git_mode(mode: int) -> int:
     if mode == stat.S_IFLNK:
         return mode
     return 0o100755 if mode & 0o100 else 0o100644
-
-
-def _metadata(found: os.stat_result, recent_ns: int) -> git_index.IndexStat:
-    if max(found.st_ctime_ns, found.st_mtime_ns) > time.time_ns() - recent_ns:
-        return git_index.UNKNOWN
-    return git_index.IndexStat(
-        found.st_ctime_ns,
-        found.st_mtime_ns,
-        found.st_dev,
-        found.st_ino,
-        found.st_uid,
-        found.st_gid,
-        found.st_size,
-    )
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]

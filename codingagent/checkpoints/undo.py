@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from codingagent.checkpoints.changes import Change, LeftOut, named
 from codingagent.checkpoints.checkpointer import Checkpointer
-from codingagent.checkpoints.file_changes import Change, LeftOut, named
-from codingagent.checkpoints.layout import LazyStore, place_of
-from codingagent.checkpoints.restore import NO_CHECKPOINT
-from codingagent.checkpoints.undo_history import (
+from codingagent.checkpoints.history import (
     UndoStep,
     settled,
     steps,
     turns_undone,
     undo_step,
 )
+from codingagent.checkpoints.layout import LazyStore, place_of
+from codingagent.checkpoints.restore import NO_CHECKPOINT
 from codingagent.errors import UsageError
 from codingagent.model import paths
 from codingagent.model.journal_entries import OperationStarted, UndoBegan, UndoEnded

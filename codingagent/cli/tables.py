@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from codingagent.checkpoints.undo_history import UndoStep
+from codingagent.checkpoints.history import UndoStep
 from codingagent.cli import layout
 from codingagent.cli.hints import runnable
 from codingagent.cli.layout import Line, Look, Span, look_of

@@ -406,7 +406,11 @@ def _pipes(root: Path) -> list[str]:
     """Return the pipes that git would open: it looks into ignore files and into nested repositories."""
     found: list[str] = []
     for folder, _, names in walk_names(os.fspath(root)):
-        for name in names if f"{os.sep}.git" in folder else {".gitignore"}.intersection(names):
+        for name in (
+            names
+            if f"{os.sep}.git" in folder
+            else {".gitignore", ".gitattributes"}.intersection(names)
+        ):
             with contextlib.suppress(OSError):
                 if stat.S_ISFIFO(os.lstat(path := os.path.join(folder, name)).st_mode):
                     found.append(path)

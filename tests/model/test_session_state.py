@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.checkpoints.undo_history import steps
+from codingagent.checkpoints.history import steps
 from codingagent.model.approval import Answer, Question
 from codingagent.model.effects import changed_paths
 from codingagent.model.events import (

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.checkpoints import git_index
 from codingagent.process.runner import run_tool
 from codingagent.prompt.file_list import Listing, lines
 from codingagent.workspace import git_files
 from codingagent.workspace.git_files import Git
 from codingagent.workspace.workspace import Workspace
-from tests.helpers import calls_of
+from tests.helpers import calls_of, forged_index
 
 MISSING = "; files that git tracks although an ignore rule names them are missing here"
 
@@ -116,9 +115,7 @@ def test_a_forged_index_leads_nowhere(root: Path, tmp_path_factory: pytest.TempP
     (outside / "secret").write_text("123")
     (root / "link").symlink_to(outside)
     names = [b"../secret", b"/etc/passwd", b".git/HEAD", b"a/../../x", b"link/secret", b"a.log"]
-    index = git_index.empty()
-    entries = {n: git_index.entry(n, 0o100644, "0" * 40, git_index.UNKNOWN) for n in names}
-    (root / ".git" / "index").write_bytes(git_index.merged(index, entries))
+    (root / ".git" / "index").write_bytes(forged_index(names))
     assert paths(listed(root, with_git=True)) == {"a.py", ".gitignore", "a.log"}
 
 

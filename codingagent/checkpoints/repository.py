@@ -1,32 +1,31 @@
-"""Private git directory for checkpoints: objects and commits that the workspace can't influence.
+"""Private git directory for checkpoints: objects, commits and an index that the workspace can't influence.
 
-git reads no file of the workspace here except ignore files. It compares metadata and names paths;
-content comes to it through a pipe. So no filter, hook or link of the workspace takes effect.
+git compares files with the index; what it stores comes to it through a pipe. So no filter, hook or link
+of the workspace takes effect.
 """
 
 import contextlib
+import hashlib
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from codingagent.checkpoints import git_index
 from codingagent.errors import disk_errors
-from codingagent.model.patterns import lazy_pattern
-from codingagent.workspace.git_files import Git, GitError, GitResult
+from codingagent.workspace.git_files import Git, GitError, GitResult, together
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-# Content that git gets at once. As much is read meanwhile, and three times this is held in memory.
+# Content that git gets at once; twice this is held in memory.
 _BATCH_BYTES = 8 * 1024 * 1024
 
 _BRANCH = "refs/heads/main"
-_INDEX = lazy_pattern(r"index\.([0-9a-f]{40})")
+_DIGEST_BYTES = 20
+
+Stored = tuple[int, str]
+"""git's mode and id of a file or link."""
 
 # No index entry is newer than this: git then never reads a file to be sure.
 _INDEX_TIME = (0, 0)
@@ -79,18 +78,17 @@ class Store:
     # --- the directory -------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Create what is missing, and remove what a kill has left.
-
-        Raises:
-            WorkError: if that fails.
-        """
+        """Create what is missing, and remove what a kill has left."""
         with disk_errors(f"the checkpoints in {self.path} can't be kept"):
             for folder in ("objects/pack", "refs/heads", "info"):
                 (self.path / folder).mkdir(parents=True, exist_ok=True)
             self._settle()
-            if not self._empty_index.exists():
-                self._write(self._empty_index, git_index.empty())
-            self._clean()
+            # Only one process uses the store, so the owner of a lock is dead.
+            for pattern in ("*.lock", "refs/heads/*.lock", "objects/pack/tmp_*", "*.new"):
+                for path in self.path.glob(pattern):
+                    path.unlink(missing_ok=True)
+            for path in self.path.glob("fast_import_crash_*"):
+                path.unlink(missing_ok=True)
 
     def _settle(self) -> None:
         """Write our settings, replacing whatever was there."""
@@ -104,22 +102,11 @@ class Store:
         )
         files = {"HEAD": f"ref: {_BRANCH}\n", "config": config, "info/attributes": _ATTRIBUTES}
         for name, text in files.items():
-            if not _has(self.path / name, text):
+            if _read(self.path / name) != text.encode():
                 (self.path / name).write_text(text, "utf-8", newline="\n")
 
-    def _clean(self) -> None:
-        """Remove locks and partial files: only one process uses the store, so their owner is dead."""
-        leftovers = [*self.path.glob("*.lock"), *self.path.glob("refs/heads/*.lock")]
-        leftovers += [*self.path.glob("objects/pack/tmp_*"), *self.path.glob("*.new")]
-        for path in (*leftovers, *self.path.glob("fast_import_crash_*")):
-            path.unlink(missing_ok=True)
-
     def set_aside(self) -> Path:
-        """Rename the directory, so that nothing in it is lost and a new one can be created.
-
-        Raises:
-            WorkError: if that fails.
-        """
+        """Rename the directory, so that nothing in it is lost and a new one can be created."""
         number = 1
         while os.path.lexists(aside := self.path.with_name(f"{self.path.name}.damaged-{number}")):
             number += 1
@@ -127,65 +114,72 @@ class Store:
             os.rename(self.path, aside)
         return aside
 
-    # --- the index -----------------------------------------------------------------------------
+    def latest(self) -> str:
+        """Return the latest commit, or what damage made of it; empty if there is none."""
+        with disk_errors(f"the checkpoints in {self.path} can't be read"):
+            return _read(self.path / _BRANCH).decode("ascii", "replace").strip()
 
-    @property
-    def _empty_index(self) -> Path:
-        return self.path / "index.empty"
+    # --- the index -----------------------------------------------------------------------------
 
     def index(self, commit: str) -> Path:
         """Return the path of a commit's index, whose name ties the two together."""
-        return self.path / f"index.{commit}" if commit else self._empty_index
+        return self.path / f"index.{commit or 'none'}"
 
-    def indexed(self, commit: str) -> frozenset[bytes]:
-        """Return the paths in a commit's index.
+    def ready_index(self, commit: str, files: str) -> None:
+        """Make a lost or damaged index of a commit anew; another one may know its files' metadata."""
+        if not commit or _is_whole(self.index(commit)):
+            return
+        others = [each for each in self.path.glob("index.*") if _is_whole(each)]
+        with self._new_index(others[0] if others else None, commit) as new:
+            listed = self.git("ls-tree", "-z", commit, "--", files).stdout
+            tree = listed.decode("ascii")[: -len(files) - 2].split(" ")[-1] if listed else "--empty"
+            self.git("read-tree", *(("-m", "-i") if others and listed else ()), tree, index=new)
 
-        Raises:
-            GitError: if it is damaged.
+    def write_index(
+        self,
+        old: str,
+        new: str,
+        changes: Mapping[bytes, Stored | None],
+        refreshed: Mapping[bytes, Stored] | None,
+    ) -> None:
+        """Write a commit's index, made from that of another one.
+
+        Args:
+            old: the other commit.
+            new: the commit.
+            changes: the paths that differ.
+            refreshed: note the metadata of all unchanged files except these; None: of no other file.
         """
-        path = self.index(commit)
-        try:
-            return git_index.paths(path.read_bytes())
-        except (OSError, ValueError) as fault:
-            raise GitError(f"{path} can't be read: {fault}; try again") from fault
+        with self._new_index(self.index(old) if old else None, new) as path:
+            add = ("update-index", "--add", "--replace", "-z", "--index-info")
+            if changes:
+                self.git(*add, data=_index_lines(changes), index=path)
+            if refreshed is not None:
+                words = ("update-index", "-q", "--refresh", "-z", "--index-info")
+                data = _index_lines(refreshed)
+                together(self.root, lambda: self.git(*words, data=data, index=path))
 
-    def latest(self) -> str:
-        """Return the latest commit with an index, else the branch's commit (its index is lost), else ""."""
-        with contextlib.suppress(OSError):
-            branch = self._branch()
-            named = [m[1] for name in os.listdir(self.path) if (m := _INDEX.fullmatch(name))]
-            return branch if branch in named or not named else named[0]
-        return ""
-
-    def _branch(self) -> str:
-        try:
-            return (self.path / _BRANCH).read_text("ascii", "replace").strip()
-        except FileNotFoundError:
-            return ""
-
-    def write_index(self, commit: str, data: bytes) -> None:
-        """Write a commit's index atomically, which makes the commit the latest.
-
-        Raises:
-            WorkError: if it can't be written.
-        """
-        path = self.index(commit)
+    @contextlib.contextmanager
+    def _new_index(self, old: Path | None, commit: str) -> Iterator[Path]:
+        """Yield a copy of an index to change, which then takes the place of all others."""
+        path, new = self.index(commit), self.path / "index.new"
         with disk_errors(f"{path} can't be written"):
-            self._write(path, data)
-            for name in os.listdir(self.path):
-                if _INDEX.fullmatch(name) and name != path.name:
-                    os.unlink(self.path / name)
-
-    def _write(self, path: Path, data: bytes) -> None:
-        temporary = path.with_name(f"{path.name}.new")
-        try:
-            temporary.write_bytes(data)
-            os.utime(temporary, _INDEX_TIME)
-            os.replace(temporary, path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
+            new.unlink(missing_ok=True)
+            try:
+                if old is None:
+                    self.git("read-tree", "--empty", index=new)
+                else:
+                    shutil.copyfile(old, new)
+                yield new
+            except BaseException:
+                new.unlink(missing_ok=True)
+                raise
+            # No entry is newer than this: git then never reads a file to compare it.
+            os.utime(new, (0, 0))
+            os.replace(new, path)
+            for other in self.path.glob("index.*"):
+                if other != path:
+                    other.unlink()
 
     # --- git -----------------------------------------------------------------------------------
 
@@ -195,12 +189,7 @@ class Store:
         data: bytes = b"",
         index: Path | None = None,
     ) -> GitResult:
-        """Run git and return its output.
-
-        Args:
-            words: the command.
-            data: the standard input.
-            index: the index to use; an empty one by default.
+        """Run git on an index, by default an empty one, and return its output.
 
         Raises:
             GitError: if it fails.
@@ -220,7 +209,7 @@ class Store:
             "GIT_NO_LAZY_FETCH": "1",
             "GIT_ALLOW_PROTOCOL": "",
             "GIT_WORK_TREE": folder,
-            "GIT_INDEX_FILE": os.fspath(index or self._empty_index),
+            "GIT_INDEX_FILE": os.fspath(index or self.index("")),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_SYSTEM": os.devnull,
             "GIT_CONFIG_GLOBAL": os.devnull,
@@ -242,14 +231,10 @@ class Store:
         return done
 
     def blobs(self, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the content of each object, read in batches that fit in memory.
-
-        Raises:
-            GitError: if one does not exist.
-        """
+        """Yield the content of each object, read in batches that fit in memory."""
         batch: list[str] = []
         left = _BATCH_BYTES
-        for name, size in self.sizes(ids):
+        for name, size in self.sizes(ids).items():
             if batch and size > left:
                 yield from self.contents(batch)
                 batch, left = [], _BATCH_BYTES
@@ -257,20 +242,16 @@ class Store:
             left -= size
         yield from self.contents(batch)
 
-    def sizes(self, ids: Iterable[str]) -> list[tuple[str, int]]:
-        """Return the size of each object.
-
-        Raises:
-            GitError: if one does not exist.
-        """
+    def sizes(self, ids: Iterable[str]) -> dict[str, int]:
+        """Return the size of each object."""
         names = list(ids)
         if not names:
-            return []
+            return {}
         answer = self.git("cat-file", "--batch-check", data=_lines(names)).stdout
         lines = answer.decode("utf-8", "replace").split("\n")
-        return [(name, self._size(name, line)) for name, line in zip(names, lines, strict=False)]
+        return {name: self._size(name, line) for name, line in zip(names, lines, strict=False)}
 
-    def contents(self, names: list[str]) -> Iterator[tuple[str, bytes]]:
+    def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the content of each object, all read at once.
 
         Raises:
@@ -301,83 +282,65 @@ class Import(Struct):
     store: Store
     _chunks: list[bytes] = field(default_factory=list)
     _held: int = 0
-    _running: "Future[bytes] | None" = None
 
     def blob(self, data: bytes) -> None:
-        """Add content.
-
-        Raises:
-            GitError: if it, or earlier content, can't be stored.
-        """
         self._chunks += (b"blob\ndata %d\n" % len(data), data, b"\n")
         self._held += len(data)
         if self._held > _BATCH_BYTES:
-            self._finish()
-            # git stores one batch while the next is read.
-            from concurrent.futures import ThreadPoolExecutor  # late: few checkpoints are so large
+            self._send()
 
-            storing = ThreadPoolExecutor(1)
-            self._running = storing.submit(self._run, self._taken())
-            storing.shutdown(wait=False)
-
-    def commit(self, parent: str, entries: Mapping[bytes, tuple[int, str] | None]) -> str:
-        """Create a commit that differs from its parent in these paths; return its id.
-
-        Raises:
-            GitError: if it can't be stored.
-        """
-        now = int(time.time())
-        lines = [
-            b"commit %s\nmark :1\ncommitter codingagent <codingagent> %d +0000\ndata 0\n"
-            % (_BRANCH.encode(), now),
-        ]
+    def commit(self, parent: str, entries: Mapping[bytes, Stored | None]) -> str:
+        """Create a commit that differs from its parent in these paths; return its id."""
+        who = b"committer codingagent <codingagent> %d +0000" % time.time()
+        self._chunks.append(b"commit %s\nmark :1\n%s\ndata 0\n" % (_BRANCH.encode(), who))
         if parent:
-            lines.append(b"from %s\n" % parent.encode())
-        # Removals first: a file may replace a folder.
-        gone = [path for path, what in entries.items() if what is None]
-        lines += [b"D %s\n" % _quoted(path) for path in gone]
-        for path, what in entries.items():
-            if what is not None:
-                mode, blob = what
-                lines.append(b"M %o %s %s\n" % (mode, blob.encode(), _quoted(path)))
-        lines.append(b"\nget-mark :1\n")
-        self._chunks += lines
-        self._finish()
-        return self._run(self._taken()).decode("ascii", "replace").strip()
+            self._chunks.append(b"from %s\n" % parent.encode())
+        for path, what in _removals_first(entries):
+            name = path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+            change = b"D" if what is None else b"M %o %s" % (what[0], what[1].encode())
+            self._chunks.append(b'%s "%s"\n' % (change, name))
+        self._chunks.append(b"\nget-mark :1\n")
+        return self._send().decode("ascii", "replace").strip()
 
-    def _finish(self) -> None:
-        running, self._running = self._running, None
-        if running is not None:
-            running.result()
-
-    def _taken(self) -> bytes:
-        # `--done`: if we are killed while git still reads, partial input must not pass for all of
-        # it.
+    def _send(self) -> bytes:
+        # `--done`: if we are killed while git still reads, partial input must not pass for all of it.
         data = b"".join((*self._chunks, b"done\n"))
         self._chunks.clear()
         self._held = 0
-        return data
-
-    def _run(self, data: bytes) -> bytes:
         # `--force`: a kill may have left a later commit that nothing refers to.
         words = ("fast-import", "--quiet", "--force", "--done", "--depth=0", "--date-format=raw")
         return self.store.git(*words, data=data).stdout
 
 
-def _quoted(path: bytes) -> bytes:
-    escaped = path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
-    return b'"%s"' % escaped
+def _removals_first(changes: Mapping[bytes, Stored | None]) -> list[tuple[bytes, Stored | None]]:
+    """Return changes in an order in which a file may replace a folder."""
+    return sorted(changes.items(), key=lambda change: change[1] is not None)
+
+
+def _index_lines(changes: Mapping[bytes, Stored | None]) -> bytes:
+    lines = (
+        b"%o %s\t%s\0" % (*((0, b"0" * 40) if what is None else (what[0], what[1].encode())), path)
+        for path, what in _removals_first(changes)
+    )
+    return b"".join(lines)
 
 
 def _lines(words: Sequence[str]) -> bytes:
     return "".join(f"{word}\n" for word in words).encode()
 
 
-def _has(path: Path, text: str) -> bool:
+def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes() == text.encode()
+        return path.read_bytes()
     except FileNotFoundError:
-        return False
+        return b""
+
+
+def _is_whole(index: Path) -> bool:
+    # SHA-1 is git's format; here it guards against torn writes, not against attackers.
+    data = memoryview(_read(index))
+    digest = hashlib.sha1(data[:-_DIGEST_BYTES], usedforsecurity=False).digest()
+    return digest == data[-_DIGEST_BYTES:]
 
 
 def _first(said: str) -> str:
