@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from codingagent.checkpoints import history
 from codingagent.checkpoints.changes import Change, Checkpoint, LeftOut, Restored, State
@@ -39,6 +39,9 @@ _LEFT_OUT_NAMED = 20
 _SHOWN_BYTES = 200_000
 
 _TICK_NS = 10**7
+
+_Result = TypeVar("_Result")
+_Other = TypeVar("_Other")
 
 
 class Checkpointer:
@@ -88,12 +91,12 @@ class Checkpointer:
         commands = [start.at for start in session.checkpoints.starts if start.event is None]
         if (found := self._take(with_ignored=bool(commands), held=self._written())) is None:
             return None
-        listed = None if self.store is None else self.store.listed
+        listed = self._tried(lambda store: store.listed, None)
         before = session.checkpoints.before
         self._record(found, before=False)
         if not (before and commands):
             return listed
-        if self.store is not None and (unseen := self.store.unseen):
+        if unseen := self._tried(lambda store: store.unseen, ()):
             large = ", ".join(map(paths.shown, unseen[:_LEFT_OUT_NAMED]))
             self.show(Remark(f"too large to be looked through for git repositories: {large}"))
         if left := self._changed_outside(before, found.id, commands[0]):
@@ -110,11 +113,7 @@ class Checkpointer:
         return bool(held.before) and history.expected(held.starts) is not None
 
     def catch_up(self) -> None:
-        """Take the checkpoint after the last turn if it is still missing and can be derived.
-
-        Raises:
-            WorkError: if the journal can't be written.
-        """
+        """Take the checkpoint after the last turn if it is still missing and can be derived."""
         session = self.log.session
         expected = history.expected(session.checkpoints.starts)
         ended = session.phase in (Phase.AWAITING_ANSWER, Phase.COMPLETE)
@@ -126,13 +125,8 @@ class Checkpointer:
             self._record(found, before=False)
 
     def prepare(self) -> None:
-        """Take a checkpoint while an answer is awaited; the one before its turn then has little to read.
-
-        Failures are reported when it is needed.
-        """
-        with contextlib.suppress(WorkError):
-            if (store := self.store) is not None:
-                store.take()
+        """Take a checkpoint while an answer is awaited; the one before its turn then has little to read."""
+        self._tried(lambda store: store.take(), None)
 
     # --- comparing and restoring ---------------------------------------------------------------
 
@@ -156,10 +150,8 @@ class Checkpointer:
 
     def changes(self, old: str, new: str) -> tuple[Change, ...] | None:
         """Return the differences between two checkpoints; None if unknown."""
-        store = self.store if old and new else None
-        with contextlib.suppress(WorkError):
-            return None if store is None else () if old == new else store.changes(old, new)
-        return None
+        known = bool(old and new)
+        return self._tried(lambda store: store.changes(old, new), None) if known else None
 
     def changed_since_request(self) -> tuple[str, ...] | None:
         """Return the changes since the last request, one per line; None if unknown."""
@@ -175,24 +167,24 @@ class Checkpointer:
 
     def diff(self, old: str, new: str, names: tuple[str, ...]) -> str:
         """Return a diff of some paths between two checkpoints; empty if unknown."""
-        store = self.store
-        with contextlib.suppress(WorkError):
-            return "" if store is None else store.diff(old, new, names, _SHOWN_BYTES)
-        return ""
+        return self._tried(lambda store: store.diff(old, new, names, _SHOWN_BYTES), "")
 
     def contents(self, states: Iterable[State | None]) -> dict[str, bytes]:
         """Return the content of files in checkpoints, by its id; empty if it can't be read."""
-        store = self.store
-        with contextlib.suppress(WorkError):
-            return {} if store is None else store.contents({s.blob for s in states if s})
-        return {}
+        ids = {state.blob for state in states if state}
+        return self._tried(lambda store: store.contents(ids), {})
 
     def put_back(self, target: str, known: str, names: tuple[str, ...]) -> Restored | None:
         """Restore paths to one checkpoint where they are still as in another; None: it can't be read."""
-        store = self.store
+        return self._tried(lambda store: store.restore(target, known, names), None)
+
+    def _tried(
+        self, act: "Callable[[Checkpoints], _Result]", otherwise: _Other
+    ) -> "_Result | _Other":
+        """Act on the store; return something else without git, or if it can't be read."""
         with contextlib.suppress(WorkError):
-            return None if store is None else store.restore(target, known, names)
-        return None
+            return otherwise if (store := self.store) is None else act(store)
+        return otherwise
 
     # --- steps of these ------------------------------------------------------------------------
 
@@ -247,24 +239,19 @@ class Checkpointer:
     def _uncovered(self, found: Checkpoint) -> tuple[str, ...]:
         """Return the paths that operations changed and these checkpoints can't undo."""
         session = self.log.session
-        changed = _outlasting(session.results)
-        store = self.store if changed else None
-        uncovered: list[str] = []
-        with contextlib.suppress(WorkError):
-            if store is not None:
-                known = store.covers(session.checkpoints.before, found.id, changed)
-                uncovered = [path for path in changed if path not in known]
+        if not (changed := _outlasting(session.results)):
+            return tuple(dict.fromkeys(found.missed))
+        before = session.checkpoints.before
+        covers = self._tried(lambda store: store.covers(before, found.id, changed), changed)
+        uncovered = [path for path in changed if path not in covers]
         return tuple(dict.fromkeys((*uncovered, *found.missed)))
 
     def _changed_outside(self, old: str, new: str, since: str) -> tuple[LeftOut, ...]:
         """Return what neither checkpoint covers and what changed since a time, except by operations."""
-        store = self.store
         # The system's clock for files may be one tick behind.
         since_ns = int(datetime.fromisoformat(since).timestamp() * 10**9) - _TICK_NS
-        with contextlib.suppress(WorkError):
-            if store is not None:
-                return store.changed_outside(old, new, since_ns, self._written())
-        return ()
+        own = self._written()
+        return self._tried(lambda store: store.changed_outside(old, new, since_ns, own), ())
 
 
 def _outlasting(events: Iterable[Event]) -> tuple[str, ...]:

@@ -35,11 +35,7 @@ class WorkLayout(Struct, frozen=True):
 
 
 def place_of(home: Home, session: Session) -> WorkLayout:
-    """Return the folders of a session or run.
-
-    Raises:
-        UsageError: as `check_present`.
-    """
+    """Return the folders of a session or run."""
     check_present(session)
     root = Path(session.workspace)
     if session.is_run:
@@ -49,11 +45,7 @@ def place_of(home: Home, session: Session) -> WorkLayout:
 
 
 def check_present(session: Session) -> None:
-    """Refuse a session or run whose workspace is gone: it can't continue in another.
-
-    Raises:
-        UsageError: if the workspace is gone.
-    """
+    """Refuse a session or run whose workspace is gone: it can't continue in another."""
     if not Path(session.workspace).exists():
         what = "run" if session.is_run else "session"
         raise UsageError(
@@ -88,11 +80,7 @@ class LazyStore:
         self._is_open = False
 
     def opened(self) -> "Checkpoints | None":
-        """Return the store; None without git.
-
-        Raises:
-            WorkError: if the workspace can't be opened.
-        """
+        """Return the store; None without git."""
         if not self._is_open:
             self._is_open = True
             # Imported late: the first request needs none.
@@ -100,8 +88,7 @@ class LazyStore:
             from codingagent.workspace.git_files import Git
 
             place = self._place
-            program = None if place.store is None else find_program("git", place.root)
-            if program is not None and place.store is not None:
+            if place.store and (program := find_program("git", place.root)):
                 site = Site(place.root.resolve(), place.hidden)
                 git = Git(program, partial(run_tool, timeout_s=GIT_S), os.environ)
                 self._checkpoints = Checkpoints(place.store, site, git)
@@ -112,12 +99,7 @@ class LazyStore:
         return 0 if self._checkpoints is None else self._checkpoints.files_read
 
     def needed(self) -> "Checkpoints":
-        """Return the store.
-
-        Raises:
-            UsageError: without git.
-            WorkError: as `opened`.
-        """
+        """Return the store."""
         if (found := self.opened()) is None:
             raise UsageError(
                 "this needs git, which is not installed here; everything else works without it"

@@ -8,28 +8,24 @@ that differs from what was shown is left alone.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
 
 from msgspec import Struct
 
-from codingagent.checkpoints.changes import NAMED, Change, LeftOut, named
+from codingagent.checkpoints.changes import NAMED, Change, LeftOut, Restored, named
 from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
 from codingagent.model.approval import Answer, Question
 from codingagent.model.effects import may_change_anything
 from codingagent.model.events import Finished
-from codingagent.model.journal_entries import (
-    ProtectedChange,
-    ProtectedFound,
-    ProtectedSettled,
-)
+from codingagent.model.journal_entries import ProtectedChange, ProtectedFound, ProtectedSettled
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import Kind
 from codingagent.model.ui_events import Remark
 from codingagent.policy.rules import Ask, FilesystemRules, ask_for_change, ask_for_path, together
 from codingagent.storage.clock import now
 from codingagent.storage.session_log import SessionLog
+from codingagent.workspace.workspace import Workspace
 
 NAME = "changed-files"
 """The name of the question, used where an operation has its id."""
@@ -40,12 +36,6 @@ OWNER_BITS = 0o6000
 _SHOWN_CHARACTERS = 20_000
 
 _NO_GIT = "the checkpoints can't be read any more"
-
-
-class DigestsLike(Protocol):
-    """Read access to the workspace."""
-
-    def digest(self, path: str, *, follow_last: bool = True) -> str | None: ...
 
 
 Moved = Callable[[Iterable[tuple[str, bytes | None, bytes | None]]], Mapping[str, Ask]]
@@ -76,7 +66,7 @@ class Protection(Struct, frozen=True):
     """Find the protected files that a turn changed, and settle them."""
 
     checkpointer: Checkpointer
-    workspace: DigestsLike
+    workspace: Workspace
     rules: FilesystemRules
     moved: Moved
 
@@ -117,31 +107,19 @@ class Protection(Struct, frozen=True):
         found: dict[str, _Changed] = {}
         for before, after in session.checkpoints.parts:
             for change in self.checkpointer.changes(before, after) or ():
-                first = found.get(change.path)
-                found[change.path] = (
-                    _Changed(change, change, before, after)
-                    if first is None
-                    else _Changed(first.first, change, first.before, after)
-                )
+                first = found.get(change.path, _Changed(change, change, before, after))
+                found[change.path] = _Changed(first.first, change, first.before, after)
         return {path: found[path] for path in sorted(found) if not found[path].is_as_before}
 
     # --- what of it is protected ---------------------------------------------------------------
 
     def look(self) -> None:
-        """Find protected files that were changed unasked, and journal them.
-
-        Raises:
-            WorkError: if the journal can't be written.
-        """
+        """Find protected files that were changed unasked, and journal them."""
         changed = self._changes()
-        asks = self._asks(changed)
-        changes = tuple(
-            ProtectedChange(path, changed[path].before, changed[path].after)
-            for path, ask in asks.items()
-            if self._is_unasked(path, ask)
-        )
-        if changes:
-            self.log.record(ProtectedFound(changes, now()))
+        unasked = [path for path, ask in self._asks(changed).items() if self._is_unasked(path, ask)]
+        if unasked:
+            found = ((path, changed[path].before, changed[path].after) for path in unasked)
+            self.log.record(ProtectedFound(tuple(ProtectedChange(*each) for each in found), now()))
 
     def _asks(self, changes: Mapping[str, _Changed]) -> Mapping[str, Ask]:
         """Return the questions that changes call for, by path."""
@@ -212,11 +190,7 @@ class Protection(Struct, frozen=True):
     # --- settling them -------------------------------------------------------------------------
 
     def settle(self, answer: Answer) -> None:
-        """Keep the files found, or restore them.
-
-        Raises:
-            WorkError: if the disk fails or the journal can't be written.
-        """
+        """Keep the files found, or restore them."""
         found = self.log.session.found
         if answer.decision != "no":
             names = tuple(change.path for change in found)
@@ -232,18 +206,15 @@ class Protection(Struct, frozen=True):
         done: list[str] = []
         left: list[LeftOut] = []
         for change in found:
+            unread = Restored((), (LeftOut(change.path, _NO_GIT),))
             restored = self.checkpointer.put_back(change.before, change.after, (change.path,))
-            done += () if restored is None else restored.paths
-            left += [LeftOut(change.path, _NO_GIT)] if restored is None else restored.left_alone
+            done += (restored or unread).paths
+            left += (restored or unread).left_alone
         self.checkpointer.after()
-        self.log.record(
-            ProtectedSettled(
-                (), tuple(done), tuple(each.path for each in left), now(), answer.reason
-            )
-        )
+        paths_left = tuple(each.path for each in left)
+        self.log.record(ProtectedSettled((), tuple(done), paths_left, now(), answer.reason))
         if done:
             self.checkpointer.show(Remark(f"put back: {named(done)}"))
         for each in left:
-            self.checkpointer.show(
-                Remark(f"left as it is: {paths.shown(each.path)}: {each.reason}")
-            )
+            left_as_is = f"left as it is: {paths.shown(each.path)}: {each.reason}"
+            self.checkpointer.show(Remark(left_as_is))

@@ -41,23 +41,17 @@ _CONFIG = """\
 \tprotectHFS = false
 \tprotectNTFS = false
 \tlogAllRefUpdates = false
-\tautocrlf = false
-\tsafecrlf = false
 \tquotePath = false
 \tfsmonitor = false
 \tuntrackedCache = false
 \thooksPath = {nowhere}
 \tattributesFile = {nowhere}
-\texcludesFile = {nowhere}
 \tcheckStat = {check_stat}
 \ttrustctime = {trust_ctime}
 \tcompression = 1
 \tfsync = none
-\tfsyncObjectFiles = false
 [gc]
 \tauto = 0
-[maintenance]
-\tauto = false
 [pack]
 \tthreads = 1
 """
@@ -84,11 +78,10 @@ class Store:
                 (self.path / folder).mkdir(parents=True, exist_ok=True)
             self._settle()
             # Only one process uses the store, so the owner of a lock is dead.
-            for pattern in ("*.lock", "refs/heads/*.lock", "objects/pack/tmp_*", "*.new"):
+            own = ("*.lock", "*.new", "fast_import_crash_*")
+            for pattern in (*own, "refs/heads/*.lock", "objects/pack/tmp_*"):
                 for path in self.path.glob(pattern):
                     path.unlink(missing_ok=True)
-            for path in self.path.glob("fast_import_crash_*"):
-                path.unlink(missing_ok=True)
 
     def _settle(self) -> None:
         """Write our settings, replacing whatever was there."""
@@ -140,23 +133,19 @@ class Store:
         old: str,
         new: str,
         changes: Mapping[bytes, Stored | None],
-        refreshed: Mapping[bytes, Stored] | None,
+        recent: Mapping[bytes, Stored] | None,
     ) -> None:
-        """Write a commit's index, made from that of another one.
+        """Write a commit's index, made from that of another one and the paths that differ.
 
-        Args:
-            old: the other commit.
-            new: the commit.
-            changes: the paths that differ.
-            refreshed: note the metadata of all unchanged files except these; None: of no other file.
+        With `recent`, note the metadata of all files as they are now, except of these.
         """
         with self._new_index(self.index(old) if old else None, new) as path:
             add = ("update-index", "--add", "--replace", "-z", "--index-info")
             if changes:
                 self.git(*add, data=_index_lines(changes), index=path)
-            if refreshed is not None:
+            if recent is not None:
                 words = ("update-index", "-q", "--refresh", "-z", "--index-info")
-                data = _index_lines(refreshed)
+                data = _index_lines(recent)
                 together(self.root, lambda: self.git(*words, data=data, index=path))
 
     @contextlib.contextmanager
@@ -189,11 +178,7 @@ class Store:
         data: bytes = b"",
         index: Path | None = None,
     ) -> GitResult:
-        """Run git on an index, by default an empty one, and return its output.
-
-        Raises:
-            GitError: if it fails.
-        """
+        """Run git on an index, by default an empty one, and return its output."""
         try:
             self._settle()
         except OSError as fault:

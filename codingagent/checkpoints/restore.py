@@ -17,17 +17,13 @@ from codingagent.checkpoints.changes import Change, LeftOut, State
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.workspace.dirfd import (
-    BINARY,
-    NO_FOLLOW,
     Folder,
     Position,
+    read_regular,
     reason_of,
     temporary_name,
     write_new,
 )
-
-_OPEN = os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-
 
 NO_CHECKPOINT = "one of the checkpoints did not cover it"
 
@@ -48,16 +44,10 @@ class Present(Struct, frozen=True):
         return stat.S_IFREG | (self.found.st_mode & 0o6777)
 
 
-class ObstacleError(OperationError):
-    """A path can't be read or restored; the reason is for the person."""
-
-
 class RestoreTarget:
-    """A workspace's files, one at a time; sorted paths cost least.
+    """A workspace's files, one at a time, but not in `hidden` folders; sorted paths cost least.
 
-    Args:
-        root: the workspace, held open.
-        hidden: folders to ignore, though they may be inside.
+    What stands in the way is an OperationError, whose reason is for the person.
     """
 
     def __init__(self, root: Folder, hidden: frozenset[tuple[int, int]]) -> None:
@@ -71,11 +61,7 @@ class RestoreTarget:
         self._at = ""
 
     def look(self, path: str, limit_bytes: int) -> Present | None:
-        """Return the file or link at this path, if any; a folder is none.
-
-        Raises:
-            ObstacleError: if it is neither, is too large or can't be read.
-        """
+        """Return the file or link at this path, if any; a folder is none."""
         folder, _, name = path.rpartition("/")
         try:
             self._go(folder, create=False)
@@ -85,44 +71,26 @@ class RestoreTarget:
                 return None
             if stat.S_ISLNK(found.st_mode):
                 return Present(os.fsencode(self._place.folder.readlink(name)), found)
-            return self._read(name, found, limit_bytes)
+            if not stat.S_ISREG(found.st_mode):
+                raise OperationError("neither a file nor a link")
+            self._place.name = name
+            is_large = found.st_size > limit_bytes
+            data = b"" if is_large else read_regular(self._place, found, limit_bytes)[0]
+            if is_large or len(data) > limit_bytes:
+                raise OperationError(f"larger than {limit_bytes // 10**6} MB")
+            # Metadata is from before the bytes were read, so a later change shows in it.
+            return Present(data, found)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as fault:
-            raise ObstacleError(_words(fault)) from fault
-
-    def _read(self, name: str, found: os.stat_result, limit_bytes: int) -> Present:
-        if not stat.S_ISREG(found.st_mode):
-            raise ObstacleError("neither a file nor a link")
-        if found.st_size > limit_bytes:
-            raise ObstacleError(f"larger than {limit_bytes // 10**6} MB")
-        handle = self._place.folder.open_file(name, _OPEN)
-        try:
-            # Metadata is from before the bytes were read, so a later change shows in it.
-            opened = os.fstat(handle)
-            if not stat.S_ISREG(opened.st_mode):
-                raise ObstacleError("neither a file nor a link")
-            data = os.read(handle, min(opened.st_size, limit_bytes) + 1)
-            while len(data) <= limit_bytes and len(data) != opened.st_size:
-                # The file grows or shrinks, or the disk returns less than requested.
-                if not (more := os.read(handle, limit_bytes + 1 - len(data))):
-                    break
-                data += more
-        finally:
-            os.close(handle)
-        if len(data) > limit_bytes:
-            raise ObstacleError(f"larger than {limit_bytes // 10**6} MB")
-        return Present(data, opened)
+            raise OperationError(_words(fault)) from fault
 
     def remove(self, path: str) -> None:
         """Remove a file or link, and the folders that become empty."""
         folder, _, name = path.rpartition("/")
         with self._acting(folder, name, create=False):
             self._place.folder.unlink(name)
-        self._remove_empty(folder)
-
-    def _remove_empty(self, folder: str) -> None:
-        with contextlib.suppress(OSError, ObstacleError):
+        with contextlib.suppress(OSError, OperationError):
             while folder:
                 folder, _, name = folder.rpartition("/")
                 self._go(folder, create=False)
@@ -164,11 +132,10 @@ class RestoreTarget:
             self._go(folder, create=create)
             _refuse_protected(name)
             yield
-        except OSError as fault:
+        except BaseException as fault:
             self.close()
-            raise ObstacleError(_words(fault)) from fault
-        except BaseException:
-            self.close()
+            if isinstance(fault, OSError):
+                raise OperationError(_words(fault)) from fault
             raise
 
     def _go(self, folder: str, *, create: bool) -> None:
@@ -186,7 +153,7 @@ class RestoreTarget:
             missing = create and self._place.folder.lstat(name) is None
             self._place.enter(name, create=missing)
             if self._place.folder.identity() in self._hidden:
-                raise ObstacleError("not covered: it belongs to codingagent itself")
+                raise OperationError("not covered: it belongs to codingagent itself")
         self._at = folder
 
 
@@ -207,7 +174,7 @@ def restored(
         if _fits(look, change.old):
             return True
         if not _fits(look, change.new):
-            raise ObstacleError("it was changed after the latest checkpoint, or is not covered")
+            raise OperationError("it was changed after the latest checkpoint, or is not covered")
         return False
 
     def settle(change: Change, data: bytes) -> None:
@@ -217,10 +184,9 @@ def restored(
                     ground.remove(change.path)
                 else:
                     ground.put(change.path, change.old, data, lambda: is_done(change))
-        except ObstacleError as obstacle:
-            left.append(LeftOut(change.path, obstacle.reason))
-        else:
             done.append(change.path)
+        except OperationError as obstacle:
+            left.append(LeftOut(change.path, obstacle.reason))
 
     # Removals make room for additions; innermost first, so that folders become empty.
     for change in reversed(certain):
@@ -256,7 +222,7 @@ def _refuse_protected(name: str) -> None:
         if ("git" not in lower and "codingagent" not in lower) or name == ".git":
             return  # of a repository, checkpoints hold only what makes git run something
     if paths.is_git_name(name) or paths.is_home_name(name):
-        raise ObstacleError("its name is git's or codingagent's own on some systems")
+        raise OperationError("its name is git's or codingagent's own on some systems")
 
 
 def _words(fault: OSError) -> str:

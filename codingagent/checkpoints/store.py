@@ -10,6 +10,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -36,17 +37,16 @@ from codingagent.checkpoints.repository_files import (
     real,
     repository_files,
 )
-from codingagent.checkpoints.restore import ObstacleError, Present, RestoreTarget, blob_id, restored
-from codingagent.errors import WorkError
+from codingagent.checkpoints.restore import Present, RestoreTarget, blob_id, restored
+from codingagent.errors import OperationError, WorkError
 from codingagent.model.observations import digest_of
 from codingagent.policy.executed_names import TAKEN_IN
 from codingagent.policy.rules import covering
-from codingagent.workspace.dirfd import Folder, check_root, hidden_identities, open_root
+from codingagent.workspace.dirfd import Folder, check_root, hidden_identities, open_root, walk_names
 from codingagent.workspace.git_files import (
     Belonging,
     Git,
     GitError,
-    TakenIn,
     belonging,
     fields,
     paths_below,
@@ -59,15 +59,8 @@ _IGNORED_LIMIT = 20_000
 # Nobody reads more uncovered names than this; the count covers the rest.
 _NAMED_LIMIT = 1000
 
-# Files that other programs execute are covered even if git ignores them; the last rule of a command
-# line wins.
-_PROTECTED = tuple(f"--exclude=!{name}{inside}" for name in TAKEN_IN for inside in ("", "/**"))
-# Within a folder that is excluded itself nothing can be taken back in.
-_GITHUB = "**/.github"
-_TAKEN_IN = TakenIn(
-    (f"--exclude=!{_GITHUB}", *_PROTECTED),
-    lambda path: covering((*TAKEN_IN, _GITHUB), path) is not None,
-)
+# Files that other programs execute are covered even if git ignores them.
+_TAKEN_IN = (*TAKEN_IN, ".github")
 
 
 class Limits(Struct, frozen=True):
@@ -100,9 +93,6 @@ class Checkpoints(Reader):
         site: the workspace.
         git: the program and the function that runs it.
         limits: the limits of one checkpoint.
-
-    Raises:
-        WorkError: if the workspace can't be opened.
     """
 
     def __init__(self, store: Path, site: Site, git: Git, limits: Limits | None = None) -> None:
@@ -120,6 +110,8 @@ class Checkpoints(Reader):
         self.listed: Belonging | None = None  # at the latest checkpoint, if it asked for all
         # Ignored folders that the latest checkpoint did not look through for repositories.
         self.unseen: list[str] = []
+        # The index of a commit always holds the same paths.
+        self._covered = lru_cache(2)(self._list_index)
         self._hidden = (*site.hidden, self._store.path)
         self._hidden_paths = paths_below(site.root, self._hidden)
 
@@ -158,9 +150,6 @@ class Checkpoints(Reader):
         Args:
             since: the earlier checkpoint; a kill may have left a later one that no record names.
             expected: for each path the digests of what may be there; None for nothing.
-
-        Raises:
-            WorkError: as `take`.
         """
         return self._take(since, with_ignored=False, expected=expected, held=expected.keys())
 
@@ -195,9 +184,9 @@ class Checkpoints(Reader):
                 except GitError as fault:
                     raise DamagedError(str(fault)) from fault
             raise
-        refreshed = taking.recent if taking.is_stale and expected is None else None
-        if new != base or refreshed is not None:
-            store.write_index(base, new, taking.changes, refreshed)
+        recent = taking.recent if taking.is_stale and expected is None else None
+        if new != base or recent is not None:
+            store.write_index(base, new, taking.changes, recent)
         self._remember(new, new_notes)
         self.files_read = 0
         self.listed = taking.found if with_ignored else None
@@ -208,23 +197,23 @@ class Checkpoints(Reader):
         """Find the paths to read: git compares metadata, and names the files that belong."""
         store, index = self._store, self._store.index(base)
         words = ("diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all")
-        found, changed, listed = together(
+        found, changed, covered = together(
             None,
-            # The request asks there too; only protected files are taken in besides.
+            # The request asks there, too.
             lambda: belonging(
                 store.root,
                 store.own_git,
                 self._hidden_paths,
-                _TAKEN_IN,
-                with_ignored=with_ignored,
                 repositories=self._limits.repositories,
             ),
             lambda: store.git(*words, index=index),
-            lambda: store.git("ls-files", "-z", index=index),
+            lambda: self._covered(base),
         )
-        taking.found, covered = found, frozenset(fields(listed.stdout))
+        taking.found = found
         # Sets of all files would cost more than these passes.
-        new = {path for path in found.files if path not in covered}
+        taken, taking.ignored = _taken_in(os.fspath(store.root), found.ignored)
+        files = found.files + taken
+        new = {path for path in files if path not in covered}
         odd = {path for path in new if not is_storable(path)}
         new -= odd
         of_git, self.unseen = set[bytes](), list[str]()
@@ -232,8 +221,8 @@ class Checkpoints(Reader):
             of_git, self.unseen = repository_files(os.fspath(store.root), found)
             new |= of_git - covered
         forced = frozenset(map(os.fsencode, taking.held)) - covered - new
-        ignored = frozenset(found.ignored)
-        gone = covered.difference(found.files) if ignored else ()
+        ignored = frozenset(taking.ignored)
+        gone = covered.difference(files) if ignored else ()
         tracked = {
             path
             for path in {*gone, *of_git}
@@ -248,6 +237,10 @@ class Checkpoints(Reader):
         taking.left = [LeftOut(name, reason) for name, reason in found.unread]
         taking.left += [LeftOut(os.fsdecode(path), "its name can't be recorded") for path in odd]
         taking.restrict()
+
+    def _list_index(self, commit: str) -> frozenset[bytes]:
+        listed = self._store.git("ls-files", "-z", index=self._store.index(commit))
+        return frozenset(fields(listed.stdout))
 
     def _read(self, taking: "_Taking", *, is_first: bool) -> None:
         limit = self._limits.first_files if is_first else self._limits.new_files
@@ -274,7 +267,7 @@ class Checkpoints(Reader):
         is_partial, tracked = notes.is_partial, notes.tracked
         ignored = [left for left in notes.left if left.reason in (IGNORED, UNSEEN)]
         if with_ignored:
-            names = sorted({*taking.found.ignored}.difference(taking.tracked))
+            names = sorted({*taking.ignored}.difference(taking.tracked))
             ignored = [
                 LeftOut(path, UNSEEN if path in self.unseen else IGNORED)
                 for path in map(os.fsdecode, names)
@@ -307,9 +300,6 @@ class Checkpoints(Reader):
             target: the checkpoint to go back to.
             now: a checkpoint taken just before.
             paths: the paths to restore.
-
-        Raises:
-            WorkError: if a checkpoint does not exist, or the store is damaged.
         """
         wanted = set(paths)
         differing = [change for change in self.changes(target, now) if change.path in wanted]
@@ -364,6 +354,7 @@ class _Taking:
         self.forced: frozenset[bytes] = frozenset()
         """Those of `held` that nothing else would cover."""
         self.found = Belonging()
+        self.ignored: list[bytes] = []
         self.tracked: list[bytes] = []
         """Covered paths that are ignored now, by themselves or with a folder."""
         # What was read.
@@ -421,7 +412,7 @@ class _Taking:
                 self._check_room(look)
             if look is not None and is_held:
                 self._check_held(path, look)
-        except ObstacleError as obstacle:
+        except OperationError as obstacle:
             self.left.append(LeftOut(shown, obstacle.reason))
             look = None
         state = None if look is None else (_git_mode(look.mode), blob_id(look.data))
@@ -447,7 +438,7 @@ class _Taking:
     def _check_room(self, look: Present) -> None:
         if self._new_bytes + len(look.data) > self._limits.new_bytes:
             size = self._limits.new_bytes / 10**9
-            raise ObstacleError(f"more than {size:g} GB of new files at once")
+            raise OperationError(f"more than {size:g} GB of new files at once")
         self._new_bytes += len(look.data)
 
     def _check_held(self, path: bytes, look: Present) -> None:
@@ -458,7 +449,7 @@ class _Taking:
         others = sum(size for each, size in self.held_blobs.items() if each != blob)
         if others + size > self._limits.held_bytes:
             limit = self._limits.held_bytes // 10**6
-            raise ObstacleError(f"more than {limit} MB of ignored or large files are kept already")
+            raise OperationError(f"more than {limit} MB of ignored or large files are kept already")
         self.held_blobs[blob] = size
 
     def commit(self, base: str, notes: Notes) -> str:
@@ -466,6 +457,23 @@ class _Taking:
         self._stream.blob(text)
         entries = {f"{FILES}/".encode() + path: what for path, what in self.changes.items()}
         return self._stream.commit(base, {**entries, NOTES.encode(): (0o100644, blob_id(text))})
+
+
+def _taken_in(root: str, ignored: Iterable[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """Return those ignored files that are covered all the same, and what is ignored besides."""
+    files: list[bytes] = []
+    others: list[bytes] = []
+    for name in ignored:
+        if covering(_TAKEN_IN, path := os.fsdecode(name).rstrip("/")) is None:
+            others.append(name)
+        elif not name.endswith(b"/"):
+            files.append(name)
+        else:
+            for folder, inner, names in walk_names(os.path.join(root, path)):
+                inner[:] = [each for each in inner if each != ".git"]
+                at = os.path.relpath(folder, root).replace(os.sep, "/")
+                files += [os.fsencode(f"{at}/{each}") for each in names if each != ".git"]
+    return files, others
 
 
 def _git_mode(mode: int) -> int:

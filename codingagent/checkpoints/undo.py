@@ -44,12 +44,7 @@ _NEVER = (NO_CHECKPOINT, _UNCOVERED)
 def history_of(
     home: Home, session: Session
 ) -> "Iterator[tuple[Checkpoints, tuple[UndoStep, ...]]]":
-    """Yield a session's checkpoints, for reading, and the steps between them.
-
-    Raises:
-        UsageError: if git is missing, or the workspace is gone.
-        WorkError: if the workspace can't be opened.
-    """
+    """Yield a session's checkpoints, for reading, and the steps between them."""
     with contextlib.closing(LazyStore(place_of(home, session))) as store:
         yield store.needed(), steps(home.records(session.session_id))
 
@@ -61,10 +56,6 @@ def take_back(
 
     With `force`, also undo what someone has changed since. Return what could not be restored, in words, and
     how to try again; empty: all is done.
-
-    Raises:
-        UsageError: if git is missing, or there is nothing to undo.
-        WorkError: if the disk fails.
     """
     checkpointer.lazy_store.needed()
     checkpointer.catch_up()
@@ -98,12 +89,7 @@ class _Undo:
         )
 
     def turns(self, count: int) -> str:
-        """Undo the last turns that changed something and are not undone yet.
-
-        Raises:
-            UsageError: if there are fewer, or a turn is in progress.
-            WorkError: if a checkpoint can't be taken or read, or the disk fails.
-        """
+        """Undo the last turns that changed something and are not undone yet."""
         self._check_phase()
         present = self.checkpoints.take(held=self.held)
         chosen: list[int] = []
@@ -124,11 +110,7 @@ class _Undo:
         return self._begin(tuple(sorted(chosen)), present.id)
 
     def redo(self) -> str:
-        """Redo: undo the last undo.
-
-        Raises:
-            UsageError, WorkError: as `turns`.
-        """
+        """Redo: undo the last undo."""
         undone = [
             index
             for index, step in enumerate(self.steps)
@@ -140,11 +122,7 @@ class _Undo:
         return self._begin((undone[-1],), self.checkpoints.take(held=self.held).id)
 
     def finish(self) -> str:
-        """Finish an interrupted undo; return what could not be restored, and how to try again.
-
-        Raises:
-            WorkError: if a checkpoint can't be read, or the disk fails.
-        """
+        """Finish an interrupted undo; return what could not be restored, and how to try again."""
         began = self.log.session.undoing
         assert began is not None, "only what was begun is finished"
         self.force = began.force

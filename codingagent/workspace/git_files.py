@@ -30,8 +30,6 @@ _PATIENCE_S = 0.5
 _SHORT_S = 0.0005
 # Nobody writes an ignore file that needs so much memory at once; a forged one may claim it.
 _ALLOCATION = "256m"
-# So many paths go on a command line.
-_TAKEN_LIMIT = 500
 # Nested repositories listed at once.
 REPOSITORIES = 500
 
@@ -90,17 +88,6 @@ class Git(Struct, frozen=True):
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-class TakenIn(Struct, frozen=True):
-    """Ignored paths that belong all the same.
-
-    `words` are options of `git ls-files` that take them in; they precede all other patterns. `fits` returns
-    whether they may apply to an ignored path.
-    """
-
-    words: tuple[str, ...]
-    fits: Callable[[str], bool]
-
-
 class GitError(WorkError):
     """git failed."""
 
@@ -113,32 +100,19 @@ class Belonging(Struct):
         ignored: ignored paths; a folder ignored as a whole ends with a slash.
         unread: folders and indexes that git could not read, with the reason.
         repositories: nested repositories, with a slash at the end.
-        taken: ignored paths that are in `files` all the same, with what is below them.
     """
 
     files: list[bytes] = field(default_factory=list)
     ignored: list[bytes] = field(default_factory=list)
     unread: list[tuple[str, str]] = field(default_factory=list)
-    taken: list[bytes] = field(default_factory=list)
     repositories: list[str] = field(default_factory=list)
-
-    def by_rules(self) -> "Belonging":
-        """Return the same without the paths that were taken in."""
-        if not self.taken:
-            return self
-        exact, below = {*self.taken}, tuple(name for name in self.taken if name.endswith(b"/"))
-        files = [name for name in self.files if name not in exact and not name.startswith(below)]
-        ignored = [name for name in self.ignored if not name.startswith(below)]
-        return Belonging(files, _topmost(ignored + self.taken), self.unread)
 
 
 def belonging(
     root: Path,
     git: Git,
     hidden: Iterable[str] = (),
-    taken_in: TakenIn | None = None,
     *,
-    with_ignored: bool = True,
     repositories: int = REPOSITORIES,
 ) -> Belonging:
     """Return the files that belong to a folder.
@@ -147,14 +121,12 @@ def belonging(
         root: the folder, with links resolved.
         git: runs git.
         hidden: paths below the folder that are never listed.
-        taken_in: ignored paths that belong all the same.
-        with_ignored: list the ignored paths too.
         repositories: how many nested repositories are listed at once.
 
     Raises:
         GitError: if git can't list the folder.
     """
-    asking = _Asking(root, git, tuple(hidden), taken_in, with_ignored)
+    asking = _Asking(root, git, tuple(hidden))
     waiting = asking.repository("")
     number = 0
     while waiting:
@@ -207,8 +179,6 @@ class _Asking(Struct, frozen=True):
     root: Path
     git: Git
     hidden: tuple[str, ...]
-    taken_in: TakenIn | None
-    with_ignored: bool
     found: Belonging = field(default_factory=Belonging)
 
     def repository(self, prefix: str) -> list[str]:
@@ -246,9 +216,7 @@ class _Asking(Struct, frozen=True):
         words = ("--exclude-standard", *hidden)
         # With --no-empty-directory git would not look into folders of which it tracks nothing, and an
         # ignored file of secrets there would not be known.
-        ignored = ("-oi", "--directory")
-        asks_ignored = self.with_ignored or self.taken_in is not None
-        queries = [("-co", *words), *([(*ignored, *words)] if asks_ignored else [])]
+        queries = [("-co", *words), ("-oi", "--directory", *words)]
         queries += [("-s",)] if has_modules else []
         done = together(
             self.root, *(partial(directory.run, "ls-files", "-z", *query) for query in queries)
@@ -256,22 +224,9 @@ class _Asking(Struct, frozen=True):
         for name, reason in _UNREADABLE.findall(os.fsdecode(done[0].stderr)):
             self.found.unread.append((f"{prefix}{name.rstrip('/')}/", reason.lower()))
         names = _plain(done[0].stdout, inner)
-        left_out = fields(done[1].stdout) if asks_ignored else []
+        left_out = fields(done[1].stdout)
         nested: list[bytes] = []
-        if taken := self._taken(left_out):
-            self.found.taken += [os.fsencode(prefix + name) for name in taken]
-            # Many patterns for each of many files would cost more than all else: they are tried only here.
-            where = ("--", *taken) if len(taken) <= _TAKEN_LIMIT else ()
-            words = (*words[:1], *(self.taken_in.words if self.taken_in else ()), *hidden, *where)
-            more = ("--literal-pathspecs", "ls-files", "-z")
-            queries = [("-co", *words), (*ignored, *words)]
-            again = together(
-                self.root, *(partial(directory.run, *more, *query) for query in queries)
-            )
-            names = list(dict.fromkeys((*names, *_plain(again[0].stdout, inner))))
-            left_out = [name for name in left_out if os.fsdecode(name) not in {*taken}]
-            left_out = list(dict.fromkeys((*left_out, *fields(again[1].stdout))))
-        if taken or b"/\0" in done[0].stdout:
+        if b"/\0" in done[0].stdout:
             nested = [name for name in names if name.endswith(b"/")]
             names = [name for name in names if not name.endswith(b"/")]
         if has_modules:
@@ -280,19 +235,11 @@ class _Asking(Struct, frozen=True):
             nested += [name + b"/" for name in modules if directory.has_repository(name)]
         start = os.fsencode(prefix)
         self.found.files += [start + name for name in names] if start else names
-        if self.with_ignored:
-            ours = tuple(os.fsencode(f"{path}/") for path in inner)
-            ignored_names = (name for name in left_out if not name.startswith(ours))
-            self.found.ignored += [start + name for name in _topmost(list(ignored_names))]
+        ours = tuple(os.fsencode(f"{path}/") for path in inner)
+        ignored = [name for name in left_out if not name.startswith(ours)]
+        self.found.ignored += [start + name for name in _topmost(ignored)]
         unseen = {f"{path}/" for path in self.hidden}
         return [path for name in nested if (path := prefix + os.fsdecode(name)) not in unseen]
-
-    def _taken(self, left_out: list[bytes]) -> list[str]:
-        """Return the ignored paths that may belong all the same."""
-        if self.taken_in is None:
-            return []
-        names = map(os.fsdecode, left_out)
-        return [name for name in names if self.taken_in.fits(name.rstrip("/"))]
 
 
 class _Directory(Struct, frozen=True):

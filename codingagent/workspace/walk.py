@@ -66,7 +66,7 @@ class ListingWalk(Struct):
 
     def walk(self, root: Folder, path: Path, known: Belonging | None = None) -> None:
         """List everything below a folder, which is at `path`; `known` is what git has just said of it."""
-        found = self.found = self._belonging(root, path) if known is None else known.by_rules()
+        found = self.found = self._belonging(root, path) if known is None else known
         for name, reason in found.unread:
             self._note(f"{name}: {reason}")
         # One text for all names: there may be a hundred thousand.
