@@ -259,7 +259,7 @@ def test_the_other_terminal_answers(tmp_path: Path) -> None:
     live.drop(ALL)
     status, _, fault = command_line_here(tmp_path, "resume", "--once", "--sandbox", "off")
     assert status == 3
-    assert f"`codingagent approve {live.session_id} changed-files` keeps" in " ".join(fault.split())
+    assert f" approve {live.session_id} changed-files` keeps" in " ".join(fault.split())
     session = live.home.sessions.load(live.session_id)
     assert session.phase is Phase.AWAITING_APPROVAL
     assert session.sequence == 1
