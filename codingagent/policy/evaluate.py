@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from codingagent.model.observations import digest_of
 from codingagent.model.paths import is_glob, shown
 from codingagent.model.patterns import lazy_pattern
 from codingagent.policy import presets
+from codingagent.policy.cmd_lines import judge_cmd_line
 from codingagent.policy.command_patterns import fitting
 from codingagent.policy.rules import (
     ASKED_BY_POLICY,
@@ -21,6 +21,7 @@ from codingagent.policy.rules import (
     ShellRules,
     Verdict,
     ask_for_path,
+    clipped,
     deny_blocked,
 )
 from codingagent.policy.shell_parser import ShellCommand, ShellLine, read_line
@@ -49,6 +50,8 @@ def judge_command(
     rules = policy.shell
     if not rules.enabled:
         return Deny("shell.enabled", "Commands are turned off", "Use file operations and messages")
+    if policy.cmd_check is not None:
+        return judge_cmd_line(policy, command)
     line = read_line(command)
     denied = _deny_line(policy, line, workspace) or _deny_variables(policy, line, variables)
     return denied or _ask_for_line(policy, line, workspace, variables) or Allow()
@@ -108,7 +111,7 @@ def _ask_for_line(
     """Return everything that needs approval, each item once, and what a yes for always would cover."""
     found: dict[str, str] = {}
     grants: dict[str, None] = {}
-    whole = f"exactly the line `{_clipped(line.text)}`"
+    whole = f"exactly the line `{clipped(line.text)}`"
 
     def add(reasons: Mapping[str, str], grant: str = whole) -> None:
         if reasons:
@@ -145,7 +148,6 @@ def _ask_for_line(
 
 # Commands that destroy the paths in their arguments: a yes for always covers the folder.
 _OF_PATHS = frozenset({"rm", "rimraf", "shred", "srm", "truncate"})
-_LINE_SHOWN_CHARACTERS = 200
 
 
 def _places(command: ShellCommand, line: ShellLine) -> tuple[str, ...]:
@@ -167,13 +169,6 @@ def _places(command: ShellCommand, line: ShellLine) -> tuple[str, ...]:
         else:
             places[f"'{shown(parts[0])}'"] = None
     return tuple(places)
-
-
-def _clipped(text: str) -> str:
-    """Shorten a line for the person; a digest identifies the omitted part of a long one."""
-    if len(text) <= _LINE_SHOWN_CHARACTERS:
-        return shown(text)
-    return f"{shown(text[:_LINE_SHOWN_CHARACTERS])}…` ({digest_of(text.encode(errors='replace'))[:12]}) `"
 
 
 def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:

@@ -29,6 +29,7 @@ from msgspec.structs import asdict, astuple, replace
 
 from codingagent.errors import UsageError
 from codingagent.model.effects import After
+from codingagent.model.observations import digest_of
 from codingagent.model.paths import ANY_FOLDERS, folded, glob_matcher, is_glob, name_pattern, shown
 from codingagent.policy import presets
 from codingagent.policy.executed_names import EXECUTED_NAMES
@@ -76,6 +77,18 @@ class Policy(Struct, frozen=True):
     filesystem: FilesystemRules = field(default_factory=FilesystemRules)
     shell: ShellRules = field(default_factory=ShellRules)
     network: NetworkRules = field(default_factory=NetworkRules)
+    cmd_check: str | None = None
+    """On Windows the person's check, which may be empty; commands are lines of cmd.exe then."""
+
+
+_LINE_SHOWN_CHARACTERS = 200
+
+
+def clipped(text: str) -> str:
+    """Shorten a line for the person; a digest identifies the omitted part of a long one."""
+    if len(text) <= _LINE_SHOWN_CHARACTERS:
+        return shown(text)
+    return f"{shown(text[:_LINE_SHOWN_CHARACTERS])}…` ({digest_of(text.encode(errors='replace'))[:12]}) `"
 
 
 class Allow(Struct, frozen=True):

@@ -47,7 +47,7 @@ def policy_of(settings: Settings, workspace: Path) -> Policy:
     """
     name = settings.policy
     if name in PRESETS:
-        return PRESETS[name]
+        return _for_this_system(PRESETS[name], settings)
     path = Path(name).absolute()
     if not path.is_file():
         known = ", ".join(PRESETS)
@@ -60,7 +60,11 @@ def policy_of(settings: Settings, workspace: Path) -> Policy:
             f"policy file '{name}' is in the workspace, where an answer could change it; put it"
             " elsewhere"
         )
-    return policies.from_document(read_toml(path), name)
+    return _for_this_system(policies.from_document(read_toml(path), name), settings)
+
+
+def _for_this_system(policy: Policy, settings: Settings) -> Policy:
+    return replace(policy, cmd_check=settings.check) if sys.platform == "win32" else policy
 
 
 def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path) -> None:
@@ -236,12 +240,12 @@ def _git(workspace: Path) -> Finding:
 
 
 def _sandbox(outside: Path) -> Iterator[Finding]:
-    if sys.platform != "linux":
-        yield Finding("sandbox", False, _UNCONFINED, "use a container or a virtual machine")
-        return
+    if sys.platform == "linux":
+        remedy = "install bubblewrap (`apt install bubblewrap`, `dnf install bubblewrap`)"
+    else:
+        remedy = "use a container or a virtual machine"
     program = find_bubblewrap()
     if program is None:
-        remedy = "install bubblewrap (`apt install bubblewrap`, `dnf install bubblewrap`)"
         yield Finding("sandbox", False, _UNCONFINED, remedy)
         return
     try:

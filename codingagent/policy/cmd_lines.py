@@ -1,0 +1,84 @@
+"""Judge a line of cmd.exe (Windows): no sandbox is behind it, and no POSIX shell's grammar reads it.
+
+So each line is asked about, but for the person's own check and a few plain ones.
+"""
+
+import re
+
+from codingagent.model.paths import shown
+from codingagent.policy.rules import Allow, Ask, Deny, Policy, Verdict, clipped
+
+# What ends more than the project, or takes more rights.
+_BLOCKED = frozenset(
+    {
+        *("runas", "psexec", "format", "diskpart", "fdisk", "mountvol", "vssadmin", "wbadmin"),
+        *("bcdedit", "bootcfg", "bootrec", "bootsect", "shutdown", "logoff", "tsdiscon"),
+    }
+)
+
+# Lines of plain words that begin so are not asked about: they test, build or look.
+_PLAIN = tuple(
+    line.split()
+    for line in (
+        *("pytest", "python -m pytest", "py -m pytest", "python -m unittest", "py -m unittest"),
+        *("ruff check", "mypy", "python -m mypy", "tsc --noEmit", "eslint"),
+        *("npm test", "npm run test", "npm run build", "npm run lint", "pnpm test", "yarn test"),
+        *("dotnet build", "dotnet test", "cargo build", "cargo check", "cargo test"),
+        *("go build", "go test", "go vet", "mvn test", "gradle test", "gradlew test"),
+        *("git status", "git diff", "git log", "git show", "git branch --show-current"),
+        *("dir", "type", "tree", "where", "findstr", "echo", "ver", "cd"),
+        *("python --version", "py --version", "node --version", "git --version"),
+    )
+)
+# Anything else may be an operator, a variable, a device or an escape.
+_PLAIN_LINE = re.compile(r"[\w .,:=@/+\\-]+", re.ASCII)
+_DRIVE_OR_ABOVE = re.compile(r"(^|[ =:])([A-Za-z]:|[\\/]{1,2}\w+[\\/]|~)|\.\.")
+
+_BETWEEN_COMMANDS = re.compile(r"[&|\n()]+|\b(?:do|else)\b", re.IGNORECASE)
+_BEFORE_A_COMMAND = re.compile(
+    r"""[\s@,;=]*(?:(?:call|start(?:\s+""|\s+/\w+)*|cmd(?:\.exe)?(?:\s+/\w+)+)\s+"?)*""",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r'"([^"]+)"|([^\s"<>,;=/]+)')
+_ENDING = re.compile(r"\.(exe|com|cmd|bat)$")
+
+
+def judge_cmd_line(policy: Policy, line: str) -> Verdict:
+    """Judge a line; the person's check, as it stands, is theirs."""
+    rules = policy.shell
+    names = _names(line)
+    for name in names:
+        if name in _BLOCKED or name in rules.blocked_commands:
+            return Deny(
+                f"shell.blocked_commands: {name}",
+                f"Command '{shown(name)}' is blocked",
+                "Do it without this command, or say in a message what the person should run",
+            )
+    if line == policy.cmd_check:
+        return Allow()
+    words = line.casefold().split()
+    is_plain = _PLAIN_LINE.fullmatch(line) is not None
+    if rules.allowed_commands and (not is_plain or names[0] not in rules.allowed_commands):
+        return Deny(
+            "shell.allowed_commands",
+            "Command not in allowed list",
+            f"Allowed commands: {', '.join(rules.allowed_commands)}",
+        )
+    stays = is_plain and not _DRIVE_OR_ABOVE.search(line)
+    if not rules.approval_required or (stays and any(words[: len(p)] == p for p in _PLAIN)):
+        return Allow()
+    rule, why = "shell.unguarded", "no sandbox guards commands on Windows"
+    return Ask((rule,), (why,), (f"exactly the line `{clipped(line)}`",))
+
+
+def _names(line: str) -> list[str]:
+    """Return the names of the commands in a line, without folders and endings, in small letters."""
+    names: list[str] = []
+    # A caret escapes what follows, and is no part of a name.
+    for part in _BETWEEN_COMMANDS.split(line.replace("^", "")):
+        start = _BEFORE_A_COMMAND.match(part)
+        found = _NAME.match(part, start.end() if start else 0)
+        if found:
+            name = re.split(r"[\\/]", found[1] or found[2])[-1].casefold()
+            names.append(_ENDING.sub("", name))
+    return names or [""]
