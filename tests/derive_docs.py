@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from msgspec.structs import fields
 
+from codingagent.cli import command_table
 from codingagent.agent.batch import RETURNED_LIMIT
 from codingagent.cli import main as command_line
 from codingagent.editing import body_rules, find, indentation, places, shapes

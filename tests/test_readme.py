@@ -13,6 +13,7 @@ import pytest
 import typer
 
 import codingagent
+from codingagent.cli import command_table
 from codingagent.cli import main
 from codingagent.cli.commands.help import TOPICS
 from codingagent.model.commands import COMMANDS

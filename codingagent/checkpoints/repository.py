@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from codingagent.errors import disk_errors
 from codingagent.workspace.git_files import Git, GitError, GitResult, together
+from codingagent.workspace.sharing import retried
 
 # Content that git gets at once; twice this is held in memory.
 _BATCH_BYTES = 8 * 1024 * 1024
@@ -104,7 +105,7 @@ class Store:
         while os.path.lexists(aside := self.path.with_name(f"{self.path.name}.damaged-{number}")):
             number += 1
         with disk_errors(f"{self.path} is damaged and can't be renamed"):
-            os.rename(self.path, aside)
+            retried(lambda: os.rename(self.path, aside))
         return aside
 
     def latest(self) -> str:
@@ -165,7 +166,7 @@ class Store:
                 raise
             # No entry is newer than this: git then never reads a file to compare it.
             os.utime(new, (0, 0))
-            os.replace(new, path)
+            retried(lambda: os.replace(new, path))
             for other in self.path.glob("index.*"):
                 if other != path:
                     other.unlink()

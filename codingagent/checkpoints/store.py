@@ -52,6 +52,7 @@ from codingagent.workspace.git_files import (
     paths_below,
     together,
 )
+from codingagent.workspace.sharing import retried
 from codingagent.workspace.walk import is_temporary
 
 # Ignored paths that are recorded individually; a wholly ignored folder counts as one.
@@ -321,7 +322,7 @@ class Checkpoints(Reader):
         # On another disk the rest stays, which makes git run nothing.
         with contextlib.suppress(OSError):
             if git.is_dir() and git.resolve() == git:
-                os.rename(git, aside)
+                retried(lambda: os.rename(git, aside))
 
     def _ground(self) -> RestoreTarget:
         return RestoreTarget(self._folder, hidden_identities(self._hidden, self._folder))

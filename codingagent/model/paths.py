@@ -77,10 +77,16 @@ def check_new_name(path: str) -> None:
         OperationError: for device names, the characters <>:"|?*, a trailing dot or space.
     """
     for part in path.split("/"):
-        if _RESERVED_ON_WINDOWS.fullmatch(part) or set(part) & set('<>:"|?*') or part[-1] in ". ":
+        if not is_plain_on_windows(part):
             raise OperationError(
                 f"REJECTED: '{shown(part)}' is not a file name on Windows; choose another name"
             )
+
+
+def is_plain_on_windows(name: str) -> bool:
+    """Return whether a name is a file's on Windows: no device, drive, stream, and no end that is dropped."""
+    is_odd = set(name) & set('<>:"|?*\\') or name[-1] in ". "
+    return not is_odd and not _RESERVED_ON_WINDOWS.fullmatch(name)
 
 
 def is_git_name(name: str) -> bool:

@@ -5,6 +5,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from codingagent.errors import WorkError
+from codingagent.workspace.sharing import retried
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -50,7 +52,7 @@ def put_in_place(path: Path) -> None:
         WorkError: if it can't be renamed; the old file stays.
     """
     with _clearing(path):
-        os.replace(_temporary(path), path)
+        retried(lambda: os.replace(_temporary(path), path))
 
 
 def _open_private(path: str, flags: int) -> int:
@@ -107,7 +109,7 @@ def remove_folder(path: Path) -> None:
     inaccessible. No other process may still write there.
     """
     if os.rename not in os.supports_dir_fd:
-        shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(path, onerror=_make_removable)
         return
     with contextlib.suppress(OSError):
         handle = os.open(path, _FOLDER)
@@ -116,6 +118,14 @@ def remove_folder(path: Path) -> None:
         finally:
             os.close(handle)
         os.rmdir(path)
+
+
+def _make_removable(function: object, name: str, fault: object) -> None:
+    """Remove a file that git marked as read-only: Windows keeps such files from being removed."""
+    del function, fault
+    with contextlib.suppress(OSError):
+        os.chmod(name, stat.S_IWRITE)
+        os.unlink(name)
 
 
 _FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -153,14 +163,14 @@ SYNC_WAITS = sys.platform == "linux"
 
 
 def _sync_disk(folder: Path) -> None:
-    if sys.platform != "linux":
-        getattr(os, "sync", lambda: None)()
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        import ctypes  # Late: only what is not synced on its own needs it.
+    if sys.platform == "linux":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            import ctypes  # Late: only what is not synced on its own needs it.
 
-        if ctypes.CDLL(None, use_errno=True).syncfs(handle) != 0:
-            os.sync()
-    finally:
-        os.close(handle)
+            if ctypes.CDLL(None, use_errno=True).syncfs(handle) != 0:
+                os.sync()
+        finally:
+            os.close(handle)
+    elif sys.platform != "win32":
+        os.sync()

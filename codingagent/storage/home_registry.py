@@ -12,6 +12,7 @@ import secrets
 from pathlib import Path
 
 from codingagent.storage.user_folder import user_folder
+from codingagent.workspace.sharing import retried
 
 _TOKEN = ".home"  # noqa: S105  # the name of its file
 
@@ -34,7 +35,7 @@ def remember(home: Path) -> None:
         entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = entry.with_name(f"{entry.name}.{os.getpid()}.tmp")
         temporary.write_text(_identity(home), "utf-8")
-        os.replace(temporary, entry)
+        retried(lambda: os.replace(temporary, entry))
 
 
 def _entry(home: Path) -> Path:

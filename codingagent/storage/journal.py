@@ -25,6 +25,7 @@ from codingagent.model.session_fold import replay
 from codingagent.model.session_state import Session
 from codingagent.storage import atomic_write
 from codingagent.storage.session_file import document
+from codingagent.workspace.sharing import retried
 
 # What msgspec says of a name that this version does not know: no damage makes one in whole JSON.
 _NEWER = lazy_pattern(r"Invalid (enum )?value '")
@@ -139,7 +140,7 @@ class Sessions:
         number = 1
         while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
             number += 1
-        path.rename(aside)
+        retried(lambda: path.rename(aside))
         return aside
 
     def open(self, session_id: str) -> "Journal":

@@ -5,6 +5,7 @@ import errno
 import os
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from codingagent.model.file_settled import Sighting
 from codingagent.model.observations import InboxFile
 from codingagent.model.patterns import lazy_pattern
 from codingagent.storage import atomic_write
+from codingagent.workspace.sharing import retried
 
 # A larger file is not an answer, and reading it would only exhaust the memory.
 REPLY_LIMIT_BYTES = 256 * 2**20
@@ -31,6 +33,8 @@ _STEM_LIMIT = 50
 
 # linux/fcntl.h. A read lease is granted only on a file that nobody has open for writing.
 _F_SETSIG, _F_SETLEASE = 10, 1024
+# winnt.h, fileapi.h, winerror.h
+_GENERIC_READ, _SHARE_READ, _OPEN_EXISTING, _SHARING_VIOLATION = 0x8000_0000, 1, 3, 32
 
 
 class Mailbox:
@@ -234,7 +238,7 @@ class Mailbox:
             while os.path.lexists(folder / name):
                 name = f"{stem}_{number}{suffix}"
                 number += 1
-            os.rename(source, folder / name)
+            retried(lambda: os.rename(source, folder / name))
         return name
 
 
@@ -247,12 +251,12 @@ def _inbox_file(entry: "os.DirEntry[str]") -> InboxFile | None:
     if name.startswith((".", "~")):
         return None
     try:
-        found = entry.stat(follow_symlinks=False)
+        # On Windows the folder's entry learns of what was written when the writer closes the file.
+        found = entry.stat(follow_symlinks=False) if os.name != "nt" else os.lstat(entry.path)
     except OSError:
         return None  # it was removed meanwhile
     if not stat.S_ISREG(found.st_mode):
         return None
-    # Windows gives no inode without another stat; size and time must do there.
     is_open = _is_open(entry.path) if found.st_size else None
     return InboxFile(
         name, Sighting(found.st_ino, found.st_size, found.st_mtime_ns, time.monotonic(), is_open)
@@ -261,29 +265,42 @@ def _inbox_file(entry: "os.DirEntry[str]") -> InboxFile | None:
 
 def _is_open(path: str) -> bool | None:
     """Return whether a process has a file open for writing; None if unknown."""
-    try:
+    if sys.platform == "linux":
         import fcntl
-
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except (ImportError, OSError):
-        return None
-    try:
-        # A process that opens the file now breaks the lease; the signal for that must be one that
-        # is ignored, not SIGIO, which would end this process.
         import signal
 
-        fcntl.fcntl(handle, _F_SETSIG, signal.SIGURG)
-        fcntl.fcntl(handle, _F_SETLEASE, fcntl.F_RDLCK)
-        fcntl.fcntl(handle, _F_SETLEASE, fcntl.F_UNLCK)
-    except OSError as fault:
-        return True if fault.errno == errno.EAGAIN else None
-    else:
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:
+            return None
+        try:
+            # A process that opens the file now breaks the lease; the signal for that must be one that
+            # is ignored, not SIGIO, which would end this process.
+            fcntl.fcntl(handle, _F_SETSIG, signal.SIGURG)
+            fcntl.fcntl(handle, _F_SETLEASE, fcntl.F_RDLCK)
+            fcntl.fcntl(handle, _F_SETLEASE, fcntl.F_UNLCK)
+        except OSError as fault:
+            return True if fault.errno == errno.EAGAIN else None
+        else:
+            return False
+        finally:
+            os.close(handle)
+    elif sys.platform == "win32":
+        import ctypes
+
+        # Open it as one who shares it with readers only: a writer is in the way.
+        create = ctypes.WinDLL("kernel32", use_last_error=True).CreateFileW
+        create.restype = ctypes.c_void_p
+        handle = create(path, _GENERIC_READ, _SHARE_READ, None, _OPEN_EXISTING, 0, None)
+        if handle in (None, ctypes.c_void_p(-1).value):
+            return True if ctypes.get_last_error() == _SHARING_VIOLATION else None
+        ctypes.WinDLL("kernel32").CloseHandle(ctypes.c_void_p(handle))
         return False
-    finally:
-        os.close(handle)
+    else:
+        return None
 
 
 def _read(path: Path) -> bytes | None:
-    with disk_errors(f"{path} can't be read"), path.open("rb") as file:
+    with disk_errors(f"{path} can't be read"), retried(lambda: path.open("rb")) as file:
         data = file.read(REPLY_LIMIT_BYTES + 1)
     return data if len(data) <= REPLY_LIMIT_BYTES else None

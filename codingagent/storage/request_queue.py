@@ -22,6 +22,7 @@ from msgspec import Struct
 from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model.patterns import lazy_pattern
 from codingagent.storage import file_lock
+from codingagent.workspace.sharing import retried
 
 # Nobody fetched it: its process ended. A waiting process touches its errand.
 _STALE_AFTER_S = 3600
@@ -167,7 +168,7 @@ class RequestQueue:
         try:
             with open(temporary, "xb") as stream:
                 stream.write(data)
-            os.replace(temporary, self.folder / file)
+            retried(lambda: os.replace(temporary, self.folder / file))
         except OSError as fault:
             with contextlib.suppress(OSError):
                 temporary.unlink()

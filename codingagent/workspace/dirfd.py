@@ -11,12 +11,14 @@ import hashlib
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from codingagent.errors import OperationError, WorkError
 from codingagent.model import paths
 from codingagent.model.observations import digest_of
+from codingagent.workspace.sharing import retried
 
 # A larger file is digested only at its beginning: nobody waits for a whole disk image.
 _DIGEST_LIMIT_BYTES = 64 * 1024 * 1024
@@ -26,7 +28,17 @@ _STEP_LIMIT = 1000
 _HAS_HANDLES = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 BINARY = getattr(os, "O_BINARY", 0)
+_ONLY_FOLDER = getattr(os, "O_DIRECTORY", 0)
 _NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | BINARY
+
+
+# winnt.h: what `mklink /J` and package managers make, without any privilege.
+_JUNCTION = 0xA000_0003
+
+
+def is_link(found: os.stat_result) -> bool:
+    """Return whether a name leads elsewhere: a link, or a junction of Windows, a folder by its mode."""
+    return stat.S_ISLNK(found.st_mode) or getattr(found, "st_reparse_tag", 0) == _JUNCTION
 
 
 class NotFoundError(OperationError):
@@ -80,9 +92,9 @@ class Folder:
 
     def open(self, name: str) -> "Folder":
         if self.fd is not None:
-            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-            return Folder(os.open(name, flags, dir_fd=self.fd))
-        if not stat.S_ISDIR(os.lstat(self.at(name)).st_mode):
+            return Folder(os.open(name, os.O_RDONLY | _ONLY_FOLDER | NO_FOLLOW, dir_fd=self.fd))
+        found = os.lstat(self.at(name))
+        if not stat.S_ISDIR(found.st_mode) or is_link(found):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
         return Folder(self.at(name))
 
@@ -112,7 +124,7 @@ class Folder:
         os.rmdir(self.at(name), dir_fd=self.fd)
 
     def unlink(self, name: str) -> None:
-        os.unlink(self.at(name), dir_fd=self.fd)
+        retried(lambda: os.unlink(self.at(name), dir_fd=self.fd))
 
     def rename(self, name: str, new_name: str) -> None:
         self.move(name, self, new_name, overwrite=True)
@@ -127,9 +139,9 @@ class Folder:
         source, target = self.fd, folder.fd
         old, new = self.at(name), folder.at(new_name)
         if overwrite:
-            os.replace(old, new, src_dir_fd=source, dst_dir_fd=target)
+            retried(lambda: os.replace(old, new, src_dir_fd=source, dst_dir_fd=target))
         elif os.name == "nt":
-            os.rename(old, new)  # it never replaces there
+            retried(lambda: os.rename(old, new))  # it never replaces there
         elif source is None or target is None or not _rename_no_replace(source, old, target, new):
             # As safe, but a kill in between leaves both names.
             os.link(old, new, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
@@ -225,12 +237,18 @@ def walk_names(root: str) -> Iterator[tuple[str, list[str], list[str]]]:
         folder = todo.pop()
         try:
             with os.scandir(folder) as entries:
-                found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+                found = [(entry.name, _is_folder(entry)) for entry in entries]
         except OSError:
             continue  # removed meanwhile, unreadable, or too deep for a path
         inner = [name for name, is_folder in found if is_folder]
         yield folder, inner, [name for name, is_folder in found if not is_folder]
         todo += [os.path.join(folder, name) for name in inner]
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    # Package managers make circles of junctions.
+    is_folder = entry.is_dir(follow_symlinks=False)
+    return is_folder and (os.name != "nt" or not is_link(entry.stat(follow_symlinks=False)))
 
 
 def steps(path: Path) -> Iterator[Path]:
@@ -258,7 +276,7 @@ def steps(path: Path) -> Iterator[Path]:
 
 def open_root(root: Path) -> Folder:
     if _HAS_HANDLES:
-        return Folder(os.open(root, os.O_RDONLY | os.O_DIRECTORY))
+        return Folder(os.open(root, os.O_RDONLY | _ONLY_FOLDER))
     return open_by_name(root)
 
 
@@ -334,13 +352,19 @@ def write_new(
     with open(handle, "wb") as file:
         file.write(data)
         file.flush()
-        if mode is not None and hasattr(os, "fchmod"):
-            if owner is not None:
-                with contextlib.suppress(PermissionError):
-                    os.fchown(file.fileno(), *owner)
-            os.fchmod(file.fileno(), mode)
+        if mode is not None:
+            _give(file.fileno(), mode, owner)
         if is_durable:
             _to_disk(file.fileno())
+
+
+def _give(file: int, mode: int, owner: tuple[int, int] | None) -> None:
+    """Set a new file's permissions and, for root, its owner; on Windows the folder decides both."""
+    if sys.platform != "win32":
+        if owner is not None:
+            with contextlib.suppress(PermissionError):
+                os.fchown(file, *owner)
+        os.fchmod(file, mode)
 
 
 def copy_file(
@@ -360,10 +384,9 @@ def copy_file(
         try:
             with open(folder.open_file(temporary, _NEW_FILE), "wb", buffering=0) as new:
                 shutil.copyfileobj(file, new, 2**20)
-                with contextlib.suppress(PermissionError):
-                    os.fchown(new.fileno(), found.st_uid, found.st_gid)
-                os.fchmod(new.fileno(), found.st_mode & 0o777)
-                os.utime(new.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
+                _give(new.fileno(), found.st_mode & 0o777, (found.st_uid, found.st_gid))
+                if os.utime in os.supports_fd:
+                    os.utime(new.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
                 os.fsync(new.fileno())
             if state_of(os.fstat(file.fileno())) != state_of(found):
                 raise OSError(errno.EBUSY, "it was changed meanwhile")  # noqa: TRY301
@@ -420,7 +443,7 @@ def digest_at(place: Position) -> str | None:
     found = place.folder.lstat(place.name)
     if found is None:
         return None
-    if stat.S_ISLNK(found.st_mode):
+    if is_link(found):
         return f"link:{place.folder.readlink(place.name)}"
     if not stat.S_ISREG(found.st_mode):
         return "special"

@@ -7,7 +7,6 @@ there is no separate check, only the walk. A path that ends outside is refused.
 
 import contextlib
 import os
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from codingagent.workspace.dirfd import (
     Position,
     check_root,
     hidden_identities,
+    is_link,
     reason_of,
 )
 from codingagent.workspace.own_code import own_code_in
@@ -29,8 +29,15 @@ _SYSTEM = frozenset(
     {
         *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/root", "/run"),
         *("/sbin", "/srv", "/sys", "/usr", "/var"),
+        # macOS
+        *("/Applications", "/Library", "/System", "/Users", "/Volumes", "/private"),
+        *("/private/etc", "/private/tmp", "/private/var"),
     }
 )
+
+_SYSTEM_OF_WINDOWS = ("SYSTEMROOT", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMDATA")
+
+_ON_WINDOWS = os.name == "nt"
 
 # The limit of Linux (MAXSYMLINKS).
 _LINK_LIMIT = 40
@@ -158,14 +165,15 @@ class PathWalk:
                     continue
                 if writing:
                     _refuse_own(name, path)
+                if place.folder.fd is None:
+                    _refuse_other_names(place, name, path)
                 found = place.folder.lstat(name)
                 if writing and found is not None and _identity(found) in self._kept:
                     raise OperationError(
                         f"REJECTED: '{paths.shown(path)}' belongs to the Python that codingagent itself"
                         " runs from, which is read-only here"
                     )
-                is_link = found is not None and stat.S_ISLNK(found.st_mode)
-                if is_link and (left or follow_last):
+                if found is not None and is_link(found) and (left or follow_last):
                     links += 1
                     if links > _LINK_LIMIT:
                         raise OperationError(f"'{paths.shown(path)}' has too many links in it")
@@ -188,12 +196,12 @@ class PathWalk:
 
     def _target(self, place: Position, name: str, path: str) -> list[str]:
         """Return a link's target as names still to walk, last first; an absolute one relative to the root."""
-        target = place.folder.readlink(name).replace(os.sep, "/")
-        if not os.path.isabs(target):
+        target = place.folder.readlink(name).replace(os.sep, "/").removeprefix("//?/")
+        if not os.path.isabs(target) and not target.startswith("/"):
             return target.split("/")[::-1]
         for root in self._names:
             root_name = root.replace(os.sep, "/").rstrip("/")
-            if target == root_name or target.startswith(f"{root_name}/"):
+            if f"{os.path.normcase(target)}/".startswith(f"{os.path.normcase(root_name)}/"):
                 place.restart()
                 return target[len(root_name) :].split("/")[::-1]
         raise OperationError(f"{paths.OUTSIDE}: '{paths.shown(path)}' is a link that leads out")
@@ -221,6 +229,22 @@ def _identity(of: Path | os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
+def _refuse_other_names(place: Position, name: str, path: str) -> None:
+    """Refuse what Windows takes for another file than the name says: a drive, a stream, a short name."""
+    if not paths.is_plain_on_windows(name):
+        raise OperationError(
+            f"REJECTED: '{paths.shown(path)}' has a part that is not a file name on Windows:"
+            f" '{paths.shown(name)}'"
+        )
+    if "~" in name and place.folder.lstat(name) is not None:
+        listed = {entry.name.casefold() for entry in place.folder.entries()}
+        if name.casefold() not in listed:
+            raise OperationError(
+                f"REJECTED: '{paths.shown(path)}' has a short name in it, '{paths.shown(name)}': write"
+                " the name that a listing of its folder shows"
+            )
+
+
 def _refuse_own(name: str, path: str) -> None:
     if paths.is_home_name(name):
         raise OperationError(
@@ -246,6 +270,9 @@ def _checked_root(root: Path, *, is_guest: bool) -> Path:
         ) from None
     if not real.is_dir():
         raise UsageError(f"workspace {root} is not a folder; name a folder")
+    named = Path(os.path.abspath(root))
+    if named.drive.endswith(":") and not real.drive.endswith(":"):
+        real = named  # a mapped drive, which cmd.exe works in; it does not in what the drive stands for
     if not is_guest and is_too_much(real):
         raise UsageError(
             f"workspace {real} is too much to hand to a model; name a project's folder inside it"
@@ -258,4 +285,9 @@ def _checked_root(root: Path, *, is_guest: bool) -> Path:
 def is_too_much(real: Path) -> bool:
     """Return whether a folder is more of the machine than anyone may hand to a model."""
     home = Path.home().resolve()
-    return real in (home, *home.parents) or os.fspath(real) in _SYSTEM
+    if real in (home, *home.parents) or real == Path(real.anchor):
+        return True
+    if _ON_WINDOWS:
+        of_system = (os.environ.get(name) for name in _SYSTEM_OF_WINDOWS)
+        return any(name and Path(name) in (real, *real.parents) for name in of_system)
+    return os.fspath(real) in _SYSTEM

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from codingagent.errors import WorkError
 from codingagent.prompt.file_list import by_folder, open_folders, shown_path
-from codingagent.workspace.dirfd import Folder, walk_names
+from codingagent.workspace.dirfd import Folder, is_link, walk_names
 from codingagent.workspace.git_files import Belonging, Git, belonging, paths_below
 from codingagent.workspace.git_repository import RULES_LIMIT_BYTES, ignore_text
 from codingagent.workspace.plain_rules import OWN_IGNORE_FILE, PlainRules
@@ -173,7 +173,7 @@ class ListingWalk(Struct):
                 continue
             if is_regular(seen.st_mode):
                 files[path] = seen.st_size
-            elif stat.S_ISLNK(seen.st_mode):
+            elif is_link(seen):
                 self.links.append(path)
 
     def _count(self, root: Path, paths: Iterable[str]) -> None:

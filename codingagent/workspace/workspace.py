@@ -20,6 +20,7 @@ from codingagent.workspace.dirfd import (
     Position,
     copy_file,
     digest_at,
+    is_link,
     open_root,
     read_regular,
     reason_of,
@@ -113,7 +114,7 @@ class Workspace(PathWalk):
                     place.name = path.rpartition("/")[2]
                     with contextlib.suppress(OperationError, OSError):
                         found = opened.lstat(place.name)
-                        if found is not None and stat.S_ISLNK(found.st_mode):
+                        if found is not None and is_link(found):
                             yield path, self.read(path, whole=False).data
                         elif found is not None and stat.S_ISREG(found.st_mode):
                             yield path, read_regular(place, found, READ_LIMIT_BYTES)[0]
@@ -375,7 +376,7 @@ class Workspace(PathWalk):
         """Return one entry; None if it is the agent's own, or removed meanwhile."""
         try:
             seen = entry.stat(follow_symlinks=False)
-            if stat.S_ISLNK(seen.st_mode):
+            if is_link(seen):
                 # Its target is found by the walk, which does not leave the workspace.
                 with self._walk(f"{folder}/{entry.name}") as place:
                     seen = place.folder.lstat(place.name) or seen
@@ -441,7 +442,7 @@ class Workspace(PathWalk):
 
 def _check_deletable(place: Position, path: str) -> None:
     found = place.folder.lstat(place.name)
-    if found is None or not stat.S_ISLNK(found.st_mode):
+    if found is None or not is_link(found):
         regular(place, path)
 
 

@@ -820,7 +820,9 @@ def test_special_files_are_not_listed(yard: Yard) -> None:
 
 def test_weird_names_are_listed(yard: Yard) -> None:
     """Design, workspace: any name that a disk can hold is listed, and can be read and deleted."""
-    names = [b"new\nline", b"tab\t", b"\xff\xfe.txt", "\u202etxt".encode(), b"'\"*?[x]", b" "]
+    names = [b"new\nline", b"tab\t", b"\xff\xfe.txt", "\u202etxt".encode(), b"'[x]"]
+    # Without handles on folders, the system is Windows, which has no such names.
+    names += [] if isinstance(yard.workspace, NamedWorkspace) else [b"'\"*?[x]", b" "]
     for name in names:
         (yard.root / os.fsdecode(name)).write_bytes(b"12345")
     listed = yard.listed()

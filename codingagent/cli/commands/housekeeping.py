@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,6 +114,8 @@ def _remove(path: Path) -> None:
         if os.path.isdir(name) and not os.path.islink(name):
             shutil.rmtree(name)
         else:
+            if os.name == "nt":
+                os.chmod(name, stat.S_IWRITE)  # git's objects are read-only, and stay there so
             os.unlink(name)
 
     with disk_errors(f"{path} can't be deleted"):

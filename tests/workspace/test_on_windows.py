@@ -1,0 +1,131 @@
+"""Windows, imitated: folders by name, and names that lead elsewhere than they say (design, workspace)."""
+
+import os
+import stat
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from codingagent.errors import OperationError, UsageError
+from codingagent.model.paths import is_plain_on_windows
+from codingagent.workspace import path_walk
+from codingagent.workspace.dirfd import Folder, is_link
+from codingagent.workspace.workspace import Workspace
+from tests.helpers import NamedWorkspace
+
+ODD = [
+    "D:",
+    "a.txt:b",
+    ".env::$DATA",
+    ".env.",
+    ".env ",
+    "NUL",
+    "con.txt",
+    "COM1",
+    "a\\b",
+    "LPT¹",
+    "a?",
+]
+
+
+def _entered(workspace: Workspace, path: str) -> None:
+    with workspace.folder(path):
+        pass
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_name_that_leads_elsewhere_is_refused_in_each_operation(
+    tmp_path: Path, name: str
+) -> None:
+    """Also where such a file exists: on another system it does, and a share may hold it."""
+    assert not is_plain_on_windows(name)
+    root = tmp_path / "root"
+    (root / "src").mkdir(parents=True)
+    (root / "src" / name).write_text("secret")
+    (root / "link").symlink_to(f"src/{name}")
+    workspace = NamedWorkspace(root)
+    for path in (f"src/{name}", f"src/{name}/any/file", "link"):
+        calls: list[Callable[[], object]] = [
+            partial(workspace.read, path),
+            partial(workspace.write, path, b"x", None),
+            partial(_entered, workspace, path),
+            partial(workspace.digest, path),
+        ]
+        if path != "link":
+            calls.append(partial(workspace.delete, path))
+        for call in calls:
+            with pytest.raises(OperationError):
+                call()
+    assert (root / "src" / name).read_text() == "secret"
+
+
+@pytest.mark.parametrize(
+    "name", ["a.txt", "café.py", "a~1.txt", "[id].tsx", "console.py", "com.py", "$x"]
+)
+def test_a_plain_name_is_used(tmp_path: Path, name: str) -> None:
+    workspace = NamedWorkspace(tmp_path)
+    workspace.write(name, b"x", None)
+    assert workspace.read(name).data == b"x"
+
+
+class _Windows(Folder):
+    """A folder in which `PRIVAT~1` is the short name of `private`, and `junction` a junction."""
+
+    target = ""
+
+    def open(self, name: str) -> "Folder":
+        return _Windows(Folder.open(self, _long(name)).handle())
+
+    def lstat(self, name: str) -> Any:
+        found = Folder.lstat(self, _long(name))
+        if name == "junction":
+            return SimpleNamespace(
+                st_mode=stat.S_IFDIR | 0o777, st_reparse_tag=0xA000_0003, st_dev=1, st_ino=1
+            )
+        return found
+
+    def readlink(self, name: str) -> str:
+        return f"//?/{self.target}" if name == "junction" else Folder.readlink(self, name)
+
+
+def _long(name: str) -> str:
+    return "private" if name.upper() == "PRIVAT~1" else name
+
+
+def _windows(root: Path, target: Path) -> Workspace:
+    _Windows.target = os.fspath(target)
+    return Workspace(root, (), lambda folder: _Windows(os.fspath(folder)))
+
+
+def test_a_short_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "a").write_text("x")
+    workspace = _windows(tmp_path, tmp_path)
+    assert workspace.read("private/a").data == b"x"
+    with pytest.raises(OperationError, match="a short name"):
+        workspace.read("PRIVAT~1/a")
+
+
+def test_a_junction_is_a_link(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (root / "inner").mkdir(parents=True)
+    (root / "inner" / "a").write_text("mine")
+    outside.mkdir()
+    (outside / "a").write_text("not mine")
+    (root / "junction").mkdir()
+    with pytest.raises(OperationError, match="is a link that leads out"):
+        _windows(root, outside).read("junction/a")
+    assert _windows(root, root / "inner").read("junction/a").data == b"mine"
+    found = _Windows(os.fspath(root)).lstat("junction")
+    assert is_link(found)
+
+
+def test_what_no_person_hands_to_a_model_is_no_workspace() -> None:
+    for name in ("/", "/usr", "/private/etc", "/System", "/Library"):
+        assert path_walk.is_too_much(Path(name))
+    with pytest.raises(UsageError, match="too much to hand to a model"):
+        Workspace(Path("/usr"))

@@ -1,0 +1,84 @@
+"""Files that other programs hold for a moment (Windows): each place that renames or reads tries again."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codingagent.workspace import sharing
+from tests.helpers import REPOSITORY
+
+# The first tries of a rename, a removal or an opening fail as Windows has them fail.
+_HELD = """
+import sys
+left = {names}
+def hook(event, arguments):
+    if event in ("os.rename", "os.remove") and any(n in str(arguments[0]) for n in list(left)):
+        name = next(n for n in left if n in str(arguments[0]))
+        left[name] -= 1
+        if left[name] == 0:
+            del left[name]
+        fault = PermissionError(13, "Access is denied")
+        fault.winerror = {code}
+        raise fault
+sys.addaudithook(hook)
+"""
+
+
+def held(names: dict[str, int], program: str, *words: str, code: int = 32) -> str:
+    """Run a program in which files with these names are held so often; return what it printed."""
+    line = _HELD.format(names=names, code=code) + program
+    done = subprocess.run(
+        [sys.executable, "-c", line, *words],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+PLACES = {
+    "atomic_write": """
+from pathlib import Path
+from codingagent.storage import atomic_write
+atomic_write.write_whole(Path(sys.argv[1]) / "held", "x")
+""",
+    "request_queue": """
+from pathlib import Path
+from codingagent.storage.request_queue import RequestQueue
+queue = RequestQueue(Path(sys.argv[1]) / "queue")
+name = queue.new_name()
+queue.leave(name, b"held")
+""",
+    "workspace": """
+from pathlib import Path
+from codingagent.workspace.workspace import Workspace
+workspace = Workspace(Path(sys.argv[1]))
+workspace.write("held", b"x", None)
+workspace.delete("held")
+""",
+}
+
+
+@pytest.mark.parametrize("code", [5, 32, 33])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_file_that_is_held_for_a_moment_is_waited_for(
+    tmp_path: Path, place: str, code: int
+) -> None:
+    names = {".errand": 2} if place == "request_queue" else {"held": 1, ".ca-": 1}
+    said = held(names, f"{PLACES[place]}\nprint(left)", str(tmp_path), code=code)
+    assert "Error" not in said, said
+
+
+def test_another_fault_is_raised_at_once() -> None:
+    calls: list[int] = []
+
+    def refuse() -> None:
+        calls.append(1)
+        raise PermissionError(13, "Permission denied")
+
+    with pytest.raises(PermissionError):
+        sharing.retried(refuse)
+    assert len(calls) == 1
