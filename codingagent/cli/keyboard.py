@@ -43,10 +43,10 @@ class PasteError(Exception):
 
 def is_ours(terminal: TextIO) -> bool:
     """Return whether this process gets what is typed: a background job of a shell does not."""
-    try:
-        return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
-    except (OSError, AttributeError):  # no job control: another session's terminal, or Windows
-        return True
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):  # without job control: another session's terminal
+            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    return True
 
 
 if sys.platform == "win32":
@@ -54,6 +54,8 @@ if sys.platform == "win32":
 
     class Keyboard:
         """The Windows console; it marks no pastes and can't be waited for together with other events."""
+
+        last_codes = ""
 
         def __init__(self, terminal: TextIO, screen: TextIO) -> None:
             del terminal, screen

@@ -213,7 +213,8 @@ def _without_controls(text: str) -> str:
 def _input() -> Input:
     if sys.platform == "win32":
         return create_input()
-    return TerminalKeys(sys.stdin)
+    else:  # noqa: RET505  # the type checker follows only this
+        return TerminalKeys(sys.stdin)
 
 
 if sys.platform != "win32":

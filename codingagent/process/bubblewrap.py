@@ -14,6 +14,7 @@ and mounted by the guard, which finds the same folders or starts nothing (`mount
 import contextlib
 import os
 import stat
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -196,7 +197,7 @@ class Bubblewrap(Struct, frozen=True):
         """Return the remark shown to the person once per session."""
         network = "with your network" if self.has_network else "without network"
         said = f"commands in answers run in a sandbox: they can write only to this workspace, {network}"
-        if os.geteuid() == 0 and os.stat(self.workspace).st_uid != 0:
+        if sys.platform == "linux" and os.geteuid() == 0 != os.stat(self.workspace).st_uid:
             # Without capabilities, root also loses access to other people's files.
             said += (
                 "; it belongs to another user, and root in a sandbox can't write there: run as them"
@@ -263,17 +264,20 @@ class Bubblewrap(Struct, frozen=True):
         Raises:
             OSError: if it can't be created, or does not belong to the person.
         """
-        with contextlib.ExitStack() as opened:
-            at = os.open("/", os.O_PATH)
-            opened.callback(os.close, at)
-            with contextlib.suppress(NotADirectoryError):
-                for name in self.temporary.parts[1:]:
-                    at = _opened_or_made(name, at)
-                    opened.callback(os.close, at)
-                found = os.fstat(at)
-                if found.st_uid == os.geteuid():
-                    return found.st_dev, found.st_ino
-        raise OSError(f"{self.temporary} is not a folder of yours; move it away")
+        if sys.platform == "linux":
+            with contextlib.ExitStack() as opened:
+                at = os.open("/", os.O_PATH)
+                opened.callback(os.close, at)
+                with contextlib.suppress(NotADirectoryError):
+                    for name in self.temporary.parts[1:]:
+                        at = _opened_or_made(name, at)
+                        opened.callback(os.close, at)
+                    found = os.fstat(at)
+                    if found.st_uid == os.geteuid():
+                        return found.st_dev, found.st_ino
+            raise OSError(f"{self.temporary} is not a folder of yours; move it away")
+        else:  # noqa: RET506  # the type checker follows this
+            raise NotImplementedError  # nothing calls it there
 
     def _variables(self, variables: Variables) -> dict[str, str]:
         chosen = {**variables, "TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
@@ -384,12 +388,15 @@ def find_bubblewrap() -> str | None:
 
 def lack_for_mounts(program: str) -> str | None:
     """Return why the guard could not mount in a sandbox of this bwrap; None if it can."""
-    first, second, *_ = os.uname().release.partition("-")[0].split(".")
-    if (int(first), int(second)) < _LINUX:
-        return f"Linux {'.'.join(map(str, _LINUX))} or newer is needed"
-    if os.geteuid() and os.stat(program).st_mode & stat.S_ISUID:
-        return f"{program} runs as root: remove its setuid bit, or install a newer one"
-    return None
+    if sys.platform == "linux":
+        first, second, *_ = os.uname().release.partition("-")[0].split(".")
+        if (int(first), int(second)) < _LINUX:
+            return f"Linux {'.'.join(map(str, _LINUX))} or newer is needed"
+        if os.geteuid() and os.stat(program).st_mode & stat.S_ISUID:
+            return f"{program} runs as root: remove its setuid bit, or install a newer one"
+        return None
+    else:  # noqa: RET505  # the type checker follows this
+        raise NotImplementedError  # nothing calls it there
 
 
 def advice_on(message: str) -> str:
@@ -459,24 +466,30 @@ def _is_home_in_system(home: Path) -> bool:
 
 def _add_filter(argv: list[str | int]) -> tuple[int, ...]:
     """Add the system call filter to a bwrap command line; return the handles that it needs."""
-    program = seccomp.filter_program(os.uname().machine)
-    if program is None:
-        return ()
-    handle = os.memfd_create("seccomp")
-    os.write(handle, program)
-    os.lseek(handle, 0, os.SEEK_SET)
-    argv += ["--seccomp", 0]
-    return (handle,)
+    if sys.platform == "linux":
+        program = seccomp.filter_program(os.uname().machine)
+        if program is None:
+            return ()
+        handle = os.memfd_create("seccomp")
+        os.write(handle, program)
+        os.lseek(handle, 0, os.SEEK_SET)
+        argv += ["--seccomp", 0]
+        return (handle,)
+    else:  # noqa: RET505  # the type checker follows this
+        raise NotImplementedError  # nothing calls it there
 
 
 def _opened_or_made(name: str, folder: int) -> int:
-    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
-    try:
-        return os.open(name, flags, dir_fd=folder)
-    except FileNotFoundError:
-        with contextlib.suppress(FileExistsError):  # another command creates it too
-            os.mkdir(name, 0o700, dir_fd=folder)
-        return os.open(name, flags, dir_fd=folder)
+    if sys.platform == "linux":
+        flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
+        try:
+            return os.open(name, flags, dir_fd=folder)
+        except FileNotFoundError:
+            with contextlib.suppress(FileExistsError):  # another command creates it too
+                os.mkdir(name, 0o700, dir_fd=folder)
+            return os.open(name, flags, dir_fd=folder)
+    else:  # the type checker follows this
+        raise NotImplementedError  # nothing calls it there
 
 
 def _identity(path: Path) -> tuple[int, int]:

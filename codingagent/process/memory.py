@@ -8,6 +8,7 @@ The supervisor imports it and must start fast: it imports nothing from the packa
 """
 
 import contextlib
+import mmap
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -26,19 +27,22 @@ def limit_bytes(megabytes: int) -> int | None:
 
     0 megabytes mean three quarters of the machine's memory.
     """
-    if sys.platform != "linux":
+    if sys.platform == "linux":
+        most = min([mmap.PAGESIZE * os.sysconf("SC_PHYS_PAGES"), *_of_groups()])
+        return megabytes * _MIB if megabytes else int(most * _SHARE)
+    elif sys.platform == "win32":  # noqa: RET505  # the type checker follows this
+        import ctypes
+
+        status = (ctypes.c_uint64 * 8)(64)  # MEMORYSTATUSEX: its length first, the memory second
+        ctypes.WinDLL("kernel32").GlobalMemoryStatusEx(ctypes.byref(status))
+        return megabytes * _MIB if megabytes else int(status[1] * _SHARE)
+    else:
         return None
-    return megabytes * _MIB if megabytes else int(_available() * _SHARE)
 
 
 def in_words(limit: int | None) -> str:
     """Return a limit in readable form; empty for None."""
     return "" if limit is None else f"{limit // _MIB:,} MiB of memory"
-
-
-def _available() -> int:
-    """Return the machine's memory, or the container's share of it."""
-    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_of_groups()])
 
 
 def _of_groups() -> Iterator[int]:
@@ -69,11 +73,17 @@ def taken_bytes(pids: Iterable[int], limit: int) -> int:
 
 def _resident(pid: int) -> int:
     fields = _text(f"/proc/{pid}/statm").split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if fields else 0
+    return int(fields[1]) * mmap.PAGESIZE if fields else 0
 
 
 def _own(pid: int, resident: int) -> int:
-    said = dict(line.split(":", 1) for line in _text(f"/proc/{pid}/smaps_rollup").splitlines()[1:])
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            said = dict(line.split(":", 1) for line in file.read().splitlines()[1:])
+    except ProcessLookupError:
+        return 0  # it ended meanwhile; what it shared is counted with the others
+    except OSError:
+        return resident
     if "Pss" not in said:
         return resident
     return sum(int(said.get(name, "0").split()[0]) * 1024 for name in ("Pss", "SwapPss"))

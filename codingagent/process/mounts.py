@@ -16,9 +16,12 @@ import fcntl
 import os
 import select
 import stat
+import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
+
+assert sys.platform != "win32"
 
 # linux/sched.h, mount.h, fcntl.h, openat2.h. The system calls have these numbers on all relevant
 # architectures; C libraries have names for them only since 2022.
@@ -63,7 +66,8 @@ class Gate:
         os.close(entry)
         os.set_blocking(self._exit, False)
         # It becomes writable exactly when the sandbox has come to read it.
-        os.write(self._exit, bytes(fcntl.fcntl(self._exit, fcntl.F_SETPIPE_SZ, 1)))
+        if sys.platform == "linux":
+            os.write(self._exit, bytes(fcntl.fcntl(self._exit, fcntl.F_SETPIPE_SZ, 1)))
 
     def prepare(self, find: Callable[[], int], mounts: list[Mapping[str, object]]) -> int:
         """Fork a child that mounts once the sandbox reaches the gate; return its report's descriptor.
@@ -191,15 +195,21 @@ def _open_or_make(at: int, name: str, made: str, opened: list[int]) -> int:
 
 def _open_below(folder: int, path: str) -> int:
     # The last name may be a link that is kept as such, and not followed either.
-    flags = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW
-    how = _words(flags, 0, _NO_LINKS)  # struct open_how: flags, mode, resolve
-    name = os.fsencode(path.strip("/"))
-    return _call(_OPENAT2, folder, name, ctypes.byref(how), ctypes.sizeof(how))
+    if sys.platform == "linux":
+        flags = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW
+        how = _words(flags, 0, _NO_LINKS)  # struct open_how: flags, mode, resolve
+        name = os.fsencode(path.strip("/"))
+        return _call(_OPENAT2, folder, name, ctypes.byref(how), ctypes.sizeof(how))
+    else:  # noqa: RET505  # the type checker follows this
+        raise NotImplementedError  # nothing calls it there
 
 
 @cache
 def _opened_root(root: str) -> int:
-    return os.open(root, os.O_PATH)
+    if sys.platform == "linux":
+        return os.open(root, os.O_PATH)
+    else:  # noqa: RET505  # the type checker follows this
+        raise NotImplementedError  # nothing calls it there
 
 
 def _compare(handle: int, identity: object) -> None:

@@ -9,7 +9,6 @@ import json
 import math
 import os
 import selectors
-import signal
 import socket
 import time
 from codecs import getincrementaldecoder
@@ -40,6 +39,8 @@ _LOOK_UP_S = 0.5
 # The guard ends a command at its limit and reports at once; a later report means it was prevented.
 _OVERDUE_AFTER_S = 1.0
 
+_KILLED = -9
+
 # Each UTF-8 character has exactly one byte that is not one of these.
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
@@ -57,8 +58,11 @@ def without_half(text: str) -> str:
 class _Ends:
     """The head and tail of a byte stream of any length; `cut` marks where bytes are missing."""
 
-    def __init__(self, head_bytes: int, tail_bytes: int, cut: str) -> None:
+    def __init__(
+        self, head_bytes: int, tail_bytes: int, cut: str, decode: Callable[[bytes], str] | None
+    ) -> None:
         self._head_bytes, self._tail_bytes, self._cut = head_bytes, tail_bytes, cut
+        self._decode = decode or (lambda data: data.decode("utf-8", "replace"))
         self.total = 0
         self._characters = 0
         self._head = bytearray()
@@ -77,24 +81,40 @@ class _Ends:
         """Return the kept text and how many characters are missing from it."""
         tail = self._tail[max(len(self._tail) - self._tail_bytes, 0) :]
         if self.total == len(self._head) + len(tail):
-            return (self._head + tail).decode("utf-8", "replace"), 0
+            return self._decode(bytes(self._head + tail)), 0
         # Drop partial characters at the cut.
-        head = getincrementaldecoder("utf-8")("replace").decode(self._head)
-        end = tail.lstrip(_CONTINUATION).decode("utf-8", "replace")
+        head = self._decode(_whole(bytes(self._head)))
+        end = self._decode(bytes(tail.lstrip(_CONTINUATION)))
         if self._tail_bytes:
             head, end = without_half(head), without_half(end[::-1])[::-1]
         return f"{head}{self._cut}{end}", max(self._characters - len(head) - len(end), 1)
 
 
-class Output:
-    """What a command prints to one stream, or to two that are also kept apart."""
+def _whole(head: bytes) -> bytes:
+    """Return bytes without a character in UTF-8 that their end cuts."""
+    decoder = getincrementaldecoder("utf-8")("replace")
+    decoder.decode(head)
+    return head[: len(head) - len(decoder.getstate()[0])]
 
-    def __init__(self, streams: int, show: Callable[[str], None]) -> None:
+
+class Output:
+    """What a command prints to one stream, or to two that are also kept apart.
+
+    `decode` reads it, where it may be in another encoding than UTF-8.
+    """
+
+    def __init__(
+        self,
+        streams: int,
+        show: Callable[[str], None],
+        decode: Callable[[bytes], str] | None = None,
+    ) -> None:
         self._show = show
-        self._decoders = [getincrementaldecoder("utf-8")("replace") for _ in range(streams)]
-        self._together = _Ends(_KEPT_BYTES, _KEPT_BYTES, "\n")
+        decoders = [getincrementaldecoder("utf-8")("replace").decode for _ in range(streams)]
+        self._decoders = [decode] * streams if decode else decoders
+        self._together = _Ends(_KEPT_BYTES, _KEPT_BYTES, "\n", decode)
         apart = streams if streams > 1 else 0
-        self._apart = [_Ends(STREAM_LIMIT_BYTES, 0, TRUNCATED) for _ in range(apart)]
+        self._apart = [_Ends(STREAM_LIMIT_BYTES, 0, TRUNCATED, decode) for _ in range(apart)]
 
     @property
     def is_flood(self) -> bool:
@@ -104,7 +124,7 @@ class Output:
         self._together.add(chunk)
         if self._apart:
             self._apart[stream].add(chunk)
-        self._show(self._decoders[stream].decode(chunk))
+        self._show(self._decoders[stream](chunk))
 
     def outcome(self, exit_code: int, duration_s: float) -> Outcome:
         text, dropped = self._together.text()
@@ -159,7 +179,7 @@ class Reading:
         finally:
             self._selector.close()
         took = time.monotonic() - started
-        ended = self._output.outcome(-signal.SIGKILL, took)
+        ended = self._output.outcome(_KILLED, took)
         if self.is_overdue:
             note = "the command stopped the process that watched over it; both were ended"
             return replace(ended, ended_by="time_limit", notes=(note,))

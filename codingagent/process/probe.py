@@ -44,6 +44,8 @@ import socket
 import sys
 from collections.abc import Callable
 
+assert sys.platform == "linux"
+
 # Errors that mean "not allowed" or "does not exist". Any other error leaves a doubt.
 _REFUSALS = (
     *(errno.EPERM, errno.EACCES, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ELOOP),

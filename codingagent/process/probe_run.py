@@ -110,22 +110,25 @@ def _lay_application(folder: Path) -> dict[str, object]:
 
 def _listeners(outside: Path, stack: contextlib.ExitStack) -> dict[str, object]:
     """Open sockets that nothing in a sandbox may reach."""
-    tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-    # Not in /tmp, which a sandbox replaces: that alone would hide the socket.
-    name = outside / f".s{os.getpid()}"
-    by_path = stack.enter_context(socket.socket(socket.AF_UNIX))
-    by_path.bind(os.fspath(name))
-    stack.callback(name.unlink)
-    by_path.listen()
-    abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
-    abstract_name = f"codingagent-{os.getpid()}"
-    abstract.bind(f"\0{abstract_name}")
-    abstract.listen()
-    return {
-        "tcp_port": tcp.getsockname()[1],
-        "unix_socket": os.fspath(name),
-        "abstract_socket": abstract_name,
-    }
+    if sys.platform != "win32":
+        tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        # Not in /tmp, which a sandbox replaces: that alone would hide the socket.
+        name = outside / f".s{os.getpid()}"
+        by_path = stack.enter_context(socket.socket(socket.AF_UNIX))
+        by_path.bind(os.fspath(name))
+        stack.callback(name.unlink)
+        by_path.listen()
+        abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
+        abstract_name = f"codingagent-{os.getpid()}"
+        abstract.bind(f"\0{abstract_name}")
+        abstract.listen()
+        return {
+            "tcp_port": tcp.getsockname()[1],
+            "unix_socket": os.fspath(name),
+            "abstract_socket": abstract_name,
+        }
+    else:  # noqa: RET505  # the type checker follows this
+        raise NotImplementedError  # nothing calls it there
 
 
 def _from_home() -> dict[str, object]:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import stat
+import sys
 from itertools import islice
 from pathlib import Path
 
@@ -68,16 +69,19 @@ class OpenRepository:
 
 def repositories_in(workspace: Path) -> tuple[OpenRepository, ...]:
     """Return the repositories below a workspace's root, as far as a bounded walk finds them."""
-    found: list[OpenRepository] = []
-    for folder, names, others in islice(walk_names(os.fspath(workspace)), _LOOK_LIMIT_FOLDERS):
-        if (".git" in names or ".git" in others) and Path(folder) != workspace:
-            with contextlib.suppress(OSError):  # removed meanwhile
-                handle = os.open(Path(folder) / ".git", os.O_PATH | os.O_NOFOLLOW)
-                repository = OpenRepository(handle)
-                if not stat.S_ISLNK(os.fstat(handle).st_mode):
-                    found.append(repository)
-        for name in _NOT_LOOKED_INTO.intersection(names):
-            names.remove(name)
-        if len(found) == _REPOSITORY_LIMIT:
-            break
-    return tuple(found)
+    if sys.platform == "linux":
+        found: list[OpenRepository] = []
+        for folder, names, others in islice(walk_names(os.fspath(workspace)), _LOOK_LIMIT_FOLDERS):
+            if (".git" in names or ".git" in others) and Path(folder) != workspace:
+                with contextlib.suppress(OSError):  # removed meanwhile
+                    handle = os.open(Path(folder) / ".git", os.O_PATH | os.O_NOFOLLOW)
+                    repository = OpenRepository(handle)
+                    if not stat.S_ISLNK(os.fstat(handle).st_mode):
+                        found.append(repository)
+            for name in _NOT_LOOKED_INTO.intersection(names):
+                names.remove(name)
+            if len(found) == _REPOSITORY_LIMIT:
+                break
+        return tuple(found)
+    else:  # noqa: RET505  # the type checker follows this
+        return ()

@@ -1,6 +1,7 @@
 """Run commands with a time limit, bounded output and a chosen environment, and end their process trees.
 
-The only module that starts processes. On POSIX systems it delegates to the `supervisor` process.
+It starts all processes, but delegates commands: on Windows to the `windows` module, else to the
+`supervisor` process.
 """
 
 import contextlib
@@ -11,11 +12,9 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -23,7 +22,7 @@ from codingagent.errors import UsageError, WorkError
 from codingagent.model.events import EndedBy
 from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.process import memory
-from codingagent.process.output import CHUNK_BYTES, DRAIN_S, FLOOD_LIMIT_BYTES, Output, Reading
+from codingagent.process.output import FLOOD_LIMIT_BYTES, Reading
 from codingagent.workspace import programs
 
 _TRIAL_S = 20
@@ -48,9 +47,12 @@ _PASSED = (
     # All locale variables of POSIX and glibc: another name with this prefix may hold anything.
     *("LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME"),
     *("LC_ADDRESS", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_NAME", "LC_PAPER", "LC_TELEPHONE"),
-    # Windows programs do not start without these.
+    # Windows programs do not start without these; getpass, MSBuild, node-gyp, .NET ask for the rest.
     *("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA"),
     *("LOCALAPPDATA", "PROGRAMFILES", "PROGRAMDATA", "WINDIR", "NUMBER_OF_PROCESSORS"),
+    *("USERNAME", "HOMEDRIVE", "HOMEPATH", "PROGRAMFILES(X86)", "PROGRAMW6432", "ALLUSERSPROFILE"),
+    *("COMMONPROGRAMFILES", "COMMONPROGRAMFILES(X86)", "COMMONPROGRAMW6432", "PUBLIC", "OS"),
+    *("PROCESSOR_ARCHITECTURE", "PROCESSOR_IDENTIFIER", "PSMODULEPATH", "COMPUTERNAME"),
 )
 # An interpreter may need these to start at all.
 _LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
@@ -68,10 +70,16 @@ _SET = {
     "PIP_NO_INPUT": "1",
     # A .pyc records its source's size and second: an edit right after a run might go unnoticed.
     "PYTHONDONTWRITEBYTECODE": "1",
+    **({"PYTHONIOENCODING": "utf-8"} if sys.platform == "win32" else {}),
 }
 
 
 Variables = Mapping[str, str]
+
+# Of processes on Windows, where sessions have no other meaning.
+_OWN_GROUP = 0
+if sys.platform == "win32":
+    _OWN_GROUP = subprocess.CREATE_NEW_PROCESS_GROUP
 
 
 class ConfinedLike(Protocol):
@@ -131,7 +139,7 @@ class Runner:
 
     def close(self) -> None:
         """End the supervisor and every command it still guards."""
-        if self._supervisor is not None:
+        if sys.platform != "win32" and self._supervisor is not None:
             process, agent = self._supervisor
             self._supervisor = None
             agent.close()
@@ -145,7 +153,7 @@ class Runner:
 
     def start(self) -> None:
         """Start the supervisor, if it is not running, so that the next command need not wait for it."""
-        if os.name != "nt" and self._supervisor is None:
+        if sys.platform != "win32" and self._supervisor is None:
             self._supervisor = _start_supervisor()
 
     def run(
@@ -164,8 +172,13 @@ class Runner:
         Raises:
             KeyboardInterrupt: re-raised after the command and its tree have ended.
         """
-        run = self._run_directly if os.name == "nt" else self._run_supervised
-        outcome = run(command, folder, timeout_s, show, extras)
+        if sys.platform == "win32":
+            from codingagent.process import windows
+
+            limits = windows.Limits(timeout_s, self._memory_bytes)
+            outcome = windows.run(command, str(folder), self._variables, limits, show, extras)
+        else:
+            outcome = self._run_supervised(command, folder, timeout_s, show, extras)
         return replace(
             outcome,
             limit=self._limit_in_words(outcome.ended_by, timeout_s),
@@ -236,49 +249,6 @@ class Runner:
                 if reading.is_overdue:
                     self._end_all()
 
-    def _run_directly(
-        self,
-        command: str,
-        folder: int | str,
-        timeout_s: float | None,
-        show: Callable[[str], None],
-        extras: Extras,
-    ) -> Outcome:
-        """Run a command on a system without fork (Windows); `taskkill /t` ends its tree."""
-        started = time.monotonic()
-        try:
-            process = subprocess.Popen(
-                ["cmd.exe", "/d", "/s", "/c", command],
-                cwd=str(folder),
-                env={**self._variables, **extras.variables},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE if extras.parts_streams else subprocess.STDOUT,
-            )
-        except OSError as fault:
-            return Outcome(-1, "", 0.0, failure=fault.strerror or str(fault))
-        pipes = [pipe for pipe in (process.stdout, process.stderr) if pipe is not None]
-        output = Output(len(pipes), lambda _: None)
-        readers = [
-            threading.Thread(target=_copy, args=(pipe, output, stream), daemon=True)
-            for stream, pipe in enumerate(pipes)
-        ]
-        for reader in readers:
-            reader.start()
-        ended_by: EndedBy = "itself"
-        try:
-            process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            ended_by = "time_limit"
-        finally:
-            if process.poll() is None:
-                _end_tree(process)
-        for reader in readers:
-            reader.join(DRAIN_S)
-        outcome = output.outcome(process.returncode, time.monotonic() - started)
-        show(outcome.output)
-        return replace(outcome, ended_by=ended_by)
-
     def end_command(self) -> None:
         """End the running command, if any; called from another thread than the one that waits for it."""
         reading = self._reading
@@ -288,35 +258,37 @@ class Runner:
 
     def _end_all(self) -> None:
         """End the supervisor and everything below it, after a command stopped its guard."""
-        from codingagent.process import supervisor
+        if sys.platform != "win32":
+            from codingagent.process import supervisor
 
-        if self._supervisor is None:
-            return
-        pid = self._supervisor[0].pid
+            if self._supervisor is None:
+                return
+            pid = self._supervisor[0].pid
 
-        def living() -> list[int]:
-            return [p for p in supervisor.tree(pid) if not supervisor.is_zombie(p)]
+            def living() -> list[int]:
+                return [p for p in supervisor.tree(pid) if not supervisor.is_zombie(p)]
 
-        # Between two reads a process may end and its child move up, so look twice.
-        supervisor.kill_all(lambda: living() or living())
-        self._supervisor[0].kill()
-        self.close()
+            # Between two reads a process may end and its child move up, so look twice.
+            supervisor.kill_all(lambda: living() or living())
+            self._supervisor[0].kill()
+            self.close()
 
     def _hand_over(self, handles: list[int]) -> None:
         """Pass a command's handles to the supervisor; start it first if it is not running."""
-        for attempt in (1, 2):
-            self.start()
-            assert self._supervisor is not None, "it was just started"
-            try:
-                socket.send_fds(self._supervisor[1], [b"c"], handles)
-            except OSError as fault:
-                self.close()
-                if attempt == 2:
-                    raise WorkError(
-                        f"the process that starts commands does not respond: {fault}"
-                    ) from fault
-            else:
-                return
+        if sys.platform != "win32":
+            for attempt in (1, 2):
+                self.start()
+                assert self._supervisor is not None, "it was just started"
+                try:
+                    socket.send_fds(self._supervisor[1], [b"c"], handles)
+                except OSError as fault:
+                    self.close()
+                    if attempt == 2:
+                        raise WorkError(
+                            f"the process that starts commands does not respond: {fault}"
+                        ) from fault
+                else:
+                    return
 
 
 def try_out(confined: ConfinedLike) -> str:
@@ -432,7 +404,8 @@ def run_tool(
             timeout=timeout_s,
             check=False,
             # A Ctrl-C on the terminal is for the agent and must not interrupt the tool.
-            start_new_session=True,
+            start_new_session=sys.platform != "win32",
+            creationflags=_OWN_GROUP,
         )
     except subprocess.TimeoutExpired as fault:
         raise WorkError(f"{argv[0]} did not end within {timeout_s:g} s") from fault
@@ -460,15 +433,3 @@ def _name_of(handle: int) -> str:
     """Return the real path of an open folder for a sandbox; without one it is not needed."""
     name = f"/proc/self/fd/{handle}"
     return os.readlink(name) if os.path.islink(name) else "."
-
-
-def _copy(pipe: IO[bytes], output: Output, stream: int) -> None:
-    while chunk := os.read(pipe.fileno(), CHUNK_BYTES):
-        output.add(stream, chunk)
-
-
-def _end_tree(process: "subprocess.Popen[bytes]") -> None:
-    line = ["taskkill", "/f", "/t", "/pid", str(process.pid)]
-    subprocess.run(line, capture_output=True, check=False)
-    process.kill()
-    process.wait()

@@ -39,7 +39,10 @@ from functools import cache
 from typing import Any, NoReturn
 
 from codingagent.process import memory
-from codingagent.process.mounts import Gate, moved_up
+
+assert sys.platform != "win32"
+
+from codingagent.process.mounts import Gate, moved_up  # noqa: E402  # the type checker stops above
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -148,7 +151,7 @@ def _guard(way: socket.socket) -> NoReturn:
         status = 0
     finally:
         # Whatever went wrong, this copy of the supervisor must not live on.
-        kill_all(lambda: _children(os.getpid()), {})
+        kill_all(lambda: tree(os.getpid()), {})
         os._exit(status)
 
 
@@ -326,10 +329,16 @@ def _tree_of_group(group: int) -> set[int]:
 
 def tree(root: int) -> list[int]:
     """Return all descendants of a process, including ended ones."""
+    children_of = _children
+    if not _has_proc():
+        below: dict[int, list[int]] = {}
+        for child, parent, _ in _ps():
+            below.setdefault(parent, []).append(child)
+        children_of = lambda pid: below.get(pid, [])  # noqa: E731
     found: list[int] = []
     todo = [root]
     while todo:
-        children = _children(todo.pop())
+        children = children_of(todo.pop())
         found.extend(children)
         todo.extend(children)
     return found
@@ -341,9 +350,11 @@ def _has_proc() -> bool:
 
 
 def _children(pid: int) -> list[int]:
-    """Return a process's children, including ended ones: from /proc if available, else from ps."""
-    if not _has_proc():
-        return [child for child, parent, _ in _ps() if parent == pid]
+    """Return a process's children, including ended ones; none without /proc.
+
+    Not by ps: its own end would wake who asks, and so start another. Without subreapers (macOS), no
+    children are adopted that this would have to find.
+    """
     found: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):

@@ -7,6 +7,7 @@ folders.
 import contextlib
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -60,11 +61,13 @@ def folders(path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()
 
 def homes() -> list[Path]:
     """Return the home folders of all users on this machine, whatever HOME says."""
-    try:
+    if sys.platform != "win32":
         import pwd
-    except ImportError:  # Windows
+
+        found = pwd.getpwall()
+        return [Path(e.pw_dir) for e in found if e.pw_uid == 0 or e.pw_uid >= _FIRST_PERSON]
+    else:  # noqa: RET505  # the type checker follows this
         return []
-    return [Path(e.pw_dir) for e in pwd.getpwall() if e.pw_uid == 0 or e.pw_uid >= _FIRST_PERSON]
 
 
 def _passes(folder: Path, workspace: Path) -> bool:
@@ -109,17 +112,20 @@ def small_text(path: Path) -> str:
 
     A command may have put anything in its place: pipes must not block, devices must not be read.
     """
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY)
-    except OSError:
-        return ""
-    try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _SMALL_BYTES:
+    if sys.platform != "win32":
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY)
+        except OSError:
             return ""
-        return os.read(handle, _SMALL_BYTES).decode("utf-8", "replace")
-    finally:
-        os.close(handle)
+        try:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > _SMALL_BYTES:
+                return ""
+            return os.read(handle, _SMALL_BYTES).decode("utf-8", "replace")
+        finally:
+            os.close(handle)
+    else:  # the type checker follows this
+        return ""
 
 
 def _is_python(prefix: Path) -> bool:

@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import stat
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -325,7 +326,7 @@ def together(root: Path | None, *calls: Callable[[], Any]) -> list[Any]:
             thread.join(_PATIENCE_S)
     finally:
         # Also after an interrupt: none of our threads is left waiting.
-        if any(thread.is_alive() for thread in threads):
+        if sys.platform != "win32" and any(thread.is_alive() for thread in threads):
             _let_go([] if root is None else _pipes(root), threads)
     for number in range(len(calls)):
         if isinstance(fault := answers[number], Exception):
@@ -366,16 +367,17 @@ def _pipes(root: Path) -> list[str]:
 
 def _let_go(pipes: list[str], threads: Sequence[threading.Thread]) -> None:
     """Unblock readers of these pipes until the threads have ended."""
-    wait_s = _PATIENCE_S / 10
-    for thread in threads:
-        while thread.is_alive():
-            for path in pipes:
-                # Without a reader this fails at once, as it should.
-                with contextlib.suppress(OSError):
-                    os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
-            # Without a pipe git is only slow, and needs the machine for itself.
-            thread.join(_SHORT_S if pipes else wait_s)
-            wait_s *= 2
+    if sys.platform != "win32":
+        wait_s = _PATIENCE_S / 10
+        for thread in threads:
+            while thread.is_alive():
+                for path in pipes:
+                    # Without a reader this fails at once, as it should.
+                    with contextlib.suppress(OSError):
+                        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
+                # Without a pipe git is only slow, and needs the machine for itself.
+                thread.join(_SHORT_S if pipes else wait_s)
+                wait_s *= 2
 
 
 def _plain(data: bytes, hidden: Sequence[str]) -> list[bytes]:

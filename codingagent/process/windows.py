@@ -1,0 +1,310 @@
+"""Run commands on Windows: by cmd.exe, in a job object that ends everything a command started.
+
+There is no supervisor there: this takes its place. What is text here (command line, script, folder,
+code page) is computed on every system; what asks the system stands in branches of `sys.platform`.
+"""
+
+import codecs
+import contextlib
+import os
+import queue
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path, PureWindowsPath
+from typing import IO, NamedTuple, Protocol
+
+from msgspec.structs import replace
+
+from codingagent.model.events import EndedBy
+from codingagent.model.observations import Extras, Outcome
+from codingagent.process import memory
+from codingagent.process.output import CHUNK_BYTES, DRAIN_S, Output
+
+# No wait on Windows can be interrupted by Ctrl-C: between these, Python looks.
+_LOOK_UP_S = 0.2
+
+# The first word of a line of a script.
+_FIRST_WORD = re.compile(r"""\s*@?(?:"([^"]+)"|([^\s"&|<>()=,;]+))""")
+
+
+class Limits(NamedTuple):
+    """What a command may take; None: without limit."""
+
+    timeout_s: float | None
+    memory_bytes: int | None
+
+
+class Job(Protocol):
+    """All that a command started."""
+
+    def end(self) -> int:
+        """End everything in it; return how many processes that were."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def system_program(name: str) -> str:
+    """Return the path of a program of Windows: by its bare name, one in the current folder would run."""
+    return str(PureWindowsPath(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", name))
+
+
+def command_line(command: str) -> str:
+    r"""Return the command line that has cmd.exe run one line as it stands.
+
+    `/s` takes off the outer quotes and nothing else. subprocess would write `\"` for each quote in a
+    list, which cmd does not know.
+    """
+    return f'"{system_program("cmd.exe")}" /d /s /c "{command}"'
+
+
+def script(command: str, is_batch_file: Callable[[str], bool]) -> bytes:
+    """Return a batch file that runs a command of several lines: `cmd /c` stops after the first.
+
+    A batch file that calls another one (npm is one) by its name alone never comes back from it: such
+    a line gets a `call`.
+    """
+    lines = ["@echo off", "chcp 65001 >nul"]
+    for line in command.split("\n"):
+        first = _FIRST_WORD.match(line)
+        word = (first[1] or first[2]) if first else ""
+        lines.append(f"call {line.lstrip()}" if word and is_batch_file(word) else line)
+    return "".join(f"{line.rstrip()}\r\n" for line in lines).encode()
+
+
+def is_batch_file(name: str, variables: Mapping[str, str], folder: str) -> bool:
+    """Return whether cmd.exe would run a batch file for this name."""
+    known = variables.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").lower().split(";")
+    endings = [""] if os.path.splitext(name)[1].lower() in known else known
+    places = variables.get("PATH", "").split(os.pathsep) if not re.search(r"[\\/:]", name) else []
+    for place in (folder, *places):
+        for ending in endings:
+            path = os.path.join(place, name + ending)
+            if os.path.isfile(path):
+                return path.lower().endswith((".bat", ".cmd"))
+    return False
+
+
+def decoded(data: bytes) -> str:
+    """Return output as text: UTF-8, or else in the code page of the console, as cmd's programs write."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode(_console_encoding(), "replace")
+
+
+def _console_encoding() -> str:
+    try:
+        codecs.lookup("oem")
+    except LookupError:  # not Windows
+        return "utf-8"
+    return "oem"
+
+
+def run(
+    command: str,
+    folder: str,
+    variables: Mapping[str, str],
+    limits: Limits,
+    show: Callable[[str], None],
+    extras: Extras,
+) -> Outcome:
+    """Run a command and return its outcome; everything that it started has ended then.
+
+    Raises:
+        KeyboardInterrupt: re-raised after the command and all that it started have ended.
+    """
+    if folder.startswith("\\\\"):
+        why = (
+            f"cmd.exe does not work in a network folder ({folder}): map it to a drive letter first"
+        )
+        return Outcome(-1, "", 0.0, failure=why)
+    environment = {**variables, **extras.variables}
+    with contextlib.ExitStack() as stack:
+        try:
+            line = command_line(command)
+            if "\n" in command.strip("\n"):
+                place = Path(
+                    stack.enter_context(tempfile.TemporaryDirectory(prefix="ca-")), "run.cmd"
+                )
+                place.write_bytes(script(command, lambda n: is_batch_file(n, environment, folder)))
+                line = command_line(f'"{place}"')
+            process, job = _started(line, folder, environment, limits, extras)
+        except OSError as fault:
+            return Outcome(-1, "", 0.0, failure=fault.strerror or str(fault))
+        stack.callback(job.close)
+        return watched(process, job, limits.timeout_s, show, extras)
+
+
+def watched(
+    process: "subprocess.Popen[bytes]",
+    job: Job,
+    timeout_s: float | None,
+    show: Callable[[str], None],
+    extras: Extras,
+) -> Outcome:
+    """Read a command's output until it ends, or is ended; then end its job, and return the outcome."""
+    started = time.monotonic()
+    pipes = [pipe for pipe in (process.stdout, process.stderr) if pipe is not None]
+    output = Output(len(pipes), show, decoded)
+    came: queue.Queue[tuple[int, bytes]] = queue.Queue(16)
+    readers = [
+        threading.Thread(target=_copy, args=(pipe, stream, came), daemon=True)
+        for stream, pipe in enumerate(pipes)
+    ]
+    for reader in readers:
+        reader.start()
+    ended_by: EndedBy = "itself"
+    try:
+        while process.poll() is None:
+            for stream, chunk in _chunks(came, _LOOK_UP_S):
+                output.add(stream, chunk)
+            if output.is_flood or (extras.is_flooded and extras.is_flooded()):
+                ended_by = "output_limit"
+                break
+            if timeout_s is not None and time.monotonic() > started + timeout_s:
+                ended_by = "time_limit"
+                break
+    finally:
+        is_over = process.poll() is not None
+        # Also what the command left running, which may hold the pipes open.
+        stopped = job.end()
+        process.wait()
+    while any(reader.is_alive() for reader in readers) or not came.empty():
+        found = list(_chunks(came, DRAIN_S))
+        for stream, chunk in found:
+            output.add(stream, chunk)
+        if not found:
+            break
+    outcome = output.outcome(process.returncode, time.monotonic() - started)
+    return replace(outcome, ended_by=ended_by, stopped_processes=stopped if is_over else 0)
+
+
+def _chunks(came: "queue.Queue[tuple[int, bytes]]", wait_s: float) -> Iterator[tuple[int, bytes]]:
+    """Yield what has come; wait so long for the first of it."""
+    with contextlib.suppress(queue.Empty):
+        yield came.get(timeout=wait_s)
+        while True:
+            yield came.get_nowait()
+
+
+def _copy(pipe: IO[bytes], stream: int, came: "queue.Queue[tuple[int, bytes]]") -> None:
+    while chunk := os.read(pipe.fileno(), CHUNK_BYTES):
+        came.put((stream, chunk))
+
+
+if sys.platform == "win32":
+    import ctypes
+    from ctypes import wintypes
+
+    _SUSPENDED = 0x4
+    _EXTENDED_LIMITS, _ACCOUNTING = 9, 1
+    _LIMITS = 0x2000 | 0x8 | 0x200  # kill on close, number of processes, memory of the job
+
+    class _Limits(ctypes.Structure):
+        """JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
+
+        _fields_ = (
+            ("PerProcessUserTimeLimit", ctypes.c_int64),
+            ("PerJobUserTimeLimit", ctypes.c_int64),
+            ("LimitFlags", wintypes.DWORD),
+            ("MinimumWorkingSetSize", ctypes.c_size_t),
+            ("MaximumWorkingSetSize", ctypes.c_size_t),
+            ("ActiveProcessLimit", wintypes.DWORD),
+            ("Affinity", ctypes.c_size_t),
+            ("PriorityClass", wintypes.DWORD),
+            ("SchedulingClass", wintypes.DWORD),
+            ("IoInfo", ctypes.c_uint64 * 6),
+            ("ProcessMemoryLimit", ctypes.c_size_t),
+            ("JobMemoryLimit", ctypes.c_size_t),
+            ("PeakProcessMemoryUsed", ctypes.c_size_t),
+            ("PeakJobMemoryUsed", ctypes.c_size_t),
+        )
+
+    class _Accounting(ctypes.Structure):
+        """JOBOBJECT_BASIC_ACCOUNTING_INFORMATION."""
+
+        _fields_ = (
+            ("Times", ctypes.c_int64 * 4),
+            ("TotalPageFaultCount", wintypes.DWORD),
+            ("TotalProcesses", wintypes.DWORD),
+            ("ActiveProcesses", wintypes.DWORD),
+            ("TotalTerminatedProcesses", wintypes.DWORD),
+        )
+
+    class _JobObject:
+        """A job object: what is started in it can't leave it, and ends with it.
+
+        Raises:
+            OSError: if it can't be made.
+        """
+
+        def __init__(self, memory_bytes: int | None) -> None:
+            self._kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+            self._kernel.CreateJobObjectW.restype = wintypes.HANDLE
+            self._handle = wintypes.HANDLE(self._kernel.CreateJobObjectW(None, None))
+            limits = _Limits(LimitFlags=_LIMITS, ActiveProcessLimit=memory.PROCESS_LIMIT)
+            limits.JobMemoryLimit = memory_bytes or 2 ** (8 * ctypes.sizeof(ctypes.c_size_t)) - 1
+            self._check(
+                self._kernel.SetInformationJobObject(
+                    self._handle, _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)
+                )
+            )
+
+        def take(self, process: "subprocess.Popen[bytes]") -> None:
+            """Put a suspended process into the job, then let it go."""
+            process_handle = process._handle  # type: ignore[attr-defined]  # noqa: SLF001  # what Popen waits for
+            handle = wintypes.HANDLE(int(process_handle))
+            self._check(self._kernel.AssignProcessToJobObject(self._handle, handle))
+            ctypes.WinDLL("ntdll").NtResumeProcess(handle)
+
+        def end(self) -> int:
+            found = _Accounting()
+            self._kernel.QueryInformationJobObject(
+                self._handle, _ACCOUNTING, ctypes.byref(found), ctypes.sizeof(found), None
+            )
+            self._kernel.TerminateJobObject(self._handle, 1)
+            return int(found.ActiveProcesses)
+
+        def close(self) -> None:
+            self._kernel.CloseHandle(self._handle)
+
+        @staticmethod
+        def _check(done: int) -> None:
+            if not done:
+                raise ctypes.WinError(ctypes.get_last_error())
+
+    def _started(
+        line: str, folder: str, variables: Mapping[str, str], limits: Limits, extras: Extras
+    ) -> "tuple[subprocess.Popen[bytes], Job]":
+        job = _JobObject(limits.memory_bytes)
+        process = subprocess.Popen(
+            line,
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if extras.parts_streams else subprocess.STDOUT,
+            # Suspended: nothing can start outside of the job. A console of its own: Ctrl-C is for us,
+            # and `chcp` changes nothing of the person's.
+            creationflags=_SUSPENDED | subprocess.CREATE_NO_WINDOW,
+        )
+        try:
+            job.take(process)
+        except OSError:
+            process.kill()
+            job.close()
+            raise
+        return process, job
+
+else:
+
+    def _started(
+        line: str, folder: str, variables: Mapping[str, str], limits: Limits, extras: Extras
+    ) -> "tuple[subprocess.Popen[bytes], Job]":
+        raise NotImplementedError(line, folder, variables, limits, extras)

@@ -1,0 +1,141 @@
+"""Commands on Windows, as far as another system can tell: the line, the script, the folder, the output."""
+
+import contextlib
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from codingagent.model.observations import PLAIN, Extras, Outcome
+from codingagent.process import windows
+from tests.helpers import new_marker, none_left
+
+CMD = r"C:\Windows\System32\cmd.exe"
+
+
+@pytest.mark.parametrize(
+    "command", ['python -c "print(1)"', 'git commit -m "a b"', "echo a", 'a "b" "c"']
+)
+def test_a_command_is_the_command(command: str) -> None:
+    """Design, commands: `/s` takes off the outer quotes, and what is between them stays as it is."""
+    assert windows.command_line(command) == f'"{CMD}" /d /s /c "{command}"'
+
+
+def test_several_lines_are_a_script_in_utf8_that_comes_back_from_batch_files() -> None:
+    lines = 'npm install\n  "npm" test\nset X=ü\necho %X%\nif exist a (\n  npm run x\n)\n@npm ci'
+    text = windows.script(lines, {"npm"}.__contains__).decode()
+    assert text.split("\r\n") == [
+        "@echo off",
+        "chcp 65001 >nul",
+        "call npm install",
+        'call "npm" test',
+        "set X=ü",
+        "echo %X%",
+        "if exist a (",
+        "call npm run x",
+        ")",
+        "call @npm ci",
+        "",
+    ]
+
+
+def test_a_name_is_found_as_cmd_finds_it(tmp_path: Path) -> None:
+    for name in ("npm.cmd", "node.exe", "both.exe", "both.cmd", "tool.BAT"):
+        (tmp_path / name).touch()
+    variables = {"PATH": str(tmp_path), "PATHEXT": ".COM;.EXE;.BAT;.CMD"}
+
+    def found(name: str, folder: Path = Path("/nowhere")) -> bool:
+        return windows.is_batch_file(name, variables, str(folder))
+
+    assert found("npm")
+    assert found("npm.cmd")
+    assert not found("node")
+    assert not found("both")
+    assert found("both.cmd")
+    assert not found("missing")
+    assert windows.is_batch_file("npm", {}, str(tmp_path))
+    assert found(str(tmp_path / "npm"))
+
+
+def test_a_network_folder_is_refused_in_words() -> None:
+    """cmd.exe would begin in C:\\Windows."""
+    limits = windows.Limits(1, None)
+    outcome = windows.run("del *", r"\\server\share\x", {}, limits, lambda _: None, PLAIN)
+    assert outcome.failure.startswith(
+        r"cmd.exe does not work in a network folder (\\server\share\x)"
+    )
+
+
+@pytest.mark.parametrize("data", [b"a\xc3\xa9", b"a\xe9"])
+def test_output_is_utf8_or_the_code_page_of_the_console(data: bytes) -> None:
+    assert windows.decoded(data)[0] == "a"
+    assert windows.decoded("ü 中".encode()) == "ü 中"
+
+
+# --- reading, with a process group in place of a job object ---------------------------------------
+
+
+class Group:
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self.process = process
+
+    def end(self) -> int:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+            return 1
+        return 0
+
+    def close(self) -> None:
+        pass
+
+
+def watched(
+    command: str, timeout_s: float | None = None, extras: Extras = PLAIN
+) -> tuple[Outcome, str]:
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE if extras.parts_streams else subprocess.STDOUT,
+        start_new_session=True,
+    )
+    shown: list[str] = []
+    with process:
+        outcome = windows.watched(process, Group(process), timeout_s, shown.append, extras)
+    return outcome, "".join(shown)
+
+
+def test_output_is_shown_as_it_comes_and_kept() -> None:
+    outcome, shown = watched("echo a; echo b >&2; exit 3")
+    assert (outcome.exit_code, outcome.output, outcome.ended_by) == (3, "a\nb\n", "itself")
+    assert shown == "a\nb\n"
+    outcome, _ = watched("echo a; echo b >&2", extras=Extras(parts_streams=True))
+    assert (outcome.stdout, outcome.stderr) == ("a\n", "b\n")
+
+
+def test_what_it_leaves_running_ends_with_it() -> None:
+    """Design, commands: then the whole tree is ended, and a background child does not keep us."""
+    marker = new_marker()
+    with none_left(marker):
+        outcome, _ = watched(f"X={marker} sleep 100 & echo started")
+        assert (outcome.output, outcome.ended_by) == ("started\n", "itself")
+
+
+def test_limits_end_it_whole() -> None:
+    marker = new_marker()
+    with none_left(marker):
+        outcome, _ = watched(f"X={marker} sleep 100 & X={marker} sleep 100", timeout_s=0.1)
+        assert outcome.ended_by == "time_limit"
+        outcome, _ = watched(f"X={marker} sleep 100", extras=Extras(is_flooded=lambda: True))
+        assert outcome.ended_by == "output_limit"
+
+
+def test_an_interrupt_ends_it_whole() -> None:
+    marker = new_marker()
+
+    def interrupt() -> bool:
+        raise KeyboardInterrupt
+
+    with none_left(marker), pytest.raises(KeyboardInterrupt):
+        watched(f"X={marker} sleep 100 & X={marker} sleep 100", extras=Extras(is_flooded=interrupt))

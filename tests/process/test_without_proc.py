@@ -1,0 +1,69 @@
+"""macOS, imitated: a supervisor that has no /proc and asks ps (design, commands)."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.helpers import REPOSITORY, new_marker, none_left, wait_until
+
+# Counts what is started beside the commands; nothing is adopted on macOS.
+_PROGRAM = """
+import os, sys
+from codingagent.process import supervisor
+supervisor._has_proc = lambda: False
+sys.platform = "darwin"
+count = os.open(sys.argv[1], os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+sys.addaudithook(lambda event, _: event == "subprocess.Popen" and os.write(count, b"p"))
+supervisor.main()
+"""
+
+
+def test_no_ps_is_started_while_nothing_runs_and_the_tree_ends(tmp_path: Path) -> None:
+    """A ps that ends wakes the supervisor like any child: it must not answer with another ps."""
+    ours, theirs = socket.socketpair()
+    count = tmp_path / "count"
+    count.touch()
+    marker = new_marker()
+    with (
+        theirs,
+        none_left(marker),
+        subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, str(count)],
+            stdin=theirs.fileno(),
+            cwd=REPOSITORY,
+            start_new_session=True,
+        ),
+    ):
+        control, far = socket.socketpair()
+        reads, writes = os.pipe()
+        folder = os.open(tmp_path, os.O_RDONLY)
+        socket.send_fds(ours, [b"c"], [far.fileno(), writes, folder])
+        for handle in (writes, folder):
+            os.close(handle)
+        far.close()
+        line = f"sleep {marker} & echo ran"
+        order = {
+            "argv": ["/bin/sh", "-c", line],
+            "environment": {"PATH": os.environ["PATH"]},
+            "timeout_s": 60,
+            "memory_bytes": None,
+            "is_told": False,
+            "mounts": [],
+            "parts_streams": False,
+        }
+        control.sendall(json.dumps(order).encode() + b"\n")
+        with control, control.makefile("rb") as reports:
+            report = json.loads(reports.readline())
+        assert (report["code"], report["ended_by"]) == (0, "itself")
+        assert os.read(reads, 100) == b"ran\n"
+        os.close(reads)
+        settled = count.stat().st_size
+        # It is woken by the end of the guard, and by nothing after that.
+        seen_at = time.monotonic()
+        wait_until(lambda: time.monotonic() > seen_at + 1)
+        assert count.stat().st_size <= settled + 1
+        ours.close()
