@@ -4,7 +4,6 @@
 journal, so that `recover` can continue from any instant.
 """
 
-import shlex
 from typing import TYPE_CHECKING
 
 from codingagent.agent.answer_reader import AnswerReader
@@ -30,6 +29,7 @@ from codingagent.protocols.tags import continuation
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
+from codingagent.workspace.programs import quoted
 
 if TYPE_CHECKING:
     from codingagent.workspace.git_files import Belonging
@@ -123,7 +123,7 @@ class Conversation:
         path = self._mailbox.rejected / new
         remedy = objection.remedy or (
             "to execute it anyway: codingagent resume"
-            f" {self.session.session_id} --accept {shlex.quote(str(path))}"
+            f" {self.session.session_id} --accept {quoted([str(path)])}"
         )
         self._show(ReplyRejected(name, str(path), objection.reason, remedy))
 

@@ -1,7 +1,6 @@
 """Plan the operations that change nothing: all of each is its event."""
 
 import base64
-import shlex
 
 from codingagent.agent.context import Context
 from codingagent.agent.file_views import Views
@@ -12,6 +11,7 @@ from codingagent.model.events import Denied, Event, FileFetched, FileRequested, 
 from codingagent.model.operations import FetchFile, Kind, ListFolder, ReadFile
 from codingagent.model.ui_events import ApprovalAwaited
 from codingagent.policy.rules import Deny, judge_read
+from codingagent.workspace.programs import quoted
 
 # More files in one request do not help a model; it can narrow the glob.
 _GLOB_LIMIT_FILES = 100
@@ -97,7 +97,7 @@ def _ask_to_show(context: Context, path: str) -> None:
     if answer is not None:
         secrecy.decide(path, is_allowed=answer.decision != "no")
     else:
-        words = shlex.quote(path)
+        words = quoted([path])
         context.remark(f"{_NAMES.format(paths.shown(path))}: codingagent secrets allow {words}")
 
 

@@ -38,6 +38,7 @@ _CONFIG = """\
 \tfileMode = true
 \tsymlinks = true
 \tignoreCase = {ignore_case}
+\tlongPaths = true
 \tprecomposeUnicode = false
 \tprotectHFS = false
 \tprotectNTFS = false

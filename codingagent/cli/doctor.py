@@ -160,7 +160,8 @@ def _encoding() -> Finding:
         detail += f", {files} for answers that are not UTF-8"
     if said.replace("-", "").startswith("utf8"):
         return Finding("encoding", True, detail)
-    return Finding("encoding", False, detail, "set LANG=C.UTF-8 to see all characters")
+    remedy = "set PYTHONUTF8=1" if os.name == "nt" else "set LANG=C.UTF-8"
+    return Finding("encoding", False, detail, f"{remedy} to see all characters")
 
 
 def _terminal() -> Finding:

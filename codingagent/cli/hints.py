@@ -2,15 +2,15 @@
 
 import os
 import re
-import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import on_screen
+from codingagent.workspace.programs import quoted
 
 HOME: ContextVar[Path | None] = ContextVar("home", default=None)
 """The home that the command line named, or that must be named from now on."""
@@ -37,13 +37,6 @@ def runnable(message: str) -> str:
         ),
         message,
     )
-
-
-def quoted(words: Iterable[str]) -> str:
-    """Return words as a line of the person's shell."""
-    if os.name == "nt":
-        return " ".join(f'"{word}"' if re.search(r"[^\w./\\:-]", word) else word for word in words)
-    return shlex.join(words)
 
 
 def git_line(workspace: str, files: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from codingagent.model.settings import SEQUENCE_VARIABLE, SESSION_VARIABLE, SHOR
 from codingagent.model.ui_events import OutputCame
 from codingagent.storage.homes import Home
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
-from codingagent.workspace.programs import own_path, persons_path
+from codingagent.workspace.programs import own_path, persons_path, quoted
 
 # A shell's exit code.
 _NOT_FOUND = 127
@@ -136,7 +136,7 @@ def _kept(home: Home, session_id: str, part: Path, fault: str) -> str:
         name = home.mailbox.set_aside(part.name, f"the --reply-with command {fault}")
     except (OSError, WorkError):
         return ""
-    path = shlex.quote(str(home.mailbox.rejected / name))
+    path = quoted([str(home.mailbox.rejected / name)])
     return f"; what it had printed is kept: codingagent resume {session_id} --accept {path}"
 
 

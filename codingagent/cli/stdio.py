@@ -19,6 +19,12 @@ def silence(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def be_utf8(stream: TextIO) -> None:
+    """Have what a program reads be UTF-8 with plain line ends, also on Windows; a screen stays as it is."""
+    if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
+        stream.reconfigure(encoding="utf-8", newline="\n")
+
+
 def is_seen(stream: TextIO) -> bool:
     """Return whether a person sees the stream, or FORCE_COLOR says so."""
     return stream.isatty() or bool(os.environ.get("FORCE_COLOR"))

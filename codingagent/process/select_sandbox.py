@@ -233,7 +233,9 @@ def _git(workspace: Path) -> Finding:
     if program is None:
         return Finding("git", False, "not found", "install git to get `diff` and `undo`")
     try:
-        said = run_tool([program, "--version"], {"LC_ALL": "C"}).stdout.decode("utf-8", "replace")
+        said = run_tool([program, "--version"], environment(os.environ)).stdout.decode(
+            "utf-8", "replace"
+        )
     except WorkError as fault:
         return Finding("git", False, str(fault), "mend or install git to get `diff` and `undo`")
     return Finding("git", True, f"{said.strip()} at {program}: `diff` and `undo` work")

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from codingagent.errors import WorkError
-from codingagent.workspace.sharing import retried
+from codingagent.workspace import sharing
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -42,7 +42,7 @@ def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
         file.write(data)
         if is_synced:
             file.flush()
-            os.fsync(file.fileno())
+            sharing.sync(file.fileno())
 
 
 def put_in_place(path: Path) -> None:
@@ -52,7 +52,7 @@ def put_in_place(path: Path) -> None:
         WorkError: if it can't be renamed; the old file stays.
     """
     with _clearing(path):
-        retried(lambda: os.replace(_temporary(path), path))
+        sharing.retried(lambda: os.replace(_temporary(path), path))
 
 
 def _open_private(path: str, flags: int) -> int:

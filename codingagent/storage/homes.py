@@ -21,6 +21,7 @@ from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.request_queue import RequestQueue
 from codingagent.storage.toml_file import read_toml
 from codingagent.workspace.path_walk import is_too_much
+from codingagent.workspace.programs import quoted
 from codingagent.workspace.workspace import Workspace
 
 HERE_HOME = ".codingagent"
@@ -55,8 +56,11 @@ def obeys_file(home: Path, workspace: Path) -> bool:
 
     There an answer's commands, or the author of the repository, could have written it.
     """
-    real = workspace.resolve()
-    return real not in (home.resolve(), *home.resolve().parents)
+    real, above = workspace.resolve(), home.resolve()
+    if real in (above, *above.parents):
+        return False
+    # On a disk that ignores case, the same folder has other names.
+    return not any(each.samefile(real) for each in (above, *above.parents) if each.exists())
 
 
 def resolve_settings(
@@ -237,7 +241,7 @@ class Home(Struct, frozen=True):
         for folder in folders:
             # They quote the person's files; earlier versions let others read them.
             with contextlib.suppress(OSError):
-                if folder.stat().st_mode & 0o077:
+                if os.name != "nt" and folder.stat().st_mode & 0o077:
                     folder.chmod(0o700)
         if not is_passing:
             home_registry.remember(root)

@@ -25,7 +25,7 @@ from codingagent.model.session_fold import replay
 from codingagent.model.session_state import Session
 from codingagent.storage import atomic_write
 from codingagent.storage.session_file import document
-from codingagent.workspace.sharing import retried
+from codingagent.workspace.sharing import retried, sync
 
 # What msgspec says of a name that this version does not know: no damage makes one in whole JSON.
 _NEWER = lazy_pattern(r"Invalid (enum )?value '")
@@ -273,7 +273,7 @@ class Journal:
 
     def sync(self) -> None:
         """Make all records durable: called before a command starts, because its start must never be lost."""
-        os.fsync(self._handle)
+        sync(self._handle)
 
     def close(self) -> None:
         """Close the file; later appends are refused."""

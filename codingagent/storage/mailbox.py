@@ -33,6 +33,7 @@ _STEM_LIMIT = 50
 
 # linux/fcntl.h. A read lease is granted only on a file that nobody has open for writing.
 _F_SETSIG, _F_SETLEASE = 10, 1024
+_HIDDEN = 0x2  # FILE_ATTRIBUTE_HIDDEN
 # winnt.h, fileapi.h, winerror.h
 _GENERIC_READ, _SHARE_READ, _OPEN_EXISTING, _SHARING_VIOLATION = 0x8000_0000, 1, 3, 32
 
@@ -255,7 +256,8 @@ def _inbox_file(entry: "os.DirEntry[str]") -> InboxFile | None:
         found = entry.stat(follow_symlinks=False) if os.name != "nt" else os.lstat(entry.path)
     except OSError:
         return None  # it was removed meanwhile
-    if not stat.S_ISREG(found.st_mode):
+    # On Windows a folder's own settings lie in it as a hidden file.
+    if not stat.S_ISREG(found.st_mode) or getattr(found, "st_file_attributes", 0) & _HIDDEN:
         return None
     is_open = _is_open(entry.path) if found.st_size else None
     return InboxFile(

@@ -89,4 +89,6 @@ class _Heard(FileSystemEventHandler):
             self._condition.wait_for(lambda: self.any, timeout_s)
             self.any = False
             hints, self._hints = self._hints, {}
-        return {path.name: hint for path, hint in hints.items() if path.parent == inbox}
+        # macOS names files by their real paths.
+        inboxes = (inbox, inbox.resolve())
+        return {path.name: hint for path, hint in hints.items() if path.parent in inboxes}

@@ -52,6 +52,8 @@ _CONFIG = """\
 \trepositoryformatversion = {version}
 \tbare = false
 \tprecomposeUnicode = false
+\tignoreCase = {ignore_case}
+\tlongPaths = true
 \tquotePath = false
 \tfsmonitor = false
 \tuntrackedCache = false
@@ -271,7 +273,11 @@ class _Directory(Struct, frozen=True):
             kind = kind or _SHA256 * (hashlib.sha256(data[:-32]).digest() == data[-32:])
             has_modules = has_modules or _GITLINK_MODE in data
             (self.path / name).write_bytes(data)
-        config = _CONFIG.format(version=int(bool(kind)), nowhere=os.devnull.replace("\\", "\\\\"))
+        config = _CONFIG.format(
+            version=int(bool(kind)),
+            nowhere=os.devnull.replace("\\", "\\\\"),
+            ignore_case=str(sys.platform in ("win32", "darwin")).lower(),
+        )
         (self.path / "config").write_text(config + kind, "utf-8", newline="\n")
         (self.path / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
         return has_modules, unread

@@ -7,6 +7,7 @@ answers see the person's own PATH; ours is the rest of it, also for what a libra
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -80,10 +81,32 @@ def find_program(name: str, *outside: Path) -> str | None:
     """Return the path of a program of our own; None if there is none where no answer could have put it."""
     places = [*settle(), *(each.resolve() for each in outside)]
     for folder in own_path(*outside).split(os.pathsep):
-        found = shutil.which(name, path=folder) if folder else None
+        # With its folder: a bare name is looked for in the current folder first, on Windows.
+        found = shutil.which(os.path.join(folder, name)) if folder else None
         if found and _is_apart(found, places):
             return found
     return None
+
+
+def quoted(words: Iterable[str]) -> str:
+    """Return words as a line of the person's shell."""
+    if os.name == "nt":
+        return " ".join(f'"{word}"' if re.search(r"[^\w./\\:-]", word) else word for word in words)
+    return shlex.join(words)
+
+
+def split(line: str) -> list[str]:
+    """Return the words of a line that a person typed; on Windows a backslash is part of a path.
+
+    Raises:
+        ValueError: if a quote is not closed.
+    """
+    if os.name != "nt":
+        return shlex.split(line)
+    words = shlex.split(line, posix=False)
+    return [
+        word[1:-1] if len(word) > 1 and word[0] == word[-1] in "\"'" else word for word in words
+    ]
 
 
 def command_line(line: str) -> list[str]:
@@ -93,7 +116,7 @@ def command_line(line: str) -> list[str]:
         UsageError: if there is no such program; `UntrustedError` if an answer could have put it there.
     """
     try:
-        name, *words = shlex.split(line)
+        name, *words = split(line)
     except ValueError as fault:
         raise UsageError(f"{line!r} is not a command line: {fault}") from fault
     if os.path.basename(name) == name:

@@ -1,5 +1,7 @@
-"""Files that another program holds for a moment: on Windows a virus scanner, OneDrive or the indexer."""
+"""Files that another program holds for a moment, on Windows, and files that must be on the disk."""
 
+import os
+import sys
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -14,6 +16,8 @@ _TRIES, _PAUSE_S = 11, 0.2
 def retried(call: Callable[[], _T]) -> _T:
     """Rename, replace or remove a file; on Windows again, for two seconds, while a program holds it.
 
+    That is a virus scanner, OneDrive or the indexer.
+
     Raises:
         OSError: as the call does.
     """
@@ -25,3 +29,23 @@ def retried(call: Callable[[], _T]) -> _T:
                 raise
             time.sleep(_PAUSE_S)
     return call()
+
+
+def sync(handle: int, *, only_content: bool = False) -> None:
+    """Return when a file is on the disk: its content and length, and also its times if not `only_content`.
+
+    Raises:
+        OSError: if it can't be written.
+    """
+    if sys.platform == "darwin":
+        import fcntl
+
+        try:
+            # fsync leaves it in the disk's own memory there (fsync(2) of macOS).
+            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+        except OSError:  # a network drive
+            os.fsync(handle)
+    elif sys.platform == "linux" and only_content:
+        os.fdatasync(handle)
+    else:
+        os.fsync(handle)

@@ -209,7 +209,7 @@ def _inside(root: Path, path: str) -> Iterator[str]:
         return
     skip = len(os.path.join(root, ""))
     for folder, _, names in walk_names(os.path.join(root, path.removesuffix("/"))):
-        inside = os.path.join(folder, "")[skip:]
+        inside = os.path.join(folder, "")[skip:].replace(os.sep, "/")
         yield from (inside + name for name in names)
 
 

@@ -375,7 +375,8 @@ class Workspace(PathWalk):
     def _entry(self, folder: str, entry: "os.DirEntry[str]") -> FolderEntry | None:
         """Return one entry; None if it is the agent's own, or removed meanwhile."""
         try:
-            seen = entry.stat(follow_symlinks=False)
+            # On Windows an entry does not know which file it is.
+            seen = entry.stat(follow_symlinks=False) if os.name != "nt" else os.lstat(entry.path)
             if is_link(seen):
                 # Its target is found by the walk, which does not leave the workspace.
                 with self._walk(f"{folder}/{entry.name}") as place:

@@ -12,6 +12,7 @@ from codingagent.cli.commands.common import ask_whose, home_of, settings_of, wai
 from codingagent.cli.commands.options import WaitingSessionName, flag, value
 from codingagent.cli.hints import runnable
 from codingagent.cli.output import screen_for
+from codingagent.cli.stdio import be_utf8
 from codingagent.cli.task_input import edited
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model import documents
@@ -83,6 +84,7 @@ def _put_request(
     names = [path] if limit is None else home.mailbox.write_parts(path.stem, pieces)
     if not sys.stdout.isatty():
         # The reader of the pipe has its own way to the clipboard.
+        be_utf8(sys.stdout)
         sys.stdout.write(text if limit is None else "".join(f"{name}\n" for name in names))
         return
     for number, (name, piece) in enumerate(zip(names, pieces, strict=True), start=1):

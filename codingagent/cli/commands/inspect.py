@@ -14,6 +14,7 @@ from codingagent.cli.commands.common import home_of, home_was_found, latest_of, 
 from codingagent.cli.commands.options import Json, SessionName, argument, flag, value
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import write_json_line
+from codingagent.cli.stdio import be_utf8
 from codingagent.cli.task_input import read_task
 from codingagent.errors import CodingAgentError, UsageError, WorkError
 from codingagent.model.plain_text import on_screen
@@ -179,6 +180,7 @@ def _context(  # noqa: PLR0913, PLR0917  # one for each command-line option
     resolved, folder = homes.settings_for(root, given, os.environ, workspace)
     guess, conventions = guessed(root, folder, task, resolved.settings)
     hide = Secrecy(resolved.settings.secrets).hide
+    be_utf8(sys.stdout)
     for part in guess.chosen if json else ():
         about = {
             "path": hide(part.file.path),

@@ -25,7 +25,7 @@ from codingagent.cli.commands.common import (
     trusted_home,
 )
 from codingagent.cli.handoff import QueueWorker, announce, held_or_handed, locked
-from codingagent.cli.hints import HOME, quoted
+from codingagent.cli.hints import HOME
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_task
@@ -38,6 +38,7 @@ from codingagent.process import select_sandbox
 from codingagent.storage import homes
 from codingagent.storage.homes import Home
 from codingagent.storage.queued_request import Errand, seen
+from codingagent.workspace.programs import quoted
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation

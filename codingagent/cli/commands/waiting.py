@@ -5,7 +5,6 @@ A command does what the command of its name does, by running it.
 
 import contextlib
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -29,6 +28,7 @@ from codingagent.model.plain_text import one_line, plural
 from codingagent.model.session_state import Session
 from codingagent.storage.homes import Home
 from codingagent.storage.watch import Watch
+from codingagent.workspace import programs
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
@@ -284,7 +284,7 @@ class Entered(Struct):
             case _ if name in _WORDS:
                 words = _WORDS[name].replace("S", session.session_id).split()
                 try:
-                    status = main.run([root, *words, *shlex.split(rest)])
+                    status = main.run([root, *words, *programs.split(rest)])
                 except ValueError as fault:
                     raise UsageError(f"{name} {rest}: {str(fault).lower()}") from fault
                 if status not in (0, 2) and not self._work.requests.session.is_awaiting_answer:
