@@ -5,6 +5,7 @@ mutations of the protections, the long rows of kills, many more examples of each
 behind it go to pytest.
 """
 
+import concurrent.futures
 import contextlib
 import os
 import shutil
@@ -30,6 +31,7 @@ INSTALL = (
     *("pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"),
     *("--editable", ".[test]"),
 )
+OTHER_SYSTEMS = tuple({"linux", "win32", "darwin"} - {sys.platform})
 CHECKS = (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("lint-imports",))
 
 
@@ -55,16 +57,29 @@ def tested(folder: str | None) -> list[str]:
     """Run the tests, their files below a folder, and check the types; return what failed."""
     failed = []
     # The tests wait now and then, for a process or a limit: there is room for the types.
-    types = subprocess.Popen(
-        [SCRIPTS / "mypy"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    if run("pytest", "--workers", WORKERS, *sys.argv[1:], folder=folder):
-        failed.append("pytest")
-    say("mypy, which ran beside the tests")
-    sys.stdout.write(types.communicate()[0])
-    if types.returncode:
-        failed.append("mypy")
+    with concurrent.futures.ThreadPoolExecutor(1) as beside:
+        types = [beside.submit(types_for, system) for system in ("", *OTHER_SYSTEMS)]
+        if run("pytest", "--workers", WORKERS, *sys.argv[1:], folder=folder):
+            failed.append("pytest")
+    for done in (each.result() for each in types):
+        say(f"{' '.join(done.args)}, which ran beside the tests")
+        sys.stdout.write(done.stdout)
+        if done.returncode:
+            failed.append("mypy")
     return failed
+
+
+def types_for(system: str) -> "subprocess.CompletedProcess[str]":
+    """Check all types as this system has them, or the program's as another one has."""
+    other = ["--platform", system, "--cache-dir", f".mypy_cache/{system}", "-p", "codingagent"]
+    return subprocess.run(
+        [str(SCRIPTS / "mypy"), *(other if system else ())],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
 
 
 @contextlib.contextmanager
