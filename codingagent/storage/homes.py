@@ -21,7 +21,6 @@ from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.request_queue import RequestQueue
 from codingagent.storage.toml_file import read_toml
 from codingagent.workspace.path_walk import is_too_much
-from codingagent.workspace.programs import quoted
 from codingagent.workspace.workspace import Workspace
 
 HERE_HOME = ".codingagent"
