@@ -59,7 +59,8 @@ def obeys_file(home: Path, workspace: Path) -> bool:
     if real in (above, *above.parents):
         return False
     # On a disk that ignores case, the same folder has other names.
-    return not any(each.samefile(real) for each in (above, *above.parents) if each.exists())
+    is_there = real.exists()
+    return not (is_there and any(e.samefile(real) for e in (above, *above.parents) if e.exists()))
 
 
 def resolve_settings(
