@@ -275,9 +275,7 @@ class Bubblewrap(Struct, frozen=True):
                     found = os.fstat(at)
                     if found.st_uid == os.geteuid():
                         return found.st_dev, found.st_ino
-            raise OSError(f"{self.temporary} is not a folder of yours; move it away")
-        else:  # noqa: RET506  # the type checker follows this
-            raise NotImplementedError  # nothing calls it there
+        raise OSError(f"{self.temporary} is not a folder of yours; move it away")
 
     def _variables(self, variables: Variables) -> dict[str, str]:
         chosen = {**variables, "TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
@@ -466,17 +464,13 @@ def _is_home_in_system(home: Path) -> bool:
 
 def _add_filter(argv: list[str | int]) -> tuple[int, ...]:
     """Add the system call filter to a bwrap command line; return the handles that it needs."""
-    if sys.platform == "linux":
-        program = seccomp.filter_program(os.uname().machine)
-        if program is None:
-            return ()
+    if sys.platform == "linux" and (program := seccomp.filter_program(os.uname().machine)):
         handle = os.memfd_create("seccomp")
         os.write(handle, program)
         os.lseek(handle, 0, os.SEEK_SET)
         argv += ["--seccomp", 0]
         return (handle,)
-    else:  # noqa: RET505  # the type checker follows this
-        raise NotImplementedError  # nothing calls it there
+    return ()
 
 
 def _opened_or_made(name: str, folder: int) -> int:

@@ -15,6 +15,7 @@ from codingagent.model.file_settled import Sighting
 from codingagent.model.observations import InboxFile
 from codingagent.model.patterns import lazy_pattern
 from codingagent.storage import atomic_write
+from codingagent.workspace.dirfd import stat_of
 from codingagent.workspace.sharing import retried
 
 # A larger file is not an answer, and reading it would only exhaust the memory.
@@ -252,8 +253,7 @@ def _inbox_file(entry: "os.DirEntry[str]") -> InboxFile | None:
     if name.startswith((".", "~")):
         return None
     try:
-        # On Windows the folder's entry learns of what was written when the writer closes the file.
-        found = entry.stat(follow_symlinks=False) if os.name != "nt" else os.lstat(entry.path)
+        found = stat_of(entry)
     except OSError:
         return None  # it was removed meanwhile
     # On Windows a folder's own settings lie in it as a hidden file.

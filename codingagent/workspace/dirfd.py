@@ -41,6 +41,11 @@ def is_link(found: os.stat_result) -> bool:
     return stat.S_ISLNK(found.st_mode) or getattr(found, "st_reparse_tag", 0) == _JUNCTION
 
 
+def stat_of(entry: "os.DirEntry[str]") -> os.stat_result:
+    """Return an entry's own stat: on Windows it does not know its identity, nor its size of now."""
+    return entry.stat(follow_symlinks=False) if os.name != "nt" else os.lstat(entry.path)
+
+
 class NotFoundError(OperationError):
     """A folder or file on the path does not exist. `real` is the path it would have, without links."""
 

@@ -25,6 +25,7 @@ from codingagent.workspace.dirfd import (
     read_regular,
     reason_of,
     regular,
+    stat_of,
     state_of,
     temporary_name,
     write_new,
@@ -375,8 +376,7 @@ class Workspace(PathWalk):
     def _entry(self, folder: str, entry: "os.DirEntry[str]") -> FolderEntry | None:
         """Return one entry; None if it is the agent's own, or removed meanwhile."""
         try:
-            # On Windows an entry does not know which file it is.
-            seen = entry.stat(follow_symlinks=False) if os.name != "nt" else os.lstat(entry.path)
+            seen = stat_of(entry)
             if is_link(seen):
                 # Its target is found by the walk, which does not leave the workspace.
                 with self._walk(f"{folder}/{entry.name}") as place:
@@ -386,9 +386,8 @@ class Workspace(PathWalk):
             return FolderEntry(entry.name, is_folder=False, size_bytes=0)
         if (seen.st_dev, seen.st_ino) in self._hidden:
             return None
-        is_folder = stat.S_ISDIR(seen.st_mode)
         size = seen.st_size if stat.S_ISREG(seen.st_mode) else 0
-        return FolderEntry(entry.name, is_folder, size)
+        return FolderEntry(entry.name, stat.S_ISDIR(seen.st_mode), size)
 
     # --- listing -------------------------------------------------------------------------------
 
@@ -416,10 +415,9 @@ class Workspace(PathWalk):
             if path not in files and path in always and self._is_its_own(path):
                 walk.uncount(size)
             files[path] = size
-        count = walk.count
-        self._count_listed = lambda: count  # the walk itself takes memory
-        names = tuple(walk.ignored_names)
-        ignored = Ignored(walk.ignored_files, walk.ignored_bytes, walk.is_partial, names)
+        self._count_listed = lambda count=walk.count: count  # the walk itself takes memory
+        counts = walk.ignored_files, walk.ignored_bytes, walk.is_partial
+        ignored = Ignored(*counts, tuple(walk.ignored_names))
         return Listing(files, ignored, tuple(walk.unread))
 
     def listed(self) -> int:
