@@ -175,7 +175,7 @@ class Runner:
         if sys.platform == "win32":
             from codingagent.process import windows
 
-            limits = windows.Limits(timeout_s, self._memory_bytes)
+            limits = windows.CommandLimits(timeout_s, self._memory_bytes)
             outcome = windows.run(command, str(folder), self._variables, limits, show, extras)
         else:
             outcome = self._run_supervised(command, folder, timeout_s, show, extras)

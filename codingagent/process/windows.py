@@ -32,7 +32,7 @@ _LOOK_UP_S = 0.2
 _FIRST_WORD = re.compile(r"""\s*@?(?:"([^"]+)"|([^\s"&|<>()=,;]+))""")
 
 
-class Limits(NamedTuple):
+class CommandLimits(NamedTuple):
     """What a command may take; None: without limit."""
 
     timeout_s: float | None
@@ -110,7 +110,7 @@ def run(
     command: str,
     folder: str,
     variables: Mapping[str, str],
-    limits: Limits,
+    limits: CommandLimits,
     show: Callable[[str], None],
     extras: Extras,
 ) -> Outcome:
@@ -280,7 +280,7 @@ if sys.platform == "win32":
                 raise ctypes.WinError(ctypes.get_last_error())
 
     def _started(
-        line: str, folder: str, variables: Mapping[str, str], limits: Limits, extras: Extras
+        line: str, folder: str, variables: Mapping[str, str], limits: CommandLimits, extras: Extras
     ) -> "tuple[subprocess.Popen[bytes], Job]":
         job = _JobObject(limits.memory_bytes)
         process = subprocess.Popen(
@@ -305,6 +305,6 @@ if sys.platform == "win32":
 else:
 
     def _started(
-        line: str, folder: str, variables: Mapping[str, str], limits: Limits, extras: Extras
+        line: str, folder: str, variables: Mapping[str, str], limits: CommandLimits, extras: Extras
     ) -> "tuple[subprocess.Popen[bytes], Job]":
         raise NotImplementedError(line, folder, variables, limits, extras)

@@ -415,9 +415,9 @@ class Workspace(PathWalk):
             if path not in files and path in always and self._is_its_own(path):
                 walk.uncount(size)
             files[path] = size
-        self._count_listed = lambda count=walk.count: count  # the walk itself takes memory
-        counts = walk.ignored_files, walk.ignored_bytes, walk.is_partial
-        ignored = Ignored(*counts, tuple(walk.ignored_names))
+        count, names = walk.count, tuple(walk.ignored_names)
+        self._count_listed = lambda: count  # the walk itself takes memory
+        ignored = Ignored(walk.ignored_files, walk.ignored_bytes, walk.is_partial, names)
         return Listing(files, ignored, tuple(walk.unread))
 
     def listed(self) -> int:

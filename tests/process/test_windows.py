@@ -61,7 +61,7 @@ def test_a_name_is_found_as_cmd_finds_it(tmp_path: Path) -> None:
 
 def test_a_network_folder_is_refused_in_words() -> None:
     """cmd.exe would begin in C:\\Windows."""
-    limits = windows.Limits(1, None)
+    limits = windows.CommandLimits(1, None)
     outcome = windows.run("del *", r"\\server\share\x", {}, limits, lambda _: None, PLAIN)
     assert outcome.failure.startswith(
         r"cmd.exe does not work in a network folder (\\server\share\x)"
