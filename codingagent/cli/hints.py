@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
+from codingagent.cli.command_table import NAMES
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import on_screen
 from codingagent.workspace.programs import quoted
@@ -31,12 +32,13 @@ def runnable(message: str) -> str:
         return message
     name = _program()
     named = _home_words()
-    return _OURS.sub(
-        lambda found: (
-            f"{name} {'' if found[1] or found[3] or found[2] in _WITHOUT_HOME else named}"
-        ),
-        message,
-    )
+
+    def called(found: "re.Match[str]") -> str:
+        if not found[1] and found[2] not in NAMES:
+            return found[0]  # a sentence that begins with our name
+        return f"{name} {'' if found[1] or found[3] or found[2] in _WITHOUT_HOME else named}"
+
+    return _OURS.sub(called, message)
 
 
 def git_line(workspace: str, files: Sequence[str]) -> str:

@@ -7,13 +7,14 @@ import sys
 from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command_from_info
 
 from codingagent import __version__
+from codingagent.cli.command_table import COMMANDS
 from codingagent.cli.hints import HOME
 from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.stdio import be_plainer, silence
@@ -24,58 +25,6 @@ from codingagent.workspace.programs import distrust_later, own_programs
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
     from typer._click.formatting import HelpFormatter
-
-
-class Entry(NamedTuple):
-    """A command: its module in `commands`, and a one-line summary.
-
-    Not a Struct: importing msgspec costs `--help` and `--version` a tenth.
-    """
-
-    module: str
-    does: str
-
-
-# Only the command that is named is imported and built: typer's work on the options of all of them would
-# cost every start more than everything else. A test compares these lines with the definitions.
-COMMANDS = {
-    "The loop": {
-        "new": Entry("session", "Start a task: write the first request, then wait for the answer."),
-        "context": Entry("inspect", "Show which files a task's first request would show."),
-        "resume": Entry("session", "Continue a task: take the answer, or wait for it."),
-        "say": Entry("amend", "Add your words, or files, to the waiting request."),
-        "refresh": Entry("amend", "Rewrite the waiting request from the files as they are now."),
-        "approve": Entry("session", "Approve the operation that awaits approval, and continue."),
-        "deny": Entry("session", "Refuse the operation that awaits approval, and continue."),
-        "revoke": Entry("amend", "Revoke an approval that you gave with --always."),
-        "copy": Entry("clipboard", "Put the waiting request on the clipboard."),
-        "paste": Entry("clipboard", "Save the chat's answer in the inbox."),
-        "close": Entry("housekeeping", "End a session whose task is not done."),
-    },
-    "What happened": {
-        "list": Entry("inspect", "List the sessions, the latest first."),
-        "show": Entry("inspect", "Show one session: its turns, results, files."),
-        "log": Entry("inspect", "Show everything that happened in a session."),
-        "diff": Entry("inspect", "Show what a session changed."),
-        "secrets": Entry("secrets", "List the secrets that requests hide, and allow some."),
-        "undo": Entry("session", "Undo turns: restore the files as they were before."),
-        "delete": Entry("housekeeping", "Delete a session with its checkpoints and requests."),
-    },
-    "This machine": {
-        "help": Entry("help", "Show a documentation topic, or list the topics."),
-        "doctor": Entry("inspect", "Check this machine, and say how to get what is missing."),
-        "config": Entry(
-            "inspect", "Show the settings in force and where each comes from, or change yours."
-        ),
-        "demo": Entry("inspect", "Watch a small real task being solved, with recorded answers."),
-    },
-    "For programs": {
-        "run": Entry("run", "Execute a JSON operations message."),
-        "schema": Entry("inspect", "Print the JSON Schema of operations, events or settings."),
-        "serve": Entry("serve", "Serve a folder or a whole machine over JSON-RPC 2.0."),
-        "call": Entry("serve", "Call a method of a JSON-RPC server."),
-    },
-}
 
 
 class _Commands(TyperGroup):

@@ -25,7 +25,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import has_focus
 from prompt_toolkit.formatted_text import AnyFormattedText
-from prompt_toolkit.input import Input, create_input
+from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import create_output
@@ -210,14 +210,49 @@ def _without_controls(text: str) -> str:
     return "".join(filter(str.isprintable, _ESCAPE.sub("", text)))
 
 
+def as_paste(keys: list[KeyPress]) -> list[KeyPress]:
+    """Return keys that came at once as one paste, if an Enter is among them: nobody types so quickly.
+
+    The classic console of Windows marks no paste. It sends what is pasted as keys.
+    """
+    enters = (Keys.ControlM, Keys.ControlJ)
+    typed = [key for key in keys if len(key.key) == 1 or key.key in (*enters, Keys.ControlI)]
+    if len(typed) < 2 or not any(key.key in enters for key in typed):
+        return keys
+    return [KeyPress(Keys.BracketedPaste, "".join(key.data for key in typed))]
+
+
 def _input() -> Input:
     if sys.platform == "win32":
-        return create_input()
+        return ConsoleKeys()
     else:  # noqa: RET505  # the type checker follows only this
         return TerminalKeys(sys.stdin)
 
 
-if sys.platform != "win32":
+if sys.platform == "win32":
+    from prompt_toolkit.eventloop.win32 import wait_for_handles
+    from prompt_toolkit.input.win32 import Win32Input
+
+    class ConsoleKeys(Win32Input):
+        """The keys of a console of Windows, with each paste in one piece."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._burst_at = -_TOGETHER_S
+
+        def read_keys(self) -> list[KeyPress]:
+            keys = list(super().read_keys())
+            if len(keys) < 2:
+                # The rest of a paste whose last line end comes by itself is no Enter.
+                is_rest = time.monotonic() - self._burst_at <= _TOGETHER_S
+                return [] if is_rest and [key.key for key in keys] == [Keys.ControlM] else keys
+            # A paste comes in pieces of about a thousand characters.
+            while wait_for_handles([self.handle], timeout=int(_TOGETHER_S * 1000)):
+                keys += super().read_keys()
+            self._burst_at = time.monotonic()
+            return as_paste(keys)
+
+else:
     import select
 
     from prompt_toolkit.input.vt100 import Vt100Input

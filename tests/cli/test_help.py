@@ -12,12 +12,13 @@ import pytest
 
 import codingagent
 from codingagent.cli import main
+from codingagent.cli.command_table import COMMANDS
 from codingagent.cli.commands.help import TOPICS
 from tests.cli.terminals import on_terminal
 from tests.helpers import run_here
 
-NAMES = [name for group in main.COMMANDS.values() for name in group]
-ENTRIES = {name: entry for group in main.COMMANDS.values() for name, entry in group.items()}
+NAMES = [name for group in COMMANDS.values() for name in group]
+ENTRIES = {name: entry for group in COMMANDS.values() for name, entry in group.items()}
 
 # A terminal of 24 lines scrolls a little; a page that must be searched is no help.
 _SCREEN_LINES = 44
