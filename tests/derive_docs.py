@@ -13,10 +13,9 @@ from typing import Any
 import typer
 from msgspec.structs import fields
 
-from codingagent.cli import command_table
 from codingagent.agent.batch import RETURNED_LIMIT
+from codingagent.cli import command_table
 from codingagent.cli import main as command_line
-from codingagent.cli.command_table import COMMANDS
 from codingagent.editing import body_rules, find, indentation, places, shapes
 from codingagent.model.commands import COMMANDS
 from codingagent.model.rule import Rule
@@ -60,7 +59,7 @@ def options() -> str:
     group = typer.main.get_command(command_line.app)
     context = typer.Context(group)
     lines: list[str] = []
-    for heading, entries in COMMANDS.items():
+    for heading, entries in command_table.COMMANDS.items():
         lines += [f"### {heading}", ""]
         for name, entry in entries.items():
             command = group.get_command(context, name)  # type: ignore[attr-defined]  # a group

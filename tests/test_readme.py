@@ -13,9 +13,7 @@ import pytest
 import typer
 
 import codingagent
-from codingagent.cli import command_table
-from codingagent.cli import main
-from codingagent.cli.command_table import COMMANDS
+from codingagent.cli import command_table, main
 from codingagent.cli.commands.help import TOPICS
 from codingagent.model.commands import COMMANDS
 from codingagent.model.settings import Source, resolve
@@ -54,7 +52,7 @@ def test_each_topic_has_its_page() -> None:
 def _known_options() -> set[str]:
     group = typer.main.get_command(main.app)
     context = typer.Context(group)
-    names = (name for entries in COMMANDS.values() for name in entries)
+    names = (name for entries in command_table.COMMANDS.values() for name in entries)
     commands = [group.get_command(context, name) for name in names]  # type: ignore[attr-defined]  # a group
     params = [param for command in (group, *commands) for param in command.params]
     return {each for param in params for each in (*param.opts, *param.secondary_opts)}
@@ -76,7 +74,7 @@ _FOREIGN_OPTIONS = {
 def test_what_a_page_tells_you_to_type_exists(name: str) -> None:
     """A command or an option that was renamed must not live on in the documentation."""
     quoted = re.findall(r"```(?:sh|text)\n(.*?)```|`([^`\n]+)`", PAGES[name], re.DOTALL)
-    commands = {command for group in COMMANDS.values() for command in group}
+    commands = {command for group in command_table.COMMANDS.values() for command in group}
     for text in (block or words for block, words in quoted):
         for line in re.findall(r"(?:^|bin/|\$ )codingagent +([a-z]+)", text, re.MULTILINE):
             assert line in commands, text
