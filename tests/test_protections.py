@@ -1160,7 +1160,7 @@ ROWS: dict[str, Row] = {
     "O_NOFOLLOW on folders": Row(
         race,
         ("folder",),
-        (DIRS, "os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW", "os.O_RDONLY | os.O_DIRECTORY"),
+        (DIRS, "os.O_RDONLY | _ONLY_FOLDER | NO_FOLLOW", "os.O_RDONLY | _ONLY_FOLDER"),
     ),
     "O_NOFOLLOW on files that are read": Row(
         race, ("file",), (DIRS, "os.O_RDONLY | NO_FOLLOW | BINARY |", "os.O_RDONLY | BINARY |")
@@ -1211,13 +1211,15 @@ ROWS: dict[str, Row] = {
     "a replaced file is synced": Row(
         made_durable,
         ("file",),
-        (DIRS, "            _to_disk(file.fileno())\n", "            pass\n"),
+        (DIRS, "            sync(file.fileno(), only_content=True)\n", "            pass\n"),
     ),
     "the journal is synced": Row(
-        made_durable, ("journal",), ("storage/journal.py", "os.fsync(self._handle)", "pass")
+        made_durable, ("journal",), ("storage/journal.py", "sync(self._handle)", "pass")
     ),
     "our own files are synced": Row(
-        made_durable, ("own file",), ("storage/atomic_write.py", "os.fsync(file.fileno())", "pass")
+        made_durable,
+        ("own file",),
+        ("storage/atomic_write.py", "sharing.sync(file.fileno())", "pass"),
     ),
     "the start is on record first": Row(
         order_of_work,
@@ -1323,7 +1325,7 @@ ROWS: dict[str, Row] = {
         ("policy",),
         (
             "process/select_sandbox.py",
-            "if root in path.parents or root in path.resolve().parents:",
+            "if root in named.parents or root in path.resolve().parents:",
             "if False:",
         ),
     ),

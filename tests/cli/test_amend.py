@@ -151,12 +151,9 @@ def test_all_that_is_said_stays_and_the_short_request_has_it_too(waiting: Path) 
     assert words(waiting) == ["one", "two", "three"]
 
 
-def test_say_reopens_a_session_that_is_complete_if_it_is_named(waiting: Path) -> None:
+def test_say_reopens_the_only_session_also_when_it_is_complete(waiting: Path) -> None:
     take(waiting, DONE)
-    status, _, err = command_line_here(waiting, "say", "one more thing")
-    assert (status, words(waiting)) == (2, [])
-    assert f"name {session_of(waiting)} (" in err
-    assert run(waiting, "say", session_of(waiting), "one more thing") == 0
+    assert run(waiting, "say", "one more thing") == 0
     assert "The person says:\none more thing\n" in request(waiting, 2)
     take(waiting, DONE.replace("well", "done"))
     assert json.loads(next((waiting / "sessions").glob("*.json")).read_text("utf-8"))["isComplete"]
