@@ -1318,7 +1318,11 @@ ROWS: dict[str, Row] = {
     "settings in the workspace are not obeyed": Row(
         settings_not_planted,
         ("settings",),
-        (COMP, "return real not in (home.resolve(), *home.resolve().parents)", "return True"),
+        (
+            COMP,
+            "return not any(_is_same(each, real) for each in (above, *above.parents))",
+            "return True",
+        ),
     ),
     "a policy in the workspace is not obeyed": Row(
         settings_not_planted,

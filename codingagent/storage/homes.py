@@ -56,11 +56,14 @@ def obeys_file(home: Path, workspace: Path) -> bool:
     There an answer's commands, or the author of the repository, could have written it.
     """
     real, above = workspace.resolve(), home.resolve()
-    if real in (above, *above.parents):
-        return False
-    # On a disk that ignores case, the same folder has other names.
-    is_there = real.exists()
-    return not (is_there and any(e.samefile(real) for e in (above, *above.parents) if e.exists()))
+    return not any(_is_same(each, real) for each in (above, *above.parents))
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Return whether two names are one folder: it has several where the disk ignores case."""
+    with contextlib.suppress(OSError):
+        return one == other or one.samefile(other)
+    return False
 
 
 def resolve_settings(
