@@ -3,7 +3,7 @@
 import json
 import stat
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, convert, field, to_builtins
@@ -30,14 +30,12 @@ class LeftOut(Struct, frozen=True, array_like=True):
 class Checkpoint(Struct, frozen=True):
     """The files at one moment; `id` finds them again.
 
-    `left_out` lists paths that are not covered, up to a limit; `left_out_count` counts all.
-    `set_aside` is the new path of a damaged store, or empty; earlier checkpoints are in there.
-    `missed` lists paths that had changed again before they were read.
+    `left_out` lists paths that are not covered. `set_aside` is the new path of a damaged store, or empty;
+    earlier checkpoints are in there. `missed` lists paths that had changed again before they were read.
     """
 
     id: str
     left_out: tuple[LeftOut, ...] = ()
-    left_out_count: int = 0
     set_aside: str = ""
     missed: tuple[str, ...] = ()
 
@@ -94,8 +92,6 @@ class Notes(Struct, frozen=True):
     """The most common permissions of a non-executable and of an executable file, in all of a store."""
     unusual: Mapping[str, int] = field(default_factory=dict)
     left: tuple[LeftOut, ...] = ()
-    is_partial: bool = False
-    """Not all ignored paths are in `left`."""
     tracked: tuple[str, ...] = ()
     """Paths that are covered though `left` names them or a folder above: the workspace's repository
     tracks them, or operations were about to change them.
@@ -126,23 +122,17 @@ class Notes(Struct, frozen=True):
         return convert(json.loads(data), cls)
 
 
-class Covering:
-    """Answer which paths a checkpoint did not cover, though something may have been there."""
+def left_out_by(notes: Notes) -> Callable[[str], bool]:
+    """Return what tells whether a checkpoint did not cover a path, though something may have been there."""
+    every = frozenset(left.path for left in notes.left)
+    unseen = frozenset(left.path for left in notes.left if left.reason == UNSEEN)
+    tracked = frozenset(notes.tracked)
 
-    def __init__(self, notes: Notes, *, is_doubtful: bool = False) -> None:
-        self._paths = frozenset(left.path for left in notes.left)
-        self._unseen = frozenset(left.path for left in notes.left if left.reason == UNSEEN)
-        self._tracked = frozenset(notes.tracked)
-        # Not all ignored paths are known, and the rules changed: a new file may have existed before.
-        self._is_doubtful = notes.is_partial and is_doubtful
+    def leaves_out(path: str) -> bool:
+        left = unseen if is_of_git(path) else every
+        return path not in tracked and not left.isdisjoint(with_folders(path))
 
-    def leaves_out(self, path: str) -> bool:
-        if path in self._tracked:
-            return False
-        paths = self._unseen if is_of_git(path) else self._paths
-        if self._is_doubtful and not is_of_git(path):
-            return True
-        return not paths.isdisjoint(with_folders(path))
+    return leaves_out
 
 
 def with_folders(path: str) -> Iterable[str]:

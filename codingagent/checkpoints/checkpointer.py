@@ -220,8 +220,8 @@ class Checkpointer:
         session = self.log.session
         named = found.left_out[:_LEFT_OUT_NAMED]
         left_out = tuple(f"{paths.shown(left.path)} ({left.reason})" for left in named)
-        if found.left_out_count > len(named):
-            left_out += (f"{found.left_out_count - len(named)} more",)
+        if more := len(found.left_out) - len(named):
+            left_out += (f"{more} more",)
         uncovered = () if before else self._uncovered(found)
         if uncovered:
             names = ", ".join(map(paths.shown, uncovered))

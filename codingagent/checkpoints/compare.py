@@ -9,11 +9,11 @@ from functools import lru_cache
 
 from codingagent.checkpoints.changes import (
     Change,
-    Covering,
     LeftOut,
     Notes,
     State,
     kind_of,
+    left_out_by,
     with_folders,
 )
 from codingagent.checkpoints.repository import Store
@@ -56,7 +56,7 @@ class Reader:
 
     def leaves_out(self, commit: str, path: str) -> bool:
         """Return whether a checkpoint does not cover a path, though something may have been there."""
-        return Covering(self._notes(commit)).leaves_out(path)
+        return left_out_by(self._notes(commit))(path)
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         """Return how the files differ between two checkpoints, sorted by path."""
@@ -79,15 +79,13 @@ class Reader:
         listed = self._listed(old, differing)
         for path, (mode, blob) in listed.items():
             states[path] = before.state(path, mode, blob), after.state(path, mode, blob)
-        rules_changed = any(path.rpartition("/")[2] == ".gitignore" for path in states)
-        left_by_old = Covering(before, is_doubtful=rules_changed)
-        left_by_new = Covering(after)
+        left_by_old, left_by_new = left_out_by(before), left_out_by(after)
         changes: list[Change] = []
         for path in sorted(states, key=os.fsencode):
             first, second = states[path]
             if first != second:
-                unknown = (first is None and left_by_old.leaves_out(path)) or (
-                    second is None and left_by_new.leaves_out(path)
+                unknown = (first is None and left_by_old(path)) or (
+                    second is None and left_by_new(path)
                 )
                 kind = "left_out" if unknown else kind_of(first, second)
                 changes.append(Change(path, kind, first, second))
@@ -186,7 +184,7 @@ class Reader:
         number of files is examined. Paths that operations changed, `own`, are excluded.
         """
         before = {left.path for left in self._notes(old).left}
-        covering = Covering(self._notes(old))
+        left_by_old = left_out_by(self._notes(old))
         names = {each for path in own for each in with_folders(path)}
         after = {left.path: left for left in self._notes(new).left}
         root = os.fspath(self._store.root)
@@ -195,7 +193,7 @@ class Reader:
         found = [
             left
             for path, left in after.items()
-            if (path not in names and not covering.leaves_out(path))
+            if (path not in names and not left_by_old(path))
             or _is_younger(os.path.join(root, path), since_ns, looks, apart)
         ]
         gone = [

@@ -29,8 +29,7 @@ class UndoStep(Struct, frozen=True):
     them. `sequence` is 0 for an undo; `after` is empty if no checkpoint could be taken then.
     `uncovered` lists files that operations changed and no checkpoint covers. For an undo, `undoes`
     lists the undone steps, `kept` their files that it left because someone had changed them, and `failed`
-    those that could not be restored. `undone` means that a later undo undid this step, except `left` and
-    `unfinished`: its `kept` and `failed`.
+    those that could not be restored. `undo` is the later undo that undid this step, if any.
     """
 
     sequence: int
@@ -42,9 +41,7 @@ class UndoStep(Struct, frozen=True):
     undoes: tuple[int, ...] = ()
     kept: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
-    undone: bool = False
-    left: tuple[str, ...] = ()
-    unfinished: tuple[str, ...] = ()
+    undo: "UndoStep | None" = None
 
 
 def _ends(found: list[UndoStep], record: CheckpointTaken) -> bool:
@@ -88,20 +85,16 @@ def undo_step(began: UndoBegan, ended: UndoEnded) -> UndoStep:
 
 def settled(found: Sequence[UndoStep]) -> tuple[UndoStep, ...]:
     """Return the steps with what later undos left of each; an undone undo no longer counts."""
-    done = list(found)
     by: dict[int, UndoStep] = {}
-    for index in reversed(range(len(done))):
-        step, undo = done[index], by.get(index)
-        left, failed = ((), ()) if undo is None else (undo.kept, undo.failed)
-        done[index] = replace(step, undone=undo is not None, left=left, unfinished=failed)
-        for earlier in step.undoes if undo is None else ():
-            by.setdefault(earlier, step)
-    return tuple(done)
+    for index in reversed(range(len(found))):
+        for earlier in () if index in by else found[index].undoes:
+            by.setdefault(earlier, found[index])
+    return tuple(replace(step, undo=by.get(index)) for index, step in enumerate(found))
 
 
 def turns_undone(found: Iterable[UndoStep]) -> frozenset[int]:
     """Return the turns that are undone at least in part."""
-    return frozenset(step.sequence for step in found if step.sequence and step.undone)
+    return frozenset(step.sequence for step in found if step.sequence and step.undo)
 
 
 # --- what operations changed --------------------------------------------------------------------

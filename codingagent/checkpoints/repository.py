@@ -28,9 +28,6 @@ _DIGEST_BYTES = 20
 Stored = tuple[int, str]
 """git's mode and id of a file or link."""
 
-# No index entry is newer than this: git then never reads a file to be sure.
-_INDEX_TIME = (0, 0)
-
 _CONFIG = """\
 [core]
 \trepositoryformatversion = 0
@@ -142,13 +139,13 @@ class Store:
         With `recent`, note the metadata of all files as they are now, except of these.
         """
         with self._new_index(self.index(old) if old else None, new) as path:
-            add = ("update-index", "--add", "--replace", "-z", "--index-info")
             if changes:
-                self.git(*add, data=_index_lines(changes), index=path)
+                words = ("update-index", "--add", "--replace", "-z", "--index-info")
+                self.git(*words, data=_index_lines(changes), index=path)
             if recent is not None:
-                words = ("update-index", "-q", "--refresh", "-z", "--index-info")
+                again = ("update-index", "-q", "--refresh", "-z", "--index-info")
                 data = _index_lines(recent)
-                together(self.root, lambda: self.git(*words, data=data, index=path))
+                together(self.root, lambda: self.git(*again, data=data, index=path))
 
     @contextlib.contextmanager
     def _new_index(self, old: Path | None, commit: str) -> Iterator[Path]:

@@ -20,10 +20,10 @@ from codingagent.checkpoints.changes import (
     IGNORED,
     UNSEEN,
     Checkpoint,
-    Covering,
     LeftOut,
     Notes,
     Restored,
+    left_out_by,
     most_common,
     with_folders,
 )
@@ -55,11 +55,6 @@ from codingagent.workspace.git_files import (
 from codingagent.workspace.sharing import retried
 from codingagent.workspace.walk import is_temporary
 
-# Ignored paths that are recorded individually; a wholly ignored folder counts as one.
-_IGNORED_LIMIT = 20_000
-# Nobody reads more uncovered names than this; the count covers the rest.
-_NAMED_LIMIT = 1000
-
 # Files that other programs execute are covered even if git ignores them.
 _TAKEN_IN = (*TAKEN_IN, ".github")
 
@@ -87,14 +82,7 @@ class Site(Struct, frozen=True):
 
 
 class Checkpoints(Reader):
-    """The checkpoints of one session.
-
-    Args:
-        store: a folder for checkpoints only, created at the first one.
-        site: the workspace.
-        git: the program and the function that runs it.
-        limits: the limits of one checkpoint.
-    """
+    """The checkpoints of one session, in a folder of their own that the first one creates."""
 
     def __init__(self, store: Path, site: Site, git: Git, limits: Limits | None = None) -> None:
         super().__init__(Store(store.absolute(), site.root, git))
@@ -146,11 +134,8 @@ class Checkpoints(Reader):
     def take_only(self, since: str, expected: Expected) -> Checkpoint:
         """Take a checkpoint like an earlier one, with the expected state of some paths.
 
-        A path with none of its digests was changed by someone else meanwhile: it is `missed`.
-
-        Args:
-            since: the earlier checkpoint; a kill may have left a later one that no record names.
-            expected: for each path the digests of what may be there; None for nothing.
+        A path with none of its digests was changed by someone else meanwhile: it is `missed`. A kill may
+        have left a later checkpoint that no record names.
         """
         return self._take(since, with_ignored=False, expected=expected, held=expected.keys())
 
@@ -191,8 +176,7 @@ class Checkpoints(Reader):
         self._remember(new, new_notes)
         self.files_read = 0
         self.listed = taking.found if with_ignored else None
-        left = new_notes.left
-        return Checkpoint(new, left[:_NAMED_LIMIT], len(left), missed=tuple(taking.missed))
+        return Checkpoint(new, new_notes.left, missed=tuple(taking.missed))
 
     def _list(self, taking: "_Taking", base: str, *, with_ignored: bool) -> None:
         """Find the paths to read: git compares metadata, and names the files that belong."""
@@ -202,10 +186,7 @@ class Checkpoints(Reader):
             None,
             # The request asks there, too.
             lambda: belonging(
-                store.root,
-                store.own_git,
-                self._hidden_paths,
-                repositories=self._limits.repositories,
+                store.root, store.own_git, self._hidden_paths, self._limits.repositories
             ),
             lambda: store.git(*words, index=index),
             lambda: self._covered(base),
@@ -265,7 +246,7 @@ class Checkpoints(Reader):
             unusual.pop(path, None)
             if mode is not None and mode != usual[bool(mode & 0o100)]:
                 unusual[path] = mode
-        is_partial, tracked = notes.is_partial, notes.tracked
+        tracked = notes.tracked
         ignored = [left for left in notes.left if left.reason in (IGNORED, UNSEEN)]
         if with_ignored:
             names = sorted({*taking.ignored}.difference(taking.tracked))
@@ -273,15 +254,13 @@ class Checkpoints(Reader):
                 LeftOut(path, UNSEEN if path in self.unseen else IGNORED)
                 for path in map(os.fsdecode, names)
             ]
-            is_partial = len(ignored) > _IGNORED_LIMIT
-            tracked = tuple(real(os.fsdecode(name)) for name in taking.tracked[:_IGNORED_LIMIT])
+            tracked = tuple(real(os.fsdecode(name)) for name in taking.tracked)
         ignored = [left for left in ignored if not self._is_hidden(left.path)]
         others = sorted(taking.left, key=lambda left: left.path)
-        left = (*others, *ignored[:_IGNORED_LIMIT])
-        new = Notes(usual, unusual, left, is_partial, tracked, taking.held_blobs)
+        new = Notes(usual, unusual, (*others, *ignored), tracked, taking.held_blobs)
         # Content that could not be held is left out by its own name; a path that was empty is known
         # to be.
-        leaves_out, refused = Covering(new).leaves_out, {each.path for each in others}
+        leaves_out, refused = left_out_by(new), {each.path for each in others}
         known = {path for path in taking.held - refused if leaves_out(path)}
         return replace(new, tracked=tuple(sorted({*tracked, *known} - refused)))
 
@@ -292,15 +271,10 @@ class Checkpoints(Reader):
     # --- restoring -----------------------------------------------------------------------------
 
     def restore(self, target: str, now: str, paths: Collection[str]) -> Restored:
-        """Restore paths to one checkpoint where they are as in another.
+        """Restore paths to one checkpoint where they are as in another, which was taken just before.
 
         Nothing is lost: what `now` does not hold is never overwritten or removed. If it is killed
         and run again, with the same `now` or a new one, the result is the same.
-
-        Args:
-            target: the checkpoint to go back to.
-            now: a checkpoint taken just before.
-            paths: the paths to restore.
         """
         wanted = set(paths)
         differing = [change for change in self.changes(target, now) if change.path in wanted]
@@ -329,15 +303,7 @@ class Checkpoints(Reader):
 
 
 class _Taking:
-    """A checkpoint being taken.
-
-    Args:
-        notes: the metadata of the one before.
-        limits: the limits of one checkpoint.
-        held: paths to cover even if ignored or large.
-        expected: the digests that paths may have; None: keep every path as it is.
-        stream: takes content and the commit.
-    """
+    """A checkpoint being taken, after one with these notes: what is to be read, and what was."""
 
     def __init__(
         self,
@@ -349,8 +315,8 @@ class _Taking:
     ) -> None:
         self.notes, self.held, self.expected = notes, held, expected
         self._limits, self._stream = limits, stream
-        # What is to be read: covered paths whose metadata changed, with their old state, and others.
         self.known: dict[bytes, Stored] = {}
+        """Covered paths whose metadata changed, with their old state."""
         self.new: set[bytes] = set()
         self.forced: frozenset[bytes] = frozenset()
         """Those of `held` that nothing else would cover."""
@@ -358,7 +324,6 @@ class _Taking:
         self.ignored: list[bytes] = []
         self.tracked: list[bytes] = []
         """Covered paths that are ignored now, by themselves or with a folder."""
-        # What was read.
         self.left: list[LeftOut] = []
         self.changes: dict[bytes, Stored | None] = {}
         self.modes: dict[str, int | None] = {}

@@ -100,7 +100,7 @@ class _Undo:
                 continue
             if step.sequence not in sequences and len(sequences) == count:
                 break
-            if self._touched(index, present.id) or (step.uncovered and not step.undone):
+            if self._touched(index, present.id) or (step.uncovered and not step.undo):
                 sequences.add(step.sequence)
                 chosen.append(index)
         if len(sequences) < count:
@@ -163,7 +163,10 @@ class _Undo:
 
     def _is_open(self, step: UndoStep) -> bool:
         """Return whether a step can be undone; of an undone one, what failed, with force what was left."""
-        return not step.undone or bool(step.unfinished) or (self.force and bool(step.left))
+        return step.undo is None or bool(self._left_by(step.undo))
+
+    def _left_by(self, undo: UndoStep) -> set[str]:
+        return {*undo.failed, *(undo.kept if self.force else ())}
 
     def _command(self, began: UndoBegan, left: set[str], *words: str) -> str:
         """Return the command that undoes exactly the files left."""
@@ -230,9 +233,8 @@ class _Undo:
     def _touched(self, index: int, present: str) -> set[str]:
         """Return the files of a step to undo; for an undone step, those that were left."""
         found = {change.path for change in self._changes_of(index, present)}
-        step = self.steps[index]
-        left = {*step.unfinished, *(step.left if self.force else ())}
-        return found & left if step.undone else found
+        undo = self.steps[index].undo
+        return found if undo is None else found & self._left_by(undo)
 
     def _changes_of(self, index: int, present: str) -> tuple[Change, ...]:
         """Return what a step changed; without a checkpoint after it, it lasts until the next or to now."""

@@ -115,7 +115,6 @@ def belonging(
     root: Path,
     git: Git,
     hidden: Iterable[str] = (),
-    *,
     repositories: int = REPOSITORIES,
 ) -> Belonging:
     """Return the files that belong to a folder.

@@ -384,7 +384,7 @@ def test_ignored_and_large_and_special_files_are_left_out_and_said(yard: Yard) -
         "git~1": "its name is git's or codingagent's own on some systems",
         "was": "neither a file nor a link",
     }
-    assert taken.left_out_count == len(left)
+    assert len(taken.left_out) == len(left)
     covered = {"keep.pyc", "sub/again.pyc", "local", "fits", ".gitignore", "sub/.gitignore"}
     assert covered_by(yard, taken.id) == covered
 
@@ -500,6 +500,15 @@ def test_a_socket_is_passed_over(yard: Yard) -> None:
         os.mkfifo(yard.root / "fifo")
         yard.write("a", "a")
         assert covered_by(yard, yard.take()) == {"a"}
+
+
+def test_a_pipe_for_attributes_keeps_no_checkpoint_waiting(yard: Yard) -> None:
+    """Safety: git opens `.gitattributes` when it notes the metadata of files that it compares."""
+    yard.again(limits=Limits(recent_ns=0))
+    yard.write("d/a", "a")
+    for name in (".gitattributes", "d/.gitattributes"):
+        os.mkfifo(yard.root / name)
+    assert covered_by(yard, yard.take()) == {"d/a"}
 
 
 @pytest.mark.parametrize("name", [".codingagent", "sub dir/[home]*"])
