@@ -288,6 +288,30 @@ def _numbered_as_we_do(parts: list[Part]) -> str:
     return "".join(f"{line}\n" for line in out)
 
 
+def _copied_with_numbers(lead: str) -> Damage:
+    """Lines that the file has come with their numbers, as requests show them; new lines come without."""
+
+    def damaged(parts: list[Part]) -> str:
+        search = [part for part, in_search in _in_search(parts) if in_search]
+        numbers = {line: at for at, (_, line) in enumerate(search, 97)}
+        return "".join(
+            f"{lead}{numbers[line]:>3} | {line}".rstrip(" ") + "\n"
+            if role == "body" and line in numbers
+            else f"{line}\n"
+            for role, line in parts
+        )
+
+    return damaged
+
+
+def _in_search(parts: list[Part]) -> Iterator[tuple[Part, bool]]:
+    """Yield each part, and whether it is a line of a SEARCH."""
+    is_in = False
+    for part in parts:
+        is_in = part[1].endswith(" SEARCH") if part[0] in ("marker", "tag") else is_in
+        yield part, is_in and part[0] == "body"
+
+
 def _wrapped(line: str, width: int) -> str:
     out: list[str] = []
     while len(line) > width and " " in line[1:width].strip():
@@ -383,6 +407,8 @@ ROWS: tuple[Row, ...] = (
     Row("line separators", _text(lambda t: t.replace("\n", "\u2028"))),
     Row("a blank line after each", _each(lambda t: f"{t}\n")),
     Row("a blank line after each in bodies", _each(lambda t: f"{t}\n", _B)),
+    Row("blanks in blank lines", _each(lambda t: t or "  "), meant_in=_PROSE),
+    Row("a tab in blank lines of bodies", _each(lambda t: t or "\t", _B), meant_in=_PROSE),
     Row("blank lines doubled", _each(lambda t: t or "\n")),
     Row("blank lines lost", _text(lambda t: re.sub(r"\n\n+", "\n", t)), lossy=True),
     Row("no line ends at all", _text(lambda t: t.replace("\n", " ")), lossy=True),
@@ -464,6 +490,8 @@ ROWS: tuple[Row, ...] = (
     Row("sections in fences", _sections(_fenced("```", "python")), meant_in=_PROSE),
     Row("a fence that opens inside", _across, meant_in=_PROSE),
     Row("numbered as we do", _numbered_as_we_do),
+    Row("copied with our numbers", _copied_with_numbers("")),
+    Row("copied with the numbers of a result", _copied_with_numbers("    ")),
     Row("numbered with colons", _sections(_numbered("{}: {}")), meant_in=_PROSE),
     Row("numbered by cat -n", _sections(_numbered("{:6d}\t{}")), meant_in=_PROSE),
     Row("marks of a diff", _each(lambda t: f"+{t}", _B), meant_in=_BARE_TEXT),

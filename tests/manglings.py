@@ -274,6 +274,7 @@ MANGLINGS: dict[str, Mangling] = {
     "edits without indentation": _each_line_of_edits(str.lstrip),
     "edits indented by 2": _each_line_of_edits(lambda t: f"  {t}" if t else t),
     "edits with trailing blanks": _each_line_of_edits(lambda t: f"{t}  " if t else t),
+    "blank lines of edits with blanks": _each_line_of_edits(lambda t: t or "    "),
     "edits with line numbers": _on_edits(_numbered(" | "), _numbered(" | ")),
     "edits with line numbers and colons": _on_edits(_numbered(": "), _numbered(": ")),
     "edits with numbers in SEARCH only": _on_edits(_numbered(" | "), lambda lines: lines),

@@ -41,7 +41,7 @@ def _file(part: Chosen, text: str) -> str:
     for number in part.shown:
         if number > before + 1:
             body.append(f"{'…':>{width}}\n")
-        body.append(f"{number:>{width}}  {lines[number - 1]}".rstrip(" ") + "\n")
+        body.append(f"{number:>{width}} | {lines[number - 1]}".rstrip(" ") + "\n")
         before = number
     if before < part.total:
         body.append(f"{'…':>{width}}\n")

@@ -10,7 +10,15 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import body_repair, diff_apply, edit_markers, find, nearest, places
+from codingagent.editing import (
+    blank_lines,
+    body_repair,
+    diff_apply,
+    edit_markers,
+    find,
+    nearest,
+    places,
+)
 from codingagent.editing.characters import Ground
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Channel
@@ -154,6 +162,11 @@ def _replaced(
             raise _refused(fault, len(change)) from None
         if found.note:
             notes.append(f"{label} {found.note}")
+        if arrival is not None and any(map(str.isspace, found.new)):
+            ground = Ground(path, lines.contents(), found.start, found.start + found.count)
+            if (new := blank_lines.bare(found.new, ground)) is not None:
+                found = replace(found, new=tuple(new))
+                notes.append(f"{label}: blanks were taken off the blank lines of REPLACE")
         hunks = lines.take(found, hunks)
     return Edited(lines.text(), tuple(hunks), tuple(notes))
 

@@ -6,9 +6,10 @@ the file so many of them are rare before a line of the same sort, or the lines r
 
 from collections.abc import Sequence
 
-from codingagent.editing import file_kinds
+from codingagent.editing import file_kinds, levels
 from codingagent.editing.characters import Ground
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import blanks
 
 _FEWEST = 3
 _RARELY = 0.1
@@ -64,6 +65,44 @@ def are_as_in(there: Sequence[str], new: Sequence[str]) -> bool:
     was, now = gaps(there), gaps(new)
     shared = was.keys() & now.keys()
     return any(was[pair] for pair in shared) and all(was[pair] == now[pair] for pair in shared)
+
+
+def is_spaced_out(spaced: Sequence[str], new: Sequence[str], ground: Ground) -> bool:
+    """Return whether a blank line after each line is no text that is meant."""
+    words = [line for line in spaced if line.strip()]
+    if len(words) < 2:
+        return False
+    is_program = file_kinds.is_program(ground.path)
+    # Blank lines of the text itself that were doubled with the rest; a new one may end with some.
+    text = "\n".join(map(str.strip, spaced))
+    if "\n\n" in text.strip("\n") or (ground.lines and len(words) < len(spaced)):
+        return is_program or bool(ground.lines) or len(words) > 2
+    there = gaps(ground.lines)
+    is_airy = 2 * sum(map(bool, there.values())) > len(there)
+    if not is_program or new[-1].strip() or is_airy:
+        return False
+    has_levels = any(line[:1].isspace() for line in words) or any(map(levels.is_opener, words))
+    return has_levels and (bool(there) or len(words) >= 8)
+
+
+def bare(new: Sequence[str], ground: Ground) -> list[str] | None:
+    """Return lines with nothing in the blank ones; None if they may be meant as they are.
+
+    The blank lines of the file show it. Where it has none, each new one has blanks, also between lines at
+    the margin. In a string blanks may be meant.
+    """
+    spaced = {i for i, line in enumerate(new) if line and not line.strip(" \t")}
+    if not spaced or file_kinds.ending(ground.path) in ("csv", "tsv", "log", "diff", "patch"):
+        return None
+    text = ground.text_among(new) if file_kinds.is_code(ground.path) else frozenset[int]()
+    there = [line for line in ground.lines if not line.strip(" \t")]
+    if not there:
+        inner = spaced.difference((0, len(new) - 1))
+        is_odd = any(not blanks(new[i - 1]) and not blanks(new[i + 1]) for i in inner)
+        there = ["" if is_odd and all(new[i] for i in range(len(new)) if i not in text) else " "]
+    if any(there) or spaced <= text:
+        return None
+    return ["" if i in spaced else line for i, line in enumerate(new)]
 
 
 def every_second(lines: list[str]) -> list[str] | None:

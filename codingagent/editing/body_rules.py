@@ -11,7 +11,15 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from codingagent.editing import blank_lines, characters, fences, file_kinds, indentation, levels
+from codingagent.editing import (
+    blank_lines,
+    characters,
+    fences,
+    file_kinds,
+    indentation,
+    levels,
+    shapes,
+)
 from codingagent.editing.characters import Ground
 from codingagent.editing.places import split
 from codingagent.errors import OperationError
@@ -132,14 +140,21 @@ def _wraps(case: BodyCase, bare: list[str]) -> bool:
 
 
 def _numbers(case: BodyCase) -> list[str] | None:
-    if not case.lines or _NUMBERED.match(case.lines[0]) is None:
-        return None
+    bare, is_doubtful = shapes.without_numbers(case.lines, case.ground.lines, case.ground.replaced)
+    if bare is not None:
+        return bare
+    if is_doubtful:
+        if file_kinds.is_program(case.path):
+            case.refuse("some of its lines begin with a number")
+        case.say("some lines begin with a number, and were written so")
     found = [_NUMBERED.match(line) for line in case.lines]
-    if not all(found) or file_kinds.ending(case.path) in ("csv", "tsv", "log"):
+    if not found or not all(found) or file_kinds.ending(case.path) in ("csv", "tsv", "log"):
         return None
     numbers = [int(each[1]) for each in found if each is not None]
     first = numbers[0]
     if numbers != list(range(first, first + len(numbers))):
+        if file_kinds.is_program(case.path) and all(map(shapes.OURS.match, case.lines)):
+            case.refuse("each line begins with a number, and they do not follow one another")
         return None
     if any(map(_NUMBERED.match, case.ground.replaced)):
         return None
@@ -229,6 +244,10 @@ def _trail(case: BodyCase) -> list[str] | None:
     return bare if is_new and (is_odd or case.is_proven(bare)) else None
 
 
+def _blanks(case: BodyCase) -> list[str] | None:
+    return blank_lines.bare(case.lines, case.ground)
+
+
 def _spaced(case: BodyCase) -> list[str] | None:
     if not case.arrival.is_spaced or any(map(str.strip, case.lines[::2])):
         return None
@@ -240,7 +259,7 @@ def _spaced(case: BodyCase) -> list[str] | None:
 
 def _blank_lines(case: BodyCase) -> list[str] | None:
     spaced = blank_lines.every_second(case.lines)
-    if spaced is not None and _is_spaced_out(spaced, case):
+    if spaced is not None and blank_lines.is_spaced_out(spaced, case.lines, case.ground):
         return spaced
     if "" not in case.lines and "" not in case.ground.replaced:
         return None
@@ -264,24 +283,6 @@ def _blank_lines(case: BodyCase) -> list[str] | None:
     ):
         case.refuse("blank lines are in twos")
     return None
-
-
-def _is_spaced_out(spaced: list[str], case: BodyCase) -> bool:
-    """Return whether a blank line after each line is no text that is meant."""
-    words = [line for line in spaced if line.strip()]
-    if len(words) < 2:
-        return False
-    is_program = file_kinds.is_program(case.path)
-    # Blank lines of the text itself that were doubled with the rest; a new one may end with some.
-    text = "\n".join(map(str.strip, spaced))
-    if "\n\n" in text.strip("\n") or (case.ground.lines and len(words) < len(spaced)):
-        return is_program or bool(case.ground.lines) or len(words) > 2
-    gaps = blank_lines.gaps(case.ground.lines)
-    is_airy = 2 * sum(map(bool, gaps.values())) > len(gaps)
-    if not is_program or case.lines[-1].strip() or is_airy:
-        return False
-    has_levels = any(line[:1].isspace() for line in words) or any(map(levels.is_opener, words))
-    return has_levels and (bool(gaps) or len(words) >= 8)
 
 
 def _characters(case: BodyCase) -> None:
@@ -387,7 +388,8 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
     Rule(
         "line numbers",
         "consecutive numbers before all lines, with `|`, `:`, `→` or a tab",
-        "lines on disk fit without them, they are the numbers of the request, or no such file has any",
+        "lines on disk fit without them, they are the numbers of the request, or no such file has any; a line"
+        " of the file with its number proves them where others have none",
         "takes them off",
         "the line numbers copied along were taken off",
         _numbers,
@@ -415,6 +417,14 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
         "takes them off",
         "blanks at the end of each line were taken off",
         _trail,
+    ),
+    Rule(
+        "blanks in blank lines",
+        "blanks in lines that hold nothing else",
+        "the blank lines of the file have none, and one of these is in no string",
+        "takes them off",
+        "blanks were taken off the blank lines",
+        _blanks,
     ),
     Rule(
         "spaced answer",

@@ -6,9 +6,12 @@ from codingagent.editing import blank_lines
 from codingagent.editing.places import Sought
 from codingagent.model import citations
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import blanks
 from codingagent.model.rule import Rule
 
 _FENCE = lazy_pattern(r"[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t]*")
+# As requests show the lines of a file.
+OURS = lazy_pattern(r"[ \t]*(\d{1,9}) \|(?: |$)")
 _NUMBER = lazy_pattern(r"[ \t]*(\d+)[ \t]?(?:\||│|:|→|\t)")
 
 
@@ -27,14 +30,55 @@ def shapes(sought: Sought) -> Iterator[tuple[str, Sought]]:
                 continue  # it came as SEARCH did, so it has the same
             if strip is _unmarked and any(line[:1] in ("-", " ") for line in new):
                 continue
-            if strip in (_unnumbered, _unnumbered_closely) and (
-                any(map(_NUMBER.match, new)) or all(line[:1].isspace() for line in sought.search)
-            ):
-                continue  # some have a number; or all were indented, and no one knows by how much
+            if strip in (_unnumbered, _unnumbered_closely):
+                if any(map(OURS.match, new)) and any(map(OURS.match, {*new} & {*sought.search})):
+                    new = tuple(map(without_number, new))
+                is_level = levels_are_known(search, sought.replace, sought.search)
+                if not is_level or any(map(_NUMBER.match, new)):
+                    continue
         yield (
             rule.said,
             Sought(search, new, sought.label, sought.way, is_verbatim=sought.is_verbatim),
         )
+
+
+def without_number(line: str) -> str:
+    """Return a line without the number that requests show before it, if it has one."""
+    found = OURS.match(line)
+    return line[found.end() :] if found else line
+
+
+def levels_are_known(old: Sequence[str], new: Sequence[str], numbered: Sequence[str]) -> bool:
+    """Return whether new lines without a number are as deep as was meant, where others have one.
+
+    Blanks before all numbers may be those of a request, or all lines were indented by as many. `old` are
+    the lines that are replaced, `numbered` the lines that came, of which some have numbers.
+    """
+    kept = [line for line in new if line.strip() and not _NUMBER.match(line)]
+    if not kept or not all(line[:1].isspace() for line in numbered if _NUMBER.match(line)):
+        return True
+    bare = {*map(without_number, new)}
+    gone = [blanks(line) for line in old if line.strip() and line not in bare]
+    is_alike = [blanks(line) for line in (kept[0], kept[-1])] == [*gone[:1], *gone[-1:]]
+    return is_alike or not {*old}.isdisjoint(kept) or not all(map(blanks, kept))
+
+
+def without_numbers(
+    new: Sequence[str], lines: Sequence[str], replaced: Sequence[str]
+) -> tuple[list[str] | None, bool]:
+    """Return new lines without the numbers of a request; a line of the file with its number proves them.
+
+    Without a proof None, and whether only some of them look like lines of the file with a number.
+    """
+    bare = list(map(without_number, new))
+    cut = [each for each in zip(new, bare, strict=True) if each[1].strip() and each[0] != each[1]]
+    if {*lines}.isdisjoint(line for _, line in cut) or any(map(OURS.match, lines)):
+        return None, False
+    ours = [(int(found[1]), line) for each, line in cut if (found := OURS.match(each))]
+    is_proven = any(at and lines[at - 1 : at] == [line] for at, line in ours)
+    if is_proven and levels_are_known(replaced, new, new):
+        return bare, False
+    return None, len(cut) < sum(1 for line in bare if line.strip())
 
 
 def _unfenced(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
@@ -57,9 +101,9 @@ def _unnumbered(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
 
 def _unnumbered_closely(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
     found = [_NUMBER.match(line) for line in lines]
-    if not lines or not all(found):
+    if not any(found) or any(line.strip() and not m for line, m in zip(lines, found, strict=True)):
         return None
-    return tuple(line[each.end() :] for line, each in zip(lines, found, strict=True) if each)
+    return tuple(line[m.end() :] if m else line for line, m in zip(lines, found, strict=True))
 
 
 def _unmarked(lines: Sequence[str], mark: str) -> tuple[str, ...] | None:
@@ -116,7 +160,7 @@ RULES: tuple[Rule[Callable[[Sequence[str], str], tuple[str, ...] | None]], ...] 
     Rule(
         "line numbers in an edit",
         "a number, a mark and a blank before each line",
-        "SEARCH fits without them, and REPLACE has them on all lines or on none",
+        "SEARCH fits without them; REPLACE has them on all lines, or the depth of the others is known",
         "takes them off",
         "without the line numbers copied along",
         _unnumbered,

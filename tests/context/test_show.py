@@ -28,7 +28,7 @@ def test_a_part_is_marked_and_its_lines_have_numbers() -> None:
     """Parts and outlines are marked as such with line numbers; what is left out is seen."""
     assert shown(part(3, 4, 100), TEXT) == (
         "--- shop/cart.py (a part: 3 of 120 lines, with their numbers) ---\n"
-        "  …\n  3  line 3\n  4  line 4\n  …\n100  line 100\n  …\n--- end shop/cart.py ---\n"
+        "  …\n  3 | line 3\n  4 | line 4\n  …\n100 | line 100\n  …\n--- end shop/cart.py ---\n"
     )
 
 

@@ -329,3 +329,81 @@ def test_a_body_of_one_blank_line_is_one(path: str, tmp_path: Path) -> None:
     )
     done = reply_table.execute(edit, {path: b"x = 1\ny = 2\nz = 3\n"}, tmp_path)
     assert (done.files, done.problems) == ({path: b"x = 1\n\nz = 3\n"}, [])
+
+
+_JS = [f"x{n} = {n};" for n in range(1, 120)]
+_JS[5:8] = ["function g() {", "    return 1;", "}"]
+_NEW = "function g() {\n    return 2;\n}"
+
+
+def _searched(search: str, new: str) -> str:
+    edit = f"<<<<<<< SEARCH\n{search}\n=======\n{new}\n>>>>>>> REPLACE"
+    return f'[EDIT_FILE path="a.js"]\n{edit}\n[/EDIT_FILE]\n'
+
+
+def _ranged(body: str) -> str:
+    return f'[EDIT_FILE path="a.js" start_line="6" end_line="8"]\n{body}\n[/EDIT_FILE]\n'
+
+
+_OURS = "  6 | function g() {\n  7 |     return 1;\n  8 | }"
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_right"),
+    [
+        (_searched(_OURS, _NEW), True),
+        (_searched(_OURS.replace("  6", "      6").replace("\n  ", "\n      "), _NEW), True),
+        (_searched(_OURS, _OURS.replace("return 1", "return 2")), True),
+        (_searched(_OURS, _OURS.replace("  7 |     return 1", "    return 2")), True),
+        (_searched("  7 |     return 1;", "    return 2;"), True),
+        (_searched("  7 |     return 1;", "        return 2;"), False),
+        (_ranged(_OURS.replace("return 1", "return 2")), True),
+        (_ranged(_OURS.replace("  7 |     return 1", "    return 2")), True),
+        # The numbers are not those of the file: it was another text, or it has changed since.
+        (_ranged("9 | function g() {\n    return 2;\n11 | }"), False),
+        (_ranged("6 | function h() {\n7 |     return 2;\n9 | }"), False),
+    ],
+)
+def test_the_numbers_of_a_request_are_undone_wherever_they_are_copied(
+    answer: str, *, is_right: bool, tmp_path: Path
+) -> None:
+    """With the blanks before them, and beside lines without a number: right, or asked for again."""
+    old = "\n".join(_JS) + "\n"
+    done = reply_table.execute(answer, {"a.js": old.encode()}, tmp_path)
+    new = old.replace("return 1", "return 2") if is_right else old
+    assert (done.files["a.js"].decode(), not done.problems) == (new, is_right)
+
+
+def test_numbers_with_a_bar_are_text_where_the_file_has_such(tmp_path: Path) -> None:
+    """A clean answer is never altered."""
+    old = "6 | a\n7 | b\n"
+    answer = (
+        '[EDIT_FILE path="a.txt" start_line="2" end_line="2"]\n1 | 6 | a\n7 | c\n[/EDIT_FILE]\n'
+    )
+    done = reply_table.execute(answer, {"a.txt": old.encode()}, tmp_path)
+    assert done.files["a.txt"] == b"6 | a\n1 | 6 | a\n7 | c\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "body", "text"),
+    [
+        ("x = 1\n\ny = 2\n", "a = 1\n  \nb = 2\n", "a = 1\n\nb = 2\n"),
+        # The file has such lines; they are in a string; no file says so.
+        ("x = 1\n  \ny = 2\n", "a = 1\n  \nb = 2\n", None),
+        ("x = 1\n\ny = 2\n", 'a = """\n  \n"""\n', None),
+        ("", "def f():\n    a = 1\n    \n    b = 2\n", None),
+        ("", "a = 1\n  \nb = 2\n", "a = 1\n\nb = 2\n"),
+    ],
+)
+def test_blanks_in_blank_lines_are_taken_off_where_the_file_has_none(
+    old: str, body: str, text: str | None
+) -> None:
+    """In a body and in REPLACE; where they may be meant they are written."""
+    lines = old.split("\n")[:-1]
+    arrival = Arrival(in_code=True)
+    made = body_repair.mend_lines(body, Ground("a.py", lines, 0, len(lines)), arrival).text
+    assert made == (text or body)
+    if old:
+        edit = (Replacement("x = 1\n", body),)
+        new = apply.apply(edit, old, arrival, path="a.py").text
+        assert new == old.replace("x = 1\n", text or body)
