@@ -412,7 +412,12 @@ ROWS: tuple[Row, ...] = (
     Row("blank lines doubled", _each(lambda t: t or "\n")),
     Row("blank lines lost", _text(lambda t: re.sub(r"\n\n+", "\n", t)), lossy=True),
     Row("no line ends at all", _text(lambda t: t.replace("\n", " ")), lossy=True),
-    Row("wrapped at 60", _each(lambda t: _wrapped(t, 60), _B), lossy=True),
+    Row(
+        "wrapped at 60",
+        _each(lambda t: _wrapped(t, 60), _B),
+        lossy=True,
+        meant_in=(*_PROSE, ".tex"),
+    ),
     Row("trailing blank", _each(lambda t: f"{t} ")),
     Row(
         "trailing blanks in bodies",

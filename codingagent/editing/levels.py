@@ -63,22 +63,25 @@ def is_cut(new: Sequence[str], ground: Ground) -> bool:
 
 
 def is_cut_from_file(new: Sequence[str], ground: Ground) -> bool:
-    """Return whether a long line that is replaced was broken at a blank."""
+    """Return whether a long line that is replaced was broken at a blank, and goes on at the margin.
+
+    No line goes beyond a column where one was broken. What is broken on purpose goes on indented.
+    """
     known = {" ".join(line.split()) for line in ground.replaced if len(line) > _CUT_COLUMN}
-    if not known:
+    if not known or not file_kinds.is_program(ground.path):
         return False
-    words = [" ".join(line.split()) for line in new]
-    if any(a and b and f"{a} {b}" in known for a, b in pairwise(words)):
-        return True
-    starts = {line[:_CUT_COLUMN] for line in known}
-    breaks = {
-        index
-        for index, (a, b) in enumerate(pairwise(new), 1)
-        if len(a) > _CUT_COLUMN and a[0].isspace() and b[:1].strip()
-        if words[index - 1][:_CUT_COLUMN] in starts and words[index - 1] not in known
-    }
-    # In a string of several lines such a break is no fault of the grammar.
-    return bool(breaks) and not breaks.isdisjoint(ground.text_among(new))
+    starts, text = {line[:_CUT_COLUMN] for line in known}, ground.text_among(new)
+    widest = max((len(line) for line in new if " " in line.strip()), default=0)
+    for index, (a, b) in enumerate(pairwise(new), 1):
+        if len(a) <= _CUT_COLUMN or not a[0].isspace() or not b[:1].strip():
+            continue
+        words = " ".join(a.split())
+        # In a string of several lines such a break is no fault of the grammar.
+        is_start = index in text and words[:_CUT_COLUMN] in starts and words not in known
+        is_joined = f"{words} {' '.join(b.split())}" in known
+        if (is_start or is_joined) and widest < len(a) + 1 + len(b.split()[0]):
+            return True
+    return False
 
 
 def last_word(lines: Sequence[str]) -> list[str]:

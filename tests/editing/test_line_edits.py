@@ -407,3 +407,32 @@ def test_blanks_in_blank_lines_are_taken_off_where_the_file_has_none(
         edit = (Replacement("x = 1\n", body),)
         new = apply.apply(edit, old, arrival, path="a.py").text
         assert new == old.replace("x = 1\n", text or body)
+
+
+_LONG = "    total = first_of(the_values_here, one) + second_of(the_values_here, two)"
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "at"),
+    [
+        ("a.py", _LONG.replace("= ", "= (") + ")", " +"),
+        ("a.ts", _LONG + ";", " +"),
+        (
+            "a.md",
+            "Some words of a text that goes on, and on. It is one line of a paragraph.",
+            " It",
+        ),
+        ("a.sql", "SELECT first_of_all, second_of_all, third_of_all FROM a_table WHERE x", " FROM"),
+    ],
+)
+def test_a_clean_edit_may_break_a_line_in_two(path: str, line: str, at: str) -> None:
+    """A program goes on indented, a text at the margin; only what a chat breaks is asked for again."""
+    depth = "        " if line[0] == " " else ""
+    body = line.replace(at, "\n" + depth + at[1:], 1) + "\n"
+    lines = ["if x:", line] if depth else [line]
+    ground = Ground(path, lines, len(lines) - 1, len(lines))
+    assert body_repair.mend_lines(body, ground, AS_IT_IS).text == body
+    if depth:
+        broken = line.replace(at, "\n" + at[1:], 1) + "\n"
+        with pytest.raises(OperationError, match="broken into two"):
+            body_repair.mend_lines(broken, ground, AS_IT_IS)

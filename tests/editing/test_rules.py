@@ -30,6 +30,7 @@ BODIES: dict[str, tuple[str, str, str, Arrival]] = {
         Arrival(lead="  ", is_moved=True),
     ),
     "trailing blanks": ("a: 1  \nb: 2  \n", "a.yml", "", AS_IT_IS),
+    "blanks in blank lines": ("a = 1\n \nb = 2\n", "a.py", "x = 1\n\ny = 2\n", AS_IT_IS),
     "spaced answer": ("\na = 1\n\nb = 2\n", "a.py", "", Arrival(is_spaced=True)),
     "blank lines": ("a\n\n\n\nb\n\nc\n\n", "a.md", "", AS_IT_IS),
     "characters": ("if a &lt; b {\n", "a.go", "", AS_IT_IS),
