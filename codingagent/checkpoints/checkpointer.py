@@ -47,11 +47,7 @@ _Other = TypeVar("_Other")
 class Checkpointer:
     """The checkpoints of one session. A turn continues without them if it must.
 
-    Args:
-        log: the session's journal and state.
-        lazy_store: the store of the workspace, opened when first needed.
-        folders: folders that must be durable before a checkpoint is recorded.
-        show: receives remarks about failures, and about what undo does not cover.
+    `folders` must be durable before a checkpoint is recorded.
     """
 
     def __init__(
@@ -136,14 +132,10 @@ class Checkpointer:
         return found is not None and found.id == checkpoint
 
     def is_uncovered(self, path: str) -> bool:
-        """Return whether undo does not cover a path, so that its current content would be lost.
-
-        Without git nothing is covered, and that was said; without a checkpoint that git could have
-        made, because the disk is full, say, nothing is either.
-        """
+        """Return whether undo does not cover a path, so that its current content would be lost."""
         with contextlib.suppress(WorkError):
             if (store := self.store) is None:
-                return False
+                return False  # without git nothing is covered, and that was said
             commit = self.log.session.checkpoints.before
             return not commit or store.leaves_out(commit, path)
         return True
@@ -155,15 +147,13 @@ class Checkpointer:
 
     def changed_since_request(self) -> tuple[str, ...] | None:
         """Return the changes since the last request, one per line; None if unknown."""
-        session = self.log.session
-        held = session.checkpoints
-        waits = bool(held.before)
+        session, held = self.log.session, self.log.session.checkpoints
         earlier = self.changes(held.shown, held.before or held.latest)
         if earlier is None:
             return None
         # What a repository runs is the person's: no answer can read it.
         earlier = tuple(each for each in earlier if not is_of_git(each.path))
-        return history.altogether(earlier, history.done(session) if waits else ())
+        return history.altogether(earlier, history.done(session) if held.before else ())
 
     def diff(self, old: str, new: str, names: tuple[str, ...]) -> str:
         """Return a diff of some paths between two checkpoints; empty if unknown."""
@@ -195,13 +185,7 @@ class Checkpointer:
         with_ignored: bool = True,
         held: Collection[str] = (),
     ) -> Checkpoint | None:
-        """Take a checkpoint; if that fails, the turn continues but can't be undone.
-
-        Args:
-            expected: the states of the paths that differ from the checkpoint before; None: look at all.
-            with_ignored: also list what git ignores.
-            held: paths to cover even if git ignores them.
-        """
+        """Take a checkpoint, also of what is expected only; if it fails, the turn goes on without."""
         if (store := self.store) is None:
             return None
         try:
@@ -239,9 +223,7 @@ class Checkpointer:
     def _uncovered(self, found: Checkpoint) -> tuple[str, ...]:
         """Return the paths that operations changed and these checkpoints can't undo."""
         session = self.log.session
-        if not (changed := _outlasting(session.results)):
-            return tuple(dict.fromkeys(found.missed))
-        before = session.checkpoints.before
+        changed, before = _outlasting(session.results), session.checkpoints.before
         covers = self._tried(lambda store: store.covers(before, found.id, changed), changed)
         uncovered = [path for path in changed if path not in covers]
         return tuple(dict.fromkeys((*uncovered, *found.missed)))

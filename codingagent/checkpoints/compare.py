@@ -170,6 +170,8 @@ class Reader:
 
     def covers(self, old: str, new: str, paths: Collection[str]) -> frozenset[str]:
         """Return the paths whose change between two checkpoints can be undone."""
+        if not paths:
+            return frozenset()
         changed = {change.path: change for change in self.changes(old, new)}
         held = {path for path in paths if path in changed and changed[path].kind != "left_out"}
         # The others are in both, or in none.

@@ -46,9 +46,8 @@ class UndoStep(Struct, frozen=True):
 
 def _ends(found: list[UndoStep], record: CheckpointTaken) -> bool:
     """Return whether a checkpoint ends the last step; a read-only turn has none before it."""
-    if not found or found[-1].after or found[-1].undoes:
-        return False
-    return found[-1].sequence == record.sequence
+    last = found[-1] if found else None
+    return last is not None and (last.after, last.sequence) == ("", record.sequence)
 
 
 def steps(records: Iterable[Record]) -> tuple[UndoStep, ...]:

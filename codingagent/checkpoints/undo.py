@@ -14,13 +14,7 @@ from msgspec.structs import replace
 
 from codingagent.checkpoints.changes import Change, LeftOut, named
 from codingagent.checkpoints.checkpointer import Checkpointer
-from codingagent.checkpoints.history import (
-    UndoStep,
-    settled,
-    steps,
-    turns_undone,
-    undo_step,
-)
+from codingagent.checkpoints.history import UndoStep, settled, steps, turns_undone, undo_step
 from codingagent.checkpoints.layout import LazyStore, place_of
 from codingagent.checkpoints.restore import NO_CHECKPOINT
 from codingagent.errors import UsageError
