@@ -10,7 +10,6 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable
-from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -99,8 +98,7 @@ class Checkpoints(Reader):
         self.listed: Belonging | None = None  # at the latest checkpoint, if it asked for all
         # Ignored folders that the latest checkpoint did not look through for repositories.
         self.unseen: list[str] = []
-        # The index of a commit always holds the same paths.
-        self._covered = lru_cache(2)(self._list_index)
+        self._indexed: tuple[str, frozenset[bytes]] = "", frozenset()  # a commit, and its paths
         self._hidden = (*site.hidden, self._store.path)
         self._hidden_paths = paths_below(site.root, self._hidden)
 
@@ -173,6 +171,10 @@ class Checkpoints(Reader):
         recent = taking.recent if taking.is_stale and expected is None else None
         if new != base or recent is not None:
             store.write_index(base, new, taking.changes, recent)
+        if taking.changes.keys() <= self._covered(base):
+            # Nothing was added, which could have displaced other paths of the index.
+            gone = {path for path, what in taking.changes.items() if what is None}
+            self._indexed = new, self._covered(base) - gone
         self._remember(new, new_notes)
         self.files_read = 0
         self.listed = taking.found if with_ignored else None
@@ -220,9 +222,11 @@ class Checkpoints(Reader):
         taking.left += [LeftOut(os.fsdecode(path), "its name can't be recorded") for path in odd]
         taking.restrict()
 
-    def _list_index(self, commit: str) -> frozenset[bytes]:
-        listed = self._store.git("ls-files", "-z", index=self._store.index(commit))
-        return frozenset(fields(listed.stdout))
+    def _covered(self, commit: str) -> frozenset[bytes]:
+        if self._indexed[0] != commit:
+            listed = self._store.git("ls-files", "-z", index=self._store.index(commit))
+            self._indexed = commit, frozenset(fields(listed.stdout))
+        return self._indexed[1]
 
     def _read(self, taking: "_Taking", *, is_first: bool) -> None:
         limit = self._limits.first_files if is_first else self._limits.new_files
