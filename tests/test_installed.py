@@ -1,4 +1,4 @@
-"""A machine that is not ours: the package as pip installs it, in a folder that PATH does not name.
+"""A machine that is not ours: the wheel as pip installs it, in a folder that PATH does not name.
 
 Nothing of this checkout can be imported there, and no registry is asked: what the package needs is taken from
 the environment of the tests.
@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import msgspec
@@ -16,7 +15,6 @@ import pytest
 
 from tests.helpers import HANG_S, REPOSITORY
 
-PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))
 CHECK = "python3 -m unittest -q"
 ANSWER = """[CREATE_FILE path="test_cli.py"]
 import unittest, cli
@@ -39,25 +37,26 @@ There is an option now.
 
 @pytest.fixture(name="venv", scope="module")
 def _venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with what the wheel holds: the package, and the script that pip makes of it."""
-    assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["codingagent"]}
+    """A virtual environment with the wheel in it, which is built here and holds all that it needs."""
     folder = tmp_path_factory.mktemp("elsewhere") / "a venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    wheels = folder.parent / "wheels"
+    python = [sys.executable, "-m"]
+    build = [*python, "hatchling", "build", "--target", "wheel", "--directory", str(wheels)]
+    subprocess.run(build, cwd=REPOSITORY, check=True, capture_output=True)
+    [wheel] = wheels.glob("*.whl")
+    subprocess.run([*python, "venv", "--without-pip", folder], check=True)
+    into = [
+        "--python",
+        str(folder / "bin" / "python"),
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+    ]
+    subprocess.run([*python, "pip", *into, wheel], check=True)
     [site] = folder.glob("lib/python*/site-packages")
-    shutil.copytree(
-        REPOSITORY / "codingagent",
-        site / "codingagent",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
     # The .pth files in there, which lead to the checkout, are not obeyed from here.
     (site / "needed.pth").write_text(f"{Path(msgspec.__file__).parents[1]}\n")
-    module, _, function = PROJECT["project"]["scripts"]["codingagent"].partition(":")
-    script = folder / "bin" / "codingagent"
-    script.write_text(
-        f"#!/bin/sh\n'''exec' '{folder}/bin/python' \"$0\" \"$@\"\n' '''\n"
-        f"import sys\nfrom {module} import {function}\nsys.exit({function}())\n"
-    )
-    script.chmod(0o755)
     return folder
 
 
