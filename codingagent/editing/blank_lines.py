@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from codingagent.editing import file_kinds, levels
 from codingagent.editing.characters import Ground
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import blanks
 
 _FEWEST = 3
 _RARELY = 0.1
@@ -88,19 +87,14 @@ def is_spaced_out(spaced: Sequence[str], new: Sequence[str], ground: Ground) -> 
 def bare(new: Sequence[str], ground: Ground) -> list[str] | None:
     """Return lines with nothing in the blank ones; None if they may be meant as they are.
 
-    The blank lines of the file show it. Where it has none, each new one has blanks, also between lines at
-    the margin. In a string blanks may be meant.
+    The blank lines of the file show it. In a string blanks may be meant.
     """
     spaced = {i for i, line in enumerate(new) if line and not line.strip(" \t")}
     if not spaced or file_kinds.ending(ground.path) in ("csv", "tsv", "log", "diff", "patch"):
         return None
     text = ground.text_among(new) if file_kinds.is_code(ground.path) else frozenset[int]()
     there = [line for line in ground.lines if not line.strip(" \t")]
-    if not there:
-        inner = spaced.difference((0, len(new) - 1))
-        is_odd = any(not blanks(new[i - 1]) and not blanks(new[i + 1]) for i in inner)
-        there = ["" if is_odd and all(new[i] for i in range(len(new)) if i not in text) else " "]
-    if any(there) or spaced <= text:
+    if not there or any(there) or spaced <= text:
         return None
     return ["" if i in spaced else line for i, line in enumerate(new)]
 

@@ -392,7 +392,7 @@ def test_numbers_with_a_bar_are_text_where_the_file_has_such(tmp_path: Path) -> 
         ("x = 1\n  \ny = 2\n", "a = 1\n  \nb = 2\n", None),
         ("x = 1\n\ny = 2\n", 'a = """\n  \n"""\n', None),
         ("", "def f():\n    a = 1\n    \n    b = 2\n", None),
-        ("", "a = 1\n  \nb = 2\n", "a = 1\n\nb = 2\n"),
+        ("", "a = 1\n  \nb = 2\n", None),
     ],
 )
 def test_blanks_in_blank_lines_are_taken_off_where_the_file_has_none(
