@@ -288,12 +288,13 @@ class _Lines(Struct):
 
     raw: list[str]
     ended: bool
+    has_returns: bool
 
     @classmethod
     def of(cls, text: str) -> "_Lines":
         raw = text.split("\n")
         ended = raw[-1] == ""
-        return cls(raw[:-1] if ended else raw, ended)
+        return cls(raw[:-1] if ended else raw, ended, "\r" in text)
 
     def text(self) -> str:
         if not self.raw:
@@ -301,7 +302,8 @@ class _Lines(Struct):
         return "\n".join(self.raw) + ("\n" if self.ended else "")
 
     def contents(self) -> list[str]:
-        return [line.removesuffix("\r") for line in self.raw]
+        """Return the lines without their ends; to be read only."""
+        return [line.removesuffix("\r") for line in self.raw] if self.has_returns else self.raw
 
     def check_range(self, change: LineRange) -> None:
         total = len(self.raw)
@@ -324,6 +326,7 @@ class _Lines(Struct):
         if at_end and not self.ended:
             head = min(head, count - 1)  # the last line may need an end now
         return_mark = "\r" if self.raw and self._has_return(start) else ""
+        self.has_returns = self.has_returns or any("\r" in line for line in new)
         old = self.raw[start : start + count]
         made = [f"{line}{return_mark}" for line in new[head : len(new) - tail]]
         self.raw[start : start + count] = [*old[:head], *made, *old[count - tail :]]
@@ -335,7 +338,9 @@ class _Lines(Struct):
         """Put what was found; return its hunk after the earlier ones, which it may have moved."""
         hunk = self.put(found.start, found.count, found.new, found.same)
         self.finish(found.end)
-        return [*(_moved(each, hunk) for each in earlier), hunk]
+        if hunk.new_count != hunk.old_count:
+            earlier = [_moved(each, hunk) for each in earlier]
+        return [*earlier, hunk]
 
     def finish(self, end: FileEnd | None) -> None:
         if end in (None, FileEnd.KEPT) or not self.raw or self.ended is (end is FileEnd.ENDED):

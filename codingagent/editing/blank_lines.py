@@ -112,8 +112,9 @@ def are_doubled(new: Sequence[str], ground: Ground) -> bool:
     if len(ground.replaced) == len(ground.lines) or halved(new) is None:
         return False
     after = ground.lines[ground.end :][:1]
-    there = _runs(ground.lines, ground.path)
-    for count, sort in _runs([*new, *after], ground.path):
+    runs = _runs([*new, *after], ground.path)
+    there = _runs(ground.lines, ground.path) if runs else []
+    for count, sort in runs:
         counts = [each for each, other in there if other == sort]
         as_many = sum(each >= count for each in counts)
         if len(counts) >= _FEWEST and as_many <= _RARELY * len(counts):

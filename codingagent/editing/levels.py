@@ -46,20 +46,20 @@ def is_cut(new: Sequence[str], ground: Ground) -> bool:
 
     All breaks must be at one column that no line goes beyond, as where a chat wraps lines.
     """
-    if not file_kinds.is_code(ground.path) or ground.parses is not None:
+    if not file_kinds.is_code(ground.path):
+        return False
+    breaks = {
+        index: len(a) + 1 + len(b.split()[0])
+        for index, (a, b) in enumerate(pairwise(new), 1)
+        if a[:1].isspace() and b[:1].strip() and len(a) > _CUT_COLUMN
+        if not (CLOSER.match(b) or b[0] == "#" or _STATEMENT_END.search(a))
+    }
+    if not breaks or ground.parses is not None:
         return False
     text = ground.text_among(new)
-    breaks = [
-        (len(a), len(a) + 1 + len(b.split()[0]))
-        for index, (a, b) in enumerate(pairwise(new), 1)
-        if not text & {index - 1, index}
-        and a[:1].isspace()
-        and b[:1].strip()
-        and len(a) > _CUT_COLUMN
-        if not (CLOSER.match(b) or b[0] == "#" or _STATEMENT_END.search(a))
-    ]
+    ends = [end for index, end in breaks.items() if index not in text and index - 1 not in text]
     widest = max((len(line) for line in new if " " in line.strip()), default=0)
-    return bool(breaks) and widest < min(end for _, end in breaks)
+    return widest < min(ends, default=0)
 
 
 def is_cut_from_file(new: Sequence[str], ground: Ground) -> bool:
@@ -149,18 +149,30 @@ def check(
     """
     known = set(search)
     fresh = [p for r, p in zip(replace, placed, strict=True) if r not in known and p.strip()]
-    if not fresh or ground.parses_with(placed) is True:
+    if not fresh:
+        return
+    # The parser comes last: it reads all of the file.
+    odd = _odd_kind(ground.lines, fresh)
+    lacks = not any(map(is_indented, replace)) and lacks_levels(ground, placed)
+    if not (odd or lacks) or ground.parses_with(placed) is True:
         return
     check_kind(ground.lines, fresh, "REPLACE")
-    if not any(map(is_indented, replace)) and lacks_levels(ground, placed):
-        raise OperationError(
-            "REPLACE opens a level, and its next line is not as deep as in the file: it may have lost its"
-            f" indentation; send the edit again inside of a code block; {MEANT}"
-        )
+    raise OperationError(
+        "REPLACE opens a level, and its next line is not as deep as in the file: it may have lost its"
+        f" indentation; send the edit again inside of a code block; {MEANT}"
+    )
 
 
 def check_kind(lines: Sequence[str], new: Sequence[str], what: str) -> None:
     """Refuse lines that are indented as no line of the file is: by blanks where it has tabs alone."""
+    if odd := _odd_kind(lines, new):
+        came, has = odd
+        raise OperationError(
+            f"the file is indented by {has} and {what} by {came}; write it with {has}; {MEANT}"
+        )
+
+
+def _odd_kind(lines: Sequence[str], new: Sequence[str]) -> tuple[str, str] | None:
     kinds = {"tabs": "\t", "blanks": "  "}
     for came, has in (("blanks", "tabs"), ("tabs", "blanks")):
         if (
@@ -168,6 +180,5 @@ def check_kind(lines: Sequence[str], new: Sequence[str], what: str) -> None:
             and not any(line.startswith(kinds[came]) and line.strip() for line in lines)
             and any(line.startswith(kinds[has]) and line.strip() for line in lines)
         ):
-            raise OperationError(
-                f"the file is indented by {has} and {what} by {came}; write it with {has}; {MEANT}"
-            )
+            return came, has
+    return None

@@ -123,9 +123,12 @@ _BESIDE_TAGS = (
 )
 
 
+_TRACES = [(trace, form) for form in FORMS for trace in form.traces.split(", ")]
+
+
 def forms_in(text: str) -> tuple[Citation, ...]:
     """Return the forms of which a text may hold a mark."""
-    return tuple(form for form in FORMS if any(word in text for word in form.traces.split(", ")))
+    return tuple(dict.fromkeys([form for trace, form in _TRACES if trace in text]))
 
 
 @cache

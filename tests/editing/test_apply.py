@@ -1,18 +1,19 @@
 """How an edit changes a text: specification 003, EDIT_FILE, and Design, tag blocks."""
 
 import random
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.editing import apply
+from codingagent.editing import apply, blank_lines, file_kinds, syntax_check
 from codingagent.editing.apply import Edited
 from codingagent.errors import OperationError
 from codingagent.model import encoding
 from codingagent.model.events import Hunk
 from codingagent.model.operations import LineRange, Replacement
-from tests.helpers import cpu_below
+from tests.helpers import calls_of, cpu_below
 
 
 def replaced(text: str, *pairs: tuple[str, str]) -> Edited:
@@ -643,6 +644,24 @@ def test_many_replacements_in_a_large_file_take_no_time() -> None:
     pairs = [(f"line {n}\n", f"row {n}\n") for n in range(0, 10_000, 20)]
     with cpu_below(50):
         assert len(replaced(text, *pairs).hunks) == 500
+
+
+@pytest.mark.parametrize("path", ["a.py", "a.ts"])
+@pytest.mark.parametrize(
+    ("look", "most"),
+    [
+        (file_kinds.lines_of_text, 0),
+        (syntax_check.parses, 0),
+        (blank_lines._runs, 20),  # noqa: SLF001
+    ],
+)
+def test_a_plain_replacement_reads_no_more_than_its_own_lines(
+    path: str, look: Callable[..., object], most: int
+) -> None:
+    """What needs all of the file is looked for only where the new lines give a reason."""
+    text = "".join(f"line_{n} = {n}\n" for n in range(400))
+    change = tuple(Replacement(f"line_{n} = {n}\n", f"row_{n} = {n}\n") for n in range(20))
+    assert calls_of(look, lambda: apply.apply(change, text, path=path)) <= most
 
 
 def test_markers_without_end_take_no_time() -> None:

@@ -32,14 +32,14 @@ _OURS = lazy_pattern(rf"[\[［【]/?(?:{_NAMES})(?=[ \t\]\\］】*])")
 _NAME = lazy_pattern(r"[ \t]*\[([A-Z_]+)")
 
 # A few lines that say what follows, and the fence that opens right before it.
-_LEAD = lazy_pattern(r"(?:[^`~\n][^\n]*\n|[ \t]*\n){0,6}[ \t]*(?:`{3,}|~{3,})\w*[ \t]*\n")
+_LEAD = lazy_pattern(r"(?:[^`~\n][^\n]*\n|\n){0,6}[ \t]*(?:`{3,}|~{3,})\w*[ \t]*\n")
 
 # A sentence: words at the margin, and nothing that only code has.
 _SENTENCE = lazy_pattern(r"[^\s#/|+-][^\n]{0,300}?[:：.。…!！?？*_)）»”][ \t]*")
 _CODE = lazy_pattern(r"[{}=;<>\[\]\\$]|\w\(|^\S+$(?<=[\x00-\x7f])|^[\w.-]+[ \t]*:[ \t]*\S")
 
 # What may be before an answer's own text: its [REPLY …], and the fence round all of it.
-_NO_TEXT = lazy_pattern(r"(?:[ \t]*(?:\[REPLY[^\]\n]*\]|`{3,}\w*|~{3,}\w*)?[ \t]*\n)*")
+_NO_TEXT = lazy_pattern(r"(?:[ \t]*+(?:(?:\[REPLY[^\]\n]*\]|`{3,}\w*|~{3,}\w*)[ \t]*)?\n)*")
 _FENCE = lazy_pattern(r"[ \t]*(?:`{3,}|~{3,})[ \t]*")
 
 
@@ -239,7 +239,9 @@ def _appended(cut: str, text: str, end: int) -> Joined | None:
     start = _first(text)
     starts = [start]
     while len(starts) < 4 and (
-        line := re.compile(r"\s*[^\n]+\n\s*?(?=[^\n]*\S)").match(text, starts[-1], end)
+        line := re.compile(r"\s*+[^\n]+\n(?:[^\S\n]*+\n)*+(?=[^\n]*\S)").match(
+            text, starts[-1], end
+        )
     ):
         if not _is_said(text[start : line.end()], body):
             break

@@ -214,15 +214,17 @@ def tag_of(text: str, start: int, end: int, names: frozenset[str]) -> Tag | None
     """Return the line between two offsets as the tag that it is; None if it is not a tag."""
     line = _Line(text[start:end].rstrip(), names)
     done: list[str] = []
-    for rule in RULES:
-        if _head(line.text, names) is not None:
-            break
+    head = _head(line.text, names)
+    for rule in () if head is not None else RULES:
         undone = rule.run(line)
-        if undone != line.text:
-            line.text = undone
-            if rule.said:
-                done.append(rule.name)
-    if (head := _head(line.text, names)) is None:
+        if undone == line.text:
+            continue
+        line.text = undone
+        if rule.said:
+            done.append(rule.name)
+        if (head := _head(undone, names)) is not None:
+            break
+    if head is None:
         return None
     way = frozenset(_DAMAGES[name] for name in done if name in _DAMAGES)
     how = [name for name in done if name not in _DAMAGES]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from codingagent.model.operations import CreateFile
 from codingagent.protocols.tags import continuation, reply
 from codingagent.protocols.tags.reply import Problem, Step
+from tests.helpers import grows_with
 
 REPLY = '[REPLY session="a1b2c3d4" sequence="2"]\n'
 BODY = "".join(f"def function_{n}():\n    return {n}\n\n\n" for n in range(20))
@@ -202,3 +203,9 @@ def test_results_quoted_in_a_body_are_a_body() -> None:
     found = reply.read(text)
     assert all(isinstance(item, Step) for item in found.items)
     assert not found.notes
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\r", "\xa0", "\u2028", "\n", "漢\n"])
+def test_blanks_without_end_are_joined_in_time_that_grows_with_them(blank: str) -> None:
+    cut = '[CREATE_FILE path="a.py"]\nx = 1'
+    grows_with(8_000, lambda size: continuation.join(cut, blank * size))

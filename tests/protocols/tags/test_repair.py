@@ -21,7 +21,7 @@ from codingagent.prompt import guide
 from codingagent.protocols.tags import repair, reply, scanner
 from codingagent.protocols.tags.reply import Problem, Step
 from tests.builders import SESSION_ID
-from tests.helpers import cpu_below, grows_with
+from tests.helpers import calls_of, cpu_below, grows_with
 
 _HEADER = f'[REPLY session="{SESSION_ID}" sequence="2"]\n'
 
@@ -495,6 +495,11 @@ def test_the_repairer_reads_a_clean_reply_as_the_grammar_does() -> None:
 def test_a_hostile_reply_takes_time_in_proportion(piece: str) -> None:
     """Design, purpose: the reply is not trusted. Twice the text takes about twice the time."""
     grows_with(6_000, lambda size: reply.read(piece * (size // len(piece))))
+
+
+def test_a_line_is_read_as_a_tag_only_after_it_was_changed() -> None:
+    text = "".join(f"[DONE]{number}\n" for number in range(100))
+    assert calls_of(scanner.is_opening, lambda: reply.read(text)) < 600
 
 
 def test_megabytes_of_almost_tags_take_a_moment() -> None:
