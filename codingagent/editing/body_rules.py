@@ -77,7 +77,7 @@ BodyRule = Callable[[BodyCase], list[str] | None]
 """Returns the lines as they were meant; None if it does not change them."""
 
 
-def _fence(case: BodyCase) -> list[str] | None:
+def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
     if not fences.is_marked_up(joined(case.lines)):
         return None
     bare = fences.without_fence(joined(case.lines))
@@ -87,7 +87,8 @@ def _fence(case: BodyCase) -> list[str] | None:
         way = case.arrival.way - {Damage.ESCAPES, Damage.UNDERSCORES}
         case.arrival = replace(case.arrival, way=way, in_code=True, is_spaced=False)
         case.lines = lines
-        return _fence(case) or lines  # a label may be above a fence
+        # A label may be above a fence.
+        return (_fence(case, is_first=False) if is_first else None) or lines
     if (rest := _without_extra_fence(case)) is not None:
         return rest
     if lines is not None and fences.is_one_fence(case.lines):

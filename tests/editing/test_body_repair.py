@@ -323,3 +323,10 @@ def test_a_body_with_a_bare_mark_and_no_escaped_one_was_spared() -> None:
     """What escapes a _ in the tags escapes each of them."""
     body = 'a_b = "\\." + "\\n"\n'
     assert body_repair.mend_file(body, "a.py", Arrival(frozenset({Damage.ESCAPES}))).text == body
+
+
+def test_fences_within_fences_are_taken_off_twice_at_most() -> None:
+    """A hostile body has a thousand of them."""
+    body = "".join(f"```a{number}\n" for number in range(2_000)) + "x\n" + "```\n" * 2_000
+    mended = body_repair.mend_file(body, "a.ts", AS_IT_IS)
+    assert mended.text.startswith(("```a1\n", "```a2\n"))

@@ -35,7 +35,7 @@ _RESULTS = lazy_pattern(
 )
 _OTHER_FORMAT = lazy_pattern(
     r"^[ \t]*(?:`{3,}|~{3,}|<|&(?:lt|#)|\\[<-]|-{3,}[ \t]*\S|diff --git |\*\*\* |@@|Index: "
-    r"|(?:#+|\*\*).*\b(?:delete|remove|rename|move)d?\b)|\b(?:delete|remove|rename|move)d?[ \t]+files?\b",
+    r"|(?:#|\*\*).*\b(?:delete|remove|rename|move)d?\b)|\b(?:delete|remove|rename|move)d?[ \t]+files?\b",
     re.MULTILINE | re.IGNORECASE,
 )
 _INVENTED = (

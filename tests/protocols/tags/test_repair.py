@@ -497,6 +497,27 @@ def test_a_hostile_reply_takes_time_in_proportion(piece: str) -> None:
     grows_with(6_000, lambda size: reply.read(piece * (size // len(piece))))
 
 
+def test_text_beside_commands_costs_time_in_proportion() -> None:
+    block = '[READ_FILE path="a"]\n[/READ_FILE]\n'
+    grows_with(8_000, lambda size: reply.read(f"{block}{'#' * size}\n"))
+
+
+def test_markers_in_entities_tell_of_the_bodies_beside_them() -> None:
+    """Nothing else shows that `<` and `&` of a text for people were encoded."""
+    edit = (
+        "&lt;&lt;&lt;&lt;&lt;&lt;&lt; SEARCH\na\n=======\nb\n&gt;&gt;&gt;&gt;&gt;&gt;&gt; REPLACE\n"
+    )
+    page = '[CREATE_FILE path="a.md"]\nUse &lt;b&gt; and x &amp;&amp; y.\n[/CREATE_FILE]\n'
+    step = reply.read(f'[EDIT_FILE path="a.py"]\n{edit}[/EDIT_FILE]\n{page}').items[1]
+    assert isinstance(step, Step)
+    created = step.operation
+    assert isinstance(created, CreateFile)
+    assert isinstance(created.content, str)
+    assert created.arrival is not None
+    mended = body_repair.mend_file(created.content, created.path, created.arrival)
+    assert mended.text == "Use <b> and x && y.\n"
+
+
 def test_a_line_is_read_as_a_tag_only_after_it_was_changed() -> None:
     text = "".join(f"[DONE]{number}\n" for number in range(100))
     assert calls_of(scanner.is_opening, lambda: reply.read(text)) < 600
