@@ -1,15 +1,13 @@
 """Outline a file: the lines that define something, and the blocks between them.
 
-Where no grammar is installed, by expression: a line that looks like a definition of its language family, the
-headings of a text, the top keys of data. What no family covers has no outline, and its blocks are pieces of
-equal length.
+By expression: a line that looks like a definition of its language family, the headings of a text, the top
+keys of data. What no family covers has no outline, and its blocks are pieces of equal length.
 """
 
 import functools
 import re
 from collections.abc import Sequence
 
-from codingagent.context import grammars
 from codingagent.context.lines import LineSpan
 from codingagent.model.patterns import lazy_pattern
 
@@ -62,13 +60,7 @@ def _pattern(suffix: str) -> re.Pattern[str] | None:
 
 
 def definitions(path: str, lines: Sequence[str]) -> list[LineSpan]:
-    """Return the lines that each definition begins with; empty for an unknown kind of file."""
-    found = grammars.definitions(path, "\n".join(lines))
-    return found or by_expression(path, lines)
-
-
-def by_expression(path: str, lines: Sequence[str]) -> list[LineSpan]:
-    """Return each line that looks like a definition."""
+    """Return each line that looks like a definition; none for an unknown kind of file."""
     pattern = _pattern(path.rpartition(".")[2].lower())
     if pattern is None:
         return []

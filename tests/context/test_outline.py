@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.context.lines import LineSpan
-from codingagent.context.outline import blocks, by_expression
+from codingagent.context.outline import blocks, definitions
 
 # A file of each family: each line that must be in the outline is marked by a trailing `!`.
 FILES = {
@@ -35,7 +35,7 @@ def test_each_family_shows_its_definitions() -> None:
     for path, marked in FILES.items():
         lines = marked.split("\n")
         wanted = [number for number, line in enumerate(lines, 1) if line.endswith("!")]
-        found = by_expression(path, [line.removesuffix("!") for line in lines])
+        found = definitions(path, [line.removesuffix("!") for line in lines])
         assert [span.first for span in found] == wanted, path
 
 
@@ -56,6 +56,6 @@ def test_a_long_block_is_cut_where_it_is_blank() -> None:
 @given(st.lists(st.sampled_from(("def f():", "  @x", "# y", "", "code")), max_size=300))
 def test_blocks_are_the_file(lines: list[str]) -> None:
     """Each line is in exactly one block."""
-    found = blocks(lines, by_expression("a.py", lines))
+    found = blocks(lines, definitions("a.py", lines))
     shown = [line for block in found for line in range(block.first, block.last + 1)]
     assert shown == list(range(1, len(lines) + 1))
