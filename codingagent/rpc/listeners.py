@@ -97,17 +97,26 @@ if sys.platform != "win32":
                 f"{path} is too long for a socket: {size} bytes, at most {_PATH_LIMIT_BYTES};"
                 " name it from another folder"
             )
-        # The file has the right mode from the start. Nothing else creates files yet.
-        before = os.umask(0o177)
-        try:
-            with _locked(os.path.dirname(os.path.abspath(path))):
-                with disk_errors(f"{path} can't be listened on", UsageError):
-                    _make_way(path)
-                listening = socket.socket(socket.AF_UNIX)
+        with _locked(os.path.dirname(os.path.abspath(path))):
+            with disk_errors(f"{path} can't be listened on", UsageError):
+                _make_way(path)
+            listening = socket.socket(socket.AF_UNIX)
+            _bind_private(listening, path, endpoint)
+            return Listener(listening, endpoint)
+
+    def _bind_private(listening: socket.socket, path: str, endpoint: UnixSocket) -> None:
+        """Bind a socket to a file that only its owner may use, from its first moment."""
+        if sys.platform == "linux":
+            # The file gets the socket's own mode there. The umask is of the whole process: another thread
+            # would make its files with it.
+            os.fchmod(listening.fileno(), 0o600)
+            _bind(listening, path, endpoint)
+        else:
+            before = os.umask(0o177)
+            try:
                 _bind(listening, path, endpoint)
-                return Listener(listening, endpoint)
-        finally:
-            os.umask(before)
+            finally:
+                os.umask(before)
 
     @contextlib.contextmanager
     def _locked(folder: str) -> Iterator[None]:

@@ -10,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -492,6 +493,30 @@ def test_requests_and_answers_may_be_files(tmp_path: Path) -> None:
             check=True,
         )
     assert (tmp_path / "out").read_bytes().count(b"pong") == 3
+
+
+def test_servers_that_start_at_once_leave_the_umask_as_it_is(tmp_path: Path) -> None:
+    """It is the whole process's: folders that others make meanwhile would be closed to all."""
+    before = os.umask(0o022)
+    seen: set[int] = set()
+
+    def look() -> None:
+        while not done.is_set():
+            (folder := tmp_path / str(len(seen))).mkdir(exist_ok=True)
+            seen.add(mode_of(folder))
+            folder.rmdir()
+
+    done = threading.Event()
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        for number in range(200):
+            listen(UnixSocket(str(tmp_path / f"s{number}"))).close()
+    finally:
+        done.set()
+        looking.join()
+        assert os.umask(before) == 0o022
+    assert seen == {0o755}
 
 
 # --- the socket file -------------------------------------------------------------------------------
