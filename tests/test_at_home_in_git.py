@@ -65,7 +65,8 @@ def test_a_bare_repository_as_workspace_is_said(
 def test_a_turn_starts_few_git_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each costs milliseconds in every turn: a file and a command, a command, a read, and the end.
 
-    Four of each turn's run while the answer rests: they cost no time.
+    Four of each turn's run while the answer rests: they cost no time. One more notes in the index that files
+    are older than the last look.
     """
     count, tools = tmp_path / "count", tmp_path / "tools"
     tools.mkdir()
@@ -76,10 +77,10 @@ def test_a_turn_starts_few_git_processes(tmp_path: Path, monkeypatch: pytest.Mon
     assert main.run(["--home", str(home), "new", "--no-wait", "x"]) == 0
     command = "[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\n"
     for reply, most in (
-        (f'[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n{command}', 17),
-        (command, 13),
-        ('[READ_FILE path="a.txt"]\n', 10),
-        ("[DONE]\nok\n[/DONE]\n", 8),
+        (f'[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n{command}', 18),
+        (command, 14),
+        ('[READ_FILE path="a.txt"]\n', 11),
+        ("[DONE]\nok\n[/DONE]\n", 9),
     ):
         count.write_bytes(b"")
         drop(home, reply)
