@@ -112,7 +112,7 @@ def check_left_out(
             pairs = [(places.split(each.search), places.split(each.replace)) for each in parts]
         else:
             before, after = pairs[0]
-            head, tail = places.common_ends(before, after)
+            head, tail = nearest.common_ends(before, after)
             pairs = [(before[head : len(before) - tail], after[head : len(after) - tail])]
     for before, after in pairs:
         if (at := elisions.in_place_of(before, after, operation.path)) is not None:

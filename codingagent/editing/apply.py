@@ -399,6 +399,6 @@ def _changed(old: str, new: str) -> Hunk | None:
     if old == new:
         return None
     before, after = (_LINE.findall(text) for text in (old, new))
-    head, tail = places.common_ends(before, after)
+    head, tail = nearest.common_ends(before, after)
     start, same = head + 1, head + tail
     return Hunk(start, len(before) - same, start, len(after) - same)

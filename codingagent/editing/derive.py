@@ -24,14 +24,13 @@ from codingagent.editing import (
     shapes,
 )
 from codingagent.editing.characters import Ground
-from codingagent.editing.nearest import EXCERPT_LIMIT_LINES, around, clip
+from codingagent.editing.nearest import EXCERPT_LIMIT_LINES, around, clip, common_ends
 from codingagent.editing.places import (
     AS_IT_CAME,
     RULES,
     Found,
     Place,
     Sought,
-    common_ends,
     only,
     without_indentation,
 )

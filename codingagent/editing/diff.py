@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from codingagent.editing import places
+from codingagent.editing import nearest
 from codingagent.model.patterns import lazy_pattern
 
 # Of a difference so many lines are shown; the rest is counted.
@@ -58,7 +58,7 @@ def between(old: bytes, new: bytes, context: int = 3) -> Difference:
 
 def _unified(before: list[str], after: list[str], context: int) -> Iterator[str]:
     """Yield a unified difference; only what is between equal beginnings and ends is compared."""
-    head, tail = places.common_ends(before, after)
+    head, tail = nearest.common_ends(before, after)
     changed = [each[head : len(each) - tail] for each in (before, after)]
     if not any(changed):
         return

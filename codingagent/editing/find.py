@@ -17,12 +17,11 @@ from codingagent.editing.derive import (
 )
 from codingagent.editing.elisions import is_elision
 from codingagent.editing.indentation import is_alike
-from codingagent.editing.nearest import clip, nearest
+from codingagent.editing.nearest import clip, common_ends, nearest
 from codingagent.editing.places import (
     AS_IT_CAME,
     Found,
     Sought,
-    common_ends,
     only,
     positions,
     up_to_indentation,

@@ -2,7 +2,7 @@
 
 import difflib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from codingagent.model.plain_text import without_halves
 
@@ -91,3 +91,11 @@ def clip(line: str) -> str:
     # Stray bytes of the file can't be sent.
     line = without_halves(line)
     return line if len(line) <= SHOWN_LINE_CHARACTERS else f"{line[:SHOWN_LINE_CHARACTERS]}…"
+
+
+def common_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
+    """Return how many lines two lists share at the head, and of the rest at the tail."""
+    pairs = list(zip(old, new, strict=False))
+    head = next((i for i, (a, b) in enumerate(pairs) if a != b), len(pairs))
+    tails = list(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
+    return head, next((i for i, (a, b) in enumerate(tails) if a != b), len(tails))

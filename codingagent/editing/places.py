@@ -235,14 +235,6 @@ def positions_in(text: str, search: Iterable[str]) -> list[int]:
     return found
 
 
-def common_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
-    """Return how many lines two lists share at the head, and of the rest at the tail."""
-    pairs = list(zip(old, new, strict=False))
-    head = next((i for i, (a, b) in enumerate(pairs) if a != b), len(pairs))
-    tails = list(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
-    return head, next((i for i, (a, b) in enumerate(tails) if a != b), len(tails))
-
-
 def without_indentation(lines: list[str], search: list[str]) -> list[Place]:
     """Places that a search fits which has lost all indentation."""
     if any(line[:1] in (" ", "\t") for line in search if line.strip()):

@@ -4,12 +4,15 @@ Only what certainly can't be read is a fault. Of what the parsers of this interp
 deep, too long, another kind of file) nothing is said.
 """
 
+import contextlib
 import hashlib
 import re
 import warnings
+from bisect import bisect_left, bisect_right
 
 from msgspec import Struct
 
+from codingagent.editing.nearest import common_ends
 from codingagent.model.patterns import lazy_pattern
 
 # A parser takes seconds for more, and its tree hundreds of megabytes.
@@ -121,21 +124,60 @@ def _check(path: str, text: str) -> SyntaxFault | None:
 
 
 def _python(text: str) -> SyntaxFault | None:
-    # Imported late: most answers change no Python.
-    import ast
-
     if (nul := text.find("\0")) >= 0:
         return SyntaxFault(text.count("\n", 0, nul) + 1, "it holds a NUL character")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ast.parse(text)
+            _parse(text)
     except SyntaxError as fault:
         if fault.msg.startswith(_LIMITS):
             return _UNKNOWN
         is_indentation = isinstance(fault, IndentationError) and "expected an" in fault.msg
         return SyntaxFault(fault.lineno or 1, fault.msg, is_indentation)
     return None
+
+
+def _parse(text: str) -> None:
+    """Parse Python; of a text that is nearly the last one, only the statements that differ.
+
+    Statements of the top level that can be parsed alone can be parsed beside any others.
+    """
+    # Imported late: most answers change no Python.
+    import ast
+
+    if "\r" in text:
+        ast.parse(text)  # for the parser it has other lines
+        return
+    lines = text.split("\n")
+    known, cuts = _LAST[0]
+    head, tail = common_ends(known, lines)
+    longer = len(lines) - len(known)
+    before, after = bisect_right(cuts, head), bisect_left(cuts, len(known) - tail)
+    first = cuts[before - 1]
+    rest = [cut + longer for cut in cuts[after:] if cut < len(known)]
+    part = lines[first : rest[0] if rest else None]
+    tree = None
+    # What ends the text has no end of its own, and what goes on in the next line is not whole.
+    is_whole = not "".join(part[-1:]).endswith("\\") if rest else part
+    if len(part) < len(lines) and is_whole:
+        with contextlib.suppress(SyntaxError):
+            tree = ast.parse("\n".join([*part, ""] if rest else part))
+    if tree is None:
+        before, first, rest, part = 1, 0, [], lines
+        tree = ast.parse(text)
+    # A statement begins at one of these lines, and nothing before it goes on there.
+    fresh = [
+        first + node.lineno - 1
+        for node in tree.body
+        if not node.col_offset and not getattr(node, "decorator_list", None)
+        if node.lineno > 1 and not part[node.lineno - 2].endswith("\\")
+    ]
+    _LAST[0] = lines, [*cuts[:before], *fresh, *rest]
+
+
+# The lines of the Python that was parsed last, and before which of them it can be cut.
+_LAST: list[tuple[list[str], list[int]]] = [([], [0])]
 
 
 def _json(text: str) -> SyntaxFault | None:

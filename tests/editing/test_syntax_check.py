@@ -1,5 +1,6 @@
 """What can be said of a text by its file's name: Design, replies as chats really give them."""
 
+import ast
 import warnings
 
 import pytest
@@ -147,3 +148,77 @@ def test_no_text_of_an_answer_takes_long_to_read(path: str, text: str) -> None:
     """Design, speed: nothing of 300 KB costs more than a second or two."""
     with cpu_below(40):
         syntax_check.find_fault(path, text)
+
+
+# Whole statements, and lines that open, close or go on with something.
+_WHOLE = st.sampled_from(
+    [
+        "x = 1",
+        "def f():\n    pass",
+        "@a\n@b\ndef f():\n  pass",
+        "if x:\n\ty",
+        's = """\nx = 2\n"""',
+        "(\nx\n)",
+        "# c\\",
+        "x = 1 + \\\n1",
+        "\\\ny = 2",
+        "x;\\\ny",
+        "",
+        "class A:\n    @(\n    a)\n    def f(self): pass",
+        "@(\na)\nclass B: x",
+    ]
+)
+_PART = st.sampled_from(
+    [
+        "(",
+        ")",
+        '"""',
+        "@a",
+        "else: y",
+        "    y",
+        "if x:",
+        "x = \\",
+        "\\",
+        "# c",
+        "\fz",
+        "z\r",
+        "x = 1;\\",
+        "'",
+        "def f(): g",
+    ]
+)
+
+
+@given(
+    st.lists(_WHOLE, min_size=3, max_size=8),
+    st.lists(
+        st.tuples(st.integers(0, 30), st.integers(0, 3), st.lists(_WHOLE | _PART, max_size=2)),
+        max_size=6,
+    ),
+    st.booleans(),
+)
+def test_after_an_edit_python_is_judged_as_if_all_of_it_were_parsed(
+    text: list[str], edits: list[tuple[int, int, list[str]]], is_undone: bool
+) -> None:
+    lines = "\n".join(text).split("\n")
+    for at, count, new in [(0, 0, []), *edits]:
+        before = lines
+        lines = "\n".join([*lines[:at], *new, *lines[at + count :]]).split("\n")
+        try:
+            ast.parse("\n".join(lines))
+            fault = None
+        except SyntaxError as raised:
+            fault = raised.lineno or 1, raised.msg
+        found = syntax_check.find_fault("a.py", "\n".join(lines))
+        assert (found and (found.line, found.message)) == fault
+        lines = before if fault and is_undone else lines
+
+
+def test_after_an_edit_only_the_statements_that_it_changes_are_parsed() -> None:
+    """Design, speed: each of many edits of a long file would cost a parse of all of it."""
+    lines = [f"x{i} = [{i}]" for i in range(5_000)]
+    syntax_check.find_fault("a.py", "\n".join(lines))
+    with cpu_below(40):
+        for i in range(0, 5_000, 50):
+            lines[i] += "  # changed"
+            assert syntax_check.find_fault("a.py", "\n".join(lines)) is None
