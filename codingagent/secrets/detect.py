@@ -39,10 +39,11 @@ def find_secrets(text: str, path: str = "") -> list[Secret]:
 
 def _found(text: str, path: str) -> list[Secret]:
     lower = text.replace("\u0130", "i").lower()  # the one letter whose lower case is longer
-    if not (any(map(lower.__contains__, SIGNS)) or _RUN.search(text)):
+    if not (_RUN.search(text) or any(map(lower.__contains__, SIGNS))):
         return _joined([Secret(*span) for span in containers.spans(text, lower, path)])
     form = values.form_of(path)
-    found = [*_known(text), *_private_keys(text), *_in_context(text, lower, form)]
+    known = _known_in_long if _CACHES[1][0] < len(text) <= _CACHES[2][0] else _known
+    found = [*known(text), *_private_keys(text), *_in_context(text, lower, form)]
     found += _cookies(text, lower, form)
     found += (Secret(*span) for span in assigned.spans(text, lower, form))
     found += (Secret(*span) for span in members.spans(text, lower, form))
@@ -117,6 +118,10 @@ def _known(text: str) -> Iterator[Secret]:
                     end = match.end()
                 else:
                     yield Secret(*match.span(group), rule.kind)
+
+
+# A long file is looked through twice after an edit: as a file of its form, and as a text on the screen.
+_known_in_long = lru_cache(2)(lambda text: tuple(_known(text)))
 
 
 def _match(rule: Pattern, lead: str, text: str, at: int) -> re.Match[str] | None:
@@ -242,7 +247,8 @@ def _cookies(text: str, lower: str, form: values.Form) -> Iterator[Secret]:
 def _shortest(leads: Iterable[str]) -> tuple[str, ...]:
     """Return the leads that hold no other: a text without these has none at all."""
     lower = {lead.lower() for lead in leads}
-    return tuple(one for one in lower if not any(each in one for each in lower - {one}))
+    kept = (one for one in lower if not any(each in one for each in lower - {one}))
+    return tuple(sorted(kept, key=len))  # the short ones are in most texts
 
 
 # A text with none of these, and without a run, has secrets only if the form of its file says so.

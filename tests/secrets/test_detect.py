@@ -13,7 +13,7 @@ from codingagent.secrets import detect, values
 from codingagent.secrets.assigned import STEMS
 from codingagent.secrets.detect import Secret, find_secrets
 from codingagent.secrets.rules import CONTEXT, RULES, STATED
-from tests.helpers import cpu_below, fewer_examples
+from tests.helpers import calls_of, cpu_below, fewer_examples
 from tests.secrets import corpus
 
 HOSTILE = [
@@ -467,3 +467,13 @@ def test_a_text_with_any_lead_is_searched() -> None:
     leads += [lead for lead, _, _ in detect.DIRECT_LEADS]
     leads += ["PRIVATE KEY", "Private-Lines:", "cookie", *STEMS]
     assert all(any(sign in lead.lower() for sign in detect.SIGNS) for lead in leads)
+
+
+def test_the_known_kinds_are_looked_for_once_in_a_long_text_of_two_forms() -> None:
+    text = "x = 1\n" * 10_000 + f'a = "ghp_{"aB3dE5fG7h" * 3}aB3dE5"\n'
+    alone = calls_of(values.is_example, lambda: find_secrets(text + "y", "a.ts"))
+
+    def both() -> None:
+        assert find_secrets(text, "a.ts") == find_secrets(text)
+
+    assert calls_of(values.is_example, both) == alone == 1
