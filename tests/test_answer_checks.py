@@ -23,8 +23,8 @@ def text_of(live: LiveSession) -> str:
     return (live.workspace / "a.py").read_text()
 
 
-def create(content: str, more: str = "") -> str:
-    return f'[CREATE_FILE path="a.py"{more}]\n{content}[/CREATE_FILE]\n'
+def create(content: str, more: str = "", path: str = "a.py") -> str:
+    return f'[CREATE_FILE path="{path}"{more}]\n{content}[/CREATE_FILE]\n'
 
 
 def edit(search: str, replacement: str) -> str:
@@ -126,6 +126,34 @@ def test_a_lone_comment_in_place_of_lines_is_asked_again_in_any_language(live: L
 
 
 @pytest.mark.parametrize(
+    ("name", "part", "comment"),
+    [
+        ("a.js", "function f0(x) {\n  const y = x + 0;\n  return y;\n}\n", "/*\n * {}\n */"),
+        ("b.js", "/**\n * Part 0.\n */\nfunction f0(x) {\n  return x + 0;\n}\n", "/**\n * {}\n */"),
+        ("a.css", ".c0 {\n  color: red;\n  margin: 0px;\n}\n", "/*\n   {}\n*/"),
+        ("a.html", "<div id='d0'>\n  <p>Part 0</p>\n</div>\n", "<!--\n  {}\n-->"),
+        ("a.vb", "Sub F0()\n  Print 0\nEnd Sub\n", "' {}"),
+        ("a.bas", "Sub F0()\n  Print 0\nEnd Sub\n", "REM {}"),
+        ("a.bat", ":part0\necho part 0\ngoto end0\n", ":: {}"),
+        ("a.f90", "subroutine f0()\n  print *, 0\nend subroutine f0\n", "! {}"),
+        ("a.ml", "let f0 x =\n  let y = x + 0 in\n  y\n", "(* {} *)"),
+    ],
+)
+def test_a_comment_in_place_of_lines_is_one_in_the_marks_of_other_languages(
+    live: LiveSession, name: str, part: str, comment: str
+) -> None:
+    """Also where its marks have lines of their own."""
+    whole = "\n".join(part.replace("0", str(n)) for n in range(6))
+    (live.workspace / name).write_text(whole)
+    new = f"{part.replace('0', '7')}\n{comment.format('el resto sin cambios')}\n"
+    told = live.answer(create(new, path=name))
+    assert f"'el resto sin cambios' would stand in place of lines of '{name}'" in told
+    assert (live.workspace / name).read_text() == whole
+    new = f"{part.replace('0', '7')}\n{part.replace('0', '8')}"
+    assert live.answer(create(new, path=name)).startswith("[OK] ")
+
+
+@pytest.mark.parametrize(
     "new",
     [
         FIRST,
@@ -150,3 +178,15 @@ def test_unchecked_means_a_comment_in_place_of_lines(live: LiveSession) -> None:
     assert 'add unchecked="true"' in told
     assert live.answer(create(new, ' unchecked="true"')).startswith("[OK] ")
     assert text_of(live) == new
+
+
+def test_a_citation_mark_that_can_be_read_as_a_slice_is_none(live: LiveSession) -> None:
+    """Where the file says nothing of such a name; where it does, the slice stays."""
+    for name in ("b.py", "b.js"):
+        (live.workspace / name).write_text("y = x\n")
+        told = live.answer(edit("y = x\n", "y = x + w[cite: 3]\n").replace("a.py", name))
+        assert "citation" in told
+        assert (live.workspace / name).read_text() == "y = x + w\n"
+    (live.workspace / "a.py").write_text("cite = 1\ny = x\n")
+    assert live.answer(edit("y = x\n", "y = x[cite: 3]\n")).startswith("[OK] ")
+    assert text_of(live) == "cite = 1\ny = x[cite: 3]\n"

@@ -115,9 +115,9 @@ def check_left_out(
             head, tail = nearest.common_ends(before, after)
             pairs = [(before[head : len(before) - tail], after[head : len(after) - tail])]
     for before, after in pairs:
-        if (at := elisions.in_place_of(before, after, operation.path)) is not None:
+        if said := elisions.in_place_of(before, after, operation.path):
             raise OperationError(
-                f"'{one_line(after[at].strip(), 60)}' would stand in place of lines of"
+                f"'{one_line(said, 60)}' would stand in place of lines of"
                 f" '{shown(operation.path)}' that would be lost. Nothing was changed; send all lines that are"
                 " to stand there, or an EDIT_FILE of only those that change; to remove lines, leave the"
                 f" comment out.{_WAY_OUT[is_json]}"

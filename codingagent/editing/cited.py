@@ -47,7 +47,8 @@ def verdict(
     is_sure = not all(form.is_typed for form in forms)
     if pattern.search("\n".join(lines)):
         return ("ask", f"{shown}, and its file has the like") if is_broken else ("keep", kept)
-    if not (is_prose or is_sure) and any(_is_slice(mark, path) for mark in marks):
+    rest = pattern.sub("", "\n".join((text, *lines)))
+    if not (is_prose or is_sure) and any(_is_slice(mark, path, rest) for mark in marks):
         return ("ask", f"{shown}, which may be meant") if is_broken else ("keep", "")
     if _is_handled(text, marks, pattern, is_prose=is_prose):
         return (
@@ -73,8 +74,14 @@ def _sure_chats(forms: Sequence[Citation]) -> set[str]:
     return {form.chat for form in forms if not form.is_typed}
 
 
-def _is_slice(mark: re.Match[str], path: str) -> bool:
-    """Return whether a mark is right behind a name or a bracket in code, as in `x[page:3]`."""
+def _is_slice(mark: re.Match[str], path: str, rest: str) -> bool:
+    """Return whether a mark is right behind a name or a bracket in code, as in `x[page:3]`.
+
+    A name that the other text of the file never says is none: `x[cite: 3]` can be parsed as well.
+    """
+    name = mark[0].strip("[").partition(":")[0]
+    if name.isidentifier() and re.search(rf"\b{name}\b", rest) is None:
+        return False
     before = mark.string[mark.start() - 1 : mark.start()]
     is_glued = before.isalnum() or before in ("_", ")", "]")
     line = _line_at(mark.string, mark.start())[1] if is_glued else ""

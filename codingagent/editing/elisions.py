@@ -116,7 +116,18 @@ def _is_stub(lines: Sequence[str], index: int) -> bool:
 # --- a comment in place of lines, in any language ----------------------------------------------------
 
 _BRACKETS = lazy_pattern(r"[*_]*[\[(（【].*[\])）】][*_.]*")
-_BEHIND = lazy_pattern(r"(?:\*+/\}?|-->|#\})$")
+_BEHIND = lazy_pattern(r"(?:\*+/\}?|\*\)|-->|#\})$")
+_OPENS = lazy_pattern(r"/\*+|\{/\*|<!--|\{#|\(\*")
+# What begins a comment where it is none of the usual marks.
+_MARKS = {
+    ("sql", "lua", "hs"): r"--|/\*+",
+    ("tex", "sty", "bib", "erl"): "%",
+    ("vb", "vbs", "bas"): r"'|(?i:rem\b)",
+    ("bat", "cmd"): r"::|(?i:rem\b)",
+    ("f90", "f95", "f03"): "!",
+    ("ml", "mli", "pas"): r"\(\*|//",
+    ("vim",): '"',
+}
 # They speak to a tool.
 _PRAGMA = lazy_pattern(
     r"!|-\*-|\W*(?:type:|eslint|ts-|pylint|(?:end)?region|fmt:|go:|\+build|nolint|istanbul|SPDX)|.*noqa"
@@ -135,10 +146,8 @@ def _marks(kind: str, path: str) -> re.Pattern[str]:
         marks = "<!--|%%"
     elif file_kinds.is_python(path):
         marks = "#"
-    elif kind in ("sql", "lua", "hs"):
-        marks = rf"--|{blocks}"
-    elif kind in ("tex", "sty", "bib", "erl"):
-        marks = "%"
+    elif own := [marks for kinds, marks in _MARKS.items() if kind in kinds]:
+        marks = own[0]
     elif file_kinds.is_code(path) or file_kinds.is_markup(path):
         marks = rf"//|{blocks}"
     else:
@@ -158,8 +167,17 @@ def _comment(line: str, path: str) -> str:
     return text if is_aside else ""
 
 
-def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> int | None:
-    """Return the index of a new comment that stands alone where many of the old lines stood; or None.
+def _said(lines: Sequence[str], path: str) -> list[str]:
+    """Return the words of each line that is only a comment, be it alone between the marks of one."""
+    said = [_comment(line, path) for line in lines]
+    for at in range(1, len(lines) - 1):
+        if _BEHIND.fullmatch(lines[at + 1].strip()) and _OPENS.fullmatch(lines[at - 1].strip()):
+            said[at - 1 : at + 2] = [lines[at].strip(" \t*")] * 3
+    return said
+
+
+def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> str:
+    """Return the words of a new comment that stands alone where many of the old lines stood, or nothing.
 
     Its words mean nothing here: they may be of any language. It is alone if it says nothing of a line
     right behind it, and is no comment of the old text in other words.
@@ -167,21 +185,21 @@ def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> int | None
     known: dict[str, list[int]] = {}
     for index, line in enumerate(old):
         known.setdefault(line.strip(), []).append(index)
-    said = [_comment(line, path) for line in new]
+    said = _said(new, path)
     runs = _fresh_runs(new, said, known)
     if not runs:
-        return None
+        return ""
     there = {line.strip() for line in new}
     code = [_is_code(line, path) for line in old]
     lost = _sums(c and line.strip() not in there for line, c in zip(old, code, strict=True))
     anchors = [i for i, line in enumerate(new) if 0 < len(known.get(line.strip(), ())) <= _RARE]
     anchors = [i for i in anchors if any(map(str.isalpha, new[i]))]
     added = _sums(_is_code(line, path) and line.strip() not in known for line in new)
-    times = Counter(new[start].strip() for start, _ in runs)
+    times = Counter(said[start] for start, _ in runs)
     net = lost[-1] - added[-1]
-    total, first = 0, None
+    total, first = 0, ""
     for start, end in runs:
-        is_repeated = times[new[start].strip()] > 1
+        is_repeated = times[said[start]] > 1
         behind = new[end] if end < len(new) else ""
         is_glued = len(behind.strip()) > 2 and blanks(behind) == blanks(new[start])
         is_glued = is_glued and not is_repeated
@@ -206,10 +224,10 @@ def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> int | None
         before_it = [words for line in ends if (words := _comment(line, path))]
         if any(is_alike(words, said[start]) for words in before_it):
             continue
-        first, total = start if first is None else first, total + gone
+        first, total = first or said[start], total + gone
         if is_repeated or net >= _SHRUNK * sum(code) or total >= min(_PART * sum(code), _MANY):
             return first
-    return None
+    return ""
 
 
 def _fresh_runs(
@@ -223,7 +241,8 @@ def _fresh_runs(
         while end < len(new) and said[end]:
             end += 1
         # Code that is only commented out is there still.
-        fresh = (each.strip() not in known for each in (*new[start:end], *said[start:end]))
+        words = (*new[start:end], *said[start:end])
+        fresh = (each.strip() not in known for each in words if any(map(str.isalpha, each)))
         if 0 < end - start <= _LONGEST and all(fresh):
             runs.append((start, end))
         start = end + 1
