@@ -229,3 +229,18 @@ def test_both_halves_pasted_are_answers(tmp_path: Path) -> None:
             second = f"{said}{PROGRAM[start:]}[/CREATE_FILE]\n{BEHIND}"
             assert live.conversation.is_answer(second, is_handed=True)
         assert not live.conversation.is_answer("What is this?", is_handed=True)
+
+
+def test_the_tag_once_more_before_the_second_half_makes_no_file_of_it(tmp_path: Path) -> None:
+    """Nothing of its start is what had arrived; a file that starts in another way now says so."""
+    with live_session(tmp_path) as live:
+        live.answer(reply(live, f'[CREATE_FILE path="a.txt"]\n{BODY[:200]}', 1))
+        at = BODY[:200].rindex("\n") + 1
+        half = f'[CREATE_FILE path="a.txt"]\n{BODY[at:]}[/CREATE_FILE]\n'
+        told = live.answer(reply(live, f'{half}[CREATE_FILE path="b.txt"]\nb\n[/CREATE_FILE]\n', 2))
+        assert "opens it again at line 2 without going on" in told
+        assert not (live.workspace / "a.txt").exists()
+        assert (live.workspace / "b.txt").read_text() == "b\n"
+        other = half.replace("txt", 'txt" overwrite="true', 1)
+        assert "[OK] CREATE_FILE: Created 'a.txt'" in live.answer(reply(live, other, 3))
+        assert (live.workspace / "a.txt").read_text() == BODY[at:]

@@ -23,6 +23,9 @@ TAIL_CHARACTERS = 80
 _FEWEST_CHARACTERS = 8
 _MOST_LINES = 12
 
+# One of so many first lines stays in a file that is sent again from its start.
+_FIRST_LINES = 5
+
 # What a model says before it goes on.
 _LEAD_LINES = 30
 
@@ -152,23 +155,31 @@ def whole_again(earlier: str, cut: str, text: str) -> Joined | None:
 class SecondHalf(Struct, frozen=True):
     """An answer that closes a block which it does not open: it does not fit what had arrived of that.
 
-    `name` is the block in words, `line` where it is closed.
+    `name` is the block in words, `line` where it is closed; or opened, if it `begins` otherwise than before.
     """
 
     command: str
     name: str
     line: int
     attributes: tuple[tuple[str, str], ...] = ()
+    begins: bool = False
 
 
 def second_half(cut: str, text: str) -> SecondHalf | None:
-    """Return where a text closes the block that was cut, without having opened it; None if nowhere."""
+    """Return where a text closes the block that was cut, without having opened it; None if nowhere.
+
+    A file that is opened once more, and of whose first lines none had arrived as such, is a second half too.
+    """
     head = _head(cut)
     if head is None:
         return None
     text = tag_blocks.fold_line_ends(text)
     blocks = scanner.scan_lines(text).blocks
     closing = re.escape(head.closing[1:-1]).replace("_", r"\\?_")
+    arrived = _first_lines(head.body)
+    for block in blocks if head.name == "CREATE_FILE" and len(arrived) == _FIRST_LINES else ():
+        if block[:2] == head[:2] and not arrived & _first_lines(block.body):
+            return SecondHalf(head.name, named(head), block.line, head.attributes, begins=True)
     line = rf"^[ \t>*_`]*\\?\[{closing}\\?\][ \t*_`]*$"
     for found in re.finditer(line, text, re.MULTILINE):
         at = found.start()
@@ -178,6 +189,10 @@ def second_half(cut: str, text: str) -> SecondHalf | None:
             line_number = text.count("\n", 0, at) + 1
             return SecondHalf(head.name, named(head), line_number, head.attributes)
     return None
+
+
+def _first_lines(body: str) -> set[str]:
+    return {line.strip() for line in list(filter(str.strip, body.split("\n")))[:_FIRST_LINES]}
 
 
 def name_of(cut: str) -> str:

@@ -302,11 +302,14 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
     first = next((i for i, item in enumerate(rest) if not _is_apart(item, path)), len(rest))
     done, rest = rest[:first], rest[first:]
     behind = [f"{item.kind} at line {item.line}" for item in rest if item.kind is not Kind.DONE]
+    does = "opens it again" if half.begins else "ends it"
     reason = (
-        f"{half.name} was cut short before, and this answer ends it at line {half.line} without going on from"
+        f"{half.name} was cut short before, and this answer {does} at line {half.line} without going on from"
         " where it stopped, so nothing of it was used"
     )
     again = f"send {half.name} again from its start"
+    if half.begins:
+        again += ', with overwrite="true" if it starts in another way now'
     if behind:
         reason += f", and what may need it was not executed: {_list(behind)}"
         again += ", and then those"
