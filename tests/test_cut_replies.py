@@ -244,3 +244,16 @@ def test_the_tag_once_more_before_the_second_half_makes_no_file_of_it(tmp_path: 
         other = half.replace("txt", 'txt" overwrite="true', 1)
         assert "[OK] CREATE_FILE: Created 'a.txt'" in live.answer(reply(live, other, 3))
         assert (live.workspace / "a.txt").read_text() == BODY[at:]
+
+
+@pytest.mark.parametrize("repeated", [2, 4])
+def test_a_sentence_before_several_lines_once_more_costs_nothing(
+    tmp_path: Path, repeated: int
+) -> None:
+    """Models send more of the end than the one line that they are asked for."""
+    lines = [f"line{n} = {n}\n" for n in range(30)]
+    with live_session(tmp_path) as live:
+        live.answer(reply(live, f'[CREATE_FILE path="a.py"]\n{"".join(lines[:20])}'.rstrip(), 1))
+        rest = f"Voici la suite :\n\n{''.join(lines[20 - repeated :])}[/CREATE_FILE]\n[END]\n"
+        assert "[OK] CREATE_FILE: Created 'a.py'" in live.answer(reply(live, rest, 2))
+        assert (live.workspace / "a.py").read_text() == "".join(lines)

@@ -313,7 +313,11 @@ def _place(text: str, overlap: str, arrived: str, path: str) -> int | None:
             return found.start()
         # In a text for people one line may be there twice, each time after such a sentence.
         is_sure = "\n" in overlap or not file_kinds.is_prose(path)
-        if is_sure and _is_said(before, arrived):
+        # Several lines of the end may be there once more, behind the sentence.
+        lines = before.splitlines(keepends=True)
+        tail = range(max(len(lines) - _MOST_LINES, 0), len(lines))
+        ends = (n for n in tail if arrived.endswith("\n" + "".join(lines[n:])))
+        if is_sure and _is_said("".join(lines[: next(ends, None)]), arrived):
             whole = f"{arrived}{text[found.start() :]}".partition("\n")[2]
             direct = f"{arrived}{overlap}\n{text[first:]}".partition("\n")[2]
             if syntax_check.can_read(path, whole) or not syntax_check.can_read(path, direct):
