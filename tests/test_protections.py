@@ -1101,7 +1101,7 @@ ROWS: dict[str, Row] = {
     "no link in the place of /tmp": Row(
         own_tmp_no_link,
         (),
-        (BOX, "os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW", "os.O_PATH | os.O_DIRECTORY"),
+        (BOX, "PATH_ONLY | NO_FOLLOW | getattr(", "PATH_ONLY | getattr("),
         (NO_LOOK,),
     ),
     "what is found is what was looked at": Row(

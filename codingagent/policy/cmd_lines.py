@@ -5,8 +5,15 @@ So each line is asked about, but for the person's own check and a few plain ones
 
 import re
 
-from codingagent.model.paths import shown
-from codingagent.policy.rules import Allow, Ask, Deny, Policy, Verdict, clipped
+from codingagent.policy.rules import (
+    Allow,
+    Ask,
+    Policy,
+    Verdict,
+    clipped,
+    deny_command,
+    deny_unlisted,
+)
 
 # What ends more than the project, or takes more rights.
 _BLOCKED = frozenset(
@@ -49,21 +56,13 @@ def judge_cmd_line(policy: Policy, line: str) -> Verdict:
     names = _names(line)
     for name in names:
         if name in _BLOCKED or name in rules.blocked_commands:
-            return Deny(
-                f"shell.blocked_commands: {name}",
-                f"Command '{shown(name)}' is blocked",
-                "Do it without this command, or say in a message what the person should run",
-            )
+            return deny_command(name, name)
     if line == policy.cmd_check:
         return Allow()
     words = line.casefold().split()
     is_plain = _PLAIN_LINE.fullmatch(line) is not None
     if rules.allowed_commands and (not is_plain or names[0] not in rules.allowed_commands):
-        return Deny(
-            "shell.allowed_commands",
-            "Command not in allowed list",
-            f"Allowed commands: {', '.join(rules.allowed_commands)}",
-        )
+        return deny_unlisted(rules)
     stays = is_plain and not _DRIVE_OR_ABOVE.search(line)
     if not rules.approval_required or (stays and any(words[: len(p)] == p for p in _PLAIN)):
         return Allow()

@@ -23,6 +23,8 @@ from codingagent.policy.rules import (
     ask_for_path,
     clipped,
     deny_blocked,
+    deny_command,
+    deny_unlisted,
 )
 from codingagent.policy.shell_parser import ShellCommand, ShellLine, read_line
 from codingagent.policy.shell_wrappers import Word, is_looked_through
@@ -70,11 +72,7 @@ def _deny_line(policy: Policy, line: ShellLine, workspace: str) -> Deny | None:
         return Deny("shell.fork_bomb", reason, "Start a known number of processes")
     for command in line.commands:
         if (pattern := next(fitting(rules.blocked_commands, command), None)) is not None:
-            return Deny(
-                f"shell.blocked_commands: {pattern}",
-                f"Command '{shown(pattern if ' ' in pattern else command.name or pattern)}' is blocked",
-                "Do it without this command, or say in a message what the person should run",
-            )
+            return deny_command(pattern, pattern if " " in pattern else command.name or pattern)
     for path in (p for p in changed(line, workspace) if not is_outside(p)):
         if (denied := deny_blocked(policy.filesystem, path)) is not None:
             return denied
@@ -82,11 +80,7 @@ def _deny_line(policy: Policy, line: ShellLine, workspace: str) -> Deny | None:
     if rules.allowed_commands and (
         line.doubts or any(next(fitting(rules.allowed_commands, c), None) is None for c in named)
     ):
-        return Deny(
-            "shell.allowed_commands",
-            "Command not in allowed list",
-            f"Allowed commands: {', '.join(rules.allowed_commands)}",
-        )
+        return deny_unlisted(rules)
     return None
 
 

@@ -84,6 +84,24 @@ class Policy(Struct, frozen=True):
 _LINE_SHOWN_CHARACTERS = 200
 
 
+def deny_command(pattern: str, name: str) -> "Deny":
+    """Return the denial of a command that a pattern blocks."""
+    return Deny(
+        f"shell.blocked_commands: {pattern}",
+        f"Command '{shown(name)}' is blocked",
+        "Do it without this command, or say in a message what the person should run",
+    )
+
+
+def deny_unlisted(rules: ShellRules) -> "Deny":
+    """Return the denial of a command that is none of the allowed ones."""
+    return Deny(
+        "shell.allowed_commands",
+        "Command not in allowed list",
+        f"Allowed commands: {', '.join(rules.allowed_commands)}",
+    )
+
+
 def clipped(text: str) -> str:
     """Shorten a line for the person; a digest identifies the omitted part of a long one."""
     if len(text) <= _LINE_SHOWN_CHARACTERS:

@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from codingagent.process import credentials, seccomp, toolchains
 from codingagent.process.repositories import OpenRepository, git_folders
 from codingagent.storage import atomic_write
+from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY
 from codingagent.workspace.own_code import own_code_in
 
 # Only paths that no answer can write. Some systems grant user namespaces to this very path.
@@ -392,9 +393,7 @@ def lack_for_mounts(program: str) -> str | None:
             return f"Linux {'.'.join(map(str, _LINUX))} or newer is needed"
         if os.geteuid() and os.stat(program).st_mode & stat.S_ISUID:
             return f"{program} runs as root: remove its setuid bit, or install a newer one"
-        return None
-    else:  # noqa: RET505  # the type checker follows this
-        raise NotImplementedError  # nothing calls it there
+    return None
 
 
 def advice_on(message: str) -> str:
@@ -474,16 +473,13 @@ def _add_filter(argv: list[str | int]) -> tuple[int, ...]:
 
 
 def _opened_or_made(name: str, folder: int) -> int:
-    if sys.platform == "linux":
-        flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
-        try:
-            return os.open(name, flags, dir_fd=folder)
-        except FileNotFoundError:
-            with contextlib.suppress(FileExistsError):  # another command creates it too
-                os.mkdir(name, 0o700, dir_fd=folder)
-            return os.open(name, flags, dir_fd=folder)
-    else:  # the type checker follows this
-        raise NotImplementedError  # nothing calls it there
+    flags = PATH_ONLY | NO_FOLLOW | getattr(os, "O_DIRECTORY", 0)
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except FileNotFoundError:
+        with contextlib.suppress(FileExistsError):  # another command creates it too
+            os.mkdir(name, 0o700, dir_fd=folder)
+        return os.open(name, flags, dir_fd=folder)
 
 
 def _identity(path: Path) -> tuple[int, int]:

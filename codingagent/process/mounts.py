@@ -27,6 +27,7 @@ assert sys.platform != "win32"
 # architectures; C libraries have names for them only since 2022.
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x0002_0000, 0x1000_0000
 _OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
+_PATH_ONLY = getattr(os, "O_PATH", 0)
 _NO_LINKS = 0x04 | 0x08  # RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH
 _OPEN_TREE_CLONE = 1
 _EMPTY_PATHS = 0x04 | 0x40
@@ -195,21 +196,15 @@ def _open_or_make(at: int, name: str, made: str, opened: list[int]) -> int:
 
 def _open_below(folder: int, path: str) -> int:
     # The last name may be a link that is kept as such, and not followed either.
-    if sys.platform == "linux":
-        flags = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW
-        how = _words(flags, 0, _NO_LINKS)  # struct open_how: flags, mode, resolve
-        name = os.fsencode(path.strip("/"))
-        return _call(_OPENAT2, folder, name, ctypes.byref(how), ctypes.sizeof(how))
-    else:  # noqa: RET505  # the type checker follows this
-        raise NotImplementedError  # nothing calls it there
+    flags = _PATH_ONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    how = _words(flags, 0, _NO_LINKS)  # struct open_how: flags, mode, resolve
+    name = os.fsencode(path.strip("/"))
+    return _call(_OPENAT2, folder, name, ctypes.byref(how), ctypes.sizeof(how))
 
 
 @cache
 def _opened_root(root: str) -> int:
-    if sys.platform == "linux":
-        return os.open(root, os.O_PATH)
-    else:  # noqa: RET505  # the type checker follows this
-        raise NotImplementedError  # nothing calls it there
+    return os.open(root, _PATH_ONLY)
 
 
 def _compare(handle: int, identity: object) -> None:

@@ -3,12 +3,11 @@
 import contextlib
 import os
 import stat
-import sys
 from itertools import islice
 from pathlib import Path
 
 from codingagent.process.toolchains import small_text
-from codingagent.workspace.dirfd import walk_names
+from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY, walk_names
 
 # A start must not wait for a walk through everything ever installed.
 _LOOK_LIMIT_FOLDERS = 2000
@@ -69,19 +68,16 @@ class OpenRepository:
 
 def repositories_in(workspace: Path) -> tuple[OpenRepository, ...]:
     """Return the repositories below a workspace's root, as far as a bounded walk finds them."""
-    if sys.platform == "linux":
-        found: list[OpenRepository] = []
-        for folder, names, others in islice(walk_names(os.fspath(workspace)), _LOOK_LIMIT_FOLDERS):
-            if (".git" in names or ".git" in others) and Path(folder) != workspace:
-                with contextlib.suppress(OSError):  # removed meanwhile
-                    handle = os.open(Path(folder) / ".git", os.O_PATH | os.O_NOFOLLOW)
-                    repository = OpenRepository(handle)
-                    if not stat.S_ISLNK(os.fstat(handle).st_mode):
-                        found.append(repository)
-            for name in _NOT_LOOKED_INTO.intersection(names):
-                names.remove(name)
-            if len(found) == _REPOSITORY_LIMIT:
-                break
-        return tuple(found)
-    else:  # noqa: RET505  # the type checker follows this
-        return ()
+    found: list[OpenRepository] = []
+    for folder, names, others in islice(walk_names(os.fspath(workspace)), _LOOK_LIMIT_FOLDERS):
+        if (".git" in names or ".git" in others) and Path(folder) != workspace:
+            with contextlib.suppress(OSError):  # removed meanwhile
+                handle = os.open(Path(folder) / ".git", PATH_ONLY | NO_FOLLOW)
+                repository = OpenRepository(handle)
+                if not stat.S_ISLNK(os.fstat(handle).st_mode):
+                    found.append(repository)
+        for name in _NOT_LOOKED_INTO.intersection(names):
+            names.remove(name)
+        if len(found) == _REPOSITORY_LIMIT:
+            break
+    return tuple(found)

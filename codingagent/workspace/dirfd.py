@@ -29,6 +29,7 @@ _HAS_HANDLES = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 BINARY = getattr(os, "O_BINARY", 0)
 _ONLY_FOLDER = getattr(os, "O_DIRECTORY", 0)
+PATH_ONLY = getattr(os, "O_PATH", 0)
 _NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | BINARY
 
 
