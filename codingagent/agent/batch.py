@@ -127,10 +127,12 @@ class Execution:
         self._spellings.forget()
         is_done = len(self.session.results) >= len(items)
         begun = is_done or self.session.checkpoints.before
-        if not begun and any(map(effects, self._operations(items))):
-            if any(isinstance(each, RunCommand) for each in self._operations(items)):
+        operations = [] if begun else list(self._operations(items))
+        if any(map(effects, operations)):
+            runs = any(isinstance(each, RunCommand) for each in operations)
+            if runs:
                 self.context.runner.start()  # it takes as long as the checkpoint of a small folder
-            self.checkpointer.before(self._held(items))
+            self.checkpointer.before(self._held(operations, runs=runs))
         self._edits.clear()
         for event in self.session.results:
             self._note(event)
@@ -156,14 +158,17 @@ class Execution:
             self.protection.settle(self._answer_to(index, NAME, question))
         return listed
 
-    def _held(self, items: Sequence[Step | Problem]) -> set[str]:
-        """Return the files that operations are about to change, by their real names."""
+    def _held(self, operations: Sequence[Operation], *, runs: bool) -> set[str]:
+        """Return the files that operations are about to change, by their real names.
+
+        `runs`: commands are among them.
+        """
         held: set[str] = set()
-        if any(isinstance(each, RunCommand) for each in self._operations(items)):
+        if runs:
             # Those with hidden values, also ignored ones: a command may remove the last.
             entries_ = self.context.secrecy.vault.by_name.values()
             held.update(path for entry in entries_ for path in entry.places)
-        for change in itertools.chain.from_iterable(map(named, self._operations(items))):
+        for change in itertools.chain.from_iterable(map(named, operations)):
             with contextlib.suppress(OperationError):
                 held.add(self.context.workspace.resolved(change.path, follow_last=change.follows))
         return held
