@@ -57,13 +57,19 @@ def enter(terminal: Terminal, text: str) -> None:
 
 def confirm(terminal: Terminal) -> None:
     """Press Enter later than a line end that belongs to a paste would come."""
+    pause()
+    terminal.types("\r")
+
+
+def pause() -> None:
+    """Wait as long as a person does between two keys: what comes at once is a paste."""
     at = time.monotonic() + 0.1
     wait_until(lambda: time.monotonic() > at)
-    terminal.types("\r")
 
 
 def press(terminal: Terminal, key: str) -> None:
     """Type a key; wait until something came of it."""
+    pause()
     before = len(terminal.said)
     terminal.types(key)
     wait_until(lambda: len(terminal.said) > before)
