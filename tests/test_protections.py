@@ -55,10 +55,67 @@ def promise_holds(name: str) -> bool:
 
     outside = Path("outside").absolute()
     outside.mkdir()
-    return {each.name: each.enforced for each in prove_sandbox(outside)}[name] is True
+    return prove_sandbox(outside)[name][0] is True
 
 
-def sandboxed(line: str, before: Callable[[Path], object] = lambda _: None) -> str:
+def closed_inside(way: str) -> bool:
+    """Whether a way out of the sandbox is closed."""
+    import contextlib
+    import socket
+    import tempfile
+
+    ws, tool = Path("ws").absolute(), Path("tool").absolute()
+    names = (".netrc", ".ssh/id", "credentials.toml", "etc/npmrc")
+    for file in (ws / ".git/config", ws / "home/journal", *(tool / name for name in names)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("a lure", "utf-8")
+    (tool / "bin").mkdir()
+    (tool / "lib").mkdir()
+    (tool / "bin" / "program").write_text("")
+    os.environ["PATH"] += f":{tool}/bin"
+    python = f"{sys.executable} -ISc"
+    connect = (
+        f"{python} 'import socket, sys; s = socket.socket(socket.AF_UNIX);"
+        ' s.connect(sys.argv[1].replace("@", "\\0"))\' '
+    )
+    type_in = (
+        'import fcntl, os, pty; pid, _ = pty.fork(); pid or fcntl.ioctl(0, 0x5412, b"x");'
+        " pid and os._exit(min(1, os.wait()[1]))"
+    )
+    with contextlib.ExitStack() as stack:
+        listeners = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2)]
+        token = f"codingagent-{os.getpid()}"
+        for listener, name in zip(listeners, (f"\0{token}", "socket"), strict=True):
+            listener.bind(name)
+            listener.listen()
+        in_tmp = stack.enter_context(tempfile.NamedTemporaryFile(dir="/tmp"))
+        lines = {
+            "abstract socket": f"{connect} @{token}",
+            "socket by its name": f"{connect} {ws.parent}/socket",
+            "families": " || ".join(
+                f"{python} 'import socket; socket.socket({family}, {kind})'"
+                for family, kind in ((38, 5), (40, 1))
+            ),
+            "typing": f"{python} '{type_in}'",
+            "kernel settings": ": >>/proc/sys/kernel/core_pattern",
+            "system secrets": "[ -s /etc/shadow ]",
+            "git": ": >>.git/config || mv .git aside",
+            "agent home": "[ -s home/journal ] || : >>home/journal",
+            "credentials": f"[ -e {tool}/bin/program ] && cat "
+            + " ".join(f"{tool}/{name}" for name in names)
+            + " 2>/dev/null | grep .",
+            "tmp": f"[ -e {in_tmp.name} ]",
+        }
+        said = sandboxed(f"({lines[way]}) && echo open || echo closed", hidden=(ws / "home",))
+    assert said.split()[-1:] in (["open"], ["closed"]), said
+    return said.split()[-1] == "closed"
+
+
+def sandboxed(
+    line: str,
+    before: Callable[[Path], object] = lambda _: None,
+    hidden: tuple[Path, ...] = (),
+) -> str:
     """Runs a shell line in a sandbox around `ws`; gives what it printed."""
     import contextlib
 
@@ -68,7 +125,7 @@ def sandboxed(line: str, before: Callable[[Path], object] = lambda _: None) -> s
     workspace = Path("ws").absolute()
     workspace.mkdir(exist_ok=True)
     before(workspace)
-    found = bubblewrap_for(workspace, (), Path("tmp").absolute(), has_network=False)
+    found = bubblewrap_for(workspace, hidden, Path("tmp").absolute(), has_network=False)
     assert found is not None
     with contextlib.closing(Runner(found, environment(os.environ))) as runner:
         outcome = runner.run(line, os.fspath(workspace), 60, lambda _: None)
@@ -951,13 +1008,15 @@ def prove(promise: str, text: Text, *again: Text, needs: str = "bwrap") -> Row:
     return Row(promise_holds, (promise,), text, again, needs)
 
 
+def closed(way: str, text: Text, *again: Text, needs: str = "bwrap") -> Row:
+    return Row(closed_inside, (way,), text, again, needs)
+
+
 ROWS: dict[str, Row] = {
     # The sandbox.
     "--unshare-pid": prove("agent process hidden", flag('"--unshare-pid", ')),
     "--unshare-net": prove("no network", flag('"--unshare-net",')),
-    "--unshare-net, sockets without a path": prove(
-        "no abstract sockets of others", flag('"--unshare-net",')
-    ),
+    "--unshare-net, sockets without a path": closed("abstract socket", flag('"--unshare-net",')),
     "--unshare-ipc": Row(own_namespace, ("ipc",), flag('"--unshare-ipc", '), needs="bwrap"),
     "--unshare-uts": Row(own_namespace, ("uts",), flag(', "--unshare-uts"'), needs="bwrap"),
     "--disable-userns, and the filter behind it": prove(
@@ -970,20 +1029,20 @@ ROWS: dict[str, Row] = {
     # Whoever is not root has no capabilities to drop.
     "--cap-drop ALL": prove("no capabilities", flag('"--cap-drop", "ALL"'), needs="root"),
     # The same: the kernel keeps its settings from everyone else.
-    "--remount-ro /proc": prove(
-        "kernel settings read-only", flag(', "--remount-ro", "/proc"'), needs="root"
+    "--remount-ro /proc": closed(
+        "kernel settings", flag(', "--remount-ro", "/proc"'), needs="root"
     ),
     "--seccomp": prove("system call filter", NO_FILTER),
-    "seccomp: families of sockets": prove(
-        "no special sockets",
+    "seccomp: families of sockets": closed(
+        "families",
         (
             "process/seccomp.py",
             "_Step(_RETURN, _FAIL_WITH | _EAFNOSUPPORT)",
             "_Step(_RETURN, _ALLOW)",
         ),
     ),
-    "seccomp: typing into terminals": prove(
-        "no typing into terminals",
+    "seccomp: typing into terminals": closed(
+        "typing",
         (
             "process/seccomp.py",
             '*(_Step(_JUMP_EQUAL, request, yes="EPERM") for request in TERMINAL_REQUESTS),',
@@ -1000,8 +1059,8 @@ ROWS: dict[str, Row] = {
         ),
         needs="bwrap",
     ),
-    ".git read-only": prove(
-        "git folder read-only",
+    ".git read-only": closed(
+        "git",
         flag("*(self._kept(git) for git in git_folders(self.workspace)),"),
     ),
     "what runs this program is read-only": Row(
@@ -1035,16 +1094,10 @@ ROWS: dict[str, Row] = {
         ),
         needs="bwrap",
     ),
-    "credentials beside tools covered": prove(
-        "credentials beside tools hidden", (BOX, "[*covers, *shown]", "shown")
-    ),
-    "what is under a dot": prove(
-        "credentials beside tools hidden", (SAFE, 'name.startswith(".") or ', "")
-    ),
-    "what is a credential by its name": prove(
-        "credentials beside tools hidden", (SAFE, " or _is_named(name))", ")")
-    ),
-    "our home covered": prove("agent home hidden", flag("*self._covers(),")),
+    "credentials beside tools covered": closed("credentials", (BOX, "[*covers, *shown]", "shown")),
+    "what is under a dot": closed("credentials", (SAFE, 'name.startswith(".") or ', "")),
+    "what is a credential by its name": closed("credentials", (SAFE, " or _is_named(name))", ")")),
+    "our home covered": closed("agent home", flag("*self._covers(),")),
     "a home of its own": Row(
         own_home,
         (),
@@ -1055,15 +1108,15 @@ ROWS: dict[str, Row] = {
         ),
         needs="bwrap",
     ),
-    "a private /tmp": prove(
-        "own /tmp private",
+    "a private /tmp": closed(
+        "tmp",
         (BOX, "each, self.temporary, own, is", 'each, Path("/tmp"), is'),
     ),
     "--remount-ro /": prove("outside read-only", (BOX, ', "--remount-ro", "/")', ")")),
     "--remount-ro /dev": prove("outside read-only", flag('"--remount-ro", "/dev", ')),
     # Nobody else can read these files anyway.
-    "secret files of the system": prove(
-        "system secrets hidden",
+    "secret files of the system": closed(
+        "system secrets",
         (BOX, 'flags += ["--ro-bind", "/dev/null", name]', "pass"),
         needs="root",
     ),
@@ -1073,8 +1126,8 @@ ROWS: dict[str, Row] = {
         (BOX, 'flags += ["--tmpfs", name, "--remount-ro", name]', "pass"),
         needs="bwrap",
     ),
-    "an allow list, not the whole disk": prove(
-        "no sockets of others",
+    "an allow list, not the whole disk": closed(
+        "socket by its name",
         (BOX, "*_system(),", '*_system(), "--ro-bind", "/var", "/var",'),
         (BOX, ', Path("/var/tmp"))', ",)"),
     ),

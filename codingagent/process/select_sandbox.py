@@ -10,7 +10,6 @@ import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,9 +33,6 @@ from codingagent.process.runner import Runner, environment, run_tool, try_out
 from codingagent.storage.toml_file import read_toml
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import find_program, persons_path
-
-if TYPE_CHECKING:
-    from codingagent.process.probe_run import Promise
 
 
 def policy_of(settings: Settings, workspace: Path) -> Policy:
@@ -133,20 +129,15 @@ def bubblewrap_for(
     hidden: tuple[Path, ...],
     temporary: Path,
     has_network: bool,
-    path: Path | None = None,
 ) -> Bubblewrap | None:
-    """Return bubblewrap set up for a workspace; None where it is not installed.
-
-    `path` is added to PATH.
-    """
+    """Return bubblewrap set up for a workspace; None where it is not installed."""
     program = find_bubblewrap() if sys.platform == "linux" else None
     if program is None:
         return None
     person_home = Path(os.environ.get("HOME") or Path("~").expanduser())
     prefixes = (sys.prefix, sys.base_prefix)
     real = workspace.resolve()
-    names = [persons_path(), *([os.fspath(path)] if path else [])]
-    tools = tools_for(real, os.pathsep.join(names), person_home, prefixes)
+    tools = tools_for(real, persons_path(), person_home, prefixes)
     repositories = repositories_in(real)
     own = plain_path(temporary, real)
     return Bubblewrap(
@@ -172,36 +163,51 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
     return "" if said == _TRIAL_RESULT else f"inside, the kernel says {said.strip() or 'nothing'}"
 
 
-def prove_sandbox(outside: Path) -> "tuple[Promise, ...]":
-    """Return every promise of the sandbox and whether the probe found that it holds.
+def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
+    """Return what `probe` found inside the sandbox: by promise, whether it holds, and a detail.
 
     `outside` is a folder of the person's that must be out of reach.
 
     Raises:
         WorkError: if there is no sandbox, or it does not start.
     """
-    from codingagent.process import probe_run
+    import json
+    import shlex
+    import socket
+    import tempfile
 
-    with probe_run.lures(outside) as found:
-        sandbox = bubblewrap_for(
-            found.workspace,
-            (found.agent_home,),
-            found.temporary,
-            has_network=False,
-            path=found.path,
-        )
+    program = Path(__file__).with_name("probe.py").read_text("utf-8")
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory())).resolve()
+            (workspace := folder / "workspace").mkdir()
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        except OSError as fault:
+            raise WorkError(f"the sandbox can't be tested: {fault}") from fault
+        # A home folder that can't be read is hidden enough.
+        in_home = sorted(Path(os.environ.get("HOME") or "/").glob("*"))
+        order = {
+            "workspace": os.fspath(workspace),
+            "outside": os.fspath(outside),
+            "home_file": next((os.fspath(each) for each in in_home if each.is_file()), ""),
+            "agent_pid": os.getpid(),
+            "tcp_port": listener.getsockname()[1],
+        }
+        sandbox = bubblewrap_for(workspace, (), folder / "tmp", has_network=False)
         if sandbox is None:
             raise WorkError("bubblewrap is not installed")
-        runner = Runner(sandbox, environment(os.environ))
-
-        def run(line: str) -> str:
-            outcome = runner.run(line, os.fspath(found.workspace), _PROOF_S, lambda _: None)
-            if outcome.failure:
-                raise WorkError(advice_on(" ".join(outcome.failure.split())))
-            return outcome.output
-
-        with contextlib.closing(runner):
-            return probe_run.prove(found, run, has_network=False)
+        runner = stack.enter_context(contextlib.closing(Runner(sandbox, environment(os.environ))))
+        line = shlex.join([sys.executable, "-I", "-S", "-c", program, json.dumps(order)])
+        outcome = runner.run(line, os.fspath(workspace), _PROOF_S, lambda _: None)
+        if outcome.failure:
+            raise WorkError(advice_on(" ".join(outcome.failure.split())))
+        try:
+            return {
+                name: (holds, detail)
+                for name, (holds, detail) in json.loads(outcome.output).items()
+            }
+        except ValueError as fault:
+            raise WorkError("the probe did not report from inside the sandbox") from fault
 
 
 # --- what this machine offers --------------------------------------------------------------------
@@ -255,10 +261,10 @@ def _sandbox(outside: Path) -> Iterator[Finding]:
     except WorkError as fault:
         yield Finding("sandbox", False, f"{program} could not be tested: {fault}")
         return
-    holds = all(promise.enforced is not False for promise in promises)
-    yield Finding("sandbox", holds, f"{program}, tested from inside:")
-    for promise in promises:
-        yield Finding(promise.name, promise.enforced, promise.detail, is_promise=True)
+    is_whole = all(holds is not False for holds, _ in promises.values())
+    yield Finding("sandbox", is_whole, f"{program}, tested from inside:")
+    for name, (holds, detail) in promises.items():
+        yield Finding(name, holds, detail, is_promise=True)
 
 
 _UNCONFINED = "none: commands run with your own rights"

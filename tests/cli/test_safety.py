@@ -808,7 +808,7 @@ def test_doctor_tells_every_promise_of_the_sandbox(
     sandbox = found[2]
     promises = [entry for entry in found if entry["isPromise"]]
     if sandbox["holds"]:
-        assert len(promises) > 20
+        assert len(promises) > 8
         assert all(entry["holds"] is not False for entry in promises)
     else:
         assert sandbox["detail"]
