@@ -208,11 +208,7 @@ def session_in(
 
 
 def secrecy_for(settings: Settings, file: VaultFile | None = None) -> Secrecy:
-    """Return what work under these settings hides; the values of variables that commands see are known.
-
-    Raises:
-        WorkError: if the file can't be read.
-    """
+    """Return what work under these settings hides; the values of variables that commands see are known."""
     secrecy = Secrecy(settings.secrets, file)
     for name in settings.pass_env:
         secrecy.learn(os.environ.get(name, ""), f"${name}")

@@ -149,20 +149,12 @@ class Secrecy:
     # --- the record and the person -----------------------------------------------------------------
 
     def save(self) -> None:
-        """Keep what was found.
-
-        Raises:
-            WorkError: if it can't be written.
-        """
+        """Keep what was found."""
         if self._file is not None:
             self._file.save(self.vault)
 
     def look_again(self) -> None:
-        """Read the person's choices again.
-
-        Raises:
-            WorkError: if it can't be read.
-        """
+        """Read the person's choices again."""
         if self._file is not None:
             self.vault.obey(self._file.wishes())
 
@@ -176,11 +168,7 @@ class Secrecy:
         return not (wishes.allows(path) or path in wishes.kept)
 
     def decide(self, path: str, *, is_allowed: bool) -> None:
-        """Do and keep what the person says about a secret file.
-
-        Raises:
-            WorkError: if it can't be written.
-        """
+        """Do and keep what the person says about a secret file."""
         wishes = self.vault.wishes if self._file is None else self._file.wishes()
         kept = {"allow": (*wishes.allow, path)} if is_allowed else {"kept": (*wishes.kept, path)}
         wishes = replace(wishes, **kept)

@@ -42,11 +42,7 @@ def workspace_path(text: str) -> str:
 
 
 def folder_path(text: str) -> str:
-    """Return a folder's path in normal form; `.` is the workspace root itself.
-
-    Raises:
-        OperationError: as `workspace_path`.
-    """
+    """Return a folder's path in normal form; `.` is the workspace root itself."""
     return "/".join(_parts(text)) or "."
 
 

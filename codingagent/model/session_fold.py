@@ -90,11 +90,7 @@ def fold(session: Session | None, record: entries.Record) -> Session:
 
 
 def replay(records: Iterable[entries.Record]) -> Session | None:
-    """Return the state after all records; None if there are none.
-
-    Raises:
-        ValueError: as `fold`.
-    """
+    """Return the state after all records; None if there are none."""
     session: Session | None = None
     for record in records:
         session = fold(session, record)

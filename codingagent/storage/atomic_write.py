@@ -1,4 +1,7 @@
-"""Write the agent's own files atomically and durably, and remove folders of any depth."""
+"""Write the agent's own files atomically and durably, and remove folders of any depth.
+
+What the disk refuses raises WorkError; the old file stays then.
+"""
 
 import contextlib
 import json
@@ -17,11 +20,7 @@ from codingagent.workspace import sharing
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file atomically: `{path}.tmp`, then rename (specification 003, atomic writes).
-
-    Raises:
-        WorkError: if it can't be written; the old file stays.
-    """
+    """Write a file atomically: `{path}.tmp`, then rename (specification 003, atomic writes)."""
     write_beside(path, content, is_synced=True)
     put_in_place(path)
 
@@ -33,9 +32,6 @@ def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
         path: the final path.
         content: the whole content.
         is_synced: make it durable; otherwise the caller syncs before `put_in_place`.
-
-    Raises:
-        WorkError: if it can't be written.
     """
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
     with _clearing(path), open(_temporary(path), "wb", opener=_open_private) as file:
@@ -75,11 +71,7 @@ def _clearing(path: Path) -> Iterator[None]:
 
 
 def write_json(path: Path, document: object) -> None:
-    """Write a JSON file atomically.
-
-    Raises:
-        WorkError: as `write_whole`.
-    """
+    """Write a JSON file atomically."""
     # The json module itself indents in Python: half a second for ten thousand results.
     data = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
     write_whole(path, msgspec.json.format(data) + b"\n")

@@ -111,11 +111,7 @@ def settings_for(
     variables: Mapping[str, str],
     workspace: Path | None = None,
 ) -> tuple[Resolved, Path]:
-    """Return the settings in force for a workspace, and that workspace (default: the settings' own).
-
-    Raises:
-        UsageError: as `resolve_settings` and `workspace_of`.
-    """
+    """Return the settings in force for a workspace, and that workspace (default: the settings' own)."""
     resolved = resolve_settings(home, options, variables, workspace=workspace)
     folder = workspace or workspace_of(home, resolved.settings)
     with_file, with_own = obeys_file(home, folder), user_settings.is_out_of_reach(folder)
@@ -272,11 +268,7 @@ class Home(Struct, frozen=True):
         return self._of(name).load(name)
 
     def records(self, name: str) -> Iterator[Record]:
-        """Yield all records of a session or run, oldest first.
-
-        Raises:
-            UsageError, WorkError: as `load`.
-        """
+        """Yield all records of a session or run, oldest first."""
         return self._of(name).records(name)
 
     def _of(self, name: str) -> Sessions:

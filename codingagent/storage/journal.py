@@ -1,7 +1,7 @@
 """Append-only journal of each session (JSON Lines), and the other files of `sessions/`.
 
 `sessions/{id}/journal.jsonl` is authoritative; `sessions/{id}.json` is what specification 003 defines
-for other programs, and can be rebuilt from it.
+for other programs, and can be rebuilt from it. What the disk refuses raises WorkError.
 """
 
 import contextlib
@@ -112,20 +112,13 @@ class Sessions:
         return session
 
     def write_document(self, session: Session) -> None:
-        """Write `sessions/{id}.json`.
-
-        Raises:
-            WorkError: if it can't be written.
-        """
+        """Write `sessions/{id}.json`."""
         atomic_write.write_json(self.folder / f"{session.session_id}.json", document(session))
 
     def mend_document(self, session: Session) -> None:
         """Rewrite the session file if a kill left it out of step with the journal.
 
         A damaged file is left to `set_damaged_document_aside`.
-
-        Raises:
-            WorkError: if it can't be written.
         """
         path = self.folder / f"{session.session_id}.json"
         found, wanted = _read_document(path, session.session_id), document(session)
@@ -144,22 +137,14 @@ class Sessions:
         return aside
 
     def open(self, session_id: str) -> "Journal":
-        """Open a session's journal for appending; create it for a new session.
-
-        Raises:
-            WorkError: if it can't be opened.
-        """
+        """Open a session's journal for appending; create it for a new session."""
         path = self._path(session_id)
         with disk_errors(f"{path} can't be opened"):
             path.parent.mkdir(parents=True, exist_ok=True)
             return Journal(path)
 
     def begin(self, session_id: str, record: Record) -> None:
-        """Create a session's journal with its first record, or create nothing.
-
-        Raises:
-            WorkError: if it can't be written.
-        """
+        """Create a session's journal with its first record, or create nothing."""
         journal = self.open(session_id)
         try:
             with contextlib.closing(journal):
@@ -193,22 +178,14 @@ class Messages:
         self._folder = folder
 
     def keep(self, run_id: str, data: bytes) -> None:
-        """Keep the message of a run that is about to begin.
-
-        Raises:
-            WorkError: if it can't be written.
-        """
+        """Keep the message of a run that is about to begin."""
         path = self._path(run_id)
         with disk_errors(f"{path} can't be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
         atomic_write.write_whole(path, data)
 
     def read(self, run_id: str) -> bytes:
-        """Return the message of a run that is not complete.
-
-        Raises:
-            WorkError: if it can't be read.
-        """
+        """Return the message of a run that is not complete."""
         path = self._path(run_id)
         with disk_errors(f"{path} can't be read"):
             return path.read_bytes()
@@ -227,11 +204,7 @@ class Messages:
         return self._document(run_id).exists()
 
     def write_document(self, run_id: str, document: object) -> None:
-        """Write `sessions/runs/{run_id}.json`.
-
-        Raises:
-            WorkError: if it can't be written.
-        """
+        """Write `sessions/runs/{run_id}.json`."""
         atomic_write.write_json(self._document(run_id), document)
 
     def _path(self, run_id: str) -> Path:

@@ -1,4 +1,4 @@
-"""The mailbox: requests in `outbox/`, answers in `inbox/`."""
+"""The mailbox: requests in `outbox/`, answers in `inbox/`. What the disk refuses raises WorkError."""
 
 import contextlib
 import errno
@@ -62,21 +62,13 @@ class Mailbox:
         return [path for path in both if path.exists()]
 
     def write_beside(self, path: Path, text: str) -> None:
-        """Write a request, or its companion, beside its path; `sync` and `put_in_place` then follow.
-
-        Raises:
-            WorkError: if it can't be written.
-        """
+        """Write a request, or its companion, beside its path; `sync` and `put_in_place` then follow."""
         with disk_errors(f"{path.parent} can't be made"):
             path.parent.mkdir(exist_ok=True)
         atomic_write.write_beside(path, text, is_synced=not atomic_write.SYNC_WAITS)
 
     def write_parts(self, stem: str, parts: Sequence[str]) -> list[Path]:
-        """Write a request in parts, for a chat with a message limit; return their paths.
-
-        Raises:
-            WorkError: if one can't be written.
-        """
+        """Write a request in parts, for a chat with a message limit; return their paths."""
         folder = self.outbox / "parts"
         with disk_errors(f"{folder} can't be made"):
             folder.mkdir(exist_ok=True)
@@ -97,11 +89,7 @@ class Mailbox:
         return self._letters(lambda name: name.lower().endswith(_SUFFIXES))
 
     def look_at_others(self) -> list[InboxFile]:
-        """Return the inbox files that can't be executed as they are: empty, or of another kind.
-
-        Raises:
-            WorkError: as `look`.
-        """
+        """Return the inbox files that can't be executed as they are: empty, or of another kind."""
         others = self._letters(lambda name: not name.lower().endswith(_UNDER_WAY))
         return [
             file
@@ -132,28 +120,16 @@ class Mailbox:
         return os.path.lexists(self.inbox / name)
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of an inbox file; None if it is too large to be an answer.
-
-        Raises:
-            WorkError: if it can't be read.
-        """
+        """Return the bytes of an inbox file; None if it is too large to be an answer."""
         return _read(self.inbox / name)
 
     def take(self, name: str, session_id: str, sequence: int) -> str:
-        """Move an inbox file to `processed/`; return its new name, with session id and sequence number.
-
-        Raises:
-            WorkError: if it can't be moved.
-        """
+        """Move an inbox file to `processed/`; return its new name, with session id and sequence number."""
         suffix = Path(name).suffix.lower()
         return self._move(self.inbox / name, self.processed, _stem(session_id, sequence), suffix)
 
     def put_back(self, taken: str, name: str) -> None:
-        """Move a file that was taken too early back under its old name.
-
-        Raises:
-            WorkError: if it can't be moved.
-        """
+        """Move a file that was taken too early back under its old name."""
         self._move(self.processed / taken, self.inbox, Path(name).stem, Path(name).suffix)
 
     def find_taken(self, session_id: str, sequence: int) -> str | None:
@@ -163,29 +139,17 @@ class Mailbox:
         return next((name for name in names if (self.processed / name).exists()), None)
 
     def read_taken(self, name: str) -> bytes | None:
-        """Return the bytes of an answer in `processed/`; None if it is gone.
-
-        Raises:
-            WorkError: if it exists and can't be read.
-        """
+        """Return the bytes of an answer in `processed/`; None if it is gone."""
         return _read(self.processed / name) if (self.processed / name).exists() else None
 
     def set_aside(self, name: str, reason: str) -> str:
-        """Move an inbox file to `rejected/` with a file that says why; return its new name.
-
-        Raises:
-            WorkError: if it can't be moved.
-        """
+        """Move an inbox file to `rejected/` with a file that says why; return its new name."""
         new = self._move(self.inbox / name, self.rejected, Path(name).stem, Path(name).suffix)
         atomic_write.write_whole(self.rejected / f"{new}.reason", f"{reason}\n")
         return new
 
     def drop(self, data: bytes, session_id: str, sequence: int) -> Path:
-        """Write an answer to the inbox atomically, as if you had saved it there; return its path.
-
-        Raises:
-            WorkError: if it can't be written.
-        """
+        """Write an answer to the inbox atomically, as if you had saved it there; return its path."""
         part = self.part_path(session_id, sequence)
         try:
             part.write_bytes(data)
@@ -203,20 +167,13 @@ class Mailbox:
         return self.inbox / f"{_stem(session_id, sequence)}.{writer or os.getpid()}.part"
 
     def put_in(self, part: Path, session_id: str, sequence: int, how: str) -> str:
-        """Rename a completed part to an answer; return its name, which says how it came.
-
-        Raises:
-            WorkError: if it can't be moved.
-        """
+        """Rename a completed part to an answer; return its name, which says how it came."""
         return self._move(part, self.inbox, f"{_stem(session_id, sequence)}_{how}", ".txt")
 
     def bring_back(self, path: Path) -> str:
         """Bring a file to the inbox to execute it after all; return its name there.
 
         A rejected file is moved; any other is copied, because it is yours.
-
-        Raises:
-            WorkError: if it can't be read, or can't be written to the inbox.
         """
         suffix = path.suffix if path.suffix in _SUFFIXES else ".txt"
         if path.resolve().parent == self.rejected.resolve():

@@ -6,6 +6,8 @@ report exists: a renamed errand without a report was begun by a process that was
 that asks holds a lock on one more file: an errand dies with it. The folder is polled, without a
 socket: that works on every system, and a killed process leaves nothing that could block another.
 
+What the disk refuses raises WorkError.
+
 Only files with names of this pattern are read, and links are not followed.
 """
 
@@ -114,11 +116,7 @@ class RequestQueue:
         return any(entry.name.endswith(_ERRAND) for entry in self._entries())
 
     def open(self) -> None:
-        """Create the folder if it is missing, and remove stale files.
-
-        Raises:
-            WorkError: if it can't be created.
-        """
+        """Create the folder if it is missing, and remove stale files."""
         with disk_errors(f"{self.folder} can't be made"):
             self.folder.mkdir(exist_ok=True)
         for entry in self._entries():
@@ -152,11 +150,7 @@ class RequestQueue:
             yield Left(name, data)
 
     def report(self, name: str, data: bytes) -> None:
-        """Write the report on an errand.
-
-        Raises:
-            WorkError: if it can't be written.
-        """
+        """Write the report on an errand."""
         self._put(f"{name}{_REPORT}", data)
         with contextlib.suppress(OSError):
             (self.folder / f"{name}{_TAKEN}").unlink()

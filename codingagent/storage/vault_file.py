@@ -1,7 +1,7 @@
 """A session's vault on disk, readable by its owner only, and the person's choices about its secrets.
 
 The process at work on a session writes `vault.json`, the command `secrets` writes `secrets.json`: neither
-overwrites what the other wrote.
+overwrites what the other wrote. What the disk refuses raises WorkError.
 """
 
 from pathlib import Path
@@ -39,11 +39,7 @@ class VaultFile:
         self._wishes = folder / "secrets.json"
 
     def load(self) -> Vault:
-        """Return the vault; a new one if there is none.
-
-        Raises:
-            WorkError: if it can't be read.
-        """
+        """Return the vault; a new one if there is none."""
         kept = self._read(self._vault, _KeptVault)
         found = (
             new_vault()
@@ -54,11 +50,7 @@ class VaultFile:
         return found
 
     def save(self, vault: Vault) -> None:
-        """Write the vault, whole, if it changed.
-
-        Raises:
-            WorkError: if it can't be written.
-        """
+        """Write the vault, whole, if it changed."""
         if vault.is_changed:
             values = list(vault.by_name.values())
             kept = _KeptVault(
@@ -68,19 +60,11 @@ class VaultFile:
             vault.is_changed = False
 
     def wishes(self) -> Wishes:
-        """Return the person's choices.
-
-        Raises:
-            WorkError: if it can't be read.
-        """
+        """Return the person's choices."""
         return self._read(self._wishes, Wishes) or Wishes()
 
     def keep_wishes(self, wishes: Wishes) -> None:
-        """Write the person's choices.
-
-        Raises:
-            WorkError: if it can't be written.
-        """
+        """Write the person's choices."""
         atomic_write.write_whole(self._wishes, json.encode(wishes))
 
     @staticmethod

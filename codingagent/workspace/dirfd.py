@@ -60,11 +60,7 @@ _NO_REPLACE = 1
 
 
 def _rename_no_replace(source: int, name: str, target: int, new_name: str) -> bool:
-    """Rename without replacing anything, in one step; return whether this system and disk can.
-
-    Raises:
-        OSError: if it can't be done.
-    """
+    """Rename without replacing anything, in one step; return whether this system and disk can."""
     import ctypes  # Late: only a move needs it.
 
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)

@@ -17,9 +17,6 @@ def retried(call: Callable[[], _T]) -> _T:
     """Rename, replace or remove a file; on Windows again, for two seconds, while a program holds it.
 
     That is a virus scanner, OneDrive or the indexer.
-
-    Raises:
-        OSError: as the call does.
     """
     for _ in range(_TRIES - 1):
         try:
@@ -32,11 +29,7 @@ def retried(call: Callable[[], _T]) -> _T:
 
 
 def sync(handle: int, *, only_content: bool = False) -> None:
-    """Return when a file is on the disk: its content and length, and also its times if not `only_content`.
-
-    Raises:
-        OSError: if it can't be written.
-    """
+    """Return when a file is on the disk: its content and length, and also its times if not `only_content`."""
     if sys.platform == "darwin":
         import fcntl
 

@@ -201,11 +201,7 @@ class Workspace(PathWalk):
         )
 
     def check_deletable(self, path: str) -> None:
-        """Check that a file or link may be deleted, before anything is journalled.
-
-        Raises:
-            OperationError: as `delete`.
-        """
+        """Check that a file or link may be deleted, before anything is journalled."""
         with self._walk(path, writing=True, follow_last=False) as place:
             _check_deletable(place, path)
 
@@ -229,9 +225,6 @@ class Workspace(PathWalk):
 
         Returns:
             The file's state, as in `Seen`, and whether another is replaced.
-
-        Raises:
-            OperationError: as `move`.
         """
         with self._walk(path, writing=True, follow_last=False) as source:
             found, real = regular(source, path), source.path
