@@ -77,8 +77,10 @@ def is_spaced_out(spaced: Sequence[str], new: Sequence[str], ground: Ground) -> 
     if "\n\n" in text.strip("\n") or (ground.lines and len(words) < len(spaced)):
         return is_program or bool(ground.lines) or len(words) > 2
     there = gaps(ground.lines)
+    if {line for (line, _), count in there.items() if count}.intersection(words):
+        return False  # in its own place such a line would have two more behind it
     is_airy = 2 * sum(map(bool, there.values())) > len(there)
-    if not is_program or new[-1].strip() or is_airy:
+    if not is_program or new[-1].strip() or is_airy or len(words) < _FEWEST:
         return False
     has_levels = any(line[:1].isspace() for line in words) or any(map(levels.is_opener, words))
     return has_levels and (bool(there) or len(words) >= 8)
@@ -87,10 +89,14 @@ def is_spaced_out(spaced: Sequence[str], new: Sequence[str], ground: Ground) -> 
 def bare(new: Sequence[str], ground: Ground) -> list[str] | None:
     """Return lines with nothing in the blank ones; None if they may be meant as they are.
 
-    The blank lines of the file show it. In a string blanks may be meant.
+    The blank lines of the file show it, unless others of these have none. In a string they may be meant.
     """
     spaced = {i for i, line in enumerate(new) if line and not line.strip(" \t")}
-    if not spaced or file_kinds.ending(ground.path) in ("csv", "tsv", "log", "diff", "patch"):
+    if (
+        not spaced
+        or "" in new
+        or file_kinds.ending(ground.path) in ("csv", "tsv", "log", "diff", "patch")
+    ):
         return None
     text = ground.text_among(new) if file_kinds.is_code(ground.path) else frozenset[int]()
     there = [line for line in ground.lines if not line.strip(" \t")]
@@ -111,6 +117,8 @@ def are_doubled(new: Sequence[str], ground: Ground) -> bool:
     """Return whether all blank lines of a part are in twos, as they hardly ever are in the file."""
     if len(ground.replaced) == len(ground.lines) or halved(new) is None:
         return False
+    if is_part(new, ground.replaced):
+        return False
     after = ground.lines[ground.end :][:1]
     runs = _runs([*new, *after], ground.path)
     there = _runs(ground.lines, ground.path) if runs else []
@@ -123,6 +131,20 @@ def are_doubled(new: Sequence[str], ground: Ground) -> bool:
         return False
     old = ground.replaced
     return any(_lead(b) == 2 * _lead(a) > 0 for a, b in ((old, new), (old[::-1], new[::-1])))
+
+
+def are_lost(new: Sequence[str], old: Sequence[str], shared: Sequence[tuple[int, int]]) -> bool:
+    """Return whether blank lines are gone, by the counts before and now, and not they alone."""
+    lost = [was for was, now in shared if was and not now]
+    if not lost or "" in new or list(new) == [*filter(None, old)]:
+        return False
+    return len(lost) == sum(1 for was, _ in shared if was)
+
+
+def is_part(new: Sequence[str], old: Sequence[str]) -> bool:
+    """Return whether new lines are old ones in their order: then an edit only removes lines."""
+    rest = iter(old)
+    return all(line in rest for line in new)
 
 
 def _lead(lines: Sequence[str]) -> int:

@@ -104,7 +104,7 @@ def _without_extra_fence(case: BodyCase) -> list[str] | None:
     lines = case.lines[:]
     while lines and not lines[0].strip():
         del lines[0]
-    if not lines or lines[0].strip(" \t`~") or not fences.is_fence(lines[0]):
+    if len(lines) < 2 or lines[0].strip(" \t`~") or not fences.is_fence(lines[0]):
         return None
     if case.is_whole:
         # In a fence of its own no chat has put another round it.
@@ -272,8 +272,7 @@ def _blank_lines(case: BodyCase) -> list[str] | None:
             continue
         if all(is_ == 2 * was + more for was, is_ in shared):
             return None if undone == list(case.ground.replaced) else undone
-    lost = [was for was, is_ in shared if was and not is_]
-    if lost and "" not in case.lines and len(lost) == sum(1 for was, _ in shared if was):
+    if blank_lines.are_lost(case.lines, case.ground.replaced, shared):
         case.refuse("the blank lines between lines of the file are gone")
     if Kept.LINES not in case.arrival.kept and blank_lines.are_doubled(case.lines, case.ground):
         case.refuse("blank lines are in twos, where the file has one at a time")

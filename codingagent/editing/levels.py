@@ -104,19 +104,21 @@ def lacks_levels(ground: Ground, new: Sequence[str]) -> bool:
     known = set(ground.replaced)
     lines = [*last_word(ground.lines[: ground.start]), *new]
     for opener in (_opens_code, _opens_comment):
-        steps = {step for line, step in _levels(lines, opener) if line not in known}
-        there = [step for _, step in _levels(ground.lines, opener)] if steps else []
-        deeper = {step for step in there if step > 0}
-        if sum(step > 0 for step in there) > _MOSTLY * len(there) and not steps <= deeper:
+        fresh = [level for level in _levels(lines, opener) if level[1] not in known]
+        there = _levels(ground.lines, opener) if fresh else []
+        deeper = {step for _, _, step in there if step > 0}
+        flat = [line for line, _, step in there if step <= 0]
+        steps = {step for line, _, step in fresh if line not in flat}
+        if len(flat) < (1 - _MOSTLY) * len(there) and not steps <= deeper:
             return True
     return False
 
 
-def _levels(lines: Sequence[str], opener: Callable[[str], bool]) -> list[tuple[str, int]]:
-    """Return each line before which a level begins, and by how much it is deeper."""
+def _levels(lines: Sequence[str], opener: Callable[[str], bool]) -> list[tuple[str, str, int]]:
+    """Return each line that opens a level, the one behind it, and by how much that is deeper."""
     words = [line for line in lines if line.strip()]
     return [
-        (b, depth(b) - depth(a))
+        (a, b, depth(b) - depth(a))
         for a, b in pairwise(words)
         if opener(a) and not CLOSER.match(b) and b[0] != "#"
     ]
@@ -130,7 +132,7 @@ def _opens_comment(line: str) -> bool:
     return _COMMENT.search(line) is not None
 
 
-_STARRED = lazy_pattern(r"[ \t]*/?\*+(?:[ \t!]|$)")
+_STARRED = lazy_pattern(r"[ \t]*(?:/?\*+(?:[ \t!]|$)|//)")
 _COMMENT = lazy_pattern(r"/\*(?!.*\*/)")
 _MOSTLY = 0.7
 

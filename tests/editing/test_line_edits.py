@@ -436,3 +436,34 @@ def test_a_clean_edit_may_break_a_line_in_two(path: str, line: str, at: str) -> 
         broken = line.replace(at, "\n" + at[1:], 1) + "\n"
         with pytest.raises(OperationError, match="broken into two"):
             body_repair.mend_lines(broken, ground, AS_IT_IS)
+
+
+_CALLS = "f(() => {\n  a();\n\n  b();\n});\ng(() => {\n  c();\n});\n"
+_SAID = "// A says this:\n//     a.b()\n"
+_SAID += "".join(f"func {name}() {{\n\ta()\n}}\n\n" for name in "ABC")
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "first", "last", "body"),
+    [
+        # A line with a blank one behind it, and another so; an edit that only removes lines.
+        ("a.js", _CALLS, 2, 3, "  a();\n\n  d();\n\n"),
+        ("a.js", _CALLS, 7, 7, "  c();\n\n  d();\n\n"),
+        ("a.py", "import a\n\nimport b\n\n\nx = 1\n", 1, 3, "import a\nimport b\n"),
+        ("a.rst", "a\n\nb\n\nc\n\n.. _x:\n\nd\n\ne\n", 6, 8, "\n\n"),
+        ("a.md", "a\n\n{% code %}\nb\n{% end %}\n", 5, 5, "~~~\n"),
+        # What looks like a level is a comment, or has nothing deeper behind it in the file.
+        ("a.go", _SAID, 2, 2, "//\n//\ta.b()\n"),
+        ("a.rst", ".. _x:\n\nX\n\na::\n\n  b\n\nc::\n\n  d\n\ne::\n\n  f\n", 3, 3, "Y\n"),
+        # One blank line of several has blanks.
+        ("a.py", "def f():\n    a()\n\n    b()\n", 2, 3, "    a()\n\n    c()\n    \n"),
+    ],
+)
+def test_what_real_commits_do_to_lines_is_taken_as_it_came(
+    path: str, old: str, first: int, last: int, body: str
+) -> None:
+    """None of them was damaged on its way."""
+    edited = apply.apply(LineRange(first, last, body), old, AS_IT_IS, path=path)
+    lines = old.split("\n")
+    lines[first - 1 : last] = body.split("\n")[:-1]
+    assert (edited.text, edited.notes) == ("\n".join(lines), ())
