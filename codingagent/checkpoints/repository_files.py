@@ -86,8 +86,8 @@ class Holds:
 def repository_files(root: str, found: Belonging) -> tuple[set[bytes], list[str]]:
     """Return these files below a folder, and the ignored folders that were not looked through."""
     holds = Holds(root)
-    folders = {""}
-    for name in (*found.files, *found.ignored):
+    folders, every = {""}, (*found.files, *found.ignored)
+    for name in every:
         folder = os.fsdecode(name).rpartition("/")[0]
         while folder not in folders:
             folders.add(folder)
@@ -96,7 +96,7 @@ def repository_files(root: str, found: Belonging) -> tuple[set[bytes], list[str]
     ignored = [os.fsdecode(name) for name in found.ignored if name.endswith(b"/")]
     inner, unseen = _below(root, ignored)
     places = {_join(folder, _REAL) for folder in (*folders, *inner)}
-    bare = {os.fsdecode(n).rpartition("/")[0] for n in found.files if n.endswith(b"/HEAD")}
+    bare = {os.fsdecode(n).rpartition("/")[0] for n in every if n.endswith(b"/HEAD")}
     bare |= {folder for folder in inner if holds(folder, "HEAD")}
     files: set[bytes] = set()
     for place in (*places, *(each for each in bare if each and _is_repository(each, holds))):

@@ -44,6 +44,10 @@ WAYS = {
         ".git/config",
     ),
     "a bare one": ("{git} init -q --bare {at}", "config"),
+    "a bare one, each file ignored": (
+        "{git} init -q --bare {at}; printf 'HEAD\\nconfig\\nhooks\\n' >{at}/.gitignore",
+        "config",
+    ),
 }
 PLACES = {
     "a new one": ("lib", "a/b/c", "node_modules/x", "build/deep/er"),
