@@ -23,7 +23,7 @@ from codingagent.errors import UsageError
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer, Decision
 from codingagent.model.operations import Kind
-from codingagent.model.plain_text import on_screen, plural
+from codingagent.model.plain_text import as_typed, on_screen, plural
 from codingagent.model.settings import Settings
 from codingagent.workspace.programs import UntrustedError, command_line
 
@@ -221,7 +221,7 @@ class Console(Lines):
             if isinstance(found, Answer):
                 self._rich.print()
                 return self._answered_elsewhere(found)
-            said = found.strip().lower()
+            said = as_typed(found)
             decision = next((each for each in _DECISIONS if said in (each, each[0])), None)
             if decision is not None:
                 break
@@ -272,7 +272,7 @@ class Console(Lines):
         try:
             with self._keyboard() as keys:
                 while said not in meant:
-                    said = str(self._line(keys, "  Its number: ", lambda: None)).strip().lower()
+                    said = as_typed(str(self._line(keys, "  Its number: ", lambda: None)))
         except EOFError:
             raise KeyboardInterrupt from None
         return meant[said]

@@ -148,6 +148,11 @@ def one_line(text: str, limit: int = 200) -> str:
     return first if not more else f"{first} … (+{more} {plural(more, 'line')})"
 
 
+def as_typed(text: str) -> str:
+    """Return a typed line for comparison: in small letters, wide ones as the usual ones."""
+    return unicodedata.normalize("NFKC", text).strip().lower()
+
+
 def plural(number: int, one: str, many: str = "") -> str:
     """Return the noun that goes with a number."""
     return one if number == 1 else many or f"{one}s"

@@ -27,6 +27,16 @@ RUN = {
     "~/bin/codingagent --home /x show": "/show",
     "codingagent list": "/sessions",
     "codingagent": "/help",
+    "？": "/help",
+    "ｑｕｉｔ": "/quit",
+    "／ｕｎｄｏ": "/undo",
+    "／new　任务，一": "/new 任务，一",
+    "`codingagent diff`": "/diff",
+    "$ codingagent undo": "/undo",
+    r"C:\bin\CodingAgent.exe show": "/show",
+    ":wq": "/quit",
+    "quit()": "/quit",
+    "--help": "/help",
 }
 ASK = (
     *(
@@ -37,6 +47,11 @@ ASK = (
         "undo",
         "diff",
         "unsay",
+        "ｕｎｄｏ",
+        "ｙ",
+        "udno",
+        "dif",
+        "codingagnet undo",
         "git status",
         "git add -A",
         "ls",
@@ -63,6 +78,7 @@ WORDS = (
         "Python 3.9 must work",
     ),
     *("what does codingagent undo do", " help", " git status", "exit codes are wrong", "commit"),
+    *("docs", "done", "codingagent's own list of commands is wrong", "`undo` fails here"),
 )
 
 
@@ -96,7 +112,7 @@ def test_on_the_terminal(tmp_path: Path) -> None:
         enter(asked, "git status")
         asked.says(ASKED)
         asked.says("Its number")
-        asked.types("n\r")
+        asked.types("ｎ\r")
         asked.says(PROMPT, 2)
         enter(asked, "undo")
         asked.says(ASKED, 2)

@@ -12,6 +12,7 @@ from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_living
 from codingagent.errors import UsageError
 from codingagent.model.paths import shown
+from codingagent.model.plain_text import as_typed
 from codingagent.secrets.vault import HiddenValue, Wishes, fits
 from codingagent.storage.vault_file import vault_file_of
 
@@ -99,5 +100,5 @@ def _show(held: list[HiddenValue], name: str) -> None:
         raise UsageError("a value is shown on a terminal only")
     sys.stdout.write(f"show the value of {name} here? [y/N] ")
     sys.stdout.flush()
-    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+    if as_typed(sys.stdin.readline()) in ("y", "yes"):
         sys.stdout.write(f"{shown(found)}\n")

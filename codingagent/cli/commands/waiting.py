@@ -4,9 +4,12 @@ A command does what the command of its name does, by running it.
 """
 
 import contextlib
+import difflib
 import os
+import re
 import sys
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -24,6 +27,7 @@ from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.plain_output import Screen
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import is_session_id
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import one_line, plural
 from codingagent.model.session_state import Session
 from codingagent.storage.homes import Home
@@ -47,43 +51,15 @@ _WORDS = {
     "/sessions": "list",
 }
 # What people type all the same; by these names, too, a command of ours.
-_ALIASES = {"?": "/help", "help": "/help", "exit": "/quit", "quit": "/quit", ":q": "/quit"}
-_ALIASES["list"] = "/sessions"
+_ALIASES = {"?": "/help", "help": "/help", "-h": "/help", "--help": "/help", "list": "/sessions"}
+_ALIASES |= dict.fromkeys(("exit", "quit", "q", ":q", ":wq", "exit()", "quit()"), "/quit")
 _ANSWERS = ("y", "n", "yes", "no")
-_PROGRAMS = (
-    *(
-        "apt",
-        "bash",
-        "brew",
-        "cargo",
-        "cat",
-        "cd",
-        "clear",
-        "cp",
-        "curl",
-        "docker",
-        "emacs",
-        "git",
-        "grep",
-    ),
-    *(
-        "hg",
-        "ll",
-        "ls",
-        "mkdir",
-        "mv",
-        "nano",
-        "node",
-        "npm",
-        "npx",
-        "pip",
-        "pip3",
-        "pnpm",
-        "pwd",
-        "pytest",
-    ),
-    *("python", "python3", "rm", "sh", "ssh", "sudo", "tox", "uv", "vi", "vim", "yarn", "zsh"),
+_PROGRAM = lazy_pattern(
+    r"apt|bash|brew|cargo|cat|cd|clear|cls|conda|cp|curl|docker|emacs|export|git|grep|hg|ll|ls|mkdir|mv|nano"
+    r"|node|npm|npx|pipx?|pip3|pnpm|pwd|pytest|python3?|rm|sh|ssh|sudo|tox|uvx?|vim?|yarn|zsh"
 )
+# One word, or our name, that is as like as this is probably misspelt.
+_NEAR = 0.75
 # A longer line is a sentence.
 _LINE_WORDS = 5
 _COMMANDS = {
@@ -318,23 +294,27 @@ def _command_in(text: str, *, is_asked: bool) -> str | None:
 
     A line that begins with a blank is words; so are yes and no if the model asked.
     """
-    line = text.rstrip()
-    name, *rest = line.split()
-    if line[0] == " ":
+    # A line may be copied with its marks; an input method of East Asia types wide letters.
+    first, *others = text.strip().strip("`").removeprefix("$ ").split(None, 1) or [""]
+    line = " ".join((unicodedata.normalize("NFKC", first), *others))
+    name, *rest = line.split() or [""]
+    if text[0] == " ":
         return None
-    if name.rpartition("/")[2] == "codingagent":
+    own_name = re.split(r"[/\\]", name)[-1].removesuffix(".exe").lower()
+    if own_name == "codingagent":
         verb, *own = (rest[2:] if rest[:1] == ["--home"] else rest) or ["?"]
         command = _ALIASES.get(verb, f"/{verb}")
         own = [word for word in own if not is_session_id(word)]
         is_run = command in _WORDS or (command in ("/help", "/quit") and not own)
         return " ".join((command, *own)) if is_run else ""
-    if line[0] == "/":
+    if name[:1] == "/":
         return line
     said = line.lower()
     if said in _ALIASES or said in _ANSWERS:
         return _ALIASES.get(said, None if is_asked else "")
-    is_program = name in _PROGRAMS and len(rest) < _LINE_WORDS and line[-1] not in ".?!,"
-    return "" if is_program or f"/{said}" in _COMMANDS else None
+    known = ["codingagent"] if rest else [each[1:] for each in _COMMANDS]
+    is_one = _PROGRAM.fullmatch(name) or difflib.get_close_matches(own_name, known, cutoff=_NEAR)
+    return "" if is_one and len(rest) < _LINE_WORDS and line[-1] not in ".?!," else None
 
 
 def _kept(session: Session) -> Iterator[str]:
