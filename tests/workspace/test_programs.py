@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -151,3 +152,19 @@ def test_without_the_command_line_the_environment_is_left_alone(
         assert str(trap.parent) not in os.environ["PATH"]
         assert programs.persons_path() == path
     assert os.environ["PATH"] == path
+
+
+def test_a_folder_of_path_where_nobody_may_look_is_passed_by(tmp_path: Path) -> None:
+    """After `su`, PATH still has the folders of the other user, closed to this one."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    code = """if True:
+        import os, sys
+        from codingagent.workspace import programs
+        os.geteuid() or os.setuid(65534)
+        print(programs.find_program("sh"))
+    """
+    path = f"{closed}/a/bin:{os.environ['PATH']}"
+    words, env = (sys.executable, "-c", code), {**os.environ, "PATH": path}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    assert done.stdout.strip().endswith("/sh"), done.stderr
