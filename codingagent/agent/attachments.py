@@ -127,11 +127,7 @@ def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[st
 
 
 def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
-    """Return the possible meanings of a path in the workspace: from the current folder, then from the root.
-
-    Raises:
-        OperationError: if it has none there.
-    """
+    """Return the possible meanings of a path in the workspace: from the current folder, then its root."""
     if not pattern:
         raise OperationError("it is empty; name a file")
     written = pattern.replace(os.sep, "/")

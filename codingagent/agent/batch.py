@@ -370,8 +370,7 @@ class Execution:
     def answer(self, name: str | None, answer: Answer) -> None:
         """Answer the pending question; `perform` then continues. `name` is the operation's id, if named.
 
-        Raises:
-            UsageError: if nothing awaits approval, or something else does.
+        UsageError if nothing awaits approval, or something else does.
         """
         asked, session_id = self.session.asked, self.session.session_id
         if self.session.phase is not Phase.AWAITING_APPROVAL or asked is None:

@@ -19,14 +19,9 @@ def egress_of(
     guess: "Guess | None",
     whole: Iterable[str],
 ) -> Egress:
-    """Return what a request carries out.
+    """Return what a request carries out: its text, and its short version (empty: none).
 
-    Args:
-        secrecy: what is hidden in it.
-        texts: the request, and its short version; empty: none.
-        views: the files that it may show.
-        guess: the files that were chosen for it, if any.
-        whole: the paths of all that it shows whole; events as JSON hold some of them.
+    `whole` are the paths of all that it shows whole; events as JSON hold some of them.
     """
     data, brief = (text.encode("utf-8", "replace") for text in texts)
     lines = {path: (a, b) for path, a, b in file_contents.lines_shown(texts[0], views)}

@@ -48,12 +48,7 @@ if TYPE_CHECKING:
 def start_session(
     home: Home, workspace: Path, task: str, settings: Settings, protocol: Protocol = "tags"
 ) -> Session:
-    """Begin a session, which keeps its policy and its sandbox.
-
-    Raises:
-        UsageError: if the workspace can't be used.
-        WorkError: if the journal can't be written.
-    """
+    """Begin a session, which keeps its policy and its sandbox; UsageError if the workspace can't be used."""
     make_workspace(home.root, workspace)
     opened = Workspace(workspace)
     opened.close()
@@ -241,11 +236,7 @@ def attached(
     policy: Policy,
     show: Callable[[Notice], None],
 ) -> tuple[str, ...]:
-    """Return the workspace files that a person names from the current folder; say which can't be shown.
-
-    Raises:
-        UsageError: if one names nothing that can be shown.
-    """
+    """Return the workspace files that a person names from the current folder; say which can't be shown."""
     if not patterns:
         return ()
     from codingagent.agent.attachments import attachable
@@ -270,11 +261,7 @@ _LEFT_OUT_NAMED = 10
 def guessed(
     home: Path, root: Path, task: str, settings: Settings
 ) -> "tuple[Guess, list[FileView]]":
-    """Return the files that a first request would choose, and those with the repository's conventions.
-
-    Raises:
-        UsageError: if the workspace or the policy can't be used.
-    """
+    """Return the files that a first request would choose, and those with the repository's conventions."""
     from codingagent.agent.attachments import conventions
     from codingagent.agent.guess import Guess, Wanted
 
@@ -308,11 +295,7 @@ _BARE = (
 
 
 def check_workspace(home: Home, session: Session) -> None:
-    """Refuse a workspace that the session's home has no authority over.
-
-    Raises:
-        UsageError: if it has none.
-    """
+    """Refuse (UsageError) a workspace that the session's home has no authority over."""
     root = Path(session.workspace)
     check_apart(home.root, root)
     if home.was_found and home.root.parent.resolve() not in (root, *root.parents):

@@ -71,11 +71,7 @@ class Guess:
         return tuple(part.file.path for part in self.chosen if not part.is_whole)
 
     def show(self, room: int) -> str:
-        """Return the section of a request with the chosen files; empty if nothing fits.
-
-        Args:
-            room: the number of characters.
-        """
+        """Return the section of a request with the chosen files, at most `room` characters; or nothing."""
         tokens = min(self._wanted.tokens, room // _CHARACTERS_PER_TOKEN)
         while tokens >= _FEWEST_TOKENS:
             self.chosen = choose(self._asked, self._ranked, self._text, tokens)

@@ -147,11 +147,7 @@ def asks_to_write(vault: Vault, names: Iterable[str], file: Texts) -> Iterator[A
 
 
 def check_names(vault: Vault, file: Texts) -> None:
-    """Refuse to write a name itself: who reads it later takes it for the value.
-
-    Raises:
-        OperationError: if a change makes one, of pieces.
-    """
+    """Refuse to write a name itself, made of pieces, say: who reads it later takes it for the value."""
     if made := vault.names_in(file.new or "") - vault.names_in(file.old or ""):
         raise OperationError(_PIECES.format(min(made)))
 

@@ -34,8 +34,7 @@ class Recipients(Struct, frozen=True):
     def of(self, name: str, header: Header | None, at_work: Session) -> str:
         """Return the id of the session that an answer is for; the current one if nothing says otherwise.
 
-        Raises:
-            UsageError: if several wait, the answer names none, and nobody can be asked.
+        UsageError if several wait, the answer names none, and nobody can be asked.
         """
         named = None if header is None else header.session
         if named is not None:

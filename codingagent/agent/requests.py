@@ -115,11 +115,7 @@ class Requests:
         self.log.record(entries.PersonSaid(text, attached, now(), errand))
 
     def refresh(self) -> None:
-        """Have `write` rewrite the waiting request, from the workspace as it is now.
-
-        Raises:
-            UsageError: if none waits, or is due.
-        """
+        """Have `write` rewrite the request that waits, if any, from the workspace as it is now."""
         if self.session.phase is Phase.REQUEST_DUE:
             return
         if self.session.phase is not Phase.AWAITING_ANSWER:
@@ -127,11 +123,7 @@ class Requests:
         self.log.record(entries.RefreshAsked(now()))
 
     def unsay(self) -> None:
-        """Withdraw the person's last words, or files, of the request that waits; `write` rewrites it.
-
-        Raises:
-            UsageError: if none waits, or it has none.
-        """
+        """Withdraw the person's last words, or files, of the request that waits; `write` rewrites it."""
         if self.session.phase is not Phase.AWAITING_ANSWER:
             raise UsageError(no_request_waits(self.session))
         if not self.session.said or self.session.said[-1].sequence != self.session.sequence:
@@ -139,11 +131,7 @@ class Requests:
         self.log.record(entries.RefreshAsked(now(), unsays=True))
 
     def revoke(self, grants: tuple[str, ...]) -> None:
-        """Revoke all or some of the person's "always" approvals.
-
-        Raises:
-            UsageError: if one of them was not granted, or is no longer.
-        """
+        """Revoke all or some of the person's "always" approvals; UsageError if one is no longer granted."""
         if missing := [grant for grant in grants if grant not in self.session.granted]:
             raise UsageError(f"not granted in session {self.session.session_id}: {missing[0]}")
         self.log.record(entries.GrantsRevoked(grants, now()))

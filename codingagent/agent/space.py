@@ -285,8 +285,7 @@ class Space:
 def _as_json(message: object) -> bytes:
     """Return the message as bytes to keep; values that JSON lacks become null, which no field takes.
 
-    Raises:
-        MessageError: if it contains itself, or is nested too deep.
+    MessageError if it contains itself, or is nested too deep.
     """
     if isinstance(message, str):
         return message.encode("utf-8", "surrogatepass")

@@ -114,11 +114,7 @@ class Notes(Struct, frozen=True):
 
     @classmethod
     def decoded(cls, data: bytes) -> "Notes":
-        """Read notes.
-
-        Raises:
-            ValueError: if they are damaged.
-        """
+        """Read notes; ValueError if they are damaged."""
         return convert(json.loads(data), cls)
 
 

@@ -109,13 +109,10 @@ class Reader:
     def diff(
         self, old: str, new: str, paths: Collection[str] = (), limit_bytes: int = 2_000_000
     ) -> str:
-        """Return a unified diff of content; binary files are only named.
+        """Return a unified diff of content from an older to a newer checkpoint; binary files are only named.
 
-        Args:
-            old: the older checkpoint.
-            new: the newer one.
-            paths: only these files and folders; all if empty.
-            limit_bytes: how much content is compared; a last line counts the other files.
+        `paths` are the only files and folders; all if empty. Content of `limit_bytes` is compared; a last
+        line counts the other files.
         """
         wanted = frozenset(path.rstrip("/") for path in paths)
         differing = [

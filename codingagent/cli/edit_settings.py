@@ -16,11 +16,7 @@ from codingagent.storage.toml_file import read_toml
 
 
 def set_value(path: Path, key: str, text: str) -> None:
-    """Set a setting to a value, which is written as on a command line: lists with commas.
-
-    Raises:
-        UsageError: if there is no such setting, or the value is invalid.
-    """
+    """Set a setting to a value, which is written as on a command line: lists with commas."""
     source = settings.from_environment({f"{ENVIRONMENT_PREFIX}{key.upper()}": text})
     # Some variables are no settings.
     found = settings.resolve([Source(f"config set {key}", source.values or {key: text})])
@@ -33,11 +29,7 @@ def set_value(path: Path, key: str, text: str) -> None:
 
 
 def unset(path: Path, key: str) -> bool:
-    """Remove a setting; return whether it was there.
-
-    Raises:
-        UsageError: if there is no such setting, here or at all.
-    """
+    """Remove a setting; return whether it was there. UsageError if there is no such setting at all."""
     was_there = key in read_toml(path)
     if was_there:
         _change(path, lambda document: document.pop(key))
@@ -48,11 +40,7 @@ def unset(path: Path, key: str) -> bool:
 
 
 def edit(path: Path) -> None:
-    """Open the file in the person's editor.
-
-    Raises:
-        UsageError: if what they wrote is not valid; it stays as they wrote it.
-    """
+    """Open the file in the person's editor; UsageError if what they wrote is not valid: it stays."""
     if not path.exists():
         _write(path, "# Settings: codingagent help settings\n")
     open_editor(path)

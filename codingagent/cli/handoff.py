@@ -43,11 +43,7 @@ The command uses it: a journal has one writer.
 
 
 def at_work_on(session: Session) -> "tuple[OpenSession, QueueWorker]":
-    """Return what this process works on.
-
-    Raises:
-        UsageError: if that is another session.
-    """
+    """Return what this process works on; UsageError if that is another session."""
     own = AT_WORK.get()
     assert own is not None, "a command entered in the terminal that waits asks"
     if (other := own[0].context.log.session).session_id != session.session_id:

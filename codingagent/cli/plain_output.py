@@ -64,11 +64,7 @@ class Screen:
             silence(sys.stdout)
 
     def check(self) -> None:
-        """Raise if something could not be shown, unless its reader only went away.
-
-        Raises:
-            WorkError: says why.
-        """
+        """Raise a WorkError if something could not be shown, unless its reader only went away."""
         if self._fault is not None and not isinstance(self._fault, BrokenPipeError):
             reason = self._fault.strerror or self._fault
             raise WorkError(f"standard output can't be written: {reason}; what was done stays")

@@ -45,15 +45,10 @@ def choose(
     read: Callable[[str], str | None],
     budget: int,
 ) -> list[Chosen]:
-    """Return at most twelve files that together cost at most the budget, in their order.
+    """Return at most twelve ranked files that together cost at most the budget in tokens, in their order.
 
-    Where the task names files, all others get a quarter of it at most.
-
-    Args:
-        asked: what the files were ranked for.
-        ranked: the files, the best first.
-        read: the text of a file; None leaves it out.
-        budget: the number of tokens.
+    Where the task names files, all others get a quarter of it at most. `read` returns a file's text; None
+    leaves it out.
     """
     files = list(ranked)
     chosen = _fill(asked, (file for file in files if file.is_named), read, budget)

@@ -13,12 +13,7 @@ NAMES = (
 
 
 def paths(listed: Collection[str], near: Iterable[str] = ()) -> Iterator[str]:
-    """Yield one file for the root, and one for each folder on the way to some files, outermost first.
-
-    Args:
-        listed: the files of the workspace.
-        near: the files that a request is about.
-    """
+    """Yield one listed file for the root, and one for each folder on the way to `near`, outermost first."""
     folders = {""}
     for path in near:
         while path := path.rpartition("/")[0]:  # up to the root

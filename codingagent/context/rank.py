@@ -124,14 +124,7 @@ def look(asked: Query, path: str, text: str) -> Row:
 def rank(
     asked: Query, rows: Sequence[Row], log: Sequence[PastCommit] = (), attached: Iterable[str] = ()
 ) -> list[Ranked]:
-    """Return all files, those that the task names or that are attached first.
-
-    Args:
-        asked: what the rows were counted for.
-        rows: the files.
-        log: the commits of the past, the latest first.
-        attached: paths that the person gave.
-    """
+    """Return all files, those named by the task or attached first. The log has the latest first."""
     paths = [row.path for row in rows]
     lower = [path.lower() for path in paths]
     # A commit of most of the files, such as the first import, says nothing about any of them.

@@ -17,12 +17,7 @@ _DAY_S = 24 * 60 * 60
 
 
 def for_model(chosen: Sequence[Chosen], texts: Mapping[str, str]) -> str:
-    """Return the choice as a request shows it; nothing for no files.
-
-    Args:
-        chosen: the files.
-        texts: their texts by path, the same that they were chosen from.
-    """
+    """Return the choice as a request shows it; nothing for no files. The texts are those it was made from."""
     shown = "".join(_file(part, texts[part.file.path]) for part in chosen)
     return f"{_NOTE}\n\n{shown}\n" if shown else ""
 
@@ -49,12 +44,7 @@ def _file(part: Chosen, text: str) -> str:
 
 
 def for_person(chosen: Sequence[Chosen], now_s: float) -> Iterable[str]:
-    """Yield one line a file: how much of it goes, its tokens, and what speaks for it.
-
-    Args:
-        chosen: the files.
-        now_s: the present, in seconds since the epoch.
-    """
+    """Yield one line a file: how much of it goes, its tokens, and what speaks for it."""
     for part in chosen:
         much = "whole" if part.is_whole else f"{len(part.shown)} of {part.total} lines of"
         said = "; ".join(_reasons(part, now_s))

@@ -44,10 +44,7 @@ class Hint(Enum):
 def is_finished(first: Sighting, now: Sighting, hint: Hint) -> bool:
     """Return whether a file may be taken.
 
-    Args:
-        first: the earliest observation since which nothing has changed; may be `now` itself.
-        now: the latest observation.
-        hint: what the system reported about it.
+    `first` is the earliest observation since which nothing has changed; `hint` is what the system reported.
     """
     if now.size_bytes == 0:
         return False

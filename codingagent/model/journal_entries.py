@@ -388,11 +388,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def decode_record(line: bytes) -> Record:
-    """Return the record of one journal line, a JSON object whose `kind` names its class.
-
-    Raises:
-        ValueError: if the line is not a record.
-    """
+    """Return the record of one journal line, a JSON object whose `kind` names its class; else ValueError."""
     try:
         return _decoder().decode(line)
     except (MsgspecError, RecursionError) as fault:

@@ -73,11 +73,7 @@ _PHASES: Mapping[type[entries.Record], Mapping[Phase, Phase]] = {
 
 
 def fold(session: Session | None, record: entries.Record) -> Session:
-    """Return the state after one more record.
-
-    Raises:
-        ValueError: if the record can't follow: this program did not write the journal.
-    """
+    """Return the state after one more record; ValueError if it can't follow: another program wrote it."""
     if session is None:
         return _begun(record)
     phases = _PHASES.get(type(record), _SAME)

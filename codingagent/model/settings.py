@@ -137,11 +137,7 @@ class Resolved(Struct, frozen=True):
 
 
 def resolve(sources: list[Source]) -> Resolved:
-    """Merge sources, the strongest last.
-
-    Raises:
-        UsageError: for an unknown setting or an unusable value; it says where the value is.
-    """
+    """Merge sources, the strongest last; UsageError says where a name or a value is wrong."""
     values: dict[str, object] = {}
     origins = dict.fromkeys(Settings.__struct_fields__, DEFAULT)
     for source in sources:
@@ -155,8 +151,7 @@ def resolve(sources: list[Source]) -> Resolved:
 def from_environment(variables: Mapping[str, str]) -> Source:
     """Return the settings among environment variables: CODINGAGENT_CONTEXT_CHARS and so on.
 
-    Raises:
-        UsageError: for a CODINGAGENT_ variable that is not a setting.
+    UsageError for a CODINGAGENT_ variable that is not a setting.
     """
     values: dict[str, object] = {}
     for variable, text in variables.items():

@@ -332,10 +332,7 @@ def from_document(document: Mapping[str, object], source: str) -> Policy:
     """Return the policy in a TOML document, on top of the preset that it `extends`.
 
     Missing keys are as in the preset (default: `standard`). A list replaces the preset's list; the
-    two are not merged.
-
-    Raises:
-        UsageError: for an unknown key or an invalid value; the message says where.
+    two are not merged. UsageError for an unknown key or an invalid value; the message says where.
     """
     _check_keys(document, ["extends", *_TABLES], source, "")
     base = document.get("extends", "standard")

@@ -190,10 +190,7 @@ class _Reader:
     def read(self, text: str, depth: int, reads: tuple[str, ...]) -> list[ShellCommand]:
         """Return the commands of a text that was passed through `depth` other commands.
 
-        `reads` names the commands whose output all of it reads.
-
-        Raises:
-            _TooLargeError: if any limit is exceeded.
+        `reads` names the commands whose output all of it reads. _TooLargeError if any limit is exceeded.
         """
         if depth > _DEPTH_LIMIT:
             self.doubts.append(_DEEP)

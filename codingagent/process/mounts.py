@@ -73,9 +73,7 @@ class Gate:
     def prepare(self, find: Callable[[], int], mounts: list[Mapping[str, object]]) -> int:
         """Fork a child that mounts once the sandbox reaches the gate; return its report's descriptor.
 
-        Args:
-            find: returns the pid of the bwrap process that waits while it sets up the sandbox.
-            mounts: the fields of a `Mount` each.
+        `find` returns the pid of the bwrap process that waits; `mounts` are the fields of a `Mount` each.
         """
         os.close(self.entry)
         self._report, theirs = os.pipe()
@@ -161,13 +159,10 @@ def _mount_once(mount: Mapping[str, object], opened: list[int]) -> None:
 
 
 def _open(root: str, path: str, opened: list[int], made: str = "") -> int:
-    """Open a path without following links.
+    """Open a path without following links; it is absolute, and relative to the folder `root`.
 
-    Args:
-        root: the folder to start from.
-        path: an absolute path, relative to that root.
-        opened: receives the opened descriptors, for the caller to close.
-        made: "folder" or "file": create missing components, ending in this.
+    `opened` receives the descriptors, for the caller to close. `made` is "folder" or "file": create missing
+    components, ending in this.
     """
     *above, last = path.strip("/").split("/")
     at = _opened_root(root)

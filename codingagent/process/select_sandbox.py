@@ -36,11 +36,7 @@ from codingagent.workspace.programs import find_program, persons_path
 
 
 def policy_of(settings: Settings, workspace: Path) -> Policy:
-    """Return the policy that the settings name.
-
-    Raises:
-        UsageError: if it is neither a preset nor a usable file, or the file is in the workspace.
-    """
+    """Return the policy that the settings name, a preset or a file outside the workspace; else UsageError."""
     name = settings.policy
     if name in PRESETS:
         return _for_this_system(PRESETS[name], settings)
@@ -64,11 +60,7 @@ def _for_this_system(policy: Policy, settings: Settings) -> Policy:
 
 
 def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path) -> None:
-    """Check that the policy allows the person's check to run at all; the check needs no approval.
-
-    Raises:
-        UsageError: if it does not.
-    """
+    """Refuse (UsageError) a check that the policy does not allow at all; it needs no approval."""
     if not settings.check:
         return
     # Imported late: a session without a check does not need the shell parser at start.
@@ -166,10 +158,7 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
 def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
     """Return what `probe` found inside the sandbox: by promise, whether it holds, and a detail.
 
-    `outside` is a folder of the person's that must be out of reach.
-
-    Raises:
-        WorkError: if there is no sandbox, or it does not start.
+    `outside` is a folder of the person's that must be out of reach. WorkError if there is no sandbox.
     """
     import json
     import shlex

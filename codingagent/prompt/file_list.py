@@ -122,10 +122,8 @@ def open_folders(
 ) -> frozenset[str]:
     """Return the folders whose files keep their own lines; each of the others becomes one line.
 
-    Args:
-        counts: the number of files directly in each folder; "" is the root.
-        limit: the number of lines.
-        wanted: folders to close only after all others.
+    `counts` are the files directly in each folder ("" is the root), `limit` the lines. Those `wanted` are the
+    last to close.
     """
     entries = {"": 0}
     inner = {"": 0}  # number of open folders inside each

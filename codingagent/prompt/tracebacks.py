@@ -48,12 +48,9 @@ class Named(Struct, frozen=True):
 
 
 def named_in(output: str, root: str, files: Iterable[str]) -> tuple[Named, ...]:
-    """Return the workspace's files that an output names together with a line.
+    """Return the files, of all that may be meant, that an output names together with a line.
 
-    Args:
-        output: what a command printed.
-        root: the workspace's full path, as a command sees it.
-        files: all that may be meant, relative to the root, with /.
+    `root` is the workspace's full path, as a command sees it.
     """
     known = frozenset(files)
     lines: dict[str, list[int]] = {}

@@ -63,11 +63,7 @@ Endpoint = Listenable | Command
 
 
 def tcp_from(words: str) -> Tcp:
-    """Parse `HOST:PORT`; an IPv6 address is in brackets.
-
-    Raises:
-        UsageError: if the text has another form.
-    """
+    """Parse `HOST:PORT`; an IPv6 address is in brackets. UsageError if the text has another form."""
     found = _HOST_AND_PORT.fullmatch(words)
     if found is None or int(found[3]) > 0xFFFF:
         raise UsageError(f"{words!r} is not HOST:PORT; write 127.0.0.1:8000, or [::1]:8000")

@@ -38,11 +38,7 @@ def for_server(file: Path | None, *, is_needed: bool) -> tuple[str | None, str]:
 
 
 def read(file: Path) -> str:
-    """Return the token in a file.
-
-    Raises:
-        UsageError: if it can't be read, others may read it, or it holds no token.
-    """
+    """Return the token in a file; UsageError if it holds none, or others may read it."""
 
     def opened(name: str, flags: int) -> int:
         # Opening a named pipe must not block.

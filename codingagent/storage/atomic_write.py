@@ -26,13 +26,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
-    """Write the content of a path to `{path}.tmp`, ready for `put_in_place`.
-
-    Args:
-        path: the final path.
-        content: the whole content.
-        is_synced: make it durable; otherwise the caller syncs before `put_in_place`.
-    """
+    """Write the content of a path to `{path}.tmp`, ready for `put_in_place`; durable if `is_synced`."""
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
     with _clearing(path), open(_temporary(path), "wb", opener=_open_private) as file:
         file.write(data)

@@ -29,10 +29,7 @@ HERE_HOME = ".codingagent"
 def find_home(named: Path | None, folder: Path, variables: Mapping[str, str]) -> Path:
     """Return the home: the one named, else `folder` or the nearest `.codingagent` upwards, else `folder`.
 
-    Args:
-        named: from the command line.
-        folder: the current folder.
-        variables: the environment; CODINGAGENT_HOME counts as named.
+    The variable CODINGAGENT_HOME counts as named.
     """
     if named is not None:
         return named.absolute()
@@ -75,21 +72,10 @@ def resolve_settings(
     with_own: bool = True,
     workspace: Path | None = None,
 ) -> Resolved:
-    """Return the settings in force.
+    """Return the settings in force; UsageError says where a setting is unknown or a value invalid.
 
-    In rising order: defaults, the person's, codingagent.toml in the home, the person's for the workspace,
-    environment, options.
-
-    Args:
-        home: the home folder.
-        options: from the command line, by name.
-        variables: the environment.
-        with_file: obey codingagent.toml.
-        with_own: obey the person's settings.
-        workspace: the folder whose settings count; None: not known yet.
-
-    Raises:
-        UsageError: if a setting is unknown or a value is invalid; the message says where.
+    In rising order: defaults, the person's (if `with_own`), codingagent.toml in the home (if `with_file`),
+    the person's for the workspace, if it is known, environment, options of the command line by name.
     """
     given = {name: value for name, value in options.items() if value is not None}
     from_file = _from_home(home, read_toml(home / settings_.FILE_NAME)) if with_file else {}
@@ -147,15 +133,8 @@ def kept_settings(
 ) -> Settings:
     """Return a session's settings when it continues: its own policy and sandbox, unless options differ.
 
-    Args:
-        home: the home of the session.
-        session: the session to continue.
-        resolved: the settings that a new session would have.
-        executes: whether anything of an answer will be executed under them.
-
-    Raises:
-        UsageError: if the session's are looser than the settings and its home is in its workspace,
-            where its record can't be trusted.
+    If anything of an answer will be executed, UsageError where they are looser than the settings, and the
+    home is in the workspace: its record can't be trusted.
     """
     settings = for_program(resolved) if session.is_run else resolved.settings
     if not session.policy:
@@ -203,16 +182,9 @@ class Home(Struct, frozen=True):
     def at(
         cls, root: Path, *, create: bool, was_found: bool = False, is_passing: bool = False
     ) -> "Home":
-        """Return the home at `root`.
+        """Return the home at `root`; UsageError if it is missing (and not to `create`), or is not trusted.
 
-        Args:
-            root: the home folder.
-            create: create missing folders.
-            was_found: nobody named it, so it must be registered or empty.
-            is_passing: it is temporary and need not be registered.
-
-        Raises:
-            UsageError: if it is missing and `create` is off, can't be created, or is not trusted.
+        `was_found`: nobody named it, so it must be registered or empty. `is_passing`: it is not registered.
         """
         check_home(root, was_found=was_found)
         runs = Sessions(root / "sessions" / "runs", is_run_id, "run")
@@ -259,12 +231,7 @@ class Home(Struct, frozen=True):
         return home_registry.is_known(self.root)
 
     def load(self, name: str) -> Session:
-        """Return the state of a session or run.
-
-        Raises:
-            UsageError: if it does not exist.
-            WorkError: if its journal is damaged.
-        """
+        """Return the state of a session or run; UsageError if there is none, WorkError if it is damaged."""
         return self._of(name).load(name)
 
     def records(self, name: str) -> Iterator[Record]:
@@ -276,11 +243,7 @@ class Home(Struct, frozen=True):
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the home's lock: one process executes in a home at a time.
-
-        Raises:
-            WorkError: if another process holds it.
-        """
+        """Hold the home's lock: one process executes in a home at a time. WorkError if another holds it."""
         lock = HomeLock(self.sessions.folder / ".lock")
         try:
             yield
@@ -289,11 +252,7 @@ class Home(Struct, frozen=True):
 
 
 def check_home(root: Path, *, was_found: bool) -> None:
-    """Refuse a home that someone else may have laid out.
-
-    Raises:
-        UsageError: if it was neither named nor registered, or one of its folders is a link.
-    """
+    """Refuse (UsageError) a home that someone else may have laid out: not registered, or with links."""
     names = (
         *("sessions", "outbox", "inbox", "inbox/processed", "inbox/rejected"),
         *("sessions/.lock", "sessions/runs", "sessions/desk", "outbox/short", "outbox/parts"),
@@ -337,11 +296,7 @@ def workspaces_of(home: Path) -> list[Path]:
 
 
 def workspace_of(home: Path, settings: Settings) -> Path:
-    """Return the workspace that the settings name, without creating anything.
-
-    Raises:
-        UsageError: if it is the home itself, or a named one can't be used.
-    """
+    """Return the workspace that the settings name, without creating it; UsageError if it can't be used."""
     if not settings.workspace:
         return default_workspace(home)
     path = Path(settings.workspace).absolute()
@@ -356,11 +311,7 @@ def workspace_of(home: Path, settings: Settings) -> Path:
 
 
 def check_apart(home: Path, workspace: Path) -> None:
-    """Refuse a workspace in which an answer could write answers, requests or the session record.
-
-    Raises:
-        UsageError: if it is one of the home's own folders, or is in one.
-    """
+    """Refuse (UsageError) a workspace in which an answer could write answers, requests or the record."""
     real = workspace.resolve()
     inner = home.resolve()
     if real in inner.parents and inner.parent != real:
@@ -394,11 +345,7 @@ def make_workspace(home: Path, path: Path) -> None:
 
 
 def latest_session(sessions: list[Session]) -> Session:
-    """Return the session that changed last and is not complete.
-
-    Raises:
-        UsageError: if there is none; the message names a complete one if it is the only one.
-    """
+    """Return the session that changed last and is not complete; UsageError if there is none."""
     open_ones = [session for session in sessions if not session.is_complete]
     if open_ones:
         return open_ones[0]
@@ -417,11 +364,7 @@ def told_as(session: Session) -> str:
 
 
 def awaiting_approval(home: Home, on_damage: Callable[[str], object]) -> Session:
-    """Return the one session or run that awaits approval.
-
-    Raises:
-        UsageError: if none does, or several do; the message names those.
-    """
+    """Return the one session or run that awaits approval; UsageError if none does, or several do."""
     found = [each for each in all_sessions(home, on_damage) if each.is_awaiting_approval]
     # A waiting run still has its message; completed runs number in the thousands.
     waiting = [run_id for run_id in home.runs.ids() if home.messages.has(run_id)]
@@ -449,14 +392,9 @@ def all_sessions(
     runs: bool = False,
     newest: int | None = NEWEST,
 ) -> list[Session]:
-    """Return the newest sessions, the one that changed last first; all with `newest` None.
+    """Return the newest sessions (or runs), the one that changed last first; all with `newest` None.
 
-    Args:
-        home: the home to list.
-        runs: list the runs instead.
-        on_damage: called with one line for each session that can't be read; the others are
-            returned.
-        newest: how many are read, the latest by the times of their files.
+    `on_damage` is called with one line for each that can't be read.
     """
     found: list[Session] = []
     where = home.runs if runs else home.sessions

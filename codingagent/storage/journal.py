@@ -32,13 +32,7 @@ _NEWER = lazy_pattern(r"Invalid (enum )?value '")
 
 
 class Sessions:
-    """The folder `sessions/`, or the folder of runs in it.
-
-    Args:
-        folder: the folder.
-        is_id: returns whether a name is a valid id.
-        what: the noun for messages ("session" or "run").
-    """
+    """The folder `sessions/`, or the folder of runs in it; `what` is the noun for messages."""
 
     def __init__(
         self, folder: Path, is_id: Callable[[str], bool] = is_session_id, what: str = "session"
@@ -60,11 +54,7 @@ class Sessions:
         return [name for _, name in sorted(found, reverse=True)[:newest]]
 
     def journal_path(self, session_id: str) -> Path:
-        """Return the path of a session's journal.
-
-        Raises:
-            UsageError: if it is not a session id, or there is no such session.
-        """
+        """Return the path of a session's journal; UsageError if there is no such session, or id."""
         path = self._path(session_id)
         if not path.exists():
             raise UsageError(
@@ -73,12 +63,7 @@ class Sessions:
         return path
 
     def records(self, session_id: str) -> Iterator[Record]:
-        """Yield all records of a session, oldest first; skip a truncated last line.
-
-        Raises:
-            UsageError: as `journal_path`.
-            WorkError: if a line is not a record.
-        """
+        """Yield all records of a session, oldest first; skip a truncated last line. Damage is a WorkError."""
         path = self.journal_path(session_id)
         for number, line in enumerate(_lines(path), start=1):
             try:
@@ -95,12 +80,7 @@ class Sessions:
                 ) from fault
 
     def load(self, session_id: str) -> Session:
-        """Return a session's state, folded from its records.
-
-        Raises:
-            UsageError: as `journal_path`.
-            WorkError: if the journal is damaged.
-        """
+        """Return a session's state, folded from its records; WorkError if the journal is damaged."""
         try:
             session = replay(self.records(session_id))
         except ValueError as fault:

@@ -37,11 +37,7 @@ class Errand(Struct, frozen=True):
     """The request that the session had come to when this was typed; 0: whichever it has now."""
 
     def check_turn(self, session: Session) -> None:
-        """Refuse what was typed about an earlier turn, when another would be undone.
-
-        Raises:
-            UsageError: if the session has come to another request since.
-        """
+        """Refuse (UsageError) what was typed about an earlier turn, when another would be undone."""
         if self.sequence not in (0, session.sequence):
             raise UsageError(
                 f"session {session.session_id} has gone on from request {self.sequence} to"
@@ -67,11 +63,7 @@ def encode(value: Errand | Report) -> bytes:
 
 
 def decode_errand(data: bytes) -> Errand:
-    """Return an errand that `encode` wrote.
-
-    Raises:
-        UsageError: if it is not one.
-    """
+    """Return an errand that `encode` wrote; UsageError if it is not one."""
     errand = _decoded(data, Errand)
     try:
         attached = tuple(map(paths.workspace_path, errand.attached))
@@ -84,11 +76,7 @@ def decode_errand(data: bytes) -> Errand:
 
 
 def decode_report(data: bytes) -> Report:
-    """Return a report that `encode` wrote.
-
-    Raises:
-        UsageError: if it is not one.
-    """
+    """Return a report that `encode` wrote; UsageError if it is not one."""
     return _decoded(data, Report)
 
 

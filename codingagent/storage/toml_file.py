@@ -8,11 +8,7 @@ _SETTINGS_LIMIT_BYTES = 1_000_000
 
 
 def read_toml(path: Path) -> dict[str, object]:
-    """Return the content of a TOML file; empty if the file is missing.
-
-    Raises:
-        UsageError: if it can't be read.
-    """
+    """Return the content of a TOML file; empty if it is missing. UsageError if it can't be read."""
     if not path.exists():
         return {}
     import tomllib  # slow to import, and only a home with settings needs it

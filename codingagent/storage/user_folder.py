@@ -7,10 +7,7 @@ from pathlib import Path
 def user_folder(variable: str, on_windows: str, usual: str) -> Path:
     """Return this program's folder of a kind (XDG base directories, which ignore relative paths).
 
-    Args:
-        variable: what names the folder of this kind.
-        on_windows: what names it on Windows otherwise.
-        usual: the folder in the person's own if nothing names one.
+    `variable` names it, or `on_windows` there; else it is `usual` in the person's own.
     """
     names = (variable, on_windows) if os.name == "nt" else (variable,)
     named = (os.environ.get(name, "") for name in names)

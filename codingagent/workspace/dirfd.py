@@ -328,18 +328,10 @@ def write_new(
     *,
     is_durable: bool,
 ) -> None:
-    """Write a new file, to be renamed when all is ready.
+    """Write a new file, to be renamed when all is ready; with `is_durable`, return when it is on the disk.
 
     Under its name there may be a leftover of an earlier kill, or a planted trap: it is removed, never
-    followed.
-
-    Args:
-        folder: where it is written.
-        name: its name.
-        data: its bytes.
-        mode: its permissions; by default as the system gives them.
-        owner: its user and group, which only root may change.
-        is_durable: return when it is on the disk.
+    followed. Only root may set the owner, a user and a group.
     """
     try:
         handle = folder.open_file(name, _NEW_FILE)

@@ -117,16 +117,9 @@ def belonging(
     hidden: Iterable[str] = (),
     repositories: int = REPOSITORIES,
 ) -> Belonging:
-    """Return the files that belong to a folder.
+    """Return the files that belong to a folder (a real path), but for the hidden paths below it.
 
-    Args:
-        root: the folder, with links resolved.
-        git: runs git.
-        hidden: paths below the folder that are never listed.
-        repositories: how many nested repositories are listed at once.
-
-    Raises:
-        GitError: if git can't list the folder.
+    `repositories` is how many nested ones are listed at once. GitError if git can't list the folder.
     """
     asking = _Asking(root, git, tuple(hidden))
     waiting = asking.repository("")

@@ -28,13 +28,7 @@ _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
 
 def recent(root: Path, git: Git, limit: int = 1_000) -> list[PastCommit]:
-    """Return the latest commits, the newest first; none without a repository that git can read.
-
-    Args:
-        root: the folder; the repository is there or above.
-        git: runs git.
-        limit: the number of commits.
-    """
+    """Return the latest commits, the newest first; none without a repository that git can read."""
     with contextlib.ExitStack() as stack:
         try:
             folder = stack.enter_context(contextlib.closing(open_root(root)))

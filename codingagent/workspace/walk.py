@@ -36,12 +36,7 @@ class ListingWalk(Struct):
     """One listing of all files that belong to the workspace; ignored ones are counted up to a limit.
 
     Measuring a file costs as much as everything else about it. So of very many files, only those
-    with a line of their own are measured.
-
-    Args:
-        hidden: folders to skip.
-        git: returns git; None if there is none.
-        entries: the maximum number of lines.
+    with a line of their own, of `entries` lines at most, are measured.
     """
 
     hidden: tuple[Path, ...]

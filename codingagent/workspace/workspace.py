@@ -389,9 +389,7 @@ class Workspace(PathWalk):
     ) -> Listing:
         """Return all regular files except ignored ones, and never `.git`.
 
-        Args:
-            always: paths to list even if ignored, or reached through a link.
-            known: what git has just said about the same folder; None: ask it.
+        Paths in `always` are listed even if ignored, or behind a link. `known` is what git just said.
         """
         # Imported late: most commands list nothing.
         from codingagent.workspace.walk import ListingWalk

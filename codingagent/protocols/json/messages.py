@@ -231,11 +231,7 @@ def described(value: object) -> str:
 
 
 def value_of(text: str | bytes) -> object:
-    """Return the value that JSON means.
-
-    Raises:
-        MessageError: if it is no JSON, or nested too deep.
-    """
+    """Return the value that JSON means; MessageError if it is no JSON, or nested too deep."""
     try:
         text = text.decode() if isinstance(text, bytes) else text
         return json.loads(text, parse_int=_integer)
