@@ -98,11 +98,7 @@ def conventions(
 
 
 def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[str], bool]:
-    """Return the files that a pattern names, and whether it names exactly one file.
-
-    Raises:
-        OperationError: if it leads outside, or names too many.
-    """
+    """Return the files that a pattern names (OperationError: too many), and whether it names exactly one."""
     listed: list[str] | None = None
     for meaning in _meanings(workspace.root, pattern, folder):
         spellings = ["."] if meaning == "." else Spellings(workspace).of(meaning)

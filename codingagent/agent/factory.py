@@ -82,12 +82,7 @@ def start_session(
 def open_workspace(
     place: WorkLayout, settings: Settings, folders: tuple[Path, ...] = ()
 ) -> Iterator[Resources]:
-    """Prepare a workspace; at the end close everything that it holds open, and end its commands.
-
-    Raises:
-        UsageError: if the workspace or the policy can't be used.
-        WorkError: if a sandbox is required and does not work.
-    """
+    """Prepare a workspace; at the end close everything that it holds open, and end its commands."""
     policy = with_named(policy_of(settings, place.root), named_in_config(place.root))
     sandbox = choose_sandbox(settings, policy, place.root, place.hidden, place.temporary)
     with contextlib.ExitStack() as stack:
@@ -154,10 +149,6 @@ def session_in(
     """Yield a session at work; at the end close everything that it holds open, and end its commands.
 
     Without `recipients`, each answer is for this session unless it names another.
-
-    Raises:
-        UsageError: if the session's workspace or the policy can't be used.
-        WorkError: if its journal can't be written, or a sandbox is required and does not work.
     """
     session_id = session.session_id
     if (aside := home.sessions.set_damaged_document_aside(session_id)) is not None:

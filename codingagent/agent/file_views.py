@@ -23,11 +23,7 @@ class Views:
         self._digest = ""
 
     def view(self, path: str, start: int | None, end: int | None) -> FileView:
-        """Return the requested lines of a file.
-
-        Raises:
-            OperationError: if the file is missing or binary, or has no such line.
-        """
+        """Return the requested lines of a file; OperationError if it is missing or binary, or shorter."""
         seen = self._workspace.read(path)
         if (path, seen.state) != self._key:
             self._lines = self._lines_of(path, seen.data)

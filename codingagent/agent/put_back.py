@@ -219,11 +219,7 @@ def _listed(what: str, words: Collection[str]) -> str:
 
 
 def check_cuts(vault: Vault, text: str, operation: EditFile) -> None:
-    """Refuse an edit that replaces a part of a hidden value; other edits replace whole lines.
-
-    Raises:
-        OperationError: if it does.
-    """
+    """Refuse an edit that replaces a part of a hidden value; other edits replace whole lines."""
     if not vault.hides or not isinstance(operation.change, Substitutions):
         return
     spans = [(each.start, each.end) for each in vault.spans(text, operation.path)]
@@ -258,11 +254,7 @@ def asks_to_show(vault: Vault, names: tuple[str, ...], file: Texts) -> Iterator[
 def check_values(
     vault: Vault, operation: Operation, names: tuple[str, ...], data: bytes | None
 ) -> None:
-    """Refuse what would write another value than the one that a name stands for.
-
-    Raises:
-        OperationError: if a text that is written has a value that the new file does not have.
-    """
+    """Refuse what would write another value, which the new file does not have, than a name stands for."""
     if data is None or not names:
         return
     texts, new = _written(operation), text_of(data) or ""

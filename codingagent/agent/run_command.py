@@ -57,11 +57,7 @@ def plan(context: Context, order: Order, operation: RunCommand) -> Plan | Denied
 
 
 def _check_command(operation: RunCommand) -> None:
-    """Refuse a command that no system can start.
-
-    Raises:
-        OperationError: for an empty command, a NUL, or an invalid name of a variable.
-    """
+    """Refuse a command that no system can start: empty, with a NUL, or a variable of an invalid name."""
     if not operation.command.strip():
         raise OperationError("The command is empty; give a shell line")
     if "\0" in operation.command:

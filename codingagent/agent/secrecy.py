@@ -181,10 +181,8 @@ class Secrecy:
     ) -> None:
         """Learn the values in secret files: a command may print a value that no answer asked to read.
 
-        Args:
-            workspace: where the files are.
-            paths: more names that may be such files; unreadable ones are skipped.
-            named: words that may name any file: a part of it may be printed, in which nothing is found.
+        `paths` are more names that may be such files; unreadable ones are skipped. `named` are words that may
+        name any file: a part of it may be printed, in which nothing is found.
         """
         if self.is_off:
             return

@@ -43,10 +43,7 @@ class Spellings:
     def of(self, path: str) -> list[str]:
         """Return the paths that a path may mean; what is there exactly comes alone.
 
-        Names that nothing on disk has, in no spelling, stay as they are.
-
-        Raises:
-            OperationError: if the path leads outside.
+        Names that nothing on disk has, in no spelling, stay as they are. OperationError if it leads outside.
         """
         if not _FINDS_ANY_SPELLING and self._workspace.exists(path):
             return [path]

@@ -236,11 +236,7 @@ class Store:
         return {name: self._size(name, line) for name, line in zip(names, lines, strict=False)}
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the content of each object, all read at once.
-
-        Raises:
-            GitError: if one does not exist.
-        """
+        """Yield the content of each object, all read at once; GitError if one does not exist."""
         if not names:
             return
         answer = memoryview(self.git("cat-file", "--batch", data=_lines(names)).stdout)

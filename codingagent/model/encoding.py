@@ -138,13 +138,9 @@ def decode_file(
     """Return the text of a file's bytes, or None if they are binary (they hold NUL).
 
     It is UTF-8 only if all of it is. Otherwise it has the encoding of its mark, the one that it or the person
-    names, or the one that its letters and its neighbours show. `FileText.encode` restores each byte.
-
-    Args:
-        data: the bytes.
-        charset: returns the name of the encoding by the person; empty: none.
-        neighbours: returns the bytes of files that are likely to have the same encoding; None: guess nothing,
-            the text is only searched.
+    (`charset`; empty: none) names, or the one that its letters and its `neighbours` show: files that are
+    likely to have the same encoding; None: guess nothing, the text is only searched. `FileText.encode`
+    restores each byte.
     """
     doubt = () if neighbours is None else ("?",)
     for mark, codec in _MARKS:

@@ -347,9 +347,6 @@ class Transport:
 
     Its standard input and output are one connection; `connection` is our end. Its error output goes
     to our own.
-
-    Raises:
-        WorkError: if it can't be started.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:

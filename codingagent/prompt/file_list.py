@@ -53,14 +53,10 @@ def lines(
     wanted: Collection[str] = (),
     room: Room | None = None,
 ) -> list[str]:
-    """Return the lines under `## Workspace Files`, without that heading.
+    """Return the lines under `## Workspace Files`, without that heading, in `room` characters (None: any).
 
-    Args:
-        listing: the files.
-        limit: the number of entries; beyond it the folders with the most files are summarized.
-        always: paths that are named whatever their folder, unless there are too many.
-        wanted: folders to summarize only after all others.
-        room: how much text they may be; None: any.
+    Beyond `limit` entries the folders with the most files are summarized, those `wanted` after all others.
+    Paths in `always` are named whatever their folder, unless there are too many.
     """
     folders = by_folder(listing.files)
     totals = {folder: _total(map(listing.files.get, held)) for folder, held in folders.items()}

@@ -159,12 +159,8 @@ def render_short(
 ) -> str:
     """Return what a chat still needs if it has seen the requests before this one.
 
-    Args:
-        session: the session.
-        context: as for the whole request; its listing and its environment are left out.
-        budget: of the whole request.
-        dialect: of the protocol.
-        changed: what changed in the workspace since the last request, a line each; None: unknown.
+    Of the context, the listing and the environment are left out. `changed` is what changed in the workspace
+    since the last request, a line each; None: unknown.
     """
     head = (
         f"{_header(session)}\n=== PROTOCOL ===\nAs in the requests before, in this chat.\n\n"

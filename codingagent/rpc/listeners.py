@@ -56,11 +56,7 @@ def is_from_another_user(connection: socket.socket) -> bool:
 
 
 def listen(endpoint: Listenable) -> Listener:
-    """Open a listening socket.
-
-    Raises:
-        UsageError: if the endpoint can't or must not be used here.
-    """
+    """Open a listening socket; UsageError if the endpoint can't or must not be used here."""
     if isinstance(endpoint, UnixSocket):
         if sys.platform == "win32":
             raise UsageError("socket files are for Linux and macOS; use --tcp 127.0.0.1:PORT")

@@ -94,10 +94,6 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
 
     The home's sessions are hidden if it is inside the root. `/` serves the whole machine, whose commands
     no sandbox confines.
-
-    Raises:
-        UsageError: if the root or the policy can't be used.
-        WorkError: if a sandbox is required and does not work.
     """
     with contextlib.ExitStack() as stack:
         hidden = () if is_machine(root) else _own_folders(home, root)

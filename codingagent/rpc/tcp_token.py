@@ -19,9 +19,6 @@ def for_server(file: Path | None, *, is_needed: bool) -> tuple[str | None, str]:
     """Return the token of a server on a port, and what to tell the person about it.
 
     It is the one in a file, which is created if missing, or a new one; None if clients need none.
-
-    Raises:
-        UsageError: if the file can't be used.
     """
     if not is_needed:
         return None, "no token: every user of this machine can run commands here"

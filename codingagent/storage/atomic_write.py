@@ -36,11 +36,7 @@ def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
 
 
 def put_in_place(path: Path) -> None:
-    """Rename `{path}.tmp` to its final path.
-
-    Raises:
-        WorkError: if it can't be renamed; the old file stays.
-    """
+    """Rename `{path}.tmp` to its final path."""
     with _clearing(path):
         sharing.retried(lambda: os.replace(_temporary(path), path))
 

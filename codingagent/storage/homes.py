@@ -326,11 +326,7 @@ def check_apart(home: Path, workspace: Path) -> None:
 
 
 def make_workspace(home: Path, path: Path) -> None:
-    """Create the default workspace if it is missing; a named one exists already.
-
-    Raises:
-        UsageError: if it can't be created.
-    """
+    """Create the default workspace if it is missing; a named one exists already."""
     if path == home / "workspace":
         if path.is_symlink():
             raise UsageError(

@@ -205,11 +205,7 @@ class Journal:
         os.ftruncate(self._handle, self._end)
 
     def append(self, record: Record) -> None:
-        """Append one record.
-
-        Raises:
-            WorkError: if it can't be written whole; the journal is then unchanged.
-        """
+        """Append one record; WorkError if it can't be written whole: the journal is then unchanged."""
         if self._handle < 0:
             raise WorkError(f"{self._path} is closed; open the session again to continue it")
         line = encode_record(record)

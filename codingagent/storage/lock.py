@@ -15,12 +15,8 @@ class HeldError(WorkError):
 class HomeLock:
     """Held from construction to `close`; the system releases it however the process ends.
 
-    Args:
-        path: the lock file, which also names the holder and is never removed.
-
-    Raises:
-        HeldError: if another process holds it; the message has its pid.
-        WorkError: if the file can't be written.
+    `path` is the lock file, which also names the holder and is never removed. HeldError if another process
+    holds it; the message has its pid.
     """
 
     def __init__(self, path: Path) -> None:

@@ -82,9 +82,6 @@ class Mailbox:
         """Return the inbox files that may be answers, oldest first (specification 003).
 
         Skip subfolders, links, hidden files and other suffixes.
-
-        Raises:
-            WorkError: if the inbox is missing or can't be read.
         """
         return self._letters(lambda name: name.lower().endswith(_SUFFIXES))
 

@@ -296,11 +296,7 @@ def identity_of(path: Path) -> tuple[int, int] | None:
 
 
 def check_root(root: Path, folder: Folder) -> None:
-    """Check that a root's name still leads to the folder that was opened.
-
-    Raises:
-        WorkError: if it was moved or replaced.
-    """
+    """Check that a root's name still leads to the folder that was opened; else WorkError."""
     if identity_of(root) != folder.identity():
         raise WorkError(
             f"the workspace {root} was moved or replaced; put back what belongs there, then"

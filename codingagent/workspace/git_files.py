@@ -278,11 +278,7 @@ class _Directory(Struct, frozen=True):
         return os.path.lexists(os.path.join(os.fsencode(self.tree), name, b".git"))
 
     def run(self, *words: str, ok: tuple[int, ...] = (0,)) -> GitResult:
-        """Run git in the tree.
-
-        Raises:
-            GitError: if it fails.
-        """
+        """Run git in the tree; GitError if it fails."""
         top = self.tree.parents[self.above.count("/")] if self.above else self.tree
         own = {name: value for name in _FOR_GIT if (value := self.git.variables.get(name))}
         variables = own | {

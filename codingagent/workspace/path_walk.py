@@ -77,19 +77,11 @@ class PathWalk:
         self._folder.close()
 
     def check(self) -> None:
-        """Check that the root's name still leads to the opened folder.
-
-        Raises:
-            WorkError: if it was moved or replaced.
-        """
+        """Check that the root's name still leads to the opened folder; else WorkError."""
         check_root(self.root, self._folder)
 
     def resolved(self, path: str, *, follow_last: bool = True) -> str:
-        """Resolve all links in a path, which need not exist.
-
-        Raises:
-            OperationError: if it leads outside.
-        """
+        """Resolve all links in a path, which need not exist; OperationError if it leads outside."""
         try:
             with self._walk(path, follow_last=follow_last) as place:
                 return place.path
@@ -97,11 +89,7 @@ class PathWalk:
             return fault.real
 
     def exists(self, path: str) -> bool:
-        """Return whether something exists at this path.
-
-        Raises:
-            OperationError: if the path leads outside.
-        """
+        """Return whether something exists at this path; OperationError if it leads outside."""
         try:
             with self._walk(path) as place:
                 return place.folder.lstat(place.name) is not None

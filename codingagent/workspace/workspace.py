@@ -79,10 +79,8 @@ class Workspace(PathWalk):
     def read(self, path: str, *, whole: bool = True, to_write: bool = False) -> Seen:
         """Return a regular file's bytes, following links that stay inside.
 
-        Args:
-            path: the file.
-            whole: refuse a file that is too large; otherwise return only its beginning.
-            to_write: check also that it may be replaced, as `check_writable`.
+        Without `whole`, return only the beginning of a file that is too large. With `to_write`, check also
+        that it may be replaced, as `check_writable`.
 
         Raises:
             OperationError: if it does not exist, is not a regular file, or is too large.
@@ -153,11 +151,8 @@ class Workspace(PathWalk):
     def write(self, path: str, data: bytes, seen: Seen | None) -> None:
         """Write a file atomically, or leave everything unchanged; create missing folders.
 
-        Args:
-            path: a link to a file inside is followed: its target is replaced.
-            data: the new bytes.
-            seen: the file as read before; None for a new one. If the file differs now, nothing is
-                written.
+        Of a link to a file inside, the target is replaced. `seen` is the file as read before, None for a new
+        one: if the file differs now, nothing is written.
 
         Raises:
             OperationError: as `check_writable`, or if the file changed meanwhile or the disk is
@@ -206,11 +201,7 @@ class Workspace(PathWalk):
             _check_deletable(place, path)
 
     def delete(self, path: str) -> None:
-        """Delete a regular file, or a link (never its target).
-
-        Raises:
-            OperationError: if it does not exist, or is a folder or a special file.
-        """
+        """Delete a regular file, or a link (never its target); OperationError for all else."""
         with self._walk(path, writing=True, follow_last=False) as place:
             _check_deletable(place, path)
             try:
@@ -240,11 +231,8 @@ class Workspace(PathWalk):
     ) -> None:
         """Give a regular file another path, in one step, or leave all as it was. Make missing folders.
 
-        Args:
-            path: the file; no link is followed at its end, nor at that of the new path.
-            to: the new path.
-            state: what `check_movable` found; if that is no longer so, nothing is moved.
-            overwrite: replace a file that is there.
+        No link is followed at the end of either path. `state` is what `check_movable` found: if that is no
+        longer so, nothing is moved.
 
         Raises:
             OperationError: if there is no such file, it is no regular file, or was changed meanwhile; if
@@ -308,12 +296,9 @@ class Workspace(PathWalk):
             return False
 
     def digest(self, path: str, *, follow_last: bool = True) -> str | None:
-        """Return a digest of what exists at this path; None if nothing does.
+        """Return a digest of what exists at this path; None if nothing does; else as `resolved`.
 
         Beyond 64 MiB, the digest covers a file's beginning, size and modification time.
-
-        Raises:
-            OperationError: if the path leads outside.
         """
         try:
             with self._walk(path, follow_last=follow_last) as place:
@@ -322,11 +307,7 @@ class Workspace(PathWalk):
             return None
 
     def discard_temporary(self, path: str) -> None:
-        """Remove the temporary file that a killed write of this path may have left.
-
-        Raises:
-            OperationError: if the path leads outside.
-        """
+        """Remove the temporary file that a killed write of this path may have left."""
         with contextlib.suppress(NotFoundError), self._walk(path, writing=True) as place:
             temporary = temporary_name(place.name)
             if place.folder.lstat(temporary) is not None:
@@ -334,11 +315,7 @@ class Workspace(PathWalk):
 
     @contextlib.contextmanager
     def folder(self, path: str) -> Iterator[int | str]:
-        """Yield a folder to run a command in: a handle, or its name on systems without handles.
-
-        Raises:
-            OperationError: if it is not a folder of the workspace.
-        """
+        """Yield a folder to run a command in: a handle, or its name on systems without handles."""
         with self._opened(path) as folder:
             yield folder.handle()
 
@@ -439,11 +416,7 @@ def _check_deletable(place: Position, path: str) -> None:
 def _check_target(
     found: os.stat_result, real: str, target: Position, to: str, *, overwrite: bool
 ) -> bool:
-    """Return whether a file is replaced by one that is moved.
-
-    Raises:
-        OperationError: if something is there that may not be replaced.
-    """
+    """Return whether a file is replaced by one that is moved; OperationError if it may not be."""
     there = target.folder.lstat(target.name)
     if there is None:
         return False
