@@ -6,13 +6,12 @@ folders.
 
 import contextlib
 import os
-import stat
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from codingagent.process import credentials
-from codingagent.workspace.dirfd import steps
+from codingagent.workspace.dirfd import small_file, steps
 
 _BIN = ("bin", "sbin", "shims")
 
@@ -108,24 +107,8 @@ def _base_python(environment: Path) -> Iterator[Path]:
 
 
 def small_text(path: Path) -> str:
-    """Return the text of a small file; empty if it is missing, not a regular file, or not small.
-
-    A command may have put anything in its place: pipes must not block, devices must not be read.
-    """
-    if sys.platform != "win32":
-        try:
-            handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY)
-        except OSError:
-            return ""
-        try:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > _SMALL_BYTES:
-                return ""
-            return os.read(handle, _SMALL_BYTES).decode("utf-8", "replace")
-        finally:
-            os.close(handle)
-    else:  # the type checker follows this
-        return ""
+    """Return the text of a small file; empty if there is none."""
+    return (small_file(path, _SMALL_BYTES) or b"").decode("utf-8", "replace")
 
 
 def _is_python(prefix: Path) -> bool:

@@ -14,7 +14,6 @@ Only files with names of this pattern are read, and links are not followed.
 import contextlib
 import os
 import secrets
-import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +23,7 @@ from msgspec import Struct
 from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model.patterns import lazy_pattern
 from codingagent.storage import file_lock
+from codingagent.workspace.dirfd import small_file
 from codingagent.workspace.sharing import retried
 
 # Nobody fetched it: its process ended. A waiting process touches its errand.
@@ -95,7 +95,7 @@ class RequestQueue:
 
     def fetch(self, name: str) -> bytes | None:
         """Return the report on an errand and remove both; None if there is no report yet."""
-        data = _read(self.folder / f"{name}{_REPORT}")
+        data = small_file(self.folder / f"{name}{_REPORT}", _LIMIT_BYTES)
         if data is not None:
             self.forget(name)
         return data
@@ -140,7 +140,7 @@ class RequestQueue:
             if not file_lock.is_held(self.folder / f"{name}{_ASKER}"):
                 self.forget(name)
                 continue
-            data = _read(path)
+            data = small_file(path, _LIMIT_BYTES)
             if data is None:
                 continue
             try:
@@ -176,22 +176,3 @@ class RequestQueue:
                 return [entry for entry in entries if _OURS.fullmatch(entry.name)]
         except OSError:
             return []
-
-
-def _read(path: Path) -> bytes | None:
-    """Return the bytes of a queue file, or None. A pipe would block; a link could lead outside."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
-        handle = os.open(path, flags | getattr(os, "O_BINARY", 0))
-    except OSError:
-        return None
-    try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _LIMIT_BYTES:
-            return None
-        with open(handle, "rb", closefd=False) as stream:
-            return stream.read(_LIMIT_BYTES)
-    except OSError:
-        return None
-    finally:
-        os.close(handle)

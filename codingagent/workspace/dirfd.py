@@ -27,10 +27,12 @@ _STEP_LIMIT = 1000
 
 _HAS_HANDLES = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-BINARY = getattr(os, "O_BINARY", 0)
+_BINARY = getattr(os, "O_BINARY", 0)
+# If a FIFO has replaced a file, opening it must not block.
+CAREFULLY = os.O_RDONLY | _BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _ONLY_FOLDER = getattr(os, "O_DIRECTORY", 0)
 PATH_ONLY = getattr(os, "O_PATH", 0)
-_NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | BINARY
+_NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | _BINARY
 
 
 # winnt.h: what `mklink /J` and package managers make, without any privilege.
@@ -367,7 +369,9 @@ def copy_file(
     temporary, folder = temporary_name(target.name), target.folder
     with contextlib.suppress(FileNotFoundError):
         folder.unlink(temporary)  # a leftover of a kill, or a trap
-    with open(source.folder.open_file(source.name, os.O_RDONLY | NO_FOLLOW | BINARY), "rb") as file:
+    with open(
+        source.folder.open_file(source.name, os.O_RDONLY | NO_FOLLOW | _BINARY), "rb"
+    ) as file:
         try:
             with open(folder.open_file(temporary, _NEW_FILE), "wb", buffering=0) as new:
                 shutil.copyfileobj(file, new, 2**20)
@@ -399,11 +403,7 @@ def read_regular(
     place: Position, found: os.stat_result, limit_bytes: int
 ) -> tuple[bytes, tuple[int, int, int, int]]:
     """Read a file known to be regular, up to one byte beyond the limit."""
-    # O_NONBLOCK: if a FIFO has replaced the file, opening it must not block.
-    flags = (
-        os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-    )
-    file = place.folder.open_file(place.name, flags)
+    file = place.folder.open_file(place.name, CAREFULLY | NO_FOLLOW)
     try:
         opened = os.fstat(file)
         if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino):
@@ -420,6 +420,21 @@ def read_regular(
         return b"".join(chunks), state_of(opened)
     finally:
         os.close(file)
+
+
+def small_file(path: Path, limit_bytes: int) -> bytes | None:
+    """Return the bytes of a small file; None if it is missing, a link, no regular file, or not small.
+
+    A command may have put anything in its place: pipes must not block, devices must not be read.
+    """
+    with (
+        contextlib.suppress(OSError),
+        open(path, "rb", opener=lambda name, _: os.open(name, CAREFULLY | NO_FOLLOW)) as file,
+    ):
+        found = os.fstat(file.fileno())
+        if stat.S_ISREG(found.st_mode) and found.st_size <= limit_bytes:
+            return file.read(limit_bytes)
+    return None
 
 
 def state_of(found: os.stat_result) -> tuple[int, int, int, int]:

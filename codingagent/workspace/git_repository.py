@@ -14,7 +14,14 @@ from msgspec import Struct
 
 from codingagent.errors import OperationError
 from codingagent.model.patterns import lazy_pattern
-from codingagent.workspace.dirfd import BINARY, Folder, Position, open_root, read_regular, regular
+from codingagent.workspace.dirfd import (
+    CAREFULLY,
+    Folder,
+    Position,
+    open_root,
+    read_regular,
+    regular,
+)
 
 # Far more of an ignore file than anyone writes by hand.
 RULES_LIMIT_BYTES = 1 << 20
@@ -192,10 +199,8 @@ def _read(folder: Folder, name: str, limit_bytes: int) -> bytes:
     found = _found(folder, name)
     if found is None or not stat.S_ISREG(found.st_mode):
         return b""
-    # O_NONBLOCK: if a FIFO has replaced the file, opening it must not block.
-    flags = os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     try:
-        handle = folder.open_file(name, flags)
+        handle = folder.open_file(name, CAREFULLY)
         with open(handle, "rb", buffering=0) as file:
             opened = os.fstat(handle)
             if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino):
