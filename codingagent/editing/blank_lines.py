@@ -5,6 +5,7 @@ the file so many of them are rare before a line of the same sort, or the lines r
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from codingagent.editing import file_kinds, levels
 from codingagent.editing.characters import Ground
@@ -77,10 +78,10 @@ def is_spaced_out(spaced: Sequence[str], new: Sequence[str], ground: Ground) -> 
     if "\n\n" in text.strip("\n") or (ground.lines and len(words) < len(spaced)):
         return is_program or bool(ground.lines) or len(words) > 2
     there = gaps(ground.lines)
-    if {line for (line, _), count in there.items() if count}.intersection(words):
+    if any(a in words and not b.strip() for a, b in pairwise(ground.replaced)):
         return False  # in its own place such a line would have two more behind it
     is_airy = 2 * sum(map(bool, there.values())) > len(there)
-    if not is_program or new[-1].strip() or is_airy or len(words) < _FEWEST:
+    if not is_program or new[-1].strip() or is_airy:
         return False
     has_levels = any(line[:1].isspace() for line in words) or any(map(levels.is_opener, words))
     return has_levels and (bool(there) or len(words) >= 8)

@@ -245,10 +245,6 @@ def _trail(case: BodyCase) -> list[str] | None:
     return bare if is_new and (is_odd or case.is_proven(bare)) else None
 
 
-def _blanks(case: BodyCase) -> list[str] | None:
-    return blank_lines.bare(case.lines, case.ground)
-
-
 def _spaced(case: BodyCase) -> list[str] | None:
     if not case.arrival.is_spaced or any(map(str.strip, case.lines[::2])):
         return None
@@ -261,6 +257,8 @@ def _spaced(case: BodyCase) -> list[str] | None:
 def _blank_lines(case: BodyCase) -> list[str] | None:
     spaced = blank_lines.every_second(case.lines)
     if spaced is not None and blank_lines.is_spaced_out(spaced, case.lines, case.ground):
+        if len(spaced) < 3:
+            case.refuse("a blank line follows each of its two lines")
         return spaced
     if "" not in case.lines and "" not in case.ground.replaced:
         return None
@@ -424,7 +422,7 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
         "the blank lines of the file have none, and one of these is in no string",
         "takes them off",
         "blanks were taken off the blank lines",
-        _blanks,
+        lambda case: blank_lines.bare(case.lines, case.ground),
     ),
     Rule(
         "spaced answer",

@@ -448,7 +448,6 @@ _SAID += "".join(f"func {name}() {{\n\ta()\n}}\n\n" for name in "ABC")
     [
         # A line with a blank one behind it, and another so; an edit that only removes lines.
         ("a.js", _CALLS, 2, 3, "  a();\n\n  d();\n\n"),
-        ("a.js", _CALLS, 7, 7, "  c();\n\n  d();\n\n"),
         ("a.py", "import a\n\nimport b\n\n\nx = 1\n", 1, 3, "import a\nimport b\n"),
         ("a.rst", "a\n\nb\n\nc\n\n.. _x:\n\nd\n\ne\n", 6, 8, "\n\n"),
         ("a.md", "a\n\n{% code %}\nb\n{% end %}\n", 5, 5, "~~~\n"),
