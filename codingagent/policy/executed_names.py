@@ -12,10 +12,10 @@ excepts files from the names after it.
 from collections.abc import Mapping
 
 _ROWS = {
-    "git runs what it names": ".git .gitconfig .config/git",
+    "git runs what it names": ".git .gitconfig* .config/git",
     "this program obeys it": ".codingagent",
     "another version control system runs what it names": """
-        .hg/hgrc .hg/hgrc-not-shared .sl/config .jj/repo/config.toml .bzr/branch/branch.conf
+        .hgrc .hg/hgrc .hg/hgrc-not-shared .sl/config .jj/repo/config.toml .bzr/branch/branch.conf
         _darcs/prefs/defaults .pijul/config .arcconfig .arclint
     """,
     "it runs at a commit or a push": """
@@ -26,32 +26,37 @@ _ROWS = {
         commitlint.config.* captainhook.json grumphp.yml .rusty-hook.toml hk.pkl
     """,
     "an editor runs what it names when the folder is opened": """
-        .vscode *.code-workspace .idea .run/*.run.xml .fleet .vs/*.json .zed .nova .helix .kateproject
-        *.sublime-project .exrc .nvimrc .nvim.lua .vim .vimrc _vimrc .gvimrc .lvimrc
-        .ycm_extra_conf.py .dir-locals.el .dir-locals-2.el .emacs .emacs.d/init.el .externalToolBuilders
-        .luarc.json .merlin hie.yaml rust-analyzer.toml .rust-analyzer.toml .neoconf.json
+        .vscode *.code-workspace .idea .run/*.run.xml .fleet .vs/*.json .zed .nova .helix
+        .kateproject *.sublime-project .exrc .nvimrc .nvim .nvim.lua .lazy.lua .vim .vimrc
+        .vimrc.local .local.vimrc _vimrc .gvimrc .lvimrc .lite_project.lua .ycm_extra_conf.py .theia
+        .dir-locals.el .dir-locals-2.el .emacs* .spacemacs .externalToolBuilders .factorypath .bsp
+        .sourcekit-lsp .luarc.* .merlin hie.yaml rust-analyzer.toml .rust-analyzer.toml
+        .neoconf.json
     """,
     "a development container or workspace is built and started from it": """
-        .devcontainer .devcontainer.json devfile.yaml .devfile.yaml .gitpod.yml .ona .replit .idx
-        .openhands
+        .devcontainer .devcontainer.json devfile.yaml .devfile.yaml .gitpod* .ona .replit replit.nix
+        .idx .codesandbox .stackblitzrc .openhands
     """,
     "it tells agents and editors which programs to start, and what is allowed": """
-        .mcp.json mcp.json mcp_config.json *mcp_settings.json claude_desktop_config.json .claude
-        .claude.json .cursor .codex .gemini .windsurf .codeium .kiro .roo .kilocode .continue
-        .continuerc.json opencode.json opencode.jsonc .opencode .cline .clinerules/hooks .amazonq
-        .junie .augment .trae .qwen .qoder .crush.json crush.json .factory .amp .vibe
-        .warp .copilot .zencoder .rovodev .codebuddy .iflow .tabnine .aider.conf.yml .github/hooks
-        .github/agents
+        .mcp* mcp*.json *mcp_settings.json claude_desktop_config.json .claude .claude.json
+        .claude-plugin .cursor .codex .gemini gemini-extension.json .windsurf .codeium .kiro .roo
+        .roomodes .kilo .kilocode .goose .agent .agents .antigravity .codebuff codebuff.json .pi
+        .serena .lingma .comate .grok .kimi .auggie .hermes .openclaw gptme.toml .gptme.toml
+        .continue .continuerc.json opencode.json opencode.jsonc .opencode .cline .clinerules/hooks
+        .amazonq .junie .augment .trae .qwen .qoder .crush.json crush.json .factory .amp .vibe .warp
+        .copilot .zencoder .rovodev .codebuddy .iflow .tabnine .aider.*.yml .ampcode .github/hooks
+        .github/agents .github/copilot
     """,
     "a shell, or what it starts, runs it when the folder is entered": """
-        .envrc .direnv/*.rc mise.toml mise.*.toml .mise .mise.toml .mise.*.toml mise/config.toml
-        .config/mise .config/mise.toml .rtx.toml .autoenv* flake.nix shell.nix devenv.nix
-        devenv.yaml devbox.json .tmuxinator .tmuxinator.yml .tmuxinator.yaml .tmuxp.* .tmux.conf
+        .envrc .envrc.* .direnv/*.rc mise.toml mise.*.toml .mise .mise.toml .mise.*.toml mise/config.toml
+        .config/mise .config/mise.toml .rtx.toml .autoenv* flake.nix shell.nix devenv.* devbox.json
+        .flox .shadowenv.d .tmuxinator .tmuxinator.* .tmuxp.* .tmux.conf .screenrc
     """,
     "it runs when a shell or a session starts": """
-        .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zshenv
-        .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .config/fish .config/autostart
-        .config/systemd .xinitrc .xsession .xprofile autorun.inf desktop.ini
+        .profile .bash* .zsh* .zprofile .zlog* .kshrc .mkshrc .cshrc .tcshrc .login .logout .xonshrc
+        *profile.ps1 .config/fish .config/nushell .config/environment.d .config/autostart
+        .config/systemd Library/LaunchAgents .xinitrc .xsession* .xprofile autorun.inf desktop.ini
+        *.lnk *.scf *.library-ms
     """,
     "it runs on machines that may hold the project's keys": """
         .github/workflows .github/actions .gitea/workflows .gitea/actions .forgejo/workflows
@@ -63,27 +68,34 @@ _ROWS = {
         buildspec.yaml cloudbuild.yaml cloudbuild.yml bitrise.yml codemagic.yaml .harness .tekton
         .evergreen.yml .zuul.yaml .zuul.d zuul.d .taskcluster.yml screwdriver.yaml .prow.yaml
         .scrutinizer.yml .readthedocs.yml .readthedocs.yaml codefresh.yml .onedev-buildspec.yml
+        .vela .vela.yml .vela.yaml bamboo-specs ci_scripts buddy.yml .space.kts *.gocd.* .cnb.yml
+        .agola .workflow .ci .kokoro .cloudbees .depot .eas .packit.yaml .rultor.yml garnix.yaml
+        netlify.toml amplify.yml Dangerfile dangerfile.*
     """,
     "each Python that finds it runs it when it starts": """
-        sitecustomize.py usercustomize.py *.pth .pythonrc.py .pdbrc .pdbrc.py .ipython
-        ipython*_config.py jupyter*_config.py .pdm-python
+        sitecustomize.py usercustomize.py *.pth *._pth .pythonrc* .pdbrc .pdbrc.py .ipython .jupyter
+        ipython*_config.* jupyter*_config.* .pdm-python
     """,
     # Among tests it is a test's file; elsewhere editors that collect tests run it unasked.
     "pytest runs it before any test": "!*test*/**/conftest.py conftest.py",
     "a debugger or an interpreter runs it when it starts there": """
         .gdbinit .gdbearlyinit .lldbinit* .radare2rc .Rprofile .Renviron .irbrc .pryrc .rdbgrc
         .byebugrc .ghci .iex.exs .erlang .ocamlinit .utoprc .sbclrc .octaverc .sqliterc .psqlrc
-        .proverc .replyrc .ripgreprc
+        .proverc .replyrc .ripgreprc .RData .rizinrc .perldb .my.cnf .duckdbrc .mongorc.js
+        .mongoshrc.js .guile .racketrc .lessfilter
     """,
     "a build tool takes its options, plugins or itself from it": """
-        .bazelrc user.bazelrc .bazeliskrc tools/bazel .buckconfig* .cargo/config .cargo/config.toml
-        rust-toolchain rust-toolchain.toml .mvn gradle/wrapper init.gradle* .gradle/init.d .sbtopts
-        .jvmopts .config/dotnet-tools.json ansible.cfg
+        .bazel* user.bazelrc tools/bazel .buckconfig* .cargo/config .cargo/config.toml
+        rust-toolchain rust-toolchain.toml .mvn mvnw* gradlew* gradle/wrapper init.gradle*
+        .gradle/init.d .sbtopts .jvmopts .config/dotnet-tools.json ansible.cfg .ansible.cfg .lein
+        profiles.clj .config/nix
     """,
     "it decides where packages or logins come from and go to, or what loads them": """
-        .npmrc .yarnrc .yarnrc.yml .yarn/releases .yarn/plugins .pnpmfile.* bunfig.toml .bunfig.toml
-        .pypirc pip.conf pip.ini uv.toml poetry.toml .condarc .bundle/config .gemrc nuget.config
-        .terraformrc terraform.rc .netrc _netrc .ssh .curlrc .wgetrc
+        .npmrc .yarnrc .yarnrc.yml .yarn/releases .yarn/plugins .yarn/sdks .pnp.* *pnpmfile.*
+        bunfig.toml .bunfig.toml .pypirc pip.conf pip.ini uv.toml poetry.toml pdm.toml .pdm.toml
+        .condarc .mambarc .bundle/config .gemrc nuget.config .terraformrc terraform.rc .tofurc
+        .netrc _netrc .docker/config.json .aws/config .aws/credentials .kube/config .gnupg .ssh
+        .curlrc .wgetrc
     """,
 }
 
