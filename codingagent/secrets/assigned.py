@@ -7,7 +7,7 @@ from functools import lru_cache
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import values
 from codingagent.secrets.values import Form
-from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, SETTINGS, TRAILING, places
+from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, SETTINGS, TRAILING, Places
 
 _OTHER_LANGUAGES = [
     "kennwort",
@@ -95,11 +95,11 @@ _VERBS = {"pass", "key", "auth"}
 _ONLY_QUOTED = {",", "(", "||", "??", "or", "==", "===", "!=", "!==", ".equals("}
 
 
-def spans(text: str, lower: str, form: Form) -> Iterator[tuple[int, int, str]]:
+def spans(text: str, leads: Places, form: Form) -> Iterator[tuple[int, int, str]]:
     """Yield the start, end and kind of each value that its name makes a secret."""
     for stem in STEMS:
         end = 0
-        for at in places(lower, stem) if stem in lower else ():
+        for at in leads.get(stem, ()):
             if at >= end and (found := _value(text, at, stem, form)):
                 end = found[1]
                 if found[2]:

@@ -7,7 +7,7 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import assigned, values
 from codingagent.secrets.files import is_secret_file
 from codingagent.secrets.values import Form, form_of
-from codingagent.secrets.words import places
+from codingagent.secrets.words import Places
 
 # The end of a path, and the expression whose group 1 is a secret.
 _BY_PATH = (
@@ -47,19 +47,19 @@ _PAIR = lazy_pattern(r"[\w.-]{1,100}[\"']?\s{0,9}:\s{0,9}[\"']?([^\s\"',}]{3,500
 _RESULT = lazy_pattern(r"\"result\"\s{0,9}:\s{0,9}\"([^\"\n]{8,500})\"")
 # Columns of a table, one of which may be of secrets.
 _CELL = lazy_pattern(r"[\w .\"'*-]{0,40}")
-_HEADINGS = ("passw", "pwd", "secret", "token", "apikey", "api key", "api_key", "api-key")
+HEADINGS = ("passw", "pwd", "secret", "token", "apikey", "api key", "api_key", "api-key")
 _HEADER_CHARACTERS = 400
 _BORDER = set("-+|: =")
 
 
-def spans(text: str, lower: str, path: str) -> Iterator[tuple[int, int, str]]:
+def spans(text: str, leads: Places, path: str) -> Iterator[tuple[int, int, str]]:
     """Yield the start, end and kind of the secrets that the form of a file shows."""
     if path:
         yield from _in_file(text, path)
     if "Secret" in text and _MANIFEST.search(text):
         yield from _manifest(text)
     if "\n" in text and form_of(path) is not Form.CODE:
-        yield from _columns(text, lower)
+        yield from _columns(text, leads)
 
 
 def _in_file(text: str, path: str) -> Iterator[tuple[int, int, str]]:
@@ -114,12 +114,10 @@ def _manifest(text: str) -> Iterator[tuple[int, int, str]]:
             end = stop
 
 
-def _columns(text: str, lower: str) -> Iterator[tuple[int, int, str]]:
+def _columns(text: str, leads: Places) -> Iterator[tuple[int, int, str]]:
     """Yield the values below a heading that calls them secrets: of CSV, Markdown, a database's table."""
     at = 0
-    for found in sorted(
-        place for word in _HEADINGS if word in lower for place in places(lower, word)
-    ):
+    for found in sorted(at for word in HEADINGS for at in leads.get(word, ())):
         if found < at:
             continue
         start = text.rfind("\n", max(at, found - _HEADER_CHARACTERS), found) + 1 or at

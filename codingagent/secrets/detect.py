@@ -4,18 +4,18 @@ Every expression is anchored at a literal that `str.find` found, and every repet
 limit: a text full of look-alikes costs linear time.
 """
 
+import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import accumulate
 
 from msgspec import Struct
 
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import assigned, containers, members, values
 from codingagent.secrets.rules import CONTEXT, RULES, STATED, Pattern, compiled
-from codingagent.secrets.words import places, words
+from codingagent.secrets.words import Places, places, words
 
 
 class Secret(Struct, frozen=True):
@@ -38,16 +38,14 @@ def find_secrets(text: str, path: str = "") -> list[Secret]:
 
 
 def _found(text: str, path: str) -> list[Secret]:
-    lower = text.replace("\u0130", "i").lower()  # the one letter whose lower case is longer
-    if not (_RUN.search(text) or any(map(lower.__contains__, SIGNS))):
-        return _joined([Secret(*span) for span in containers.spans(text, lower, path)])
-    form = values.form_of(path)
-    known = _known_in_long if _CACHES[1][0] < len(text) <= _CACHES[2][0] else _known
-    found = [*known(text), *_private_keys(text), *_in_context(text, lower, form)]
-    found += _cookies(text, lower, form)
-    found += (Secret(*span) for span in assigned.spans(text, lower, form))
-    found += (Secret(*span) for span in members.spans(text, lower, form))
-    found += (Secret(*span) for span in containers.spans(text, lower, path))
+    form, leads = values.form_of(path), _leads_in(text)
+    found: list[Secret] = []
+    if leads:
+        found += (*_known(text, leads), *_private_keys(text, leads))
+        found += (*_in_context(text, leads, form), *_cookies(text, leads, form))
+        found += (Secret(*span) for span in assigned.spans(text, leads, form))
+        found += (Secret(*span) for span in members.spans(text, leads, form))
+    found += (Secret(*span) for span in containers.spans(text, leads, path))
     return _joined(found)
 
 
@@ -89,39 +87,21 @@ _WORDS = words(
 )
 
 
-_LEADS = [
-    (lead, rule, "+/" in rule.expression or not _IN_RUN.fullmatch(lead))
-    for rule in RULES
-    for lead in rule.leads
-]
-# Most texts are short, and have no run.
-DIRECT_LEADS = [each for each in _LEADS if each[2]]
+def _there(rules: Iterable[Pattern], leads: Places) -> Iterator[tuple[Pattern, str, list[int]]]:
+    """Yield the rules that a text has a lead of, with that lead and its places."""
+    return ((rule, lead, leads[lead]) for rule in rules for lead in rule.leads if lead in leads)
 
 
-def _known(text: str) -> Iterator[Secret]:
-    runs = [(match.start(), match.group()) for match in _RUN.finditer(text)]
-    short = "\n".join(run for _, run in runs)
-    starts = list(accumulate((len(run) + 1 for _, run in runs), initial=0))
-    for lead, rule, direct in _LEADS if runs else DIRECT_LEADS:
-        where = text if direct else short
-        if lead not in where:
-            continue
+def _known(text: str, leads: Places) -> Iterator[Secret]:
+    for rule, lead, found in _there(RULES, leads):
         end = 0
-        for at in places(where, lead):
-            place = at
-            if not direct:
-                index = bisect_right(starts, at) - 1
-                place = runs[index][0] + at - starts[index]
-            if place >= end and (match := _match(rule, lead, text, place)):
+        for at in found:
+            if at >= end and (match := _match(rule, lead, text, at)):
                 group = min(1, match.re.groups)
                 if values.is_example(match[group]):
                     end = match.end()
                 else:
                     yield Secret(*match.span(group), rule.kind)
-
-
-# A long file is looked through twice after an edit: as a file of its form, and as a text on the screen.
-_known_in_long = lru_cache(2)(lambda text: tuple(_known(text)))
 
 
 def _match(rule: Pattern, lead: str, text: str, at: int) -> re.Match[str] | None:
@@ -151,9 +131,9 @@ _BODY = lazy_pattern(
 _SHORTEST_LINE = 16
 
 
-def _private_keys(text: str) -> Iterator[Secret]:
+def _private_keys(text: str, leads: Places) -> Iterator[Secret]:
     done = 0
-    for at in places(text, "PRIVATE KEY"):
+    for at in leads.get("PRIVATE KEY", ()):
         if at < done:
             continue
         line = text.rfind("\n", max(0, at - 100), at) + 1 or max(0, at - 100)
@@ -163,7 +143,7 @@ def _private_keys(text: str) -> Iterator[Secret]:
             done = max(end, spans[-1].end if spans else at)
         elif (end := text.rfind("-----END", line, at)) >= 0:
             yield from _key_lines_before(text, end)
-    for at in places(text, "Private-Lines:"):
+    for at in leads.get("Private-Lines:", ()):
         start = text.find("\n", at) + 1
         yield from _key_lines(text, start, -1) if start else ()
 
@@ -199,22 +179,13 @@ def _key_lines_before(text: str, end: int) -> Iterator[Secret]:
         stop = start
 
 
-# The leads by form, each once: most texts have none of them.
-_IN_PROSE, _ELSEWHERE = (
-    (rules, tuple(dict.fromkeys(lead for rule in rules for lead in rule.leads)))
-    for rules in (CONTEXT + STATED, CONTEXT)
-)
-
-
-def _in_context(text: str, lower: str, form: values.Form) -> Iterator[Secret]:
+def _in_context(text: str, leads: Places, form: values.Form) -> Iterator[Secret]:
     """Yield what a word or a sign nearby makes a secret: headers, addresses, commands."""
-    rules, leads = _IN_PROSE if form is values.Form.PROSE else _ELSEWHERE
-    known = {lead: places(lower, lead) for lead in leads if lead in lower}
-    there = ((rule, lead) for rule in rules for lead in rule.leads if lead in known)
-    for rule, lead in there:
+    rules = CONTEXT + STATED if form is values.Form.PROSE else CONTEXT
+    for rule, _, found in _there(rules, leads):
         expression = compiled(rule.expression)
         end = 0
-        for at in known[lead]:
+        for at in found:
             if at < end:
                 continue
             if rule.back:
@@ -234,14 +205,26 @@ _COOKIES = lazy_pattern(
 _COOKIE = lazy_pattern(r"[\w.-]{1,80}=([^;\s]{12,4000})")
 
 
-def _cookies(text: str, lower: str, form: values.Form) -> Iterator[Secret]:
+def _cookies(text: str, leads: Places, form: values.Form) -> Iterator[Secret]:
     end = 0
-    for at in places(lower, "cookie"):
+    for at in leads.get("cookie", ()):
         if at >= end and (header := _COOKIES.match(text, at)):
             end = header.end()
             for pair in _COOKIE.finditer(text, header.start(1), end):
                 if values.is_token(pair[1], form):
                     yield Secret(pair.start(1), pair.end(1), "COOKIE")
+
+
+# Whether a lead is looked for outside of runs, too.
+_KNOWN = {
+    lead: "+/" in rule.expression or not _IN_RUN.fullmatch(lead)
+    for rule in RULES
+    for lead in rule.leads
+}
+_IN_RUNS = [lead for lead, is_anywhere in _KNOWN.items() if not is_anywhere]
+_ANYWHERE = ["PRIVATE KEY", "Private-Lines:", *filter(_KNOWN.get, _KNOWN)]
+_NEAR = itertools.chain.from_iterable(rule.leads for rule in CONTEXT + STATED)
+_LOWER = {"cookie", *_NEAR, *assigned.STEMS, *containers.HEADINGS}
 
 
 def _shortest(leads: Iterable[str]) -> tuple[str, ...]:
@@ -251,12 +234,61 @@ def _shortest(leads: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(kept, key=len))  # the short ones are in most texts
 
 
-# A text with none of these, and without a run, has secrets only if the form of its file says so.
-SIGNS = _shortest(
-    (
-        *(lead for lead, _, _ in DIRECT_LEADS),
-        *_IN_PROSE[1],
-        *assigned.STEMS,
-        *("private-lines:", "cookie"),  # "private key" has a stem
-    )
-)
+# A text with none of these, and without a run, has no lead.
+SIGNS = _shortest((*_ANYWHERE, *_LOWER))
+
+# Characters of a part of a long text.
+_PART = 8_000
+_CUT = lazy_pattern(rf"(?s:.{{1,{_PART}}})[^\n]*\n?")
+# The parts of the long texts that were searched last.
+_LAST: list[list[str]] = []
+
+
+def _leads_in(text: str) -> Places:
+    """Return where the leads are. Parts of a long text that were searched before are not searched again."""
+    if len(text) < 2 * _PART:
+        return _leads_of(text)
+    found: Places = {}
+    start = 0
+    for part in _parts(text):
+        for lead, at in _leads_of_part(part).items():
+            found.setdefault(lead, []).extend([start + each for each in at])
+        start += len(part)
+    return found
+
+
+def _parts(text: str) -> list[str]:
+    """Cut a text at ends of lines, which no lead has; like one before that begins or ends alike."""
+    last = next((p for p in _LAST if text.startswith(p[0]) or text.endswith(p[-1])), [])
+    first, stop, start, end = 0, len(last), 0, len(text)
+    while first < stop and last[first][-1] == "\n" and text.startswith(last[first], start):
+        start, first = start + len(last[first]), first + 1
+    while first < stop and text.endswith(last[stop - 1], start, end):
+        at = end - len(last[stop - 1])
+        if text[at - 1 : at] not in ("", "\n"):
+            break
+        end, stop = at, stop - 1
+    new = [text[start:end]] if end - start < 2 * _PART else _CUT.findall(text, start, end)
+    parts = [*last[:first], *filter(None, new), *last[stop:]]
+    _LAST[:] = [parts, *(each for each in _LAST if each is not last)][:4]
+    return parts
+
+
+def _leads_of(text: str) -> Places:
+    lower = text.replace("\u0130", "i").lower()  # the one letter whose lower case is longer
+    runs = [(match.start(), match.group()) for match in _RUN.finditer(text)]
+    if not (runs or any(map(lower.__contains__, SIGNS))):
+        return {}
+    found = {lead: places(lower, lead) for lead in _LOWER if lead in lower}
+    found |= {lead: places(text, lead) for lead in _ANYWHERE if lead in text}
+    short = "\n".join(run for _, run in runs)
+    # What is added to an offset in `short` is one in the text.
+    starts = list(itertools.accumulate((len(run) + 1 for _, run in runs), initial=0))
+    for lead in _IN_RUNS if runs else ():
+        if lead in short:
+            indexes = ((bisect_right(starts, at) - 1, at) for at in places(short, lead))
+            found[lead] = [runs[index][0] + at - starts[index] for index, at in indexes]
+    return found
+
+
+_leads_of_part = lru_cache(256)(_leads_of)

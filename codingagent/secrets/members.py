@@ -8,7 +8,7 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import values
 from codingagent.secrets.assigned import STEMS, is_about, kind_of, name_at
 from codingagent.secrets.values import Form
-from codingagent.secrets.words import places
+from codingagent.secrets.words import Places
 
 # What follows the name of what holds secrets.
 _HOLDER = lazy_pattern(
@@ -48,9 +48,9 @@ class _Member(NamedTuple):
     is_bare: bool
 
 
-def spans(text: str, lower: str, form: Form) -> Iterator[tuple[int, int, str]]:
+def spans(text: str, leads: Places, form: Form) -> Iterator[tuple[int, int, str]]:
     """Yield the start, end and kind of each secret that what holds it names; each text is read once."""
-    found = {at: stem for stem in STEMS if stem in lower for at in places(lower, stem)}
+    found = {at: stem for stem in STEMS for at in leads.get(stem, ())}
     end = 0
     for at in sorted(found):
         holder = _HOLDER.match(text, at + len(found[at])) if at >= end else None

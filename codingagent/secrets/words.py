@@ -6,6 +6,10 @@ def words(*lines: str) -> frozenset[str]:
     return frozenset(" ".join(lines).split())
 
 
+Places = dict[str, list[int]]
+"""Where words are in a text; one that is not in it has no entry."""
+
+
 def places(text: str, lead: str) -> list[int]:
     """Return where a word is in a text, not overlapping."""
     found: list[int] = []

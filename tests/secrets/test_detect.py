@@ -1,5 +1,6 @@
 """What is found in texts: known kinds, assignments, words to people; and what is not."""
 
+import itertools
 import random
 import re
 import time
@@ -13,7 +14,7 @@ from codingagent.secrets import detect, values
 from codingagent.secrets.assigned import STEMS
 from codingagent.secrets.detect import Secret, find_secrets
 from codingagent.secrets.rules import CONTEXT, RULES, STATED
-from tests.helpers import calls_of, cpu_below, fewer_examples
+from tests.helpers import cpu_below, fewer_examples
 from tests.secrets import corpus
 
 HOSTILE = [
@@ -463,17 +464,32 @@ def test_what_is_found_does_not_hang_on_lines_around_it(
 
 def test_a_text_with_any_lead_is_searched() -> None:
     """Others are passed over: a lead without a sign in it would never be looked for."""
-    leads = [lead for rule in (*CONTEXT, *STATED) for lead in rule.leads]
-    leads += [lead for lead, _, _ in detect.DIRECT_LEADS]
-    leads += ["PRIVATE KEY", "Private-Lines:", "cookie", *STEMS]
-    assert all(any(sign in lead.lower() for sign in detect.SIGNS) for lead in leads)
+    rules = (*RULES, *CONTEXT, *STATED)
+    leads = {lead for rule in rules for lead in rule.leads} | {*STEMS, "cookie", "Private-Lines:"}
+    anywhere = leads.difference(detect._IN_RUNS)  # noqa: SLF001  # a run is a sign
+    assert all(any(sign in lead.lower() for sign in detect.SIGNS) for lead in anywhere)
+    assert not any("\n" in lead for lead in leads)  # long texts are cut there
 
 
-def test_the_known_kinds_are_looked_for_once_in_a_long_text_of_two_forms() -> None:
-    text = "x = 1\n" * 10_000 + f'a = "ghp_{"aB3dE5fG7h" * 3}aB3dE5"\n'
-    alone = calls_of(values.is_example, lambda: find_secrets(text + "y", "a.ts"))
+def test_of_a_long_text_only_what_an_edit_changes_is_searched_for_leads() -> None:
+    """Design, speed: each of 1,500 edits of a file would cost a search of all of it."""
+    lines = [f"x = {n}  # {n}\n" for n in range(10_000)]
+    find_secrets("".join(lines), "a.ts")
+    searched = detect._leads_of_part.cache_info  # noqa: SLF001
+    before = searched().misses
+    for n in range(0, 10_000, 1_000):
+        lines[n : n + 1] = [f'password = "hunter{n}2hunter"\n'] * (n // 3_000)
+        text = "".join(lines)
+        assert find_secrets(text, "a.ts") == find_secrets(text, "b.ts")
+    assert 0 < searched().misses - before <= 2 * 10
 
-    def both() -> None:
-        assert find_secrets(text, "a.ts") == find_secrets(text)
 
-    assert calls_of(values.is_example, both) == alone == 1
+def test_a_long_text_has_the_leads_of_its_parts_however_it_was_edited() -> None:
+    """No part begins or ends inside of a line."""
+    text = "ss word\n" * 5_000
+    ends = [*itertools.accumulate(map(len, detect._parts(text)))]  # noqa: SLF001
+    assert len(ends) > 3
+    edited = [text[:end] + new + text[end:] for end in (0, *ends) for new in ("pa", "pa\n", "\n")]
+    edited += [text[: end - 1] + text[end:] for end in ends]
+    for each in [*edited, f"{text}pa", f"{text}pass", text[:-1], *edited[::-1], ""]:
+        assert detect._leads_in(each) == detect._leads_of(each)  # noqa: SLF001
