@@ -118,7 +118,8 @@ def edit(
         raise OperationError(
             f"File '{path}' is not text ({len(seen.data)} bytes); replace it whole"
         )
-    earlier = [hunk for each in order.earlier for hunk in each.hunks]
+    is_counted = isinstance(operation.change, LineRange | Diff)
+    earlier = [hunk for each in order.earlier for hunk in each.hunks] if is_counted else []
     # An error, and the lines around the edit, quote it.
     context.secrecy.hide(text.text, path)
     try:

@@ -105,15 +105,14 @@ def check_left_out(
     """Refuse a change that has a lone comment in place of many lines: it may say that they stay the same."""
     if operation.unchecked:
         return
-    pairs = [(places.split(old), places.split(new))]
-    if isinstance(operation, EditFile):
-        if isinstance(operation.change, tuple):
-            parts = operation.change
-            pairs = [(places.split(each.search), places.split(each.replace)) for each in parts]
-        else:
-            before, after = pairs[0]
-            head, tail = nearest.common_ends(before, after)
-            pairs = [(before[head : len(before) - tail], after[head : len(after) - tail])]
+    if isinstance(operation, EditFile) and isinstance(operation.change, tuple):
+        parts = operation.change
+        pairs = [(places.split(each.search), places.split(each.replace)) for each in parts]
+    else:
+        before, after = places.split(old), places.split(new)
+        is_edit = isinstance(operation, EditFile)
+        head, tail = nearest.common_ends(before, after) if is_edit else (0, 0)
+        pairs = [(before[head : len(before) - tail], after[head : len(after) - tail])]
     for before, after in pairs:
         if said := elisions.in_place_of(before, after, operation.path):
             raise OperationError(

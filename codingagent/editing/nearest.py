@@ -3,6 +3,8 @@
 import difflib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
+from operator import ne
 
 from codingagent.model.plain_text import without_halves
 
@@ -95,7 +97,7 @@ def clip(line: str) -> str:
 
 def common_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
     """Return how many lines two lists share at the head, and of the rest at the tail."""
-    pairs = list(zip(old, new, strict=False))
-    head = next((i for i, (a, b) in enumerate(pairs) if a != b), len(pairs))
-    tails = list(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
-    return head, next((i for i, (a, b) in enumerate(tails) if a != b), len(tails))
+    most = min(len(old), len(new))
+    head = next(compress(range(most), map(ne, old, new)), most)
+    differ = map(ne, reversed(old), reversed(new))
+    return head, next(compress(range(most - head), differ), most - head)

@@ -77,8 +77,12 @@ def codec_of(name: str) -> str:
 
 def declared(text: str) -> str:
     """Return the encoding that a file's text itself names; empty if none that is known here."""
-    found = _HEAD.search(text[:_HEAD_CHARACTERS])
-    found = found or _VIM.search(text[:_VIM_CHARACTERS]) or _VIM.search(text[-_VIM_CHARACTERS:])
+    return _declared(text[:_HEAD_CHARACTERS], text[-_VIM_CHARACTERS:])
+
+
+@lru_cache(64)  # asked ten times for each edit
+def _declared(head: str, tail: str) -> str:
+    found = _HEAD.search(head) or _VIM.search(head, 0, _VIM_CHARACTERS) or _VIM.search(tail)
     return "" if found is None else codec_of(next(filter(None, found.groups())))
 
 

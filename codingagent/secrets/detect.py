@@ -238,7 +238,7 @@ def _shortest(leads: Iterable[str]) -> tuple[str, ...]:
 SIGNS = _shortest((*_ANYWHERE, *_LOWER))
 
 # Characters of a part of a long text.
-_PART = 8_000
+_PART = 2_000
 _CUT = lazy_pattern(rf"(?s:.{{1,{_PART}}})[^\n]*\n?")
 # The parts of the long texts that were searched last.
 _LAST: list[list[str]] = []
@@ -291,4 +291,4 @@ def _leads_of(text: str) -> Places:
     return found
 
 
-_leads_of_part = lru_cache(256)(_leads_of)
+_leads_of_part = lru_cache(1024)(_leads_of)

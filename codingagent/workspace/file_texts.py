@@ -2,6 +2,8 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from codingagent.errors import OperationError
 from codingagent.model.encoding import FileText, decode_file
@@ -9,6 +11,9 @@ from codingagent.model.observations import Seen
 from codingagent.model.paths import glob_matcher
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.file_list import Listing
+
+if TYPE_CHECKING:
+    from configparser import ConfigParser
 
 # Enough to know the habits of a folder.
 _NEIGHBOURS, _NEIGHBOUR_BYTES = 30, 200_000
@@ -49,14 +54,12 @@ class FileTexts:
 
     def _charset(self, path: str) -> str:
         """Return the `charset` of .editorconfig for a file: of the nearest one, its last that fits."""
-        from configparser import ConfigParser, Error
-
         folder, inner = _folder(path), path.rpartition("/")[2]
         while True:
-            config = ConfigParser(None, strict=False, interpolation=None, delimiters=("=",))
-            with contextlib.suppress(OperationError, Error):
+            data = b""
+            with contextlib.suppress(OperationError):
                 data = self._read(f"{folder}/.editorconfig".removeprefix("/")).data
-                config.read_string(f"[/]\n{data.decode('utf-8-sig', 'replace')}")
+            config = _parsed(data)
             told = [
                 section["charset"]
                 for glob, section in config.items()
@@ -66,6 +69,16 @@ class FileTexts:
             if told or is_root or not folder:
                 return told[-1] if told else ""
             inner, folder = f"{folder.rpartition('/')[2]}/{inner}", _folder(folder)
+
+
+@lru_cache(8)  # asked for each edit
+def _parsed(data: bytes) -> "ConfigParser":
+    from configparser import ConfigParser, Error
+
+    config = ConfigParser(None, strict=False, interpolation=None, delimiters=("=",))
+    with contextlib.suppress(Error):
+        config.read_string(f"[/]\n{data.decode('utf-8-sig', 'replace')}")
+    return config
 
 
 def _folder(path: str) -> str:

@@ -481,7 +481,7 @@ def test_of_a_long_text_only_what_an_edit_changes_is_searched_for_leads() -> Non
         lines[n : n + 1] = [f'password = "hunter{n}2hunter"\n'] * (n // 3_000)
         text = "".join(lines)
         assert find_secrets(text, "a.ts") == find_secrets(text, "b.ts")
-    assert 0 < searched().misses - before <= 2 * 10
+    assert 0 < searched().misses - before <= 3 * 10
 
 
 def test_a_long_text_has_the_leads_of_its_parts_however_it_was_edited() -> None:
