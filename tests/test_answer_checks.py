@@ -153,6 +153,37 @@ def test_a_comment_in_place_of_lines_is_one_in_the_marks_of_other_languages(
     assert live.answer(create(new, path=name)).startswith("[OK] ")
 
 
+JS = "\n".join(f"function f{n}(x) {{\n  const y = x + {n};\n  return y;\n}}\n" for n in range(6))
+YML = "a: 1\nservices:\n  db: x\n  web: y\nlast: 2\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("a.py", WHOLE, FIRST.replace("return y", "return y  # o resto do código…")),
+        ("a.py", WHOLE, FIRST.replace("return y", "return 9  # ... rest unchanged")),
+        ("a.py", WHOLE, f'{FIRST}\n\n"""le reste est inchangé"""\n'),
+        ("a.py", WHOLE, f'{FIRST}\n\n"""\nle reste est inchangé\n"""\n'),
+        ("a.py", WHOLE, f'def f0(x):\n    """… reste inchangé"""\n\n\n{LAST}'),
+        ("a.js", JS, "function f0(x) {\n  return 9; // el resto sigue igual\n}\n"),
+        ("a.js", JS, "function f0(x) {\n  return 9; /* … */\n}\n"),
+        ("a.yml", YML, "a: 3\nservices: <…>\nlast: 2\n"),
+        ("a.yml", YML, "a: 3\nservices:\n  ‹…›\nlast: 2\n"),
+        ("a.ini", "[a]\nx = 1\ny = 2\n\n[b]\nz = 3\n", "[a]\nx = 7\n\n[b]\n⋮\n"),
+        ("a.ini", "[a]\nx = 1\n  two\n  three\ny = 1\n", "[a]\nx = …\ny = 2\n"),
+    ],
+)
+def test_a_comment_behind_code_or_a_value_of_dots_in_place_of_lines_is_asked_again(
+    live: LiveSession, name: str, old: str, new: str
+) -> None:
+    """As is a string alone. A file that loses nothing may have such a line."""
+    (live.workspace / name).write_text(old)
+    assert "in place of lines of" in live.answer(create(new, path=name))
+    assert (live.workspace / name).read_text() == old
+    more = "# ... rest unchanged ...\nx = 1\n" if name != "a.js" else "// ......\n"
+    assert live.answer(create(old + more, path=name)).startswith("[OK] ")
+
+
 @pytest.mark.parametrize(
     "new",
     [

@@ -12,7 +12,7 @@ from codingagent.editing.indentation import is_alike
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 
-_DOTS = lazy_pattern(r"(?:\.{3,}|…|\. \. \.)")
+_DOTS = lazy_pattern(r"(?:\.{3,}|[…⋯⋮]+|。{3,}|\. \. \.)")
 # "rest of the file", "unchanged", "existing code", "same as before", "omitted": in a comment only.
 _WORDS = lazy_pattern(
     r"(?:\brest of\b|\b(?:rest|remainder|remaining|everything else)\b.*"
@@ -27,10 +27,10 @@ _COMMENT = lazy_pattern(
     r"(?:#|//|--|;+|%|\*|/\*+|\{/\*|<!--|\{#|\"\"\"|''')[ \t]*(.*?)[ \t]*"
     r"(?:\*+/\}?|-->|#\}|\"\"\"|''')?[,;]?"
 )
-_BRACKETED = lazy_pattern(r"[\[(<{][ \t]*(.*?)[ \t]*[\])>}]")
+_BRACKETED = lazy_pattern(r"[\[(<{‹«][ \t]*(.*?)[ \t]*[\])>}›»]")
 _LINE_LIMIT = 200
 # Every line that is one begins so: most lines do not.
-_STARTS = frozenset(".…#/-;%*{<[(\"'")
+_STARTS = frozenset(".…⋯⋮。#/-;%*{<[(‹«\"'")
 
 
 def first_elision(
@@ -48,13 +48,15 @@ def first_elision(
 
 def elision_in(body: str, old: str, path: str) -> str:
     """Return the line of a whole file in place of lines of the one that it would replace, or nothing."""
-    lines = body.split("\n")
+    lines, known = body.split("\n"), {line.strip() for line in old.split("\n")}
+    if known <= {"", *map(str.strip, lines)}:
+        return ""  # nothing is lost
     if path.endswith((".py", ".pyi")):
         # Its own dots are a body: they are indented.
         lines = [
             line for line in lines if not (line[:1].isspace() and _DOTS.fullmatch(line.strip()))
         ]
-    at = first_elision(lines, {line.strip() for line in old.split("\n")})
+    at = first_elision(lines, known)
     return "" if at is None else lines[at].strip()
 
 
@@ -116,8 +118,8 @@ def _is_stub(lines: Sequence[str], index: int) -> bool:
 # --- a comment in place of lines, in any language ----------------------------------------------------
 
 _BRACKETS = lazy_pattern(r"[*_]*[\[(（【].*[\])）】][*_.]*")
-_BEHIND = lazy_pattern(r"(?:\*+/\}?|\*\)|-->|#\})$")
-_OPENS = lazy_pattern(r"/\*+|\{/\*|<!--|\{#|\(\*")
+_BEHIND = lazy_pattern(r"(?:\*+/\}?|\*\)|-->|#\}|\"+|'+)$")
+_OPENS = lazy_pattern(r"/\*+|\{/\*|<!--|\{#|\(\*|\"{3}|'{3}")
 # What begins a comment where it is none of the usual marks.
 _MARKS = {
     ("sql", "lua", "hs"): r"--|/\*+",
@@ -132,6 +134,8 @@ _MARKS = {
 _PRAGMA = lazy_pattern(
     r"!|-\*-|\W*(?:type:|eslint|ts-|pylint|(?:end)?region|fmt:|go:|\+build|nolint|istanbul|SPDX)|.*noqa"
 )
+# A value that is only dots; Python has three of its own.
+_VALUE = r"(?<=[:=-])[ \t]+(?=(?:[…⋯⋮]|[<(\[{‹«](?:\.{3,}|[…⋯⋮])+[>)\]}›»])[,;]?[ \t]*$)"
 _LONGEST = 3
 # A line that is in more places shows none of them.
 _RARE = 5
@@ -145,7 +149,7 @@ def _marks(kind: str, path: str) -> re.Pattern[str]:
     if file_kinds.is_prose(path):
         marks = "<!--|%%"
     elif file_kinds.is_python(path):
-        marks = "#"
+        marks = r"#|(\"{3}|'{3})(?=.+\1$)"  # a string alone says no more
     elif own := [marks for kinds, marks in _MARKS.items() if kind in kinds]:
         marks = own[0]
     elif file_kinds.is_code(path) or file_kinds.is_markup(path):
@@ -167,6 +171,27 @@ def _comment(line: str, path: str) -> str:
     return text if is_aside else ""
 
 
+def _parted(
+    lines: Sequence[str], path: str, known: Collection[str]
+) -> tuple[list[str], frozenset[int]]:
+    """Return lines with new comments behind code, and dots for a value, on lines of their own; and which."""
+    name = path.rpartition("/")[2]
+    marks = _marks(file_kinds.ending(name), name).pattern
+    behind = re.compile(rf"(?<=\S)[ \t]+(?=(?:{marks})[ \t])|{_VALUE}")
+    out: list[str] = []
+    tails: list[int] = []
+    for line in lines:
+        found = None
+        if line.strip() not in known and len(line) < _LINE_LIMIT:
+            bare = file_kinds.STRING.sub(lambda text: "_" * len(text[0]), line)
+            found = behind.search(bare, len(blanks(line)))
+        if found is not None:
+            out.append(line[: found.start()])
+            tails.append(len(out))
+        out.append(line if found is None else line[found.end() :])
+    return out, frozenset(tails)
+
+
 def _said(lines: Sequence[str], path: str) -> list[str]:
     """Return the words of each line that is only a comment, be it alone between the marks of one."""
     said = [_comment(line, path) for line in lines]
@@ -185,7 +210,10 @@ def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> str:
     known: dict[str, list[int]] = {}
     for index, line in enumerate(old):
         known.setdefault(line.strip(), []).append(index)
+    new, tails = _parted(new, path, known)
     said = _said(new, path)
+    for index in tails:
+        said[index] = said[index] or (_DOTS.search(new[index]) and new[index].strip()) or ""
     runs = _fresh_runs(new, said, known)
     if not runs:
         return ""
@@ -201,10 +229,16 @@ def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> str:
     for start, end in runs:
         is_repeated = times[said[start]] > 1
         behind = new[end] if end < len(new) else ""
+        is_dotted = _DOTS.search(said[start][:3] + said[start][-3:]) is not None
         is_glued = len(behind.strip()) > 2 and blanks(behind) == blanks(new[start])
-        is_glued = is_glued and not is_repeated
-        if is_glued and behind.strip() not in known:
+        is_fresh = is_glued and start not in tails and behind.strip() not in known
+        before = new[start - 1].strip() if start else ""
+        is_doc = before.endswith(":") and new[start].lstrip()[:1] in ('"', "'") and not is_dotted
+        if is_doc and (is_glued or before not in known):
             continue
+        if is_fresh and not (is_repeated and net >= _SHRUNK * sum(code)):
+            continue
+        is_glued = (is_glued or start in tails) and not (is_repeated or is_dotted)
         at = bisect_right(anchors, start)
         a, b = anchors[at - 1] if at else -1, anchors[at] if at < len(anchors) else len(new)
         befores = known[new[a].strip()] if at else [-1]
@@ -218,6 +252,8 @@ def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> str:
         is_apart = not behind.strip() and not (start and new[start - 1].strip())
         if not is_apart or net < _SHRUNK * sum(code):
             gone -= added[b] - added[a + 1]
+        if gone and not any(map(str.isalpha, said[start])):
+            return said[start]
         if gone < _FEWEST or (is_glued and gone < _GLUED * sum(code)):
             continue
         ends = (*old[gap_start : gap_start + 3], *old[max(gap_end - 3, gap_start) : gap_end])
@@ -250,7 +286,8 @@ def _fresh_runs(
 
 
 def _is_code(line: str, path: str) -> bool:
-    return len(line.strip()) > 2 and not _comment(line, path)
+    text = line.strip()
+    return len(text) > 2 and (text[0] in "\"'" or not _comment(line, path))
 
 
 def _sums(counted: Iterable[bool]) -> list[int]:
