@@ -49,13 +49,10 @@ _SEPARATOR = lazy_pattern(
     r"""|:=|=>|\|\|=|\?\?=|\?=|(?<![=!<>~])=(?![=~>])|->(?!\w)|:(?![:/])-?(?:\*\*|__|[ ]!!str)?"""
     # password == "…", password or "…", set_password("…"), ("password", "…")
     r"""|={2,3}|!={1,2}|\|\||\?\?|\bor\b|\((?=\s{0,40}[\w&@.:(]{0,60}["'`])"""
-    r"""|,(?!\s{0,40}["']?\w{0,9}(?:value|default))|\.equals\("""
-    # name="password" value="…"; name: PASSWORD, value: …; variable "password" { default = … }
-    r"""|,?\s{0,40}["']?(?:(?:parameter)?value|default)["']?[ \t]*[:=]"""
-    r"""|\{\s{1,40}(?:\w{1,20}[ \t]*=[^\n]{0,100}\n[ \t]{0,40}){0,3}default[ \t]*=)"""
+    r"""|,|\.equals\()"""
     # <password>…</password>, <key>password</key><string>…, <name>password</name><value>…
     r"""|(?P<xml>["']?(?:[ ][^<>\n]{0,80})?>(?:\s{0,40}<value>)?"""
-    r"""|</[\w:-]{0,20}(?:name|key)>\s{0,40}<(?:string|[\w:-]{0,20}value)>)"""
+    r"""|</[\w:-]{0,20}(?:name|key)>\s{0,40}<(?:string|data|[\w:-]{0,20}value)>\s{0,40})"""
     # The password of the server is …; password (for today): …
     r"""|["'`]?(?P<said>(?:[ \t]+[\w@.'’()/&-]{1,30}){0,6}?"""
     r"""[ \t]+(?:is|was|be|ist|lautet|es|est|to|are|é)\b:?"""
@@ -225,7 +222,7 @@ def _literal(
     if bare is None or match["sep"] in _ONLY_QUOTED:
         return None
     is_below = form is Form.DATA and "\n" in match[0] and not match["xml"]
-    if is_below and "value" not in (match["sep"] or "") and "\\" not in match[0]:
+    if is_below and "\\" not in match[0]:
         below = _LINE.match(text, start)
         return (*below.span(1), False) if below and values.is_said(below[1]) else None
     end = bare.end()

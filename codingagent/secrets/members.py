@@ -10,33 +10,75 @@ from codingagent.secrets.assigned import STEMS, is_about, kind_of, name_at
 from codingagent.secrets.values import Form
 from codingagent.secrets.words import Places
 
+_REST = lazy_pattern(r"[\w-]{0,48}+(?![\w-])")
+# At the end of the name of what holds secrets: secretEnv, token_list.
+_HOLDS = lazy_pattern(r"[_-]?(?:env|list|map|set|vars?|variables|store)$", re.IGNORECASE)
 # What follows the name of what holds secrets.
 _HOLDER = lazy_pattern(
-    r"""(?P<rest>[\w-]{0,48}+)(?:(?P<table>(?:\.[\w.-]{1,40})?\]{1,2}[ \t]*\r?\n)"""
-    r"""|(?P<plist></key>\s{0,40}<(?:array|dict)>)|["'`]?\]?(?:[ \t]*\[\d{0,3}\])?[ \t]{0,20}(?:"""
+    r"""(?:(?P<table>(?:\.[\w.-]{1,40})?\]{1,2}[ \t]*\r?\n)"""
+    r"""|(?P<plist></key>\s{0,40}<(?P<tag>array|dict)>)"""
+    # passwords["alice"] = …; secrets.stripe: …
+    r"""|(?P<near>["'`]?[\])]{0,2})(?P<path>(?:\.[\w-]{1,40}|\[["'`:]?[\w.@-]{0,60}["'`]?\]){0,3})"""
+    r"""["'`]?[ \t]{0,20}(?:"""
     # passwords: list[str] = [; passwords := map[string]string{; PASSWORDS=(; passwords = new Map([
     r"""(?P<open>(?::[ \t]*[A-Za-z_\[][\w.<>\[\], |&;:]{0,40}=|[:+]=|=>|[:=])\s{0,20}(?:"""
-    r"""(?:new[ ])?(?:dict|list|tuple|(?:frozen)?set|[Aa]rrays?(?:\.asList)?|(?:mutable)?(?:list|set|map)Of"""
+    r"""(?:new[ ])?(?:dict|list|tuple|append|(?:frozen)?set|[Aa]rrays?(?:\.asList)?|"""
+    r"""(?:mutable)?(?:list|set|map)Of"""
     r"""|\w{0,20}(?:List|Set|Map)(?:<[^<>()\n]{0,40}>)?(?:\.(?:of|ofEntries))?)?\("""
     r"""|(?:new[ ]?)?[\w.<>,]{0,30}(?:\[\w{0,20}\])?[\w*.<>]{0,20}[ ]?\{|(?:vec!|%[wi])?\[|(?:qw|@)?\("""
     r"""|@\{))"""
-    r"""|(?P<block>:[ \t]*(?:[&!][\w-]{1,40}[ \t]*)?(?:#[^\n]{0,200})?\r?\n))"""
+    # passwords.put("alice", "…"); find("#password").type("…")
+    r"""|(?P<call>\.(?:[Aa]dd|append|extend|fill|insert|push|[Pp]ut|send_?[Kk]eys|set|type|unshift|update)"""
+    r"""\w{0,12}\()"""
+    # variable "passwords" {; secret "prod" {
+    r"""|(?P<label>(?:"[\w.-]{1,60}"[ \t]{1,20}|(?<="[ ]))\{)"""
+    r"""|(?P<block>:[ \t]*(?:[&!][\w-]{1,40}[ \t]*)?(?:#[^\n]{0,200})?\r?\n)|(?P<one>[:=](?!=)[ \t]*@?))"""
     r"""|(?P<element>(?:[ ][^<>\n]{0,80})?>))"""
 )
+_LITERAL = (
+    r"""(?:(?P<quote>\\{0,3}["'`])(?P<quoted>[^"'`\\\n]{1,500})(?P=quote)"""
+    r"""|(?P<bare>[^\s"'`,;{}()<>\[\]]{1,500}))"""
+)
+_ONE = lazy_pattern(_LITERAL)
+# The fields of a record, one of which calls the value of another a secret: name="…" value="…", in any order.
+_FIELD = (
+    r"""(?:(?>\\?["']?[\w.:@-]{1,40}\\?["']?[ \t]*(?:=>|[:=])[ \t]*(?:\\?"[^"\n]{0,300}"|'[^'\n]{0,300}'"""
+    r"""|[^\s"',;{}()<>][^"',;{}()<>\n]{0,80})|\#[^\n]{0,200})[\s,;/]{0,80})"""
+)
+_VALUE = (
+    r"""(?:\\?["']?\b(?i:\w{0,20}(?:value|default))\\?["']?[ \t]*(?:=>|[:=])[ \t]*"""
+    r"""|--(?:value|body)[ =]|\bset\w{0,20}[(:](?=@?["'`]))@?"""
+    rf"{_LITERAL}"
+)
+_CALLED = (
+    r"""\\?["']?\b\w{0,20}(?i:name|key|id|label|type|variable|field|option)\\?["']?[ \t]*(?:=>|[:= (])"""
+    r"""[ \t]*@?\\?["'`]?"""
+)
+_IS_CALLED = lazy_pattern(rf"{_CALLED}$")
+_RECORD = lazy_pattern(
+    r"""\\?["'`]?"""
+    r"""(?:(?P<own>[ \t]*(?:(?:=>|[:=])[ \t]*\{|(?<=["'])[ \t]*\{|:[ \t]*\r?\n)\s{0,40})|[\s,;]{0,80})"""
+    rf"""{_FIELD}{{0,6}}?{_VALUE}"""
+)
+_OPENS = lazy_pattern(r"""[\\"' \t]{0,9}(?:=>|[:=])?[ \t]{0,9}[{\r\n]""")
+_VALUES = lazy_pattern(_VALUE)
+_BETWEEN = lazy_pattern(rf"[\s,;/]{{0,80}}{_FIELD}{{0,6}}{_CALLED}")
+_RECORD_CHARACTERS = 300
 _TOKEN = lazy_pattern(
     r"""(?P<quote>["'`])(?P<quoted>(?:[^"'`\\\n]|\\.|(?!(?P=quote))["'`]){0,500})(?P=quote)|(?P<open>[\[({])"""
     r"""|(?P<close>[\])}])|(?P<bare>[^\s"'`,;\[\]{}()<>]{1,500})|\#[^\n]{0,500}"""
 )
+_SUBSCRIPT = lazy_pattern(r"\w\[[\"']")
 _AFTER_KEY = lazy_pattern(r"[ \t]{0,20}(?:\][ \t]{0,20})?(?:=>|[:=])(?!=)")
 _KEY = r"""[ \t]*(?:-[ \t]+)*(?:["']?(?P<key>[\w.@/-]{1,60})["']?[ \t]{0,20}"""
 _MEMBER = (
     r"""[ \t]*(?:(?P<quote>["'])(?P<quoted>[^"'\n]{1,500})(?P=quote)"""
-    r"""|(?P<bare>[^\s"'#\[{&*|>][^\s"']{0,500}))"""
+    r"""|(?P<bare>[^\s"'#\[{&*|>][^\s"']{0,500}(?<!:)))"""
     r"""[ \t]*,?[ \t]*(?:\#[^\n]*)?\r?$"""
 )
 _IN_BLOCK = lazy_pattern(rf"{_KEY}:(?=\s))?{_MEMBER}")
 _IN_TABLE = lazy_pattern(rf"{_KEY}[:=]){_MEMBER}")
-_TEXT = lazy_pattern(r">\s{0,80}([^<>\s][^<>\n]{0,500}?)\s{0,80}</")
+_TEXT = lazy_pattern(r"(<key)?>\s{0,80}([^<>\s][^<>\n]{0,500}?)\s{0,80}</")
 # A longer collection is looked through up to here.
 _CHARACTERS = 20_000
 
@@ -46,53 +88,110 @@ class _Member(NamedTuple):
     end: int
     key: str
     is_bare: bool
+    is_own: bool = False
+    """It is the value of the name itself, not one of several."""
 
 
 def spans(text: str, leads: Places, form: Form) -> Iterator[tuple[int, int, str]]:
-    """Yield the start, end and kind of each secret that what holds it names; each text is read once."""
+    """Yield the start, end and kind of each secret that the name of what is around it tells."""
     found = {at: stem for stem in STEMS for at in leads.get(stem, ())}
-    end = 0
+    end, again = 0, 100_000  # so much of collections in others is read again
+    judged: set[int] = set()
     for at in sorted(found):
-        holder = _HOLDER.match(text, at + len(found[at])) if at >= end else None
+        if (rest := _REST.match(text, at + len(found[at]))) is None:
+            continue
+        last = rest.end()
+        start, name = name_at(text, at, last)
+        kind = kind_of(name)
+        if kind and kind != "MAYBE":
+            own = [each for each in _in_record(text, start, last) if each.start not in judged]
+            judged.update(each.start for each in own)
+            yield from ((*each[:2], kind) for each in own if _fits(text, each, kind, form))
+        holds = _HOLDS.sub("", name)
+        if (at < end and again <= 0) or (kind := kind_of(holds)) is None:
+            continue
+        holder = _HOLDER.match(text, last)
         if holder is None:
             continue
-        start, name = name_at(text, at, holder.end("rest"))
-        if (kind := kind_of(name)) is None:
-            continue
-        is_plural = name.rstrip("_0123456789").lower().endswith("s") and name[-2:].lower() != "ss"
-        members, end = _members(text, start, holder, form)
+        is_plural = holds != name or (
+            name.rstrip("_0123456789").lower().endswith("s") and name[-2:].lower() != "ss"
+        )
+        members, stop = _members(text, start, last, holder, form)
+        again -= (stop - last) if at < end else 0
+        end = max(end, stop)
         members = [each for each in members if not (each.key and is_about(each.key))]
         fitting = [each for each in members if _fits(text, each, kind, form, is_plural=is_plural)]
         # Of the tokens of a parser, or the keys of a keyboard, some look random.
         if len(fitting) * 3 >= len(members):
-            yield from ((each.start, each.end, kind.replace("MAYBE", "KEY")) for each in fitting)
+            yield from ((*each[:2], kind.replace("MAYBE", "KEY")) for each in fitting)
 
 
-def _fits(text: str, member: _Member, kind: str, form: Form, *, is_plural: bool) -> bool:
+def _fits(text: str, member: _Member, kind: str, form: Form, *, is_plural: bool = False) -> bool:
     """Return whether a member is a secret: in a list of passwords any word, elsewhere what looks like one."""
     value = text[member.start : member.end]
+    quoted = not member.is_bare
+    if kind == "PASSWORD" and member.is_own:
+        is_name = value.isascii() and not any(map(str.isdigit, value)) and kind_of(value)
+        return not is_name and values.is_password(value, form, quoted=quoted)
     if kind != "PASSWORD" or not is_plural:
         return values.is_token(value, Form.CODE, named=kind != "MAYBE")
     is_word = bool(member.key) or form is not Form.DATA
-    as_form = Form.CODE if is_word else form
-    return values.is_password(value, as_form, quoted=is_word or not member.is_bare)
+    return values.is_password(value, Form.CODE if is_word else form, quoted=is_word or quoted)
 
 
-def _members(text: str, start: int, holder: re.Match[str], form: Form) -> tuple[list[_Member], int]:
+def _in_record(text: str, start: int, last: int) -> Iterator[_Member]:
+    """Yield the value that a record has for the name in it, or under it."""
+    is_called = _IS_CALLED.search(text, max(0, start - 60), start)
+    after = _RECORD.match(text, last) if is_called or _OPENS.match(text, last) else None
+    if after and (after["own"] or is_called):
+        line = text.rfind("\n", max(0, start - _RECORD_CHARACTERS), start) + 1
+        margin = len(after["own"].rpartition("\n")[2]) if ":\n" in (after["own"] or "") else 999
+        if margin > len(text[line:start]) - len(text[line:start].lstrip(" ")):
+            yield _member(after, is_own=True)
+    elif is_called:
+        low = max(0, start - _RECORD_CHARACTERS)
+        is_near = any(word in text[low:start].lower() for word in ("value", "default", "set"))
+        found = [*_VALUES.finditer(text, low, start)] if is_near else []
+        if found and _BETWEEN.fullmatch(text, found[-1].end(), start):
+            yield _member(found[-1], is_own=True)
+
+
+def _member(found: re.Match[str], key: str = "", *, is_own: bool = False) -> _Member:
+    group = "quoted" if found["quote"] else "bare"
+    return _Member(*found.span(group), key, group == "bare", is_own)
+
+
+def _members(
+    text: str, start: int, last: int, holder: re.Match[str], form: Form
+) -> tuple[list[_Member], int]:
     """Return the members of a collection, each with its key and whether it is bare, and where it ends."""
     at = holder.end()
     most = min(at + _CHARACTERS, len(text))
     line = text.rfind("\n", max(0, start - 200), start) + 1
     before = text[line:start] if line else text[max(0, start - 200) : start]
-    if holder["open"]:
-        return _in_brackets(
-            text, at, most, form, is_words=holder["open"].endswith(("%w[", "%i[", "qw("))
-        )
+    key = (re.findall(r"[\w@-]+", holder["path"] or "") or [""])[-1]
+    if key and is_about(key):
+        return [], at
+    if holder["one"]:
+        one = _ONE.match(text, at) if key else None
+        is_own = bool(one) and any(sign in text[last:at] for sign in "\"'")
+        fits = one and (one["quote"] or form is Form.DATA)
+        return [_member(one, key, is_own=is_own)] if one and fits else [], at
+    if opened := holder["open"] or holder["call"] or holder["label"]:
+        is_words = opened.endswith(("%w[", "%i[", "qw("))
+        found, at = _in_brackets(text, at, most, form, is_words=is_words)
+        is_own = bool(holder["call"] and holder["near"].strip(")]"))
+        return [each._replace(is_own=is_own) for each in found], at
     if holder["plist"] or (holder["element"] and before.rstrip().endswith("<")):
-        tag = "</array" if holder["plist"] else f"</{text[start : holder.end('rest')]}"
+        tag = f"</{holder['tag'] or text[start:last]}"
         end = text.find(tag, at, most)
-        found = _TEXT.finditer(text, at - 1, end + 2 if end > 0 else at)
-        return [_Member(*each.span(1), "", is_bare=True) for each in found], at
+        found = []
+        for each in _TEXT.finditer(text, at - 1, end + 2 if end > 0 else at):
+            if each[1]:
+                key = each[2]
+            else:
+                found.append(_Member(*each.span(2), key, is_bare=True))
+        return found, at
     is_table = holder["table"] and re.fullmatch(r"\[{1,2}[\w.-]{0,100}", before)
     if is_table or (holder["block"] and form is Form.DATA):
         margin = None if is_table else len(before) - len(before.lstrip(" -"))
@@ -112,7 +211,7 @@ def _in_brackets(
             break
         group = "quoted" if token["quote"] else "bare"
         word = token[group]
-        if not word:
+        if not word or _SUBSCRIPT.match(text, max(0, token.start() - 2)):
             continue
         if _AFTER_KEY.match(text, at) or (group == "bare" and word.endswith((":", "=", "=>"))):
             key = word.strip(":=>") or key
@@ -138,7 +237,6 @@ def _in_lines(text: str, at: int, most: int, margin: int | None) -> tuple[list[_
         if not is_inside or (margin is None and bare.startswith("[")):
             break
         if entry := expression.match(text, at, stop - text.startswith("\n", stop - 1)):
-            group = "quoted" if entry["quote"] else "bare"
-            found.append(_Member(*entry.span(group), entry["key"] or "", group == "bare"))
+            found.append(_member(entry, entry["key"] or ""))
         at = stop
     return found, at

@@ -107,6 +107,40 @@ HIDDEN = [
 
 # Collections, in which § and §2 and §3 are the secrets: members inherit the name of what holds them.
 COLLECTIONS = [
+    # What is given to a collection, or written into it.
+    ("a.py", 'x["passwords"].append("§")'),
+    ("a.py", 'secrets.update({"stripe": "§"}, ci="§2")'),
+    ("A.java", 'passwords.put("alice", "§");'),
+    ("a.go", 'tokens = append(tokens, "§")'),
+    ("a.php", "$config['default']['pass']['master'] = '§';"),
+    ("a.kt", 'passwords["alice"] = "§"'),
+    ("a.js", "cy.get('#password').type('§')"),
+    ("a.py", 'driver.find_element(By.ID, "password").send_keys("§")'),
+    ("a.properties", "app.secrets.stripe=§\n"),
+    # A field of a record calls another field a secret, before it or after it.
+    ("a.json", '{"value": "§", "name": "DB_PASSWORD"}'),
+    ("a.json", '[{"ParameterValue": "§", "ParameterKey": "DbPassword"}]'),
+    ("a.json", '{"key": "API_TOKEN", "enabled": true, "value": "§"}'),
+    ("a.yml", "- value: §\n  name: DB_PASSWORD\n"),
+    ("a.yml", "- name: DB_PASSWORD\n  # c\n  value: §\n"),
+    ("a.yml", "variables:\n- name: dbPassword\n  isSecret: true\n  value: §\n"),
+    ("a.xml", '<add value="§" key="DbPassword" />'),
+    ("a.html", '<input type="password" id="x" class="y" value="§">'),
+    ("a.tf", 'set {\n  name = "api.token"\n  type = "string"\n  value = "§"\n}'),
+    ("Jenkinsfile", "string(name: 'PASSWORD', defaultValue: '§')"),
+    ("a.sh", 'aws ssm put-parameter --name db_password --value "§"'),
+    ("a.swift", 'UserDefaults.standard.set("§", forKey: "password")'),
+    ("a.m", '[dict setObject:@"§" forKey:@"password"];'),
+    # The record has the name.
+    ("a.json", '{"password": {"type": "string", "default": "§"}}'),
+    ("a.yml", "password:\n  description: The password of it\n  value: §\n"),
+    ("a.tf", 'variable "passwords" {\n  type = map(string)\n  default = {\n    a = "§"\n  }\n}'),
+    ("a.hcl", 'secret "stripe" {\n  value = "§"\n}'),
+    # Names on the way.
+    ("a.yml", "auth:\n  basic:\n    secrets:\n      prod:\n        stripe: §\n"),
+    ("a.yml", "secretEnv:\n  STRIPE: §\n"),
+    ("a.plist", "<key>Passwords</key>\n<dict>\n<key>bob</key>\n<string>§</string>\n</dict>"),
+    ("a.plist", "<key>Password</key>\n<data>\n§\n</data>"),
     ("a.rs", 'const TOKENS: [&str; 2] = ["§", "§2"];'),
     ("a.swift", 'let passwords: [String: String] = ["alice": "§"]'),
     ("a.pl", "my @api_keys = qw(§ §2);"),
@@ -191,6 +225,14 @@ NO_SECRETS_HELD = [
     ("a.toml", "[tokens]\nmax = 4096\nmodel = 'gpt-4o'\n\n[other]\nname = 'kd92jf0x7q'\n"),
     ("a.js", "const tokens = tokenize('let x2y3z4 = 1');\n"),
     ("a.xml", "<property><name>password.policy</name><value>strict2x</value></property>"),
+]
+
+NO_SECRETS_HELD += [
+    ("a.json", '{"name": "password", "type": "text", "value": "current-password"}'),
+    ("a.json", '{"value": "blue42x7", "name": "colour"}, {"name": "password"}'),
+    ("a.yml", "password:\nuser: bob2x\nvalue: winter2291\n"),
+    ("a.py", 'passwords.append(row["password2"])\n'),
+    ("a.py", 'tokens["type"] = "bearer2x9k3q7z1w"\n'),
 ]
 
 # Hashes and webhooks: * is a random character of [A-Za-z0-9].
@@ -333,6 +375,11 @@ REPEATED = [
     "tokens=[",
     "secret=key=",
     "passwords:\n ",
+    "name=password value=a1b2c3d4 ",
+    'passwords.append("',
+    'set("x1y2z3a4", forKey: "password")',
+    'secrets "x" {',
+    'passwords["a"]=',
 ]
 
 
