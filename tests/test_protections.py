@@ -1193,12 +1193,20 @@ ROWS: dict[str, Row] = {
     "tools: links in the workspace": Row(
         tools_believed,
         ("link",),
-        ("process/toolchains.py", "if _passes(Path(name), workspace):", "if False:"),
+        (
+            "process/toolchains.py",
+            "if any(workspace in (step, *step.parents) for step in steps(Path(name))):",
+            "if False:",
+        ),
     ),
     "tools: pyvenv.cfg in the workspace": Row(
         tools_believed,
         ("pyvenv",),
-        ("process/toolchains.py", "            if _is_python(prefix):", "            if True:"),
+        (
+            "process/toolchains.py",
+            'if has_library and any((prefix / "bin").glob("python3*")):',
+            "if True:",
+        ),
     ),
     "tools: never the home folder": Row(
         tools_believed,
@@ -1216,7 +1224,9 @@ ROWS: dict[str, Row] = {
         (DIRS, "os.O_RDONLY | _ONLY_FOLDER | NO_FOLLOW", "os.O_RDONLY | _ONLY_FOLDER"),
     ),
     "O_NOFOLLOW on files that are read": Row(
-        race, ("file",), (DIRS, "os.O_RDONLY | NO_FOLLOW | BINARY |", "os.O_RDONLY | BINARY |")
+        race,
+        ("file",),
+        (DIRS, "open_file(place.name, CAREFULLY | NO_FOLLOW)", "open_file(place.name, CAREFULLY)"),
     ),
     "the same file as was looked at": Row(
         race,

@@ -89,9 +89,8 @@ def _restored(vault: Vault, step: Step) -> Step | Problem:
         written = [*names, *(fault.written for fault in faults)]
         reason = _COMMAND.format(written[0], _where(vault, written[0])) if written else ""
     else:
-        short = (
-            name for name in _in_paths(vault, step.operation) if not vault.by_name[name].is_wide
-        )
+        in_paths = "\n".join(getattr(step.operation, field, "") for field in ("path", "to"))
+        short = (name for name in vault.names_in(in_paths) if not vault.by_name[name].is_wide)
         faulty = [*map(_reason, faults), *map(_PATH.format, short)]
         reason = "; ".join(faulty)
     if reason:
@@ -274,12 +273,6 @@ def _written(operation: Operation) -> list[str]:
             return [part.replace for part in parts]
         case _:  # taken literally
             return []
-
-
-def _in_paths(vault: Vault, operation: Operation) -> set[str]:
-    """Return the names in the paths of an operation."""
-    paths = [getattr(operation, field, "") for field in ("path", "to")]
-    return vault.names_in("\n".join(paths))
 
 
 def _where(vault: Vault, name: str) -> str:

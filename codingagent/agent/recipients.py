@@ -48,7 +48,8 @@ class Recipients(Struct, frozen=True):
             return by_name[0]
         if self.ask is None or self.home.sessions.ids() == [at_work.session_id]:
             return at_work.session_id
-        waiting = waiting_sessions(self.home)
+        everyone = all_sessions(self.home, lambda _: None)
+        waiting = [each for each in everyone if each.is_awaiting_answer]
         return at_work.session_id if len(waiting) < 2 else self.ask(name, waiting)
 
     def other(self, name: str, answer: ReadAnswer, at_work: Session) -> str:
@@ -111,8 +112,3 @@ def header_of(text: str) -> Header | None:
         found = replies.read(text)
         header = None if found is None else found.header
     return header
-
-
-def waiting_sessions(home: Home) -> list[Session]:
-    """Return the sessions of a home whose requests wait for answers, the latest first."""
-    return [each for each in all_sessions(home, lambda _: None) if each.is_awaiting_answer]

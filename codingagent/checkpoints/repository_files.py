@@ -95,7 +95,7 @@ def repository_files(root: str, found: Belonging) -> tuple[set[bytes], list[str]
     folders.update(path.rstrip("/") for path in found.repositories)
     ignored = [os.fsdecode(name) for name in found.ignored if name.endswith(b"/")]
     inner, unseen = _below(root, ignored)
-    places = {_join(folder, _REAL) for folder in (*folders, *inner)}
+    places = {f"{folder}/{_REAL}" if folder else _REAL for folder in (*folders, *inner)}
     bare = {os.fsdecode(n).rpartition("/")[0] for n in every if n.endswith(b"/HEAD")}
     bare |= {folder for folder in inner if holds(folder, "HEAD")}
     files: set[bytes] = set()
@@ -145,7 +145,3 @@ def _programs(root: str, place: str) -> Iterator[str]:
 def _is_repository(folder: str, holds: Callable[[str, str], bool]) -> bool:
     has_own = holds(folder, "objects") and holds(folder, "refs")
     return holds(folder, "HEAD") and (has_own or holds(folder, "commondir"))
-
-
-def _join(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name

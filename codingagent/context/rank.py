@@ -207,7 +207,8 @@ def _of_its_kind(asked: Query, path: str) -> float:
 def _own_names(asked: Query, paths: Sequence[str]) -> list[float]:
     """Return which part of each file's own name the task's first line says; rare parts weigh more."""
     title = asked.task.strip().partition("\n")[0].lower()
-    names = [_parts_of(path.rpartition("/")[2].partition(".")[0]) for path in paths]
+    stems = (path.rpartition("/")[2].partition(".")[0] for path in paths)
+    names = [{part.lower() for part in _PART.findall(s) if len(part) > 2} for s in stems]
     held = Counter(part for parts in names for part in parts)
     weights = {part: math.log(1 + len(paths) / count) for part, count in held.items()}
     said = {part for part in held if part in title}
@@ -215,10 +216,6 @@ def _own_names(asked: Query, paths: Sequence[str]) -> list[float]:
         sum(weights[part] for part in parts & said) / (sum(weights[part] for part in parts) or 1.0)
         for parts in names
     ]
-
-
-def _parts_of(name: str) -> set[str]:
-    return {part.lower() for part in _PART.findall(name) if len(part) > 2}
 
 
 def _alike(asked: Query, log: Sequence[PastCommit]) -> dict[str, float]:

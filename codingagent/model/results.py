@@ -108,7 +108,8 @@ def _words(event: Event) -> tuple[Kind, str, str]:
         case events.FolderListed():
             return Kind.LIST_FOLDER, f"Listed '{event.path}' ({len(event.entries)} entries)", ""
         case events.CommandRan():
-            return Kind.RUN_COMMAND, _ran(event), event.output
+            ran = f"Ran '{plain_text.one_line(event.command)}' ({_end_of(event)})"
+            return Kind.RUN_COMMAND, ran, event.output
         case events.Interrupted():
             return event.kind, f"'{plain_text.one_line(event.subject)}' {NOT_RUN_AGAIN}", ""
         case events.MessageShown():
@@ -145,10 +146,6 @@ def _requested(event: FileRequested) -> str:
     if len(event.paths) == 1 and event.paths[0] == event.asked:
         return f"Read '{event.asked}'; its text is below"
     return f"Read {len(event.paths)} files for '{event.asked}'; their text is below"
-
-
-def _ran(event: CommandRan) -> str:
-    return f"Ran '{plain_text.one_line(event.command)}' ({_end_of(event)})"
 
 
 def _end_of(event: CommandRan) -> str:

@@ -27,7 +27,7 @@ from codingagent.policy.rules import (
     deny_unlisted,
 )
 from codingagent.policy.shell_parser import ShellCommand, ShellLine, read_line
-from codingagent.policy.shell_wrappers import Word, is_looked_through
+from codingagent.policy.shell_wrappers import is_looked_through
 from codingagent.policy.shell_writes import changed, is_outside
 
 _DOWNLOADS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx", "ftp"})
@@ -176,7 +176,9 @@ def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:
         uploads = [t for t in texts if _UPLOADING.fullmatch(t.partition("=")[0])]
         if uploads or any(map(_CHANGING.fullmatch, texts)):
             found["shell.upload"] = "it sends data to another machine"
-    if command.name == "rm" and (command.reads_from or not all(map(_is_one_name, words))):
+    if command.name == "rm" and (
+        command.reads_from or any(w.wild or "{}" in w.text for w in words)
+    ):
         found["shell.rm_many"] = "it deletes files that it does not name one by one"
     for name, _ in command.assignments:
         found |= _setting(name)
@@ -207,10 +209,6 @@ def _setting(name: str) -> dict[str, str]:
     if name not in presets.ASKED_VARIABLES:
         return {}
     return {f"shell.variable: {name}": f"it sets {name}, which makes other programs run"}
-
-
-def _is_one_name(word: Word) -> bool:
-    return not word.wild and "{}" not in word.text
 
 
 @cache

@@ -277,11 +277,7 @@ def _shell(words: Words) -> InnerCommands:
         return _text(words[at : at + 1])
     if at >= len(words) or from_input or _STDIN.fullmatch(words[at].text):
         return InnerCommands(runs_input=True)
-    return _script(words[at])
-
-
-def _script(word: Word) -> InnerCommands:
-    if word.sure.startswith("<(") or word.text.startswith("<("):
+    if words[at].sure.startswith("<(") or words[at].text.startswith("<("):
         return InnerCommands(doubts=("it runs what another command prints",), runs_input=True)
     return InnerCommands()
 
@@ -358,14 +354,12 @@ def _find(words: Words) -> InnerCommands:
         at += 1
         if word in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"):
             start = at
-            while at < len(words) and words[at].text != ";" and not _ends_batch(words, at):
+            while at < len(words) and words[at].text != ";":
+                if words[at].text == "+" and words[at - 1].text == "{}":
+                    break
                 at += 1
             found += [words[start:at]] if at > start else []
     return InnerCommands(commands=tuple(found))
-
-
-def _ends_batch(words: Words, at: int) -> bool:
-    return words[at].text == "+" and words[at - 1].text == "{}"
 
 
 def _trap(words: Words) -> InnerCommands:

@@ -48,7 +48,8 @@ def _written(command: ShellCommand) -> Words:
     words = command.arguments
     operands = tuple(word for word in words if not word.sure.startswith("-"))
     name = command.name or ""
-    if name in _CHANGES_ALL or (name in ("sed", "perl") and _edits_in_place(words)):
+    in_place = any(re.match(r"-[a-zA-Z]*i|--in-place", word.sure) for word in words)
+    if name in _CHANGES_ALL or (name in ("sed", "perl") and in_place):
         # The first argument of chmod, chown and sed is the mode, owner or script.
         return operands[1:] if name in ("chmod", "chown", "chgrp", "sed", "perl") else operands
     if name in _CHANGES_LAST:
@@ -56,10 +57,6 @@ def _written(command: ShellCommand) -> Words:
     if name == "dd":
         return tuple(_behind(word, "of=") for word in words if word.sure.startswith("of="))
     return _option_values(words, *_CHANGES_OPTION[name]) if name in _CHANGES_OPTION else ()
-
-
-def _edits_in_place(words: Words) -> bool:
-    return any(re.match(r"-[a-zA-Z]*i|--in-place", word.sure) for word in words)
 
 
 def _option_values(words: Words, short: str, long: str) -> Words:

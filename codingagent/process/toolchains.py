@@ -50,7 +50,8 @@ def folders(path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()
     found: dict[Path, None] = {}
     for name in [*path.split(os.pathsep), *(os.path.join(prefix, "bin") for prefix in prefixes)]:
         if os.path.isabs(name) and os.path.isdir(name):
-            if _passes(Path(name), workspace):
+            # By any link on it.
+            if any(workspace in (step, *step.parents) for step in steps(Path(name))):
                 found.update(dict.fromkeys(_base_python(Path(name).parent)))
             else:
                 found.update(dict.fromkeys(_installation(Path(name), homes_and_above)))
@@ -67,11 +68,6 @@ def homes() -> list[Path]:
         return [Path(e.pw_dir) for e in found if e.pw_uid == 0 or e.pw_uid >= _FIRST_PERSON]
     else:  # noqa: RET505  # the type checker follows this
         return []
-
-
-def _passes(folder: Path, workspace: Path) -> bool:
-    """Return whether the path to a folder leads through the workspace, by any link on it."""
-    return any(workspace in (step, *step.parents) for step in steps(folder))
 
 
 def _installation(folder: Path, homes_and_above: set[Path]) -> Iterator[Path]:
@@ -102,17 +98,14 @@ def _base_python(environment: Path) -> Iterator[Path]:
             OSError, RuntimeError
         ):  # too many links; Python 3.11 raises the latter
             prefix = Path(value.strip()).resolve().parent
-            if _is_python(prefix):
+            has_library = any((prefix / "lib").glob("python3*/os.py"))
+            if has_library and any((prefix / "bin").glob("python3*")):
                 yield prefix
 
 
 def small_text(path: Path) -> str:
     """Return the text of a small file; empty if there is none."""
     return (small_file(path, _SMALL_BYTES) or b"").decode("utf-8", "replace")
-
-
-def _is_python(prefix: Path) -> bool:
-    return any((prefix / "lib").glob("python3*/os.py")) and any((prefix / "bin").glob("python3*"))
 
 
 def _outermost(found: set[Path]) -> list[Path]:

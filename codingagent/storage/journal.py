@@ -200,7 +200,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-        self._end = _whole_length(path)
+        self._end = sum(map(len, _lines(path)))
         # No one was told of a record that a kill truncated.
         os.ftruncate(self._handle, self._end)
 
@@ -240,10 +240,6 @@ def _lines(path: Path) -> Iterator[bytes]:
         for line in file:
             if line.endswith(b"\n"):
                 yield line
-
-
-def _whole_length(path: Path) -> int:
-    return sum(map(len, _lines(path)))
 
 
 def _read_document(path: Path, session_id: str) -> dict[str, object] | None:

@@ -251,7 +251,9 @@ class _Resume(Struct, frozen=True):
                 work.try_check()
             conversation.recover()
             if self.accept is not None:
-                conversation.take(_brought(home, self.accept), accept=True)
+                if not self.accept.is_file():
+                    raise UsageError(f"{self.accept} is not a file; name one in inbox/rejected/")
+                conversation.take(home.mailbox.bring_back(self.accept), accept=True)
             if self.once:
                 self._take_present(conversation)
                 return
@@ -465,9 +467,3 @@ def _answer_session(
             conversation.recover()
             if not conversation.session.is_complete:
                 conversation.requests.announce(watched=False)
-
-
-def _brought(home: Home, path: Path) -> str:
-    if not path.is_file():
-        raise UsageError(f"{path} is not a file; name one in inbox/rejected/")
-    return home.mailbox.bring_back(path)
