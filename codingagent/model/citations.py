@@ -27,6 +27,8 @@ class Citation(Struct, frozen=True):
 
 
 _NUMBERS = r"\d+(?:[ \t]*[-–,][ \t]*\d+)*"
+_CITE = rf"\[cite:[ \t]*{_NUMBERS}(?:†\w{{0,40}})?\]"
+_OAI = r"\[oai_citation[^\[\]\n]{0,200}\](?:\([^()\n]{0,500}\))?"
 FORMS = (
     Citation(
         "ChatGPT",
@@ -38,7 +40,8 @@ FORMS = (
         "ChatGPT",
         "【4:0†file.py】",
         "†",
-        r"【[^【】†\n]{0,40}†[^【】\n]{0,200}】|\[\d+(?::\d+)?†[^\[\]\n]{0,200}\]",
+        r"[【〖][^【】〖〗†\n]{0,200}†[^【】〖〗\n]{0,200}[】〗]"
+        r"|\[(?:\d+(?::\d+)?|F:[^\[\]†\n]{1,200})†[^\[\]\n]{0,200}\]",
     ),
     Citation(
         "ChatGPT",
@@ -59,7 +62,23 @@ FORMS = (
         r"\(\[[^\[\]\n]{1,80}\]\([^()\s]{1,500}[?&]utm_source=(?:chatgpt\.com|openai)[^()\s]{0,200}\)\)",
     ),
     Citation(
-        "ChatGPT", "[1](file:///a.py)", "](file:", rf"\[\^?{_NUMBERS}\]\(file:[^()\n]{{0,400}}\)"
+        "ChatGPT",
+        "[oai_citation:1‡a.py](sandbox:/a.py)",
+        "[oai_citation",
+        rf"\({_OAI}\)|{_OAI}",
+    ),
+    Citation(
+        "ChatGPT",
+        "[1](file:///a.py)",
+        "](file:, ](sandbox:",
+        rf"\[\^?{_NUMBERS}\]\((?:file|sandbox):[^()\n]{{0,400}}\)",
+    ),
+    Citation(
+        "ChatGPT",
+        "[source](file:///a.py)",
+        "](file:, ](sandbox:",
+        r"\(?\[(?:[Ss]ource|[\w-]+(?:\.[\w-]+)+)\]\((?:file|sandbox):[^()\n]{0,400}\)\)?",
+        is_typed=True,
     ),
     Citation("Gemini", "[cite_start]", "[cite_", r"\[cite_(?:start|end)\][ \t]?"),
     Citation(
@@ -68,7 +87,13 @@ FORMS = (
         "_span)",
         r"\[span_\d+\]\((?:start|end)_span\)",
     ),
-    Citation("Gemini", "[cite: 3]", "[cite:", rf"\[cite:[ \t]*{_NUMBERS}\]", is_typed=True),
+    Citation(
+        "Gemini",
+        "[cite: 3]",
+        "[cite:",
+        rf"\[{_CITE}\]|{_CITE}",
+        is_typed=True,
+    ),
     Citation(
         "DeepSeek",
         "[citation:3]",
@@ -78,8 +103,9 @@ FORMS = (
     Citation(
         "Perplexity",
         "[web:3]",
-        "[web:, file:, [page:, [memory:, [source:",
-        rf"\[(?:web|(?:attached_|code_)?file|page|memory|source):[ \t]*{_NUMBERS}\]",
+        "[web:, file:, [page:, [memory:, [source:, [ref:, [doc:, [chunk:, [来源:, [引用:, [Quelle:",
+        r"\[(?:web|(?:attached_|code_)?file|page|memory|source|ref|doc|chunk|来源|引用|Quelle):[ \t]*"
+        rf"{_NUMBERS}\]",
         is_typed=True,
         is_named=False,
     ),
@@ -95,7 +121,7 @@ FORMS = (
         "Copilot",
         "<sup>[1]</sup>",
         "<sup>",
-        rf"<sup>\[{{1,2}}{_NUMBERS}\]{{1,2}}(?:\([^()\s]{{0,500}}\))?</sup>",
+        rf"<sup>\[{{0,2}}{_NUMBERS}\]{{0,2}}(?:\([^()\s]{{0,500}}\))?</sup>",
         is_typed=True,
         is_named=False,
     ),

@@ -94,7 +94,17 @@ def test_what_the_person_is_told_has_no_marks(mark: str) -> None:
         ("README.md", "Marks such as `{0}` go.\n", "Marks such as `{0}` go.\n"),
     ],
 )
-@pytest.mark.parametrize("mark", [OAICITE, DAGGER, PRIVATE, "[cite_start]", "citeturn0search1"])
+@pytest.mark.parametrize(
+    "mark",
+    [
+        *(OAICITE, DAGGER, PRIVATE, "[cite_start]", "citeturn0search1", "citeturn0file0"),
+        *(
+            "[oai_citation:1‡a.py](sandbox:/mnt/data/a.py)",
+            "([oai_citation:0‡b.org](https://b.org))",
+        ),
+        *("[F:src/a.py†L10-L20]", "〖3:1†a.py〗"),
+    ],
+)
 def test_a_mark_that_only_a_chat_writes(
     mark: str, path: str, body: str, expected: str | None
 ) -> None:
@@ -122,6 +132,10 @@ def test_a_mark_that_only_a_chat_writes(
         ("a.tex", "Tax [cite: 3].\n", "as it came"),
         ("a.rst", "Tax [cite: 3].\n", "as it came"),
         ("a.html", "<p>Tax<sup>[1]</sup></p>\n", "as it came"),
+        ("a.md", "Tax<sup>1</sup> ([a.py](file:///a.py)).\n", "as it came"),
+        ("a.py", "x = f(1) <sup>1,2</sup>\n", "x = f(1)\n"),
+        ("a.py", "x = f(1) [source](file:///a.py)\n", "x = f(1)\n"),
+        ("a.py", "x = f(1) [[cite: 3]]\n", "x = f(1)\n"),
         # One that only the chat writes proves the others.
         ("a.md", "[cite_start]Tax is added [cite: 3].\n", "Tax is added.\n"),
     ],
