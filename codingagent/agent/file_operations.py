@@ -409,7 +409,7 @@ def _check_reading(
     if order.later is not None and old is not None:
         answer_checks.check_left_out(operation, old, new, is_json=order.is_json)
     notes = () if new.isascii() else answer_checks.turned(operation.path, old or "", new)
-    if order.later is None or not syntax_check.is_known(operation.path):
+    if order.later is None:
         return notes
     return notes + answer_checks.check_reading(
         operation, old, new, order.later(), is_json=order.is_json

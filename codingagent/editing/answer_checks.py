@@ -144,13 +144,13 @@ def check_reading(
         is_json: the answer is a JSON message.
     """
     path = operation.path
-    if operation.unchecked or not syntax_check.is_known(path):
+    if operation.unchecked or not syntax_check.is_known(path, new):
         return ()
     is_whole = isinstance(operation, CreateFile)
     way_out = _WAY_OUT[is_json]
     in_code = operation.arrival is not None and operation.arrival.in_code
     again = "send it again" if in_code else "send it again, inside of a code block"
-    if is_whole and old is not None and path.endswith((".py", ".pyi")):
+    if is_whole and old is not None and file_kinds.is_python(path):
         lost = syntax_check.lost_underscores(old, new)
         if lost:
             names = ", ".join(f"{name.strip('_')} for {name}" for name in lost[:5])

@@ -51,7 +51,7 @@ def elision_in(body: str, old: str, path: str) -> str:
     lines, known = body.split("\n"), {line.strip() for line in old.split("\n")}
     if known <= {"", *map(str.strip, lines)}:
         return ""  # nothing is lost
-    if path.endswith((".py", ".pyi")):
+    if file_kinds.is_python(path):
         # Its own dots are a body: they are indented.
         lines = [
             line for line in lines if not (line[:1].isspace() and _DOTS.fullmatch(line.strip()))

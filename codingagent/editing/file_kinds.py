@@ -18,15 +18,15 @@ def words(text: str) -> frozenset[str]:
 
 # Languages whose every character outside of strings and comments has a meaning.
 _CODE = words(
-    "py pyi js mjs cjs ts mts cts java kt kts c h cc cpp cxx hpp hxx y yy cs go rs swift scala dart sql lua"
-    " css scss less"
+    "py pyi pyw js mjs cjs ts mts cts java kt kts c h cc cpp cxx hpp hxx y yy cs go rs swift scala dart sql"
+    " lua css scss less"
 )
 _MARKUP = words("html htm xhtml xml svg vue svelte jsx tsx php erb ejs")
 # Formats in which text needs no quotes: anything but a fence round the whole may be meant.
 _LOOSE = words(
     "sh bash zsh fish ps1 bat cmd yml yaml toml ini cfg conf env properties json jsonc tex sty bib rb pl"
     " pm r ex exs erl hs ml clj el vim cmake mk gradle groovy tf proto graphql"
-    " mod sum lock"
+    " mod sum lock geojson ipynb"
 )
 _NAMES = words(
     "makefile gnumakefile dockerfile containerfile justfile procfile gemfile jenkinsfile vagrantfile"
@@ -83,7 +83,7 @@ def is_indented(path: str) -> bool:
 
 
 def is_python(path: str) -> bool:
-    return ending(path) in ("py", "pyi")
+    return ending(path) in ("py", "pyi", "pyw")
 
 
 # --- text within code ------------------------------------------------------------------------------

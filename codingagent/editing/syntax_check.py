@@ -18,8 +18,10 @@ from codingagent.model.patterns import lazy_pattern
 # A parser takes seconds for more, and its tree hundreds of megabytes.
 _LIMIT_CHARACTERS = 1_000_000
 
-_PYTHON = (".py", ".pyi")
-_JSON = (".json", ".ipynb", ".webmanifest")
+_PYTHON = (".py", ".pyi", ".pyw")
+_JSON = (".json", ".ipynb", ".webmanifest", ".geojson", ".jsonld")
+# What a program without an ending begins with; of Python 2 nothing can be said.
+_SHEBANG = lazy_pattern(r"#![^\n]*\bpython(?:3[.\d]*)?(?: |$)", re.MULTILINE)
 # Editors and compilers read comments in these.
 _WITH_COMMENTS = lazy_pattern(r"(?:^|/)(?:\.vscode/|[tj]sconfig[^/]*$|\.?devcontainer[^/]*$)")
 # A limit of this parser, and no fault of the text.
@@ -64,10 +66,17 @@ def parses(path: str, text: str) -> bool | None:
     return None if fault is _UNKNOWN else fault is None
 
 
-def is_known(path: str) -> bool:
+def is_known(path: str, text: str = "") -> bool:
     """Return whether anything can be said of such a file."""
-    name = path.lower()
-    return name.endswith((*_PYTHON, *_JSON, ".toml")) and _WITH_COMMENTS.search(name) is None
+    return _kind(path.lower(), text) != ""
+
+
+def _kind(name: str, text: str) -> str:
+    if "." not in name.rpartition("/")[2]:
+        return ".py" if _SHEBANG.match(text) else ""
+    kinds = {".py": _PYTHON, ".json": _JSON, ".toml": (".toml",)}
+    found = (kind for kind, ends in kinds.items() if name.endswith(ends))
+    return "" if _WITH_COMMENTS.search(name) else next(found, "")
 
 
 def lost_underscores(old: str, new: str) -> tuple[str, ...]:
@@ -106,11 +115,10 @@ def _neighbours(text: str, names: frozenset[str]) -> list[tuple[str, str, str]]:
 
 
 def _check(path: str, text: str) -> SyntaxFault | None:
-    if len(text) > _LIMIT_CHARACTERS or not is_known(path):
-        return _UNKNOWN
     text = text.removeprefix("\ufeff")
-    name = path.lower()
-    kind = ".py" if name.endswith(_PYTHON) else ".toml" if name.endswith(".toml") else ".json"
+    kind = _kind(path.lower(), text)
+    if len(text) > _LIMIT_CHARACTERS or not kind:
+        return _UNKNOWN
     key = kind, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
     if key not in _FAULTS:
         try:

@@ -184,6 +184,9 @@ BROKEN = "def f(:\n    pass"
         ("b.json", '{"a": 1,}'),
         ("b.ipynb", '{"cells": [}'),
         ("pyproject.toml", "[a\nb = 1"),
+        ("b.pyw", BROKEN),
+        ("b.geojson", '{"a": 1,}'),
+        ("tool", f"#!/usr/bin/env python3\n{BROKEN}"),
     ],
 )
 def test_a_new_program_that_does_not_parse_keeps_the_task_open(
