@@ -21,8 +21,8 @@ from codingagent.agent.spelling import Spellings
 from codingagent.checkpoints.protected import NAME, Protection
 from codingagent.editing import syntax_check
 from codingagent.errors import ApprovalError, OperationError, UsageError
+from codingagent.model import events, paths, plain_text, results
 from codingagent.model import journal_entries as entries
-from codingagent.model import paths, plain_text, results
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer, Question, is_about_secrets, nothing_awaits
 from codingagent.model.effects import (
@@ -31,15 +31,6 @@ from codingagent.model.effects import (
     file_changes,
     may_change_anything,
     named,
-)
-from codingagent.model.events import (
-    CommandRan,
-    Denied,
-    Event,
-    FileEdited,
-    Finished,
-    Refused,
-    succeeded,
 )
 from codingagent.model.operations import (
     Finish,
@@ -89,7 +80,7 @@ class Execution:
             context.checkpointer, context.workspace, context.policy.filesystem, self._moved
         )
         self._spellings = Spellings(context.workspace)
-        self._edits: dict[str, list[FileEdited]] = {}
+        self._edits: dict[str, list[events.FileEdited]] = {}
         """Those of the answer so far, by path: a search of all its events for each would be quadratic."""
 
     @property
@@ -142,7 +133,7 @@ class Execution:
             self._perform(index, items)
             told()
         if not self.session.found:
-            if not any(isinstance(event, Finished) for event in self.session.results):
+            if not any(isinstance(event, events.Finished) for event in self.session.results):
                 self._check(ends=False)
             self.context.workspace.check()
             if catches_up and self.checkpointer.can_wait:
@@ -194,12 +185,12 @@ class Execution:
         item, waits = self._spellings.meant(items[index]), self.session.is_awaiting_approval
         limit_s = self._limit_of(item)
         self.context.show(ui.OperationBegan(index, item.kind, _subject(item), limit_s))
-        event: Event
+        event: events.Event
         is_end = isinstance(item, Step) and isinstance(item.operation, Finish)
         if is_end and (why := self._why_not_done(items)):
-            event = Refused(item.kind, f"{why}, then send DONE again")
+            event = events.Refused(item.kind, f"{why}, then send DONE again")
         elif isinstance(item, Problem):
-            event = Refused(item.kind, item.reason, item.detail, item.subject)
+            event = events.Refused(item.kind, item.reason, item.detail, item.subject)
         else:
             session = self.session
             room = max(RETURNED_LIMIT - session.returned, 0)
@@ -225,7 +216,7 @@ class Execution:
         failed = [
             self._named(item)
             for item, event in zip(items, self.session.results, strict=False)
-            if not (succeeded(event) or (has_check and isinstance(event, CommandRan)))
+            if not (events.succeeded(event) or (has_check and isinstance(event, events.CommandRan)))
         ]
         if failed:
             return f"Not taken, because this failed: {_some(failed)}; fix that"
@@ -288,7 +279,7 @@ class Execution:
             return False
         return self.checkpointer.is_as_at(session.checked_on)
 
-    def _end_check(self, event: Event, command: str) -> None:
+    def _end_check(self, event: events.Event, command: str) -> None:
         self.log.record(entries.CheckEnded(event, now(), command))
         self.context.show(ui.OperationDone(len(self.session.results), results.check_result(event)))
 
@@ -301,7 +292,7 @@ class Execution:
         # A pause for approval splits a turn: the part before it counts too.
         return not self.checkpointer.is_as_at(self.session.checkpoints.began)
 
-    def _decide(self, order: Order) -> Event:
+    def _decide(self, order: Order) -> events.Event:
         """Do an operation, once approved if the policy asks."""
         asked, answered = self.session.asked, self.session.answered
         given = None if answered is None else answered.answer
@@ -394,26 +385,26 @@ class Execution:
         notes += protection.notes()
         self.log.record(entries.TurnEnded(sequence, notes, now(), cut, names))
 
-    def _end(self, index: int, name: str, event: Event) -> None:
+    def _end(self, index: int, name: str, event: events.Event) -> None:
         self.log.record(entries.OperationEnded(index, event, now(), name))
         self._note(event)
         self.context.show(ui.OperationDone(index, results.result_of(event)))
 
-    def _note(self, event: Event) -> None:
+    def _note(self, event: events.Event) -> None:
         if may_change_anything(event):
             self._spellings.forget()
         for path in changed_paths((event,)):
             self._spellings.add(path)
-        if isinstance(event, FileEdited):
+        if isinstance(event, events.FileEdited):
             self._edits.setdefault(event.path, []).append(event)
 
 
-def _denied(order: Order, question: Question, answer: Answer) -> Denied:
+def _denied(order: Order, question: Question, answer: Answer) -> events.Denied:
     reason = "the person said no" + (f": {answer.reason}" if answer.reason else "")
     told = _AFTER_NO
     if any(map(is_about_secrets, question.rules)):
         told = f"They were asked because {'; '.join(question.reasons)}. {_ABOUT_NAMES} {told}"
-    return Denied(order.kind, question.subject, question.rules, reason, told)
+    return events.Denied(order.kind, question.subject, question.rules, reason, told)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -13,17 +13,8 @@ from codingagent.agent.plan import Order, Plan
 from codingagent.checkpoints.repository_files import Holds, gives_git_programs
 from codingagent.editing import answer_checks, apply, body_repair, diff, elisions, syntax_check
 from codingagent.errors import OperationError
-from codingagent.model import encoding, known_files, paths, plain_text
+from codingagent.model import encoding, events, known_files, paths, plain_text
 from codingagent.model.effects import changes_of
-from codingagent.model.events import (
-    Event,
-    FileCreated,
-    FileDeleted,
-    FileEdited,
-    FileMoved,
-    Hunk,
-    Refused,
-)
 from codingagent.model.journal_entries import ContentChange
 from codingagent.model.observations import Seen, digest_of
 from codingagent.model.operations import (
@@ -63,7 +54,7 @@ class _Change(Struct, frozen=True):
     data: bytes | None
     """None: there is no file any more."""
     before: str | None
-    event: Event
+    event: events.Event
     is_unseen: bool = False
     """The person had changed the file since the chat last saw it whole."""
 
@@ -76,7 +67,7 @@ class _Change(Struct, frozen=True):
 # --- the operations --------------------------------------------------------------------------------
 
 
-def create(context: Context, order: Order, operation: CreateFile) -> Plan | Event:
+def create(context: Context, order: Order, operation: CreateFile) -> Plan | events.Event:
     workspace, path = context.workspace, operation.path
     workspace.check_writable(path)
     exists = workspace.exists(path)
@@ -88,7 +79,7 @@ def create(context: Context, order: Order, operation: CreateFile) -> Plan | Even
             raise OperationError(
                 f"File '{path}' already exists; set overwrite to true, or name another path"
             )
-        event = FileCreated(path, len(seen.data), replaced=True, notes=(_THERE_ALREADY,))
+        event = events.FileCreated(path, len(seen.data), replaced=True, notes=(_THERE_ALREADY,))
         return _write(context, order, _Change(path, seen, seen.data, workspace.digest(path), event))
     if not exists:
         paths.check_new_name(path)
@@ -104,13 +95,13 @@ def create(context: Context, order: Order, operation: CreateFile) -> Plan | Even
     notes += changed + _check_reading(order, operation, before_text, text)
     broken = _fault_of_new(order, operation, text, is_new=not exists)
     notes += (_UNPARSED.format(broken),) if broken else ()
-    event = FileCreated(path, len(data), exists, broken, notes=notes)
+    event = events.FileCreated(path, len(data), exists, broken, notes=notes)
     return _write(context, order, _Change(path, seen, data, before, event))
 
 
 def edit(
     context: Context, order: Order, operation: EditFile, notes: tuple[str, ...] = ()
-) -> Plan | Event:
+) -> Plan | events.Event:
     path = operation.path
     seen = context.workspace.read(path, to_write=True)
     text = context.workspace.text(path, seen.data)
@@ -136,26 +127,26 @@ def edit(
     excerpt = context.secrecy.quote(excerpt, path, order.names)
     broken = _fault_of_new(order, operation, edited.text)
     notes += (_UNPARSED.format(broken),) if broken else ()
-    event = FileEdited(path, edited.hunks, excerpt, _count(operation), broken, notes=notes)
+    event = events.FileEdited(path, edited.hunks, excerpt, _count(operation), broken, notes=notes)
     return _write(context, order, _Change(path, seen, data, digest_of(seen.data), event))
 
 
-def delete(context: Context, order: Order, operation: DeleteFile) -> Plan | Event:
+def delete(context: Context, order: Order, operation: DeleteFile) -> Plan | events.Event:
     path = operation.path
     context.workspace.check_deletable(path)
     before = context.workspace.digest(path, follow_last=False)
-    change = _Change(path, None, None, before, FileDeleted(path))
+    change = _Change(path, None, None, before, events.FileDeleted(path))
     return _write(context, order, change, _data_at(context, path))
 
 
-def move(context: Context, order: Order, operation: MoveFile) -> Plan | Event:
+def move(context: Context, order: Order, operation: MoveFile) -> Plan | events.Event:
     workspace, path, to = context.workspace, operation.path, operation.to
     state, replaces = workspace.check_movable(path, to, overwrite=operation.overwrite)
     if not replaces:
         paths.check_new_name(to)
     moved = workspace.digest(path, follow_last=False)
     before = workspace.digest(to, follow_last=False) if replaces else None
-    event = FileMoved(path, to, state[2], replaces)
+    event = events.FileMoved(path, to, state[2], replaces)
     seen = workspace.read(to, whole=False) if replaces else None
     replaced = _Change(to, seen, None, before, event)
     if _known_otherwise(order, replaced) is not None:
@@ -164,7 +155,7 @@ def move(context: Context, order: Order, operation: MoveFile) -> Plan | Event:
             " it first"
         )
 
-    def act() -> Event:
+    def act() -> events.Event:
         workspace.move(path, to, state, overwrite=operation.overwrite)
         context.secrecy.vault.moved(path, to)
         return event
@@ -188,7 +179,7 @@ def move(context: Context, order: Order, operation: MoveFile) -> Plan | Event:
 
 def _write(
     context: Context, order: Order, change: _Change, deleted: bytes | None = None
-) -> Plan | Event:
+) -> Plan | events.Event:
     """Plan a change, unless it would overwrite a change by the person that the chat has not seen."""
     put_back.check_values(context.secrecy.vault, order.operation, order.names, change.data)
     known = _known_otherwise(order, change)
@@ -216,13 +207,13 @@ def _write(
     return _judged(context, order, plan, digests, len(change.data or b""))
 
 
-def _make(context: Context, order: Order, change: _Change) -> Event:
+def _make(context: Context, order: Order, change: _Change) -> events.Event:
     if change.data is None:
         context.workspace.delete(change.path)
     else:
         context.workspace.write(change.path, change.data, change.seen)
         old = None if change.seen is None else change.seen.data
-        if old is not None and isinstance(change.event, FileCreated):
+        if old is not None and isinstance(change.event, events.FileCreated):
             context.secrecy.hide_bytes(old, change.path)  # its values are known from here on
         if order.names:
             place = _place(context, change.path)
@@ -238,7 +229,7 @@ def _judged(
     plan: Plan,
     digests: Mapping[str, tuple[str | None, str | None]],
     size_bytes: int,
-) -> Plan | Event:
+) -> Plan | events.Event:
     """Return a plan with its changes and what needs approval, or the denial by the policy.
 
     The event of the plan says what it changes; `digests` are those before and after, by path.
@@ -283,7 +274,7 @@ def _doubts(order: Order, change: _Change) -> Iterator[Ask]:
     """Yield what needs approval whatever the policy says about the path."""
     path, seen, data = paths.shown(change.path), change.seen, change.data
     session = order.session
-    is_replaced = seen is not None and isinstance(change.event, FileCreated)
+    is_replaced = seen is not None and isinstance(change.event, events.FileCreated)
     if is_replaced and session is not None and change.path in session.parts - session.known.keys():
         reason = f"the model saw only a part of '{path}', and replaces all of it"
         yield Ask(("context.part",), (reason,), (f"'{path}' may be replaced unseen",))
@@ -358,7 +349,7 @@ def _known_otherwise(order: Order, change: _Change) -> str | None:
     return known
 
 
-def _refusal(context: Context, order: Order, change: _Change, known: str) -> Refused | None:
+def _refusal(context: Context, order: Order, change: _Change, known: str) -> events.Refused | None:
     """Return why a change would take back the person's; None if it is elsewhere in the file."""
     texts, path = order.texts, change.path
     old = "" if known == "" else None if texts is None else texts.read(known)
@@ -368,7 +359,7 @@ def _refusal(context: Context, order: Order, change: _Change, known: str) -> Ref
     # As requests show it: a text that was kept is without its secrets.
     present = None if present is None else hide(present.replace("\r\n", "\n"), path)
     old = None if old is None else hide(old, path)
-    is_edit = isinstance(change.event, FileEdited)
+    is_edit = isinstance(change.event, events.FileEdited)
     if is_edit and _has_same_lines(order, old, present):
         return None
     detail = ""
@@ -385,7 +376,7 @@ def _refusal(context: Context, order: Order, change: _Change, known: str) -> Ref
         f" {'these lines' if is_edit else 'it'} again"
     )
     assert change.before is not None, "the file is there"
-    return Refused(order.kind, reason, detail, path, digest=change.before)
+    return events.Refused(order.kind, reason, detail, path, digest=change.before)
 
 
 def _has_same_lines(order: Order, old: str | None, now: str | None) -> bool:
@@ -434,7 +425,7 @@ def _count(operation: EditFile) -> int:
             return len(parts)
 
 
-def _shift_notes(operation: EditFile, earlier: Sequence[Hunk]) -> tuple[str, ...]:
+def _shift_notes(operation: EditFile, earlier: Sequence[events.Hunk]) -> tuple[str, ...]:
     """Return a note if earlier edits of this answer have moved the lines that this one counts."""
     if not isinstance(operation.change, LineRange):
         return ()

@@ -9,18 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.errors import OperationError
-from codingagent.model import encoding
-from codingagent.model.operations import (
-    CreateFile,
-    Diff,
-    EditFile,
-    Finish,
-    LineRange,
-    Operation,
-    RunCommand,
-    ShowMessage,
-    Substitutions,
-)
+from codingagent.model import encoding, operations
 from codingagent.model.paths import shown
 from codingagent.model.plain_text import plural
 from codingagent.policy.rules import Ask, together
@@ -82,10 +71,10 @@ def _restored(vault: Vault, step: Step) -> Step | Problem:
         faults.extend(wrong)
         return made
 
-    if isinstance(step.operation, ShowMessage | Finish):
+    if isinstance(step.operation, operations.ShowMessage | operations.Finish):
         return step
     operation = mapped(step.operation, put_back)
-    if isinstance(step.operation, RunCommand):
+    if isinstance(step.operation, operations.RunCommand):
         written = [*names, *(fault.written for fault in faults)]
         reason = _COMMAND.format(written[0], _where(vault, written[0])) if written else ""
     else:
@@ -217,9 +206,9 @@ def _listed(what: str, words: Collection[str]) -> str:
     return f"{plural(len(words), what)} {named}{more}"
 
 
-def check_cuts(vault: Vault, text: str, operation: EditFile) -> None:
+def check_cuts(vault: Vault, text: str, operation: operations.EditFile) -> None:
     """Refuse an edit that replaces a part of a hidden value; other edits replace whole lines."""
-    if not vault.hides or not isinstance(operation.change, Substitutions):
+    if not vault.hides or not isinstance(operation.change, operations.Substitutions):
         return
     spans = [(each.start, each.end) for each in vault.spans(text, operation.path)]
     for edit in operation.change.edits:
@@ -251,7 +240,7 @@ def asks_to_show(vault: Vault, names: tuple[str, ...], file: Texts) -> Iterator[
 
 
 def check_values(
-    vault: Vault, operation: Operation, names: tuple[str, ...], data: bytes | None
+    vault: Vault, operation: operations.Operation, names: tuple[str, ...], data: bytes | None
 ) -> None:
     """Refuse what would write another value, which the new file does not have, than a name stands for."""
     if data is None or not names:
@@ -263,13 +252,16 @@ def check_values(
             raise OperationError(_ALTERS.format(name))
 
 
-def _written(operation: Operation) -> list[str]:
+def _written(operation: operations.Operation) -> list[str]:
     match operation:
-        case CreateFile(content=str() as text) | EditFile(change=LineRange(text=text)):
+        case (
+            operations.CreateFile(content=str() as text)
+            | operations.EditFile(change=operations.LineRange(text=text))
+        ):
             return [text]
-        case EditFile(change=Diff(hunks=hunks)):
+        case operations.EditFile(change=operations.Diff(hunks=hunks)):
             return [text for hunk in hunks for mark, text in hunk.lines if mark == "+"]
-        case EditFile(change=tuple() as parts):
+        case operations.EditFile(change=tuple() as parts):
             return [part.replace for part in parts]
         case _:  # taken literally
             return []

@@ -6,15 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.checkpoints.changes import Change, ChangeKind
+from codingagent.model import journal_entries as entries
 from codingagent.model.events import Refused
-from codingagent.model.journal_entries import (
-    CheckpointTaken,
-    ContentChange,
-    OperationStarted,
-    Record,
-    UndoBegan,
-    UndoEnded,
-)
 from codingagent.model.session_state import Session
 from codingagent.prompt.file_list import shown_path
 
@@ -44,29 +37,29 @@ class UndoStep(Struct, frozen=True):
     undo: "UndoStep | None" = None
 
 
-def _ends(found: list[UndoStep], record: CheckpointTaken) -> bool:
+def _ends(found: list[UndoStep], record: entries.CheckpointTaken) -> bool:
     """Return whether a checkpoint ends the last step; a read-only turn has none before it."""
     last = found[-1] if found else None
     return last is not None and (last.after, last.sequence) == ("", record.sequence)
 
 
-def steps(records: Iterable[Record]) -> tuple[UndoStep, ...]:
+def steps(records: Iterable[entries.Record]) -> tuple[UndoStep, ...]:
     """Return all steps of a journal that can be undone, or were, in order."""
     found: list[UndoStep] = []
-    began: UndoBegan | None = None
+    began: entries.UndoBegan | None = None
     for record in records:
         match record:
-            case CheckpointTaken(before=True):
+            case entries.CheckpointTaken(before=True):
                 # The earlier one has no checkpoint after it, but its beginning is known.
                 found.append(UndoStep(record.sequence, record.name, "", record.at, record.left_out))
-            case CheckpointTaken() if _ends(found, record):
+            case entries.CheckpointTaken() if _ends(found, record):
                 left_out = tuple(dict.fromkeys((*found[-1].left_out, *record.left_out)))
                 found[-1] = replace(
                     found[-1], after=record.name, left_out=left_out, uncovered=record.uncovered
                 )
-            case UndoBegan():
+            case entries.UndoBegan():
                 began = record
-            case UndoEnded() if began is not None:
+            case entries.UndoEnded() if began is not None:
                 found.append(undo_step(began, record))
                 began = None
             case _:
@@ -74,7 +67,7 @@ def steps(records: Iterable[Record]) -> tuple[UndoStep, ...]:
     return settled(found)
 
 
-def undo_step(began: UndoBegan, ended: UndoEnded) -> UndoStep:
+def undo_step(began: entries.UndoBegan, ended: entries.UndoEnded) -> UndoStep:
     """Return the step of an undo; one that restored nothing undoes nothing."""
     undoes = () if ended.is_void else began.steps
     return UndoStep(
@@ -99,7 +92,7 @@ def turns_undone(found: Iterable[UndoStep]) -> frozenset[int]:
 # --- what operations changed --------------------------------------------------------------------
 
 
-def expected(starts: Iterable[OperationStarted]) -> Expected | None:
+def expected(starts: Iterable[entries.OperationStarted]) -> Expected | None:
     """Return the expected state of each changed path; None if a command may have changed more."""
     found: dict[str, frozenset[str | None]] = {}
     for start in starts:
@@ -111,11 +104,13 @@ def expected(starts: Iterable[OperationStarted]) -> Expected | None:
     return found
 
 
-def altogether(earlier: Iterable[Change], starts: Iterable[OperationStarted]) -> tuple[str, ...]:
+def altogether(
+    earlier: Iterable[Change], starts: Iterable[entries.OperationStarted]
+) -> tuple[str, ...]:
     """Describe the net changes of earlier changes followed by operations, all completed."""
     kinds: dict[str, ChangeKind] = {change.path: change.kind for change in earlier}
-    first: dict[str, ContentChange] = {}
-    last: dict[str, ContentChange] = {}
+    first: dict[str, entries.ContentChange] = {}
+    last: dict[str, entries.ContentChange] = {}
     for change in (each for start in starts for each in start.changes):
         first.setdefault(change.place, change)
         last[change.place] = change
@@ -132,13 +127,13 @@ def altogether(earlier: Iterable[Change], starts: Iterable[OperationStarted]) ->
     return tuple(f"{kinds[path]}: {shown_path(path)}" for path in sorted(kinds))
 
 
-def done(session: Session) -> tuple[OperationStarted, ...]:
+def done(session: Session) -> tuple[entries.OperationStarted, ...]:
     """Return the operations since the checkpoint, except failed ones."""
     failed = {ended.index for ended in session.ends if isinstance(ended.event, Refused)}
     return tuple(start for start in session.checkpoints.starts if start.index not in failed)
 
 
-def _was_there(kind: ChangeKind | None, first: ContentChange) -> bool:
+def _was_there(kind: ChangeKind | None, first: entries.ContentChange) -> bool:
     if kind in ("added", "deleted"):
         return kind == "deleted"
     return first.before is not None

@@ -10,22 +10,11 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from codingagent.model import events, known_files
 from codingagent.model import journal_entries as entries
-from codingagent.model import known_files
 from codingagent.model.append_list import AppendList
 from codingagent.model.approval import is_about_secrets
 from codingagent.model.effects import changed_paths, file_changes, may_change_anything
-from codingagent.model.events import (
-    CommandRan,
-    Event,
-    FileCreated,
-    FileEdited,
-    FileFetched,
-    FileMoved,
-    FileRequested,
-    Finished,
-    succeeded,
-)
 from codingagent.model.operations import Kind
 from codingagent.model.plain_text import json_length
 from codingagent.model.session_state import NONE, Phase, Said, Session
@@ -197,7 +186,7 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 session,
                 started=None,
                 checked=record.event,
-                is_failing=not succeeded(record.event),
+                is_failing=not events.succeeded(record.event),
                 checked_by=record.command,
                 checked_on="",
                 is_unchecked=False,
@@ -261,7 +250,7 @@ def _end_operation(session: Session, record: entries.OperationEnded) -> Session:
         results=session.results.with_one(event),
         ends=session.ends.with_one(record),
         returned=session.returned + _returned(event),
-        tier=event.sandbox if isinstance(event, CommandRan) else session.tier,
+        tier=event.sandbox if isinstance(event, events.CommandRan) else session.tier,
         is_unchecked=session.is_unchecked or undoes_check,
         unparsed=_unparsed(session.unparsed, event),
         written=written.with_one(started) if started and is_change else written,
@@ -269,31 +258,31 @@ def _end_operation(session: Session, record: entries.OperationEnded) -> Session:
     )
 
 
-def _unparsed(paths: frozenset[str], event: Event) -> frozenset[str]:
+def _unparsed(paths: frozenset[str], event: events.Event) -> frozenset[str]:
     left = paths.difference(changed_paths((event,)))
     match event:
-        case FileMoved() if event.path in paths:
+        case events.FileMoved() if event.path in paths:
             return left | {event.to}
-        case FileCreated() | FileEdited() if event.fault:
+        case events.FileCreated() | events.FileEdited() if event.fault:
             return left | {event.path}
         case _:
             return left
 
 
-def _returned(event: Event) -> int:
+def _returned(event: events.Event) -> int:
     match event:
-        case FileFetched():
+        case events.FileFetched():
             return json_length(event.content)
-        case CommandRan():
+        case events.CommandRan():
             return json_length(event.stdout or "") + json_length(event.stderr or "")
         case _:
             return 0
 
 
-def _spans(session: Session, event: Event, at: str) -> AppendList[tuple[str, str]]:
+def _spans(session: Session, event: events.Event, at: str) -> AppendList[tuple[str, str]]:
     """Return when commands ran, including one that has just ended; the end of a killed one is unknown."""
     started = session.started
-    ran = started is not None and isinstance(event, CommandRan)
+    ran = started is not None and isinstance(event, events.CommandRan)
     return session.spans.with_one((started.at, at)) if started and ran else session.spans
 
 
@@ -335,7 +324,7 @@ def _keep(session: Session, record: entries.CheckpointTaken) -> Session:
 
 
 def _end_turn(session: Session, record: entries.TurnEnded) -> Session:
-    done = any(isinstance(event, Finished) for event in session.results)
+    done = any(isinstance(event, events.Finished) for event in session.results)
     # The DONE referred to the files as they were before.
     done = done and not (session.settled and session.settled.put_back)
     ended = replace(
@@ -358,11 +347,11 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Session:
     return replace(ended, sequence=session.sequence + 1)
 
 
-def _paths(event: Event) -> tuple[str, ...]:
+def _paths(event: events.Event) -> tuple[str, ...]:
     match event:
-        case FileFetched():
+        case events.FileFetched():
             return (event.path,)
-        case FileRequested():
+        case events.FileRequested():
             return event.paths
         case _:
             return tuple(each.path for each in file_changes((event,)) if not each.removes)

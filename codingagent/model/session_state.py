@@ -6,20 +6,9 @@ from typing import Never
 
 from msgspec import Struct, field
 
+from codingagent.model import journal_entries as entries
 from codingagent.model.append_list import AppendList
 from codingagent.model.events import Event, MessageShown, Refused
-from codingagent.model.journal_entries import (
-    AnswerTaken,
-    ApprovalAnswered,
-    ApprovalAsked,
-    EarlierFile,
-    OperationEnded,
-    OperationStarted,
-    ProtectedChange,
-    ProtectedSettled,
-    Protocol,
-    UndoBegan,
-)
 from codingagent.model.operations import Kind
 
 NONE: AppendList[Never] = AppendList()
@@ -42,7 +31,7 @@ class CheckpointState(Struct, frozen=True):
     """The one before the part of a turn that has none after it yet."""
     turn: int = 0
     """That turn's number."""
-    starts: AppendList[OperationStarted] = NONE
+    starts: AppendList[entries.OperationStarted] = NONE
     """Operations begun since it was taken."""
     began: str = ""
     """The one before the whole turn."""
@@ -80,19 +69,19 @@ class Session(Struct, frozen=True):
     updated_at: str
     sequence: int = 1
     phase: Phase = Phase.REQUEST_DUE
-    reply: AnswerTaken | None = None
-    started: OperationStarted | None = None
+    reply: entries.AnswerTaken | None = None
+    started: entries.OperationStarted | None = None
     results: AppendList[Event] = NONE
-    ends: AppendList[OperationEnded] = NONE
+    ends: AppendList[entries.OperationEnded] = NONE
     """The records of these results."""
     returned: int = 0
     """Total characters of contents and outputs in these results."""
     notes: tuple[str, ...] = ()
     touched: frozenset[str] = frozenset()
     last_digest: str = ""
-    earlier: tuple[EarlierFile, ...] = ()
-    asked: ApprovalAsked | None = None
-    answered: ApprovalAnswered | None = None
+    earlier: tuple[entries.EarlierFile, ...] = ()
+    asked: entries.ApprovalAsked | None = None
+    answered: entries.ApprovalAnswered | None = None
     granted: frozenset[str] = frozenset()
     """What the person approved with "always", in words, without what they revoked."""
     denied: frozenset[str] = frozenset()
@@ -106,7 +95,7 @@ class Session(Struct, frozen=True):
     checkpoints: CheckpointState = CheckpointState()
     cut: str = ""
     """The part that arrived of the block in which the last answer was truncated."""
-    undoing: UndoBegan | None = None
+    undoing: entries.UndoBegan | None = None
     is_closed: bool = False
     """Complete because the person ended it, and its task may not be done."""
     answers: int = 0
@@ -117,7 +106,7 @@ class Session(Struct, frozen=True):
     undos: int = 0
     """Undos since the last answer, and their net effect in words for the model."""
     undo_note: str = ""
-    protocol: Protocol = "tags"
+    protocol: entries.Protocol = "tags"
     is_run: bool = False
     """One message without a conversation: complete when that message is done."""
     said: tuple[Said, ...] = ()
@@ -150,7 +139,7 @@ class Session(Struct, frozen=True):
     """Requests show AGENTS.md, or a file like it."""
     requested: int = 0
     """The number of the last request written."""
-    written: AppendList[OperationStarted] = NONE
+    written: AppendList[entries.OperationStarted] = NONE
     """The file changes of this turn so far."""
     spans: AppendList[tuple[str, str]] = NONE
     """Start and end of each command, check and undo that may have changed files."""
@@ -158,9 +147,9 @@ class Session(Struct, frozen=True):
     """Files that changed in the last turn, no matter what changed them."""
     agreed: frozenset[str] = frozenset()
     """Grants given to commands of the turn before they ran."""
-    found: tuple[ProtectedChange, ...] = ()
+    found: tuple[entries.ProtectedChange, ...] = ()
     """Protected files that the turn changed without approval, once that was checked."""
-    settled: ProtectedSettled | None = None
+    settled: entries.ProtectedSettled | None = None
     """The decision on them."""
 
     @property

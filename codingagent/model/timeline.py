@@ -5,35 +5,19 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from codingagent.model import journal_entries as journal
 from codingagent.model.effects import changed_paths
 from codingagent.model.events import Event
-from codingagent.model.journal_entries import (
-    MESSAGE_NAME,
-    AnswerSetAside,
-    AnswerTaken,
-    ApprovalAnswered,
-    ApprovalAsked,
-    CheckEnded,
-    OperationEnded,
-    PersonSaid,
-    Record,
-    RefreshAsked,
-    RunStarted,
-    SessionClosed,
-    SessionReopened,
-    TurnEnded,
-    UndoEnded,
-)
 
 
 class Asking(Struct, frozen=True):
     """A question to the person, and their answer; None while it waits."""
 
-    asked: ApprovalAsked
-    answered: ApprovalAnswered | None = None
+    asked: journal.ApprovalAsked
+    answered: journal.ApprovalAnswered | None = None
 
 
-Item = OperationEnded | CheckEnded | Asking
+Item = journal.OperationEnded | journal.CheckEnded | Asking
 
 
 class TurnTold(Struct, frozen=True):
@@ -55,50 +39,62 @@ class TurnTold(Struct, frozen=True):
     @property
     def results(self) -> tuple[Event, ...]:
         """The outcomes of its operations, in order."""
-        return tuple(item.event for item in self.items if isinstance(item, OperationEnded))
+        return tuple(item.event for item in self.items if isinstance(item, journal.OperationEnded))
 
     @property
     def checked(self) -> Event | None:
         """The outcome of the person's check, if it was run."""
-        checks = [item.event for item in self.items if isinstance(item, CheckEnded)]
+        checks = [item.event for item in self.items if isinstance(item, journal.CheckEnded)]
         return checks[-1] if checks else None
 
 
-Entry = TurnTold | PersonSaid | AnswerSetAside | UndoEnded | SessionReopened | SessionClosed
+Entry = (
+    TurnTold
+    | journal.PersonSaid
+    | journal.AnswerSetAside
+    | journal.UndoEnded
+    | journal.SessionReopened
+    | journal.SessionClosed
+)
 
 
-def entries(records: Iterable[Record]) -> list[Entry]:
+def entries(records: Iterable[journal.Record]) -> list[Entry]:
     """Return what happened in a session, oldest first."""
     found: list[Entry] = []
     turn = -1
     items: list[Item] = []
     for record in records:
         match record:
-            case RunStarted():
+            case journal.RunStarted():
                 turn, items = len(found), []
-                found.append(TurnTold(1, MESSAGE_NAME, record.at))
-            case AnswerTaken():
+                found.append(TurnTold(1, journal.MESSAGE_NAME, record.at))
+            case journal.AnswerTaken():
                 turn, items = len(found), []
                 found.append(TurnTold(record.sequence, record.name, record.at))
-            case OperationEnded() | CheckEnded():
+            case journal.OperationEnded() | journal.CheckEnded():
                 items.append(record)
-            case ApprovalAsked():
+            case journal.ApprovalAsked():
                 items.append(Asking(record))
-            case ApprovalAnswered() if items and isinstance(items[-1], Asking):
+            case journal.ApprovalAnswered() if items and isinstance(items[-1], Asking):
                 items[-1] = replace(items[-1], answered=record)
-            case TurnEnded():
+            case journal.TurnEnded():
                 found[turn] = _with(found[turn], items, record)
                 turn = -1
-            case RefreshAsked(unsays=True):
+            case journal.RefreshAsked(unsays=True):
                 last = max(
-                    (n for n, each in enumerate(found) if isinstance(each, PersonSaid)), default=-1
+                    (n for n, each in enumerate(found) if isinstance(each, journal.PersonSaid)),
+                    default=-1,
                 )
                 if last >= 0:
                     said = found[last]
-                    assert isinstance(said, PersonSaid)
+                    assert isinstance(said, journal.PersonSaid)
                     found[last] = replace(said, text=f"{said.text} (withdrawn)".strip())
             case (
-                PersonSaid() | AnswerSetAside() | UndoEnded() | SessionReopened() | SessionClosed()
+                journal.PersonSaid()
+                | journal.AnswerSetAside()
+                | journal.UndoEnded()
+                | journal.SessionReopened()
+                | journal.SessionClosed()
             ):
                 found.append(record)
             case _:
@@ -108,7 +104,7 @@ def entries(records: Iterable[Record]) -> list[Entry]:
     return found
 
 
-def _with(entry: Entry, items: list[Item], ended: TurnEnded | None = None) -> Entry:
+def _with(entry: Entry, items: list[Item], ended: journal.TurnEnded | None = None) -> Entry:
     assert isinstance(entry, TurnTold), "it is where a turn began"
     told = replace(entry, items=tuple(items))
     if ended is None:
