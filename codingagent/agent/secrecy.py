@@ -149,7 +149,6 @@ class Secrecy:
     # --- the record and the person -----------------------------------------------------------------
 
     def save(self) -> None:
-        """Keep what was found."""
         if self._file is not None:
             self._file.save(self.vault)
 
@@ -272,6 +271,5 @@ class HiddenStream:
         return self._secrecy.hide(ready)
 
     def rest(self) -> str:
-        """Return the rest of the output."""
         ready, self._held = self._held, ""
         return self._secrecy.hide(ready)

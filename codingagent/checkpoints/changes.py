@@ -71,7 +71,6 @@ class Restored(Struct, frozen=True):
 
 
 def kind_of(old: State | None, new: State | None) -> ChangeKind:
-    """Return how two different states of a path differ."""
     if old is None or new is None:
         return "added" if old is None else "deleted"
     if old.is_link != new.is_link:

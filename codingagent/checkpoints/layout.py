@@ -35,7 +35,6 @@ class WorkLayout(Struct, frozen=True):
 
 
 def place_of(home: Home, session: Session) -> WorkLayout:
-    """Return the folders of a session or run."""
     check_present(session)
     root = Path(session.workspace)
     if session.is_run:
@@ -99,7 +98,6 @@ class LazyStore:
         return 0 if self._checkpoints is None else self._checkpoints.files_read
 
     def needed(self) -> "Checkpoints":
-        """Return the store."""
         if (found := self.opened()) is None:
             raise UsageError(
                 "this needs git, which is not installed here; everything else works without it"
@@ -107,6 +105,5 @@ class LazyStore:
         return found
 
     def close(self) -> None:
-        """Close what it holds open."""
         if self._checkpoints is not None:
             self._checkpoints.close()

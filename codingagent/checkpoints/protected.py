@@ -72,7 +72,6 @@ class Protection(Struct, frozen=True):
 
     @property
     def log(self) -> SessionLog:
-        """The session's journal and state."""
         return self.checkpointer.log
 
     # --- what changed --------------------------------------------------------------------------
@@ -122,7 +121,6 @@ class Protection(Struct, frozen=True):
             self.log.record(ProtectedFound(tuple(ProtectedChange(*each) for each in found), now()))
 
     def _asks(self, changes: Mapping[str, _Changed]) -> Mapping[str, Ask]:
-        """Return the questions that changes call for, by path."""
         asks = {path: ask for path, what in changes.items() if (ask := self._ask(path, what))}
         states = [each for what in changes.values() for each in (what.first.old, what.last.new)]
         held = self.checkpointer.contents(states)
@@ -159,7 +157,6 @@ class Protection(Struct, frozen=True):
             return True
 
     def question(self) -> Question:
-        """Return the question about the files found."""
         found = self.log.session.found
         names = [paths.shown(change.path) for change in found]
         known = self._asks(self._changes())

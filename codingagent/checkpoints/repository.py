@@ -227,7 +227,6 @@ class Store:
         yield from self.contents(batch)
 
     def sizes(self, ids: Iterable[str]) -> dict[str, int]:
-        """Return the size of each object."""
         names = list(ids)
         if not names:
             return {}

@@ -56,7 +56,6 @@ class RestoreTarget:
         self._at = ""
 
     def close(self) -> None:
-        """Close what is held open."""
         self._place.close()
         self._at = ""
 
@@ -203,7 +202,6 @@ def restored(
 
 
 def blob_id(data: bytes) -> str:
-    """Return git's id of some content."""
     # git identifies content by SHA-1; it is no security measure here.
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 

@@ -103,7 +103,6 @@ class Checkpoints(Reader):
         self._hidden_paths = paths_below(site.root, self._hidden)
 
     def close(self) -> None:
-        """Close the handle on the workspace."""
         self._folder.close()
 
     # --- taking --------------------------------------------------------------------------------
@@ -242,7 +241,6 @@ class Checkpoints(Reader):
         return any(f"{path}/".startswith(f"{hidden}/") for hidden in self._hidden_paths)
 
     def _noted(self, taking: "_Taking", *, with_ignored: bool, is_first: bool) -> Notes:
-        """Return the metadata of the next commit."""
         notes = taking.notes
         usual = most_common(taking.modes.values()) if is_first else notes.usual
         unusual = dict(notes.unusual)

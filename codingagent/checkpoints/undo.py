@@ -104,7 +104,6 @@ class _Undo:
         return self._begin(tuple(sorted(chosen)), present.id)
 
     def redo(self) -> str:
-        """Redo: undo the last undo."""
         undone = [
             index
             for index, step in enumerate(self.steps)

@@ -66,7 +66,6 @@ def fail(message: str, status: int = 1) -> int:
 
 
 def _wrapped(line: str) -> str:
-    """Wrap a line for the terminal."""
     if not sys.stderr.isatty():
         return line
     from codingagent.cli import layout

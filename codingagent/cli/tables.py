@@ -109,7 +109,6 @@ def show_log(records: Iterable[Record], *, json: bool) -> None:
 
 
 def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> None:
-    """Print what each request of a session carried out."""
     for record in records:
         if not isinstance(record, entries.RequestWritten) or record.egress is None:
             continue

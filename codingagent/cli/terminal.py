@@ -393,7 +393,6 @@ class Console(Lines):
             self.busy("running", notice.timeout_s)
 
     def _show_output(self) -> None:
-        """Show the last lines of what a command printed."""
         output, self._output = self._output, _Output()
         self._has_shown_output = output.count > 0
         if output.count > len(output.last):

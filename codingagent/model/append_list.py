@@ -22,7 +22,6 @@ class AppendList(Sequence[T_co], Generic[T_co]):
         self._length = len(self._shared)
 
     def with_one(self, value: T) -> "AppendList[T_co | T]":
-        """Return a row with one more value."""
         row: AppendList[T_co | T] = AppendList()
         # Another row may already have grown from this one; in that case, copy.
         is_last = len(self._shared) == self._length

@@ -383,7 +383,6 @@ Record = (
 
 
 def encode_record(record: Record) -> bytes:
-    """Return a record as one line of a journal."""
     return in_json(record) + b"\n"
 
 

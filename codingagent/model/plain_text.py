@@ -23,7 +23,6 @@ def joined(lines: Iterable[str]) -> str:
 
 
 def blanks(line: str) -> str:
-    """Return the blanks at the start of a line."""
     return line[: len(line) - len(line.lstrip())]
 
 

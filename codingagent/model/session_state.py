@@ -167,7 +167,6 @@ class Session(Struct, frozen=True):
 
     @property
     def is_new(self) -> bool:
-        """Return whether nothing has happened yet."""
         return self.sequence == 1 and self.phase is Phase.REQUEST_DUE
 
     @property

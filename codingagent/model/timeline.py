@@ -38,7 +38,6 @@ class TurnTold(Struct, frozen=True):
 
     @property
     def results(self) -> tuple[Event, ...]:
-        """The outcomes of its operations, in order."""
         return tuple(item.event for item in self.items if isinstance(item, journal.OperationEnded))
 
     @property

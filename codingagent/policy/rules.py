@@ -266,7 +266,6 @@ def ask_for_change(path: str, why: str, pattern: str = "**/.git") -> Ask:
 
 
 def together(*asks: Ask) -> Ask:
-    """Return several questions as one."""
     return Ask(
         *(
             tuple(itertools.chain.from_iterable(parts))

@@ -222,7 +222,6 @@ def _bind(source: int, place: int, attributes: int) -> None:
 
 
 def _mount_memory(place: int, flags: int, options: str) -> None:
-    """Mount an empty in-memory folder."""
     name = f"{_HOST}/proc/self/fd/{place}"
     _check(_library().mount(b"tmpfs", os.fsencode(name), b"tmpfs", flags, options.encode()))
 

@@ -321,7 +321,6 @@ def try_out(confined: ConfinedLike) -> str:
 
 
 def editor_of(variables: Variables) -> str:
-    """Return the person's editor as a shell line."""
     default = "notepad" if os.name == "nt" else "vi"
     return variables.get("VISUAL") or variables.get("EDITOR") or default
 

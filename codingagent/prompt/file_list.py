@@ -70,7 +70,6 @@ def lines(
 
 
 def _left_out(listing: Listing) -> Iterator[str]:
-    """Yield the lines after the files."""
     if not listing.files:
         yield "(empty workspace)"
     ignored = listing.ignored

@@ -61,7 +61,6 @@ def _clearing(path: Path) -> Iterator[None]:
 
 
 def write_json(path: Path, document: object) -> None:
-    """Write a JSON file atomically."""
     # The json module itself indents in Python: half a second for ten thousand results.
     data = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
     write_whole(path, msgspec.json.format(data) + b"\n")

@@ -235,7 +235,6 @@ class Home(Struct, frozen=True):
         return self._of(name).load(name)
 
     def records(self, name: str) -> Iterator[Record]:
-        """Yield all records of a session or run, oldest first."""
         return self._of(name).records(name)
 
     def _of(self, name: str) -> Sessions:

@@ -92,7 +92,6 @@ class Sessions:
         return session
 
     def write_document(self, session: Session) -> None:
-        """Write `sessions/{id}.json`."""
         atomic_write.write_json(self.folder / f"{session.session_id}.json", document(session))
 
     def mend_document(self, session: Session) -> None:
@@ -184,7 +183,6 @@ class Messages:
         return self._document(run_id).exists()
 
     def write_document(self, run_id: str, document: object) -> None:
-        """Write `sessions/runs/{run_id}.json`."""
         atomic_write.write_json(self._document(run_id), document)
 
     def _path(self, run_id: str) -> Path:

@@ -37,6 +37,5 @@ class HomeLock:
         os.write(self._handle, f" {os.getpid()}\n".encode())
 
     def close(self) -> None:
-        """Release the lock."""
         with contextlib.suppress(OSError):
             os.close(self._handle)

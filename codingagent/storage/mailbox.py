@@ -49,11 +49,9 @@ class Mailbox:
         self.rejected = self.inbox / "rejected"
 
     def outbox_path(self, session_id: str, sequence: int) -> Path:
-        """Return the path of a request."""
         return self.outbox / f"{_stem(session_id, sequence)}.txt"
 
     def short_path(self, session_id: str, sequence: int) -> Path:
-        """Return the path of a request's short companion."""
         return self.outbox / "short" / f"{_stem(session_id, sequence)}.txt"
 
     def waiting_paths(self, session_id: str, sequence: int) -> list[Path]:

@@ -55,7 +55,6 @@ class RequestQueue:
 
     @staticmethod
     def new_name() -> str:
-        """Return an unused errand name."""
         return f"{time.time_ns():020d}-{secrets.token_hex(8)}"
 
     def leave(self, name: str, data: bytes) -> None:
@@ -112,7 +111,6 @@ class RequestQueue:
     # --- for the process that does them --------------------------------------------------------
 
     def has_errands(self) -> bool:
-        """Return whether errands wait."""
         return any(entry.name.endswith(_ERRAND) for entry in self._entries())
 
     def open(self) -> None:
@@ -150,7 +148,6 @@ class RequestQueue:
             yield Left(name, data)
 
     def report(self, name: str, data: bytes) -> None:
-        """Write the report on an errand."""
         self._put(f"{name}{_REPORT}", data)
         with contextlib.suppress(OSError):
             (self.folder / f"{name}{_TAKEN}").unlink()

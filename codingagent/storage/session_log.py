@@ -39,7 +39,6 @@ class SessionLog:
         self._journal.sync()
 
     def close(self) -> None:
-        """Close the journal."""
         self._journal.close()
 
 

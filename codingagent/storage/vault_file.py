@@ -50,7 +50,6 @@ class VaultFile:
         return found
 
     def save(self, vault: Vault) -> None:
-        """Write the vault, whole, if it changed."""
         if vault.is_changed:
             values = list(vault.by_name.values())
             kept = _KeptVault(
@@ -64,7 +63,6 @@ class VaultFile:
         return self._read(self._wishes, Wishes) or Wishes()
 
     def keep_wishes(self, wishes: Wishes) -> None:
-        """Write the person's choices."""
         atomic_write.write_whole(self._wishes, json.encode(wishes))
 
     @staticmethod

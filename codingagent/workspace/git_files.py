@@ -403,5 +403,4 @@ def _topmost(names: list[bytes]) -> list[bytes]:
 
 
 def _escaped(path: str) -> str:
-    """Return a path escaped as an ignore pattern."""
     return re.sub(r"([\\*?\[\] ])", r"\\\1", path)

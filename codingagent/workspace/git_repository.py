@@ -177,7 +177,6 @@ def _lines(data: bytes) -> bytes:
 
 
 def _named(data: bytes, before: bytes) -> str:
-    """Return the path in a one-line file."""
     if not data.startswith(before):
         return ""
     return os.fsdecode(data[len(before) :].rstrip(b"\r\n"))

@@ -73,7 +73,6 @@ class PathWalk:
         self._kept = frozenset(map(_identity, own_code_in(self.root).kept))
 
     def close(self) -> None:
-        """Close the handle on the root."""
         self._folder.close()
 
     def check(self) -> None:
