@@ -102,7 +102,7 @@ class Texts(Struct, frozen=True):
 
 def text_of(data: bytes | None) -> str | None:
     """Return what is searched for values in a file's bytes."""
-    found = None if data is None else encoding.decode_file(data)
+    found = None if data is None else encoding.decode_file(data, neighbours=tuple)
     return found.text if found else None if data is None else data.decode("latin-1")
 
 

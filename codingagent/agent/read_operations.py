@@ -6,7 +6,7 @@ from codingagent.agent.context import Context
 from codingagent.agent.file_views import Views
 from codingagent.agent.plan import Order
 from codingagent.errors import OperationError
-from codingagent.model import paths, plain_text
+from codingagent.model import charsets, paths, plain_text
 from codingagent.model.events import Denied, Event, FileFetched, FileRequested, FolderListed
 from codingagent.model.operations import FetchFile, Kind, ListFolder, ReadFile
 from codingagent.model.ui_events import ApprovalAwaited
@@ -57,14 +57,17 @@ def fetch(context: Context, order: Order, operation: FetchFile) -> Event:
             f"File '{path}' has {size_bytes} bytes and no room is left for them among these results;"
             " ask for fewer files at once"
         )
-    try:
-        is_binary = operation.encoding == "base64"
-        content = base64.b64encode(data).decode() if is_binary else data.decode()
-    except UnicodeDecodeError as fault:
-        raise OperationError(
-            f"File '{path}' is not UTF-8 text (byte {fault.start + 1} of {size_bytes} can't"
-            " stand there); ask for it with encoding base64"
-        ) from fault
+    if operation.encoding == "base64":
+        content = base64.b64encode(data).decode()
+    elif (text := charsets.decoded(data, "utf-8")) is not None:
+        content = text
+    else:
+        found = context.workspace.text(path, data)
+        if found is None or "?" in found.others:
+            raise OperationError(
+                f"File '{path}' is no text in a known encoding; ask for it with encoding base64"
+            )
+        content = found.text
     if plain_text.json_length(content) > order.room:
         raise OperationError(
             f"File '{path}' is full of control characters, which take more room than is left among these"

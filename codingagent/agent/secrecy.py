@@ -142,6 +142,10 @@ class Secrecy:
         data = base64.b64decode(event.content)
         if encoding.is_binary(data) and encoding.decode_file(data) is None:
             data = self.hide(data.decode("latin-1")).encode("latin-1")
+            for codec in ("utf-16-le", "utf-16-be"):  # without a mark
+                wide = data[: len(data) // 2 * 2]
+                text = self.hide(wide.decode(codec, "surrogatepass"))
+                data = text.encode(codec, "surrogatepass") + data[len(wide) :]
         else:
             data = self.hide_bytes(data, event.path)
         return base64.b64encode(data).decode()
@@ -218,7 +222,7 @@ class Secrecy:
 
 
 def _in_bytes(data: bytes, path: str, hide: Hides) -> bytes:
-    found = encoding.decode_file(data)
+    found = encoding.decode_file(data, neighbours=tuple)
     return data if found is None else found.encode(hide(found.text, path))
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import re
 import stat
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
@@ -19,6 +20,7 @@ from codingagent.checkpoints.changes import (
 from codingagent.checkpoints.repository import Store
 from codingagent.checkpoints.repository_files import real, stored
 from codingagent.errors import WorkError
+from codingagent.model.encoding import decode_file
 from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.git_files import GitError, fields
 
@@ -122,8 +124,10 @@ class Reader:
             or not wanted.isdisjoint(each.rstrip("/") for each in with_folders(change.path))
         ]
         shown = self._shown(differing, limit_bytes)
+        parts = self._compared_by_git(old, new, shown)
+        files = (file for part in parts for file in re.split(rb"(?m)^(?=diff --git )", part))
         texts = [
-            real(part.decode("utf-8", "replace")) for part in self._compared_by_git(old, new, shown)
+            real(found.text) for each in files if (found := decode_file(each, neighbours=tuple))
         ]
         if rest := len(differing) - len(shown):
             texts.append(f"({rest} more files differ; too much to show at once)\n")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from codingagent.editing import nearest
+from codingagent.model.encoding import decode_file
 from codingagent.model.patterns import lazy_pattern
 
 # Of a difference so many lines are shown; the rest is counted.
@@ -45,11 +46,13 @@ class Difference(Struct, frozen=True):
 
 def between(old: bytes, new: bytes, context: int = 3) -> Difference:
     """Return how two texts differ, with so many lines of context; in words if they are no text, or large."""
-    if b"\0" in old or b"\0" in new:
-        return Difference(instead=f"{len(new)} bytes that are not text")
     if len(old) + len(new) > BYTES_LIMIT:
         return Difference(instead=f"{len(new)} bytes in place of {len(old)}")
-    before, after = (each.decode("utf-8", "replace").splitlines() for each in (old, new))
+    text = decode_file(old, neighbours=tuple)
+    new_text = decode_file(new, lambda: text.codec if text and old else "", tuple)
+    if text is None or new_text is None:
+        return Difference(instead=f"{len(new)} bytes that are not text")
+    before, after = text.text.splitlines(), new_text.text.splitlines()
     lines = tuple(_unified(before, after, context))
     added = sum(line.startswith("+") for line in lines)
     removed = sum(line.startswith("-") for line in lines)

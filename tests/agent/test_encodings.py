@@ -1,10 +1,15 @@
 """Files in other encodings than UTF-8, through a session: what is shown is what is written back."""
 
+import base64
 import codecs
 from pathlib import Path
 
 import pytest
 
+from codingagent import Space
+from codingagent.agent.secrecy import Secrecy
+from codingagent.editing import diff
+from codingagent.model.events import FileFetched
 from tests.helpers import live_session
 from tests.killing import settings_for
 
@@ -142,3 +147,30 @@ def test_output_in_another_encoding_is_shown(tmp_path: Path) -> None:
     reply = "[RUN_COMMAND]\nprintf 'a \\326\\320\\316\\304 b'\n[/RUN_COMMAND]\n"
     said, _, _ = answered(tmp_path, {"bom": codecs.BOM_UTF8}, reply)
     assert said.startswith("[OK] RUN_COMMAND")
+
+
+@pytest.mark.parametrize(
+    ("text", "codec"), [(ZH, "gbk"), (JA, "shift_jis"), (RU, "cp1251"), (RU, "utf-16")]
+)
+def test_programs_and_the_screen_get_the_same_text(tmp_path: Path, text: str, codec: str) -> None:
+    """In the results of the JSON protocol, and in the difference that the person sees."""
+    (tmp_path / "workspace").mkdir(parents=True)
+    (tmp_path / "workspace" / "a.txt").write_bytes(text.encode(codec))
+    with Space(tmp_path / "workspace", sandbox="off") as space:
+        run = space.run(operations=[{"type": "readFile", "path": "a.txt"}])
+        assert [getattr(event, "content", event) for event in run.events] == [text]
+    first, *_ = text.splitlines()
+    changed = diff.between(text.encode(codec), f"{text}{first}\n".encode(codec))
+    assert changed.lines[-1] == f"+{first}"
+    assert (changed.added, changed.removed) == (1, 0)
+
+
+@pytest.mark.parametrize("codec", ["gbk", "utf-16", "utf-16-le", "utf-16-be"])
+def test_secrets_are_hidden_in_any_encoding(codec: str) -> None:
+    secrecy = Secrecy("redact")
+    text = f"数据库的密码: tiger4471x\n{ZH}api_token = 'q8Zk2mX7Lp4Rt9Wv3Ns6'\n"
+    data = base64.b64encode(text.encode(codec)).decode()
+    shown = secrecy.content(FileFetched("a.txt", data, "base64", len(data)))
+    kept = base64.b64decode(shown).decode(codec)
+    assert ("tiger4471x" in kept, "q8Zk2mX7Lp4Rt9Wv3Ns6" in kept) == (False, False)
+    assert ZH in kept
