@@ -40,7 +40,7 @@ _CUT = (
 )
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
 _TOO_LARGE = Objection("it is too large to be an answer", _SAVE_AGAIN)
-_NO_TEXT = Objection("it is not text", _SAVE_AGAIN)
+_NO_TEXT = Objection("it is not text in UTF-8", _SAVE_AGAIN)
 
 
 class Conversation:

@@ -32,6 +32,8 @@ _SHIFTED = ("iso2022_jp", "iso2022_jp_2", "iso2022_jp_ext", "iso2022_kr")
 _BINARY_SAMPLE_BYTES = 8000
 # So many bytes of a line are not UTF-8 by chance.
 _NO_CHANCE = 8
+# Of so few letters nobody can tell another encoding.
+_FEW_LETTERS = 2
 _ASCII = bytes(range(0x80))
 # Blanks of other scripts are bytes that encodings do not share.
 _WORDS = lazy_pattern(r"[^ \t\r\n\f\v]+")
@@ -225,10 +227,11 @@ class ReplyText(Struct, frozen=True):
 
 
 def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
-    """Return the text of an inbox file, or None if it is binary.
+    """Return the text of an inbox file; None if it is binary, or nobody knows its letters.
 
     DESIGN, inbox: UTF-8 with or without mark, UTF-16 with mark, else the locale's 8-bit encoding
-    (where that is UTF-8 itself, windows-1252, which chats' download buttons produce).
+    (where that is UTF-8 itself, windows-1252, which chats' download buttons produce), unless its letters
+    are those of another one.
     """
     if data.startswith(_UTF16_MARKS):
         try:
@@ -241,8 +244,19 @@ def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
         return ReplyText(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         codec = _eight_bit(locale_codec)
-        note = f"the reply was not UTF-8 and was read as {codec}: check letters beyond ASCII"
-        return ReplyText(data.decode(codec, "replace"), note)
+    if _is_partly_utf8(data):
+        return None
+    letters = data.translate(None, _ASCII)
+    likely = charsets.plausible(data) if len(letters) > _FEW_LETTERS else ()
+    # Of a locale that has one encoding of 8 bits more is known than of windows-1252 for all others.
+    first = len(likely) if codec == codecs.lookup(locale_codec).name else 1
+    if likely and not any(each in likely[:first] for each in charsets.alike(codec)):
+        if len(set(map(data.decode, likely))) > 1:
+            return None
+        codec = likely[0]
+    text = charsets.decoded(data, codec)
+    note = f"the reply was not UTF-8 and was read as {codec}: check letters beyond ASCII"
+    return None if text is None else ReplyText(text, note)
 
 
 def _eight_bit(locale_codec: str) -> str:

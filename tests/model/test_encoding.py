@@ -126,7 +126,21 @@ def test_a_reply_is_utf_8_or_marked_utf_16(data: bytes) -> None:
         (b"\x93caf\xe9\x94", "UTF8", "“café”", "cp1252"),
         (b"\x93caf\xe9\x94", "ANSI_X3.4-1968", "“café”", "cp1252"),
         (b"caf\xe9", "utf-16", "café", "cp1252"),
-        (b"\x81a\xe9", "utf-8", "\ufffdaé", "cp1252"),
+        ("Größe ändern".encode("cp1252"), "utf-8", "Größe ändern", "cp1252"),
+        # Its letters are those of another.
+        (
+            "# 返回词列表，然后计数，返回所有的词语。".encode("gbk"),
+            "utf-8",
+            "# 返回词列表，然后计数，返回所有的词语。",
+            "gb18030",
+        ),
+        ("日本語のテキスト".encode("cp932"), "utf-8", "日本語のテキスト", "cp932"),
+        (
+            "český příliš žluťoučký kůň".encode("cp1250"),
+            "utf-8",
+            "český příliš žluťoučký kůň",
+            "cp1250",
+        ),
     ],
 )
 def test_else_a_reply_has_the_locales_8_bit_encoding_and_it_is_said(
@@ -138,10 +152,16 @@ def test_else_a_reply_has_the_locales_8_bit_encoding_and_it_is_said(
 
 
 @pytest.mark.parametrize(
-    "data", [b"PK\x03\x04\0", b"a\0", b"\xff\xfea", "[DONE]".encode("utf-16-le")]
+    "data",
+    [
+        *(b"PK\x03\x04\0", b"a\0", b"\xff\xfea", "[DONE]".encode("utf-16-le")),
+        # More than one encoding may be meant, none is, or it is UTF-8 with a damaged byte.
+        *("Şifre değiştir".encode("cp1254"), "Привет".encode("koi8-r"), b"\x81a\xe9"),
+        "Größe ändern: für alle, ü".encode() + b"\xff",
+    ],
 )
 def test_a_reply_that_is_no_text_is_none(data: bytes) -> None:
-    """Design, the inbox: UTF-16 has its mark; what holds NUL is no text."""
+    """Design, the inbox: UTF-16 has its mark; what holds NUL is no text; no letters are guessed."""
     assert encoding.decode_reply(data, "utf-8") is None
 
 
