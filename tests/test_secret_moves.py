@@ -413,3 +413,28 @@ def test_a_question_of_a_copy_is_put_before_it_is_read(tmp_path: Path) -> None:
     with live_session(tmp_path, session_id=live.session_id, person=person) as again:
         again.answer('[READ_FILE path="notes.txt"]\n')
         assert [each.subject for each in questions] == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("line", "new"), [(1, "PORT=8080"), (2, "DEBUG=1"), (3, "WORKERS=16"), (4, "APP_NAME=store")]
+)
+def test_a_setting_of_a_secret_file_is_changed_unasked(tmp_path: Path, line: int, new: str) -> None:
+    env = "PORT=3000\nDEBUG=true\nWORKERS=4\nAPP_NAME=shop\nPIN=q7!zk\n"
+    with with_files(tmp_path, {".env": env}) as live:
+        live.answer(f"a\n\n{lines('.env', line, new)}")
+        assert new in (live.workspace / ".env").read_text("utf-8")
+        assert "SECRET-VALUE-" in asked_for(live, f"b\n\n{lines('.env', 5, 'PIN=1')}")
+
+
+def test_a_public_certificate_is_no_secret(tmp_path: Path) -> None:
+    body = base64.b64encode(bytes(range(90))).decode()
+    text = f"-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n"
+    with with_files(tmp_path, {"ca.pem": text}) as live:
+        live.answer('[READ_FILE path="ca.pem"]\n')
+        assert body in live.request()
+        live.answer('a\n\n[MOVE_FILE path="ca.pem" to="certs/ca.pem"]\n')
+        assert (live.workspace / "certs" / "ca.pem").exists()
+        key = text.replace("CERTIFICATE", "PRIVATE KEY")
+        (live.workspace / "ca.pem").write_text(text + key, "utf-8")
+        live.answer('b\n\n[READ_FILE path="ca.pem"]\n')
+        assert "holds secrets" in asked_for(live, 'c\n\n[MOVE_FILE path="ca.pem" to="x"]\n')

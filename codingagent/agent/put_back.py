@@ -14,7 +14,10 @@ from codingagent.model.paths import shown
 from codingagent.model.plain_text import plural
 from codingagent.policy.rules import Ask, together
 from codingagent.protocols.tags.reply import Problem, Step
+from codingagent.secrets.assigned import is_setting
+from codingagent.secrets.files import variables_in
 from codingagent.secrets.texts import mapped
+from codingagent.secrets.values import is_plain
 from codingagent.secrets.vault import Vault, WrongName
 from codingagent.workspace.workspace import Workspace
 
@@ -149,8 +152,12 @@ def lost(
     """
     gone: dict[str, str] = {}
     for file in files:
-        for name in vault.hidden_in(file.old or "", file.path):
-            places = vault.by_name[name].places
+        old = file.old or ""
+        settings = {old[v.start : v.end] for v in variables_in(old) if is_setting(v.name)}
+        for name in vault.hidden_in(old, file.path):
+            places, value = vault.by_name[name].places, vault.by_name[name].value
+            if name.startswith("SECRET-VALUE-") and (value in settings or is_plain(value)):
+                continue  # PORT=3000, DEBUG=true: changed often, no loss
             others = (Texts(path, read(path), None) for path in places)
             if not any(each.holds(vault, name) for each in files) and not any(
                 each.holds(vault, name, before=True) for each in others

@@ -2,6 +2,7 @@
 
 import base64
 
+from codingagent.agent import put_back
 from codingagent.agent.context import Context
 from codingagent.agent.file_views import Views
 from codingagent.agent.plan import Order
@@ -90,6 +91,8 @@ def _ask_to_show(context: Context, path: str) -> None:
         return  # no chat
     secrecy, path = context.secrecy, context.workspace.resolved(path)
     if not secrecy.may_ask(path):
+        return
+    if not secrecy.may_ask(path, put_back.reader(context.workspace)(path)):
         return
     session_id = context.log.session.session_id
     asked = ApprovalAwaited(session_id, "", Kind.READ_FILE, path, (_VALUES,), path)

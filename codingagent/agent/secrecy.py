@@ -161,9 +161,9 @@ class Secrecy:
         if self._file is not None:
             self.vault.obey(self._file.wishes())
 
-    def may_ask(self, path: str) -> bool:
+    def may_ask(self, path: str, text: str | None = None) -> bool:
         """Return whether a file's values are hidden because of its name, and the person was not asked."""
-        if not self.vault.hides or not self.vault.is_secret_file(path):
+        if not self.vault.hides or not self.vault.is_secret_file(path, text):
             return False
         if is_glob(path):
             return False  # a yes would be for more than this file

@@ -24,6 +24,8 @@ class Copies:
 
         With its text a copy is known by half of its lines; one that has nothing of it any more is none.
         """
+        if text is not None and files.is_public(path, text):
+            return False
         if files.is_secret_file(path) or text is None or not self.lines:
             return path in self.paths or files.is_secret_file(path)
         lines = _lines_of(text)

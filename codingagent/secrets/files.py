@@ -42,6 +42,8 @@ _HARMLESS = tuple(
 # What editors and people add to the name of a copy.
 _COPY = lazy_pattern(r"(?:~|\.(?:bak|backup|old|orig|save|swp|copy|\d))+$")
 _EXAMPLE = lazy_pattern(r"example|sample|template")
+# Of a file of keys.
+_BLOCK = lazy_pattern(r"-----(?:BEGIN|END) ([^-]{1,40})-----")
 
 
 def is_secret_file(path: str) -> bool:
@@ -54,6 +56,11 @@ def is_secret_file(path: str) -> bool:
         return False
     inside = f"{folders.rpartition('/')[2].lstrip('._')}/{name}"
     return name.lstrip("._") in NAMES or inside in _PLACES or _SECRET.fullmatch(name) is not None
+
+
+def is_public(path: str, text: str) -> bool:
+    """Return whether a file of keys has certificates only, which everyone may see."""
+    return path.casefold().endswith(".pem") and {*_BLOCK.findall(text)} == {"CERTIFICATE"}
 
 
 class Variable(Struct, frozen=True):

@@ -95,6 +95,11 @@ def is_reference(value: str) -> bool:
     return bool(_REFERENCE.search(value[:300])) or value.strip("\"'`.,;:!?()").lower() in PLAIN
 
 
+def is_plain(value: str) -> bool:
+    """Return whether a value is a word or a small number that many settings have."""
+    return value.lower() in PLAIN or (value.isdigit() and len(value) < 4)
+
+
 def is_literal(value: str) -> bool:
     return not is_reference(value) and not is_example(value)
 
