@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.process.bubblewrap import Confined
+from codingagent.model.observations import Confined
 from tests.helpers import HANG_S
 
 BWRAP = "/usr/bin/bwrap"

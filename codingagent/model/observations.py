@@ -1,4 +1,4 @@
-"""Results returned by the workspace, the runner and the mailbox."""
+"""What the workspace, the runner, the sandbox and the mailbox exchange with others."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -34,6 +34,20 @@ class Extras(Struct, frozen=True):
 
 
 PLAIN = Extras()
+
+
+class Confined(Struct, frozen=True):
+    """How to start a command. A number in `argv` is an index into `handles`.
+
+    The caller closes `handles`. `is_told`: descriptor 3 reports the start and end. `mounts` are
+    made before the command starts, while the sandbox waits at descriptor 4.
+    """
+
+    argv: tuple[str | int, ...]
+    variables: Mapping[str, str]
+    handles: tuple[int, ...] = ()
+    is_told: bool = False
+    mounts: tuple[Mapping[str, object], ...] = ()
 
 
 class Outcome(Struct, frozen=True):

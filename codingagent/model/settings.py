@@ -36,90 +36,76 @@ _THOUSANDS = lazy_pattern(r"(?<=\d)[kK]$")
 _HIGHEST = 10**9
 
 
+def _told(meaning: str, ge: int | None = None, le: int | None = None) -> Meta:
+    return Meta(description=meaning, ge=ge, le=le)
+
+
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """All settings; the fields are their names in codingagent.toml."""
 
-    workspace: Annotated[
-        str, Meta(description="the folder to work in; empty: workspace/ in the home")
-    ] = ""
+    workspace: Annotated[str, _told("the folder to work in; empty: workspace/ in the home")] = ""
     context_chars: Annotated[
-        int, Meta(description="characters in a request, at most", ge=10_000, le=_HIGHEST)
+        int, _told("characters in a request, at most", ge=10_000, le=_HIGHEST)
     ] = 200_000
     list_entries: Annotated[
-        int, Meta(description="lines of the file list in a request, at most", ge=20, le=_HIGHEST)
+        int, _told("lines of the file list in a request, at most", ge=20, le=_HIGHEST)
     ] = 2_000
     command_timeout: Annotated[
-        int, Meta(description="seconds for a command that names no timeout", ge=1, le=3600)
+        int, _told("seconds for a command that names no timeout", ge=1, le=3600)
     ] = 30
     command_memory: Annotated[
         int,
-        Meta(
-            description="megabytes for a command and all that it starts; 0: three quarters of the machine's",
+        _told(
+            "megabytes for a command and all that it starts; 0: three quarters of the machine's",
             ge=0,
             le=10**7,
         ),
     ] = 0
     pass_env: Annotated[
         tuple[Annotated[str, Meta(min_length=1)], ...],
-        Meta(description="environment variables that commands see besides the usual"),
+        _told("environment variables that commands see besides the usual"),
     ] = ()
     check: Annotated[
-        str,
-        Meta(
-            description="a command to run after each turn that changed a file; [DONE] needs its success"
-        ),
+        str, _told("a command to run after each turn that changed a file; [DONE] needs its success")
     ] = ""
-    check_timeout: Annotated[int, Meta(description="seconds for that command", ge=1, le=3600)] = 300
+    check_timeout: Annotated[int, _told("seconds for that command", ge=1, le=3600)] = 300
     policy: Annotated[
         str,
-        Meta(
-            description="what needs approval or is refused: restrictive, standard, permissive, or a file"
-        ),
+        _told("what needs approval or is refused: restrictive, standard, permissive, or a file"),
     ] = "standard"
     sandbox: Annotated[
         Literal["auto", "require", "off"],
-        Meta(
-            description="auto: confine commands where that works; require: refuse to work without; off"
-        ),
+        _told("auto: confine commands where that works; require: refuse to work without; off"),
     ] = "auto"
-    network: Annotated[bool, Meta(description="let sandboxed commands use the network")] = False
+    network: Annotated[bool, _told("let sandboxed commands use the network")] = False
     secrets: Annotated[
         Literal["mask", "redact", "off"],
-        Meta(
-            description="redact: placeholders for them; mask: also hide secret files from commands; off"
-        ),
+        _told("redact: placeholders for them; mask: also hide secret files from commands; off"),
     ] = "redact"
     diff: Annotated[
         Literal["never", "short", "full"],
-        Meta(
-            description="how much of each change of a file the screen shows: never, short or full"
-        ),
+        _told("how much of each change of a file the screen shows: never, short or full"),
     ] = "short"
     notify: Annotated[
-        bool,
-        Meta(
-            description="ring the bell and set the title where a terminal waits and it is your turn"
-        ),
+        bool, _told("ring the bell and set the title where a terminal waits and it is your turn")
     ] = True
     clipboard: Annotated[
         Literal["off", "auto"],
-        Meta(description="auto: as with --clipboard, where there is a clipboard to use; off"),
+        _told("auto: as with --clipboard, where there is a clipboard to use; off"),
     ] = "off"
     context: Annotated[
         int,
-        Meta(
-            description="tokens for files that are chosen from the task for the first request; 0: none",
+        _told(
+            "tokens for files that are chosen from the task for the first request; 0: none",
             ge=0,
             le=10**6,
         ),
     ] = 12_000
     leave_out: Annotated[
         tuple[Annotated[str, Meta(min_length=1)], ...],
-        Meta(description="files that are never chosen, as globs: `docs/**`"),
+        _told("files that are never chosen, as globs: `docs/**`"),
     ] = ()
-    conventions: Annotated[
-        bool, Meta(description="show AGENTS.md, or a file like it, in requests")
-    ] = True
+    conventions: Annotated[bool, _told("show AGENTS.md, or a file like it, in requests")] = True
 
 
 class Source(Struct, frozen=True):

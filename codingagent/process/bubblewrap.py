@@ -24,6 +24,7 @@ from typing import Literal
 from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
+from codingagent.model.observations import Confined
 from codingagent.process import credentials, seccomp, toolchains
 from codingagent.process.repositories import OpenRepository, git_folders
 from codingagent.storage import atomic_write
@@ -85,20 +86,6 @@ _ADVICE = {
 
 Variables = Mapping[str, str]
 NOTHING: Variables = MappingProxyType({})
-
-
-class Confined(Struct, frozen=True):
-    """How to start a command. A number in `argv` is an index into `handles`.
-
-    The caller closes `handles`. `is_told`: descriptor 3 reports the start and end. `mounts` are
-    made before the command starts, while the sandbox waits at descriptor 4.
-    """
-
-    argv: tuple[str | int, ...]
-    variables: Variables
-    handles: tuple[int, ...] = ()
-    is_told: bool = False
-    mounts: tuple[Mapping[str, object], ...] = ()
 
 
 class Mount(Struct, frozen=True):

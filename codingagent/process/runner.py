@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.events import EndedBy
-from codingagent.model.observations import PLAIN, Extras, Outcome
+from codingagent.model.observations import PLAIN, Confined, Extras, Outcome
 from codingagent.process import memory
 from codingagent.process.output import FLOOD_LIMIT_BYTES, Reading
 from codingagent.workspace import programs
@@ -82,21 +82,6 @@ if sys.platform == "win32":
     _OWN_GROUP = subprocess.CREATE_NEW_PROCESS_GROUP
 
 
-class ConfinedLike(Protocol):
-    """How to start a command; a number in `argv` is an index into `handles`."""
-
-    @property
-    def argv(self) -> Sequence[str | int]: ...
-    @property
-    def variables(self) -> Variables: ...
-    @property
-    def handles(self) -> Sequence[int]: ...
-    @property
-    def is_told(self) -> bool: ...
-    @property
-    def mounts(self) -> Sequence[Mapping[str, object]]: ...
-
-
 class SandboxLike(Protocol):
     """A sandbox that may confine commands."""
 
@@ -107,7 +92,7 @@ class SandboxLike(Protocol):
 
     def confine(
         self, command: str, variables: Variables, folder: str, added: Variables
-    ) -> ConfinedLike:
+    ) -> Confined:
         """Return how to run a shell line confined in `folder`; the variables in `added` are untrusted."""
         ...
 
@@ -291,7 +276,7 @@ class Runner:
                     return
 
 
-def try_out(confined: ConfinedLike) -> str:
+def try_out(confined: Confined) -> str:
     """Run something short without a supervisor; return its output.
 
     Raises:

@@ -15,10 +15,10 @@ import pytest
 from msgspec.structs import replace
 
 from codingagent.model.events import CommandRan
-from codingagent.model.observations import PLAIN, Extras, Outcome
+from codingagent.model.observations import PLAIN, Confined, Extras, Outcome
 from codingagent.model.results import result_of
 from codingagent.process import memory
-from codingagent.process.bubblewrap import NOTHING, Bubblewrap, Confined, Unconfined
+from codingagent.process.bubblewrap import NOTHING, Bubblewrap, Unconfined
 from codingagent.process.output import FLOOD_LIMIT_BYTES
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import bubblewrap_for

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from codingagent.model.observations import Confined
 from codingagent.model.settings import Settings
-from codingagent.process.bubblewrap import Bubblewrap, Confined
+from codingagent.process.bubblewrap import Bubblewrap
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import bubblewrap_for
 from codingagent.rpc.methods import Host, host_of
