@@ -142,7 +142,7 @@ class _Undo:
         is_void = bool(failed) and not restored
         words = "nothing was undone" if is_void else self._words(began)
         note = f"{words}; restored {named(restored)}{left_alone}"
-        ended = UndoEnded(after.id, (note,), now(), None, kept, tuple(sorted(failed)), is_void)
+        ended = UndoEnded(after.id, (note,), now(), "", kept, tuple(sorted(failed)), is_void)
         told = self.log.session.undo_note if is_void else self._told(began, ended, left_alone)
         self.log.record(replace(ended, told=told))
         self.show(Remark(note))

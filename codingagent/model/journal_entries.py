@@ -47,11 +47,11 @@ class SessionStarted(Tagged, frozen=True, tag="session_started"):
     check: str = ""
     """The person's command that checks the work; empty: none."""
     context: int = 0
-    """Tokens for files that are chosen from the task; earlier versions chose none."""
+    """Tokens for files that are chosen from the task."""
     leave_out: tuple[str, ...] = ()
     """Globs of files that are never chosen."""
     conventions: bool = False
-    """Requests show AGENTS.md, or a file like it; earlier versions showed none."""
+    """Requests show AGENTS.md, or a file like it."""
     secrets: str = ""
     """How secrets are protected; empty: as the settings say."""
 
@@ -125,7 +125,6 @@ class RequestWritten(Tagged, frozen=True, tag="outbox_written"):
     parts: tuple[str, ...] = ()
     """Files of which it shows some lines that nobody asked for."""
     egress: Egress | None = None
-    """Earlier versions kept none."""
 
 
 class PersonSaid(Tagged, frozen=True, tag="person_said"):
@@ -315,14 +314,13 @@ class UndoBegan(Tagged, frozen=True, tag="undo_began"):
 class UndoEnded(Tagged, frozen=True, tag="undo_ended"):
     """The undo is done; `name` is the checkpoint after it, and `notes` say what it did.
 
-    `told` is for the model: the net effect of all undos since its last answer; empty: nothing. None: a
-    journal of an earlier version, whose `notes` the model was told one by one.
+    `told` is for the model: the net effect of all undos since its last answer; empty: nothing.
     """
 
     name: str
     notes: tuple[str, ...]
     at: str
-    told: str | None = None
+    told: str = ""
     kept: tuple[str, ...] = ()
     """Files that it left alone because someone had changed them again."""
     failed: tuple[str, ...] = ()
@@ -340,7 +338,7 @@ class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     cut: str = ""
     """The text of the block in which the answer was truncated, kept until the answer resumes."""
     changed: tuple[str, ...] = ()
-    """Files that changed in this turn, no matter what changed them; not recorded by earlier versions."""
+    """Files that changed in this turn, no matter what changed them."""
 
 
 class SessionReopened(Tagged, frozen=True, tag="session_reopened"):

@@ -214,8 +214,7 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 undoing=None,
                 spans=spans if begun is None else spans.with_one((begun.at, record.at)),
                 undos=session.undos + (not record.is_void),
-                undo_note=record.told or "",
-                notes=session.notes if record.told is not None else session.notes + record.notes,
+                undo_note=record.told,
                 is_unchecked=True,
             )
         case entries.TurnEnded():

@@ -210,7 +210,7 @@ class Home(Struct, frozen=True):
                 " or name its home with --home"
             )
         for folder in folders:
-            # They quote the person's files; earlier versions let others read them.
+            # They quote the person's files: nobody else reads them.
             with contextlib.suppress(OSError):
                 if os.name != "nt" and folder.stat().st_mode & 0o077:
                     folder.chmod(0o700)
