@@ -87,8 +87,8 @@ def repository_files(root: str, found: Belonging) -> tuple[set[bytes], list[str]
     """Return these files below a folder, and the ignored folders that were not looked through."""
     holds = Holds(root)
     folders, every = {""}, (*found.files, *found.ignored)
-    for name in every:
-        folder = os.fsdecode(name).rpartition("/")[0]
+    for name in {name.rpartition(b"/")[0] for name in every}:
+        folder = os.fsdecode(name)
         while folder not in folders:
             folders.add(folder)
             folder = folder.rpartition("/")[0]

@@ -57,7 +57,8 @@ _SEPARATOR = lazy_pattern(
     r"""|["'`]?(?P<said>(?:[ \t]+[\w@.'’()/&-]{1,30}){0,6}?"""
     r"""[ \t]+(?:is|was|be|ist|lautet|es|est|to|are|é)\b:?"""
     r"""(?:[ \t]+(?:re)?set[ \t]+to\b)?|['’]s\b"""
-    r"""|(?:[ \t]+(?:\(|for|of|to|für|on)(?:[ \t]*[\w@.'’()/&-]{1,30}){1,5}?)?[ \t]*"""
+    r"""|(?:[ \t]+(?:\(|for|of|to|für|on)[ \t]*[\w@.'’()/&-]{1,30}"""
+    r"""(?:[ \t]+[\w@.'’()/&-]{1,30}){0,4}?)?[ \t]*"""
     r"""(?::\*\*|[:=→—–：|]|->|- ))"""
     # --password …, password …
     r"""|["']?(?P<blank>)(?=[ \t]+[^ \t\n])"""
@@ -87,7 +88,6 @@ LONG = 200
 _AFTER_A_SENTENCE = ".,;:)}]"
 _BEFORE_A_NAME = {"", "ENV", "ARG", "set", "setenv", "export", "#define"}
 _COMMENTS = ("#", "//", "*", "/*", "--", "<!--")
-_ABOUT = [[word] for word in ABOUT]
 _VERBS = {"pass", "key", "auth"}
 _ONLY_QUOTED = {",", "(", "||", "??", "or", "==", "===", "!=", "!==", ".equals("}
 
@@ -115,8 +115,8 @@ def _value(text: str, at: int, stem: str, form: Form) -> tuple[int, int, str] | 
         kind = "KEY"
     elif name.lower() in _VERBS and (match["blank"] is not None or " " in said.strip()):
         return None
-    is_about = said.lower().split()[:1] in _ABOUT or text.startswith("checksum/", max(0, start - 9))
-    if kind is None or is_about:
+    is_about = not ABOUT.isdisjoint(said.lower().split()[:1])
+    if kind is None or is_about or text.startswith("checksum/", max(0, start - 9)):
         return None
     line = text[max(0, start - _LINE_CHARACTERS) : start].rpartition("\n")[2].lstrip()
     if form is Form.CODE and (
@@ -198,7 +198,7 @@ def _literal(
     start = match.end()
     is_blank = match["blank"] is not None
     is_flag = text.startswith("-", begin)
-    prefix = line.split()[-1:]
+    prefix = line.rsplit(None, 1)[-1:]
     is_bare_name = not prefix or prefix[0] in _BEFORE_A_NAME
     if quote := _QUOTE.match(text, start):
         is_list = (

@@ -1,7 +1,9 @@
 """Find secrets in lists and maps: members inherit the name of what holds them, `passwords` or `api_keys`."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from codingagent.model.patterns import lazy_pattern
@@ -79,6 +81,7 @@ _MEMBER = (
 _IN_BLOCK = lazy_pattern(rf"{_KEY}:(?=\s))?{_MEMBER}")
 _IN_TABLE = lazy_pattern(rf"{_KEY}[:=]){_MEMBER}")
 _TEXT = lazy_pattern(r"(<key)?>\s{0,80}([^<>\s][^<>\n]{0,500}?)\s{0,80}</")
+_CLOSING = lazy_pattern(r"</([\w$.-]+)")
 # A longer collection is looked through up to here.
 _CHARACTERS = 20_000
 
@@ -183,10 +186,11 @@ def _members(
         is_own = bool(holder["call"] and holder["near"].strip(")]"))
         return [each._replace(is_own=is_own) for each in found], at
     if holder["plist"] or (holder["element"] and before.rstrip().endswith("<")):
-        tag = f"</{holder['tag'] or text[start:last]}"
-        end = text.find(tag, at, most)
+        ends = _closings(text).get(holder["tag"] or text[start:last], [])
+        index = bisect_left(ends, at)
+        end = ends[index] + 2 if index < len(ends) and ends[index] < most else at
         found = []
-        for each in _TEXT.finditer(text, at - 1, end + 2 if end > 0 else at):
+        for each in _TEXT.finditer(text, at - 1, end):
             if each[1]:
                 key = each[2]
             else:
@@ -197,6 +201,15 @@ def _members(
         margin = None if is_table else len(before) - len(before.lstrip(" -"))
         return _in_lines(text, at, most, margin)
     return [], at
+
+
+@lru_cache(1)
+def _closings(text: str) -> dict[str, list[int]]:
+    """Return where the elements of each name end."""
+    found: dict[str, list[int]] = {}
+    for each in _CLOSING.finditer(text):
+        found.setdefault(each[1], []).append(each.start())
+    return found
 
 
 def _in_brackets(

@@ -331,11 +331,10 @@ CONTEXT = (
     _near("PASSWORD", "password '", rf"password +{_QUOTED}"),
     _near("PASSWORD", " -u|--user", rf"(?: -u|--user)[ =]{{0,2}}[\"']?[\w@.%+-]{{1,80}}:{_VALUE}"),
     _near("PASSWORD", "redis-cli", rf"redis-cli\b{_OPTIONS} -a +{_VALUE}"),
-    _near("PASSWORD", " -p", rf"\b(?:mysql|mariadb)[a-z]{{0,6}}\b{_OPTIONS} -p{_VALUE}", back=220),
+    _near("PASSWORD", "mysql|mariadb", rf"\b(?:mysql|mariadb)[a-z]{{0,6}}\b{_OPTIONS} -p{_VALUE}"),
     _near(
-        "PASSWORD", " -p",
+        "PASSWORD", "mongo|sqlcmd|cqlsh|influx|sshpass|login|zip|7z",
         rf"\b(?:mongo[a-z]{{0,8}}|sqlcmd|cqlsh|influx|sshpass|login|zip|7z[ar]?)\b{_OPTIONS} -p[ =]?{_VALUE}",
-        back=220,
     ),
     _near("PASSWORD", "ldap", rf"ldap[a-z]{{3,8}}\b{_OPTIONS} -w +{_VALUE}"),
     _near("PASSWORD", "htpasswd", rf"htpasswd +-[a-z]{{0,5}}b[a-z]{{0,5}} (?:\S{{1,100}} ){{1,2}}{_VALUE}"),

@@ -407,6 +407,19 @@ def test_a_name_that_goes_on_is_read_once(unit: str) -> None:
         assert values_of(unit * (300_000 // len(unit)), "a.txt") == []
 
 
+@pytest.mark.parametrize("unit", ["token ", "-p ", "<pw>"])
+def test_what_is_no_secret_is_not_searched_from_each_of_its_words(unit: str) -> None:
+    """Each was the beginning of 200 characters to a flag, of any words of a sentence, of 20,000 to a tag."""
+    with cpu_below(45):
+        assert values_of(unit * (300_000 // len(unit)), "a.py") == []
+
+
+def test_elements_that_name_a_secret_end_at_their_own_tag() -> None:
+    text = "<passwords><a>x7xf4kq9z</a></passwords><password>plain words</password>"
+    assert values_of(text, "a.xml") == ["x7xf4kq9z"]
+    assert values_of(text.replace("</passwords>", ""), "a.xml") == []
+
+
 def test_the_secret_beside_an_id_of_aws_is_found() -> None:
     luck = random.Random(7)
     value = corpus.made("[b38]", luck) + "7q"
