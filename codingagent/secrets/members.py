@@ -52,8 +52,9 @@ _VALUE = (
     r"""|--(?:value|body)[ =]|\bset\w{0,20}[(:](?=@?["'`]))@?"""
     rf"{_LITERAL}"
 )
+_CALLERS = ("name", "key", "id", "label", "type", "variable", "field", "option")
 _CALLED = (
-    r"""\\?["']?\b\w{0,20}(?i:name|key|id|label|type|variable|field|option)\\?["']?[ \t]*(?:=>|[:= (])"""
+    rf"""\\?["']?\b\w{{0,20}}(?i:{"|".join(_CALLERS)})\\?["']?[ \t]*(?:=>|[:= (])"""
     r"""[ \t]*@?\\?["'`]?"""
 )
 _IS_CALLED = lazy_pattern(rf"{_CALLED}$")
@@ -144,7 +145,10 @@ def _fits(text: str, member: _Member, kind: str, form: Form, *, is_plural: bool 
 
 def _in_record(text: str, start: int, last: int) -> Iterator[_Member]:
     """Yield the value that a record has for the name in it, or under it."""
-    is_called = _IS_CALLED.search(text, max(0, start - 60), start)
+    before = text[max(0, start - 60) : start].lower()
+    is_called = any(map(before.__contains__, _CALLERS)) and _IS_CALLED.search(
+        text, max(0, start - 60), start
+    )
     after = _RECORD.match(text, last) if is_called or _OPENS.match(text, last) else None
     if after and (after["own"] or is_called):
         line = text.rfind("\n", max(0, start - _RECORD_CHARACTERS), start) + 1

@@ -213,6 +213,8 @@ class Tag(Struct, frozen=True):
 def tag_of(text: str, start: int, end: int, names: frozenset[str]) -> Tag | None:
     """Return the line between two offsets as the tag that it is; None if it is not a tag."""
     line = _Line(text[start:end].rstrip(), names)
+    if line.text[-1:].isalnum() and line.text[-1:].isascii() and "cite" not in line.text:
+        return None  # no damage ends so: none of the rules need be tried
     done: list[str] = []
     head = _head(line.text, names)
     for rule in () if head is not None else RULES:
