@@ -102,6 +102,20 @@ class Checkpointer:
             self.show(Remark(f"{what}: {', '.join(names)}{more}"))
         return listed
 
+    def unheld(self) -> tuple[LeftOut, ...]:
+        """Return what changed in a turn with commands and no checkpoint holds.
+
+        That is all that changed, if no checkpoint could be taken: a full disk, or a huge .gitignore.
+        """
+        session, kept = self.log.session, self.log.session.checkpoints
+        if session.reply is None:
+            return ()
+        since = session.reply.at
+        left = [each for part in kept.parts for each in self._changed_outside(*part, since)]
+        if kept.before or not kept.parts:
+            left += self._tried(lambda store: store.younger(_since_ns(since)), ())
+        return tuple(left)
+
     @property
     def can_wait(self) -> bool:
         """Return whether the turn's changes so far are known from its operations."""
@@ -230,10 +244,13 @@ class Checkpointer:
 
     def _changed_outside(self, old: str, new: str, since: str) -> tuple[LeftOut, ...]:
         """Return what neither checkpoint covers and what changed since a time, except by operations."""
-        # The system's clock for files may be one tick behind.
-        since_ns = int(datetime.fromisoformat(since).timestamp() * 10**9) - _TICK_NS
-        own = self._written()
+        own, since_ns = self._written(), _since_ns(since)
         return self._tried(lambda store: store.changed_outside(old, new, since_ns, own), ())
+
+
+def _since_ns(time: str) -> int:
+    # The system's clock for files may be one tick behind.
+    return int(datetime.fromisoformat(time).timestamp() * 10**9) - _TICK_NS
 
 
 def _outlasting(events: Iterable[Event]) -> tuple[str, ...]:

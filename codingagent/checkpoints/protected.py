@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
-from codingagent.checkpoints.changes import NAMED, Change, LeftOut, Restored, named
+from codingagent.checkpoints.changes import IGNORED, NAMED, UNSEEN, Change, LeftOut, Restored, named
 from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
@@ -36,6 +36,9 @@ OWNER_BITS = 0o6000
 _SHOWN_CHARACTERS = 20_000
 
 _NO_GIT = "the checkpoints can't be read any more"
+# What git says of a folder that can't be listed.
+_CLOSED = "permission denied"
+_UNHELD = "no checkpoint holds it; delete it if you do not want it"
 
 
 Moved = Callable[[Iterable[tuple[str, bytes | None, bytes | None]]], Mapping[str, Ask]]
@@ -88,11 +91,10 @@ class Protection(Struct, frozen=True):
             f"{path} ({what.kind})" for path, what in self._changes().items() if path not in own
         ]
         said = [f"files that commands changed: {named(changed)}"] if changed else []
-        if settled is not None and settled.put_back:
+        if settled is not None and (refused := settled.put_back or settled.left):
             reason = f": {settled.reason}" if settled.reason else ""
-            said.append(
-                f"the person put back {named(settled.put_back)}, which commands had changed{reason}"
-            )
+            how = "put back" if settled.put_back else "does not want"
+            said.append(f"the person {how} {named(refused)}, which commands had changed{reason}")
             if any(isinstance(event, Finished) for event in session.results):
                 said.append("your DONE was about the files as they were before that: say it again")
         return tuple(said)
@@ -100,8 +102,7 @@ class Protection(Struct, frozen=True):
     def _changes(self) -> Mapping[str, _Changed]:
         """Return the differences after the turn by path; without commands, from the turn's own operations."""
         session = self.log.session
-        ran = (*session.results, session.checked)
-        if not any(event is not None and may_change_anything(event) for event in ran):
+        if not self._has_commands():
             return {}
         found: dict[str, _Changed] = {}
         for before, after in session.checkpoints.parts:
@@ -110,6 +111,10 @@ class Protection(Struct, frozen=True):
                 found[change.path] = _Changed(first.first, change, first.before, after)
         return {path: found[path] for path in sorted(found) if not found[path].is_as_before}
 
+    def _has_commands(self) -> bool:
+        ran = (*self.log.session.results, self.log.session.checked)
+        return any(event is not None and may_change_anything(event) for event in ran)
+
     # --- what of it is protected ---------------------------------------------------------------
 
     def look(self) -> None:
@@ -117,10 +122,12 @@ class Protection(Struct, frozen=True):
         changed = self._changes()
         unasked = [path for path, ask in self._asks(changed).items() if self._is_unasked(path, ask)]
         if unasked:
-            found = ((path, changed[path].before, changed[path].after) for path in unasked)
+            parts = {path: (what.before, what.after) for path, what in changed.items()}
+            found = ((path, *parts.get(path, ("", ""))) for path in unasked)
             self.log.record(ProtectedFound(tuple(ProtectedChange(*each) for each in found), now()))
 
     def _asks(self, changes: Mapping[str, _Changed]) -> Mapping[str, Ask]:
+        """Return the questions that changes call for, and what no checkpoint holds, by path."""
         asks = {path: ask for path, what in changes.items() if (ask := self._ask(path, what))}
         states = [each for what in changes.values() for each in (what.first.old, what.last.new)]
         held = self.checkpointer.contents(states)
@@ -128,6 +135,13 @@ class Protection(Struct, frozen=True):
         files = zip(changes, data[::2], data[1::2], strict=True)
         for path, ask in self.moved(files).items():
             asks[path] = together(asks[path], ask) if path in asks else ask
+        if self.rules.approval_required and self._has_commands():
+            for each in self.checkpointer.unheld():
+                path, ask = each.path.rstrip("/"), ask_for_path(self.rules, each.path.rstrip("/"))
+                if ask is None and each.reason == _CLOSED and path != each.path:
+                    ask = ask_for_change(each.path, "nobody sees which files it holds")
+                if ask is not None and each.reason not in (IGNORED, UNSEEN):
+                    asks.setdefault(path, ask)
         return {path: asks[path] for path in sorted(asks)}
 
     def _ask(self, path: str, what: _Changed) -> Ask | None:
@@ -203,6 +217,9 @@ class Protection(Struct, frozen=True):
         done: list[str] = []
         left: list[LeftOut] = []
         for change in found:
+            if not change.before:
+                left.append(LeftOut(change.path, _UNHELD))
+                continue
             unread = Restored((), (LeftOut(change.path, _NO_GIT),))
             restored = self.checkpointer.put_back(change.before, change.after, (change.path,))
             done += (restored or unread).paths

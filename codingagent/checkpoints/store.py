@@ -9,7 +9,7 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -39,7 +39,7 @@ from codingagent.checkpoints.repository_files import (
 from codingagent.checkpoints.restore import Present, RestoreTarget, blob_id, restored
 from codingagent.errors import OperationError, WorkError
 from codingagent.model.observations import digest_of
-from codingagent.policy.executed_names import TAKEN_IN
+from codingagent.policy.executed_names import EXECUTED_NAMES, TAKEN_IN
 from codingagent.policy.rules import covering
 from codingagent.workspace.dirfd import Folder, check_root, hidden_identities, open_root, walk_names
 from codingagent.workspace.git_files import (
@@ -56,6 +56,7 @@ from codingagent.workspace.walk import is_temporary
 
 # Files that other programs execute are covered even if git ignores them.
 _TAKEN_IN = (*TAKEN_IN, ".github")
+_EXECUTED = tuple(EXECUTED_NAMES)
 
 
 class Limits(Struct, frozen=True):
@@ -270,6 +271,17 @@ class Checkpoints(Reader):
         """Return whether a path is one by which a repository makes git run something."""
         return makes_git_run(path, Holds(os.fspath(self._site.root)))
 
+    def younger(self, since_ns: int) -> Iterator[LeftOut]:
+        """Yield the files that changed since a time, covered or not."""
+        root = os.fspath(self._site.root)
+        for folder, inner, names in walk_names(root):
+            at = "" if folder == root else f"{folder[len(root) + 1 :]}/".replace(os.sep, "/")
+            inner[:] = [name for name in inner if not self._is_hidden(at + name)]
+            for name in names:
+                with contextlib.suppress(OSError):
+                    if os.lstat(os.path.join(folder, name)).st_ctime_ns >= since_ns:
+                        yield LeftOut(at + name, "no checkpoint could be taken")
+
     # --- restoring -----------------------------------------------------------------------------
 
     def restore(self, target: str, now: str, paths: Collection[str]) -> Restored:
@@ -364,7 +376,10 @@ class _Taking:
                 reason = f"more than {limit} new files at once"
                 names = [folder] if folder else held
                 self.left += [LeftOut(os.fsdecode(name), reason) for name in names]
-                count -= len(by_folder.pop(folder))
+                # Not what other programs execute: it is never displaced by a crowd.
+                kept = [path for path in held if covering(_EXECUTED, real(os.fsdecode(path)))]
+                by_folder[folder] = kept
+                count -= len(held) - len(kept)
         return [path for held in by_folder.values() for path in held]
 
     def examine(self, path: bytes, ground: RestoreTarget) -> None:

@@ -325,7 +325,7 @@ def _keep(session: Session, record: entries.CheckpointTaken) -> Session:
 def _end_turn(session: Session, record: entries.TurnEnded) -> Session:
     done = any(isinstance(event, events.Finished) for event in session.results)
     # The DONE referred to the files as they were before.
-    done = done and not (session.settled and session.settled.put_back)
+    done = done and not (session.settled and (session.settled.put_back or session.settled.left))
     ended = replace(
         session,
         reply=None,

@@ -7,20 +7,12 @@ from functools import lru_cache
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import values
 from codingagent.secrets.values import Form
-from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, SETTINGS, TRAILING, Places
+from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, SETTINGS, TRAILING, Places, words
 
-_OTHER_LANGUAGES = [
-    "kennwort",
-    "contraseñ",
-    "senha",
-    "wachtwoord",
-    "hasło",
-    "пароль",
-    "密码",
-    "パスワード",
-]
+_OTHER_LANGUAGES = words("kennwort contraseñ senha wachtwoord hasło пароль 密码 パスワード")
+_ENGLISH = words("pass pw secret token key cred auth salt psk")
 # In lower case, one of these is in each name of a secret.
-STEMS = ("pass", "pw", "secret", "token", "key", "cred", "auth", "salt", "psk", *_OTHER_LANGUAGES)
+STEMS = tuple(sorted(_ENGLISH | _OTHER_LANGUAGES))
 _NAME_CHARACTERS = 48
 
 _WORDS = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")

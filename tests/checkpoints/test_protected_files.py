@@ -284,6 +284,33 @@ def test_a_done_about_files_that_were_put_back_does_not_count(tmp_path: Path) ->
     assert "your DONE was about the files as they were before that" in after.results()
 
 
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "truncate -s 6000000 .$h/pre-push",
+        "echo x >.$h/pre-push; truncate -s 300000000 .gitignore",
+        pytest.param(
+            "echo x >.$h/pre-push; chmod 300 .$h",
+            marks=pytest.mark.skipif(
+                getattr(os, "geteuid", int)() == 0, reason="root lists each folder"
+            ),
+        ),
+    ],
+)
+def test_what_no_checkpoint_holds_is_asked_about_by_its_name(tmp_path: Path, trick: str) -> None:
+    """Safety: too large, no file, or no checkpoint at all: a no is said, and DONE does not count."""
+    live = sit_down(tmp_path)
+    person = Person(Answer("no", reason="mine"))
+    script = f'[CREATE_FILE path="w.sh"]\nh=husky; mkdir .$h; {trick}\n[/CREATE_FILE]\n'
+    script += "[RUN_COMMAND]\nsh w.sh\n[/RUN_COMMAND]\n[DONE]\nready\n[/DONE]\n"
+    after = take(live, script, person)
+    (asked,) = person.asked
+    assert ".husky" in asked.subject
+    assert not live.home.sessions.load(live.session_id).is_complete
+    assert f"the person does not want {asked.subject}" in after.results()
+    assert any("delete it if you do not want it" in str(notice) for notice in after.notices)
+
+
 def test_a_program_is_asked_as_for_any_approval(tmp_path: Path) -> None:
     """001, approval flow: the run pauses with `approvalRequired`, and its answer goes on."""
     from codingagent import Space

@@ -461,11 +461,12 @@ def test_too_many_new_files_are_left_out(yard: Yard) -> None:
     yard.take()
     for number in range(60):
         yard.write(f"node_modules/{number}", "x")
+    yard.write("node_modules/.envrc", "x")
     yard.write("a/new", "x")
     yard.write("b/large", bytes(900))
     yard.write("c/large", bytes(900))
     taken = yard.checkpoints.take()
-    assert covered_by(yard, taken.id) == {"a/old", "a/new", "b/large"}
+    assert covered_by(yard, taken.id) == {"a/old", "a/new", "b/large", "node_modules/.envrc"}
     assert {left.path: left.reason for left in taken.left_out} == {
         "node_modules/": "more than 50 new files at once",
         "c/large": "more than 1e-06 GB of new files at once",

@@ -22,20 +22,9 @@ _HUNK = lazy_pattern(
 )
 _NUMBERS = lazy_pattern(r"-\d+(?:,\d+)?[ \t]+\+\d+(?:,\d+)?[ \t]*")
 _WORD = lazy_pattern(r"\w")
-_EXTENDED = (
-    "index ",
-    "old mode ",
-    "new mode ",
-    "deleted file mode",
-    "new file mode",
-    "similarity index",
-    "dissimilarity index",
-    "rename from ",
-    "rename to ",
-    "copy from ",
-    "copy to ",
-    "Binary files ",
-    "GIT binary patch",
+_EXTENDED = lazy_pattern(
+    "index |old mode |new mode |deleted file mode|new file mode|similarity index|dissimilarity index"
+    "|rename from |rename to |copy from |copy to |Binary files |GIT binary patch"
 )
 # What such lines above the hunks say of a file, and what to do with it.
 _NO_TEXT = {
@@ -180,14 +169,16 @@ def _read_header(lines: list[str], at: int, end: int, difference: FileDiff) -> i
     if line.startswith("diff --git "):
         difference.git = line[len("diff --git ") :].strip()
         at += 1
-    while at < end and lines[at].startswith(("Index: ", _UNDERLINE, *_EXTENDED)):
+    while at < end and (
+        _EXTENDED.match(lines[at]) or lines[at].startswith(("Index: ", _UNDERLINE))
+    ):
         difference.marks.append(lines[at].rstrip())
         at += 1
     if at < end and _is_header(lines, at, end):
         difference.old = diff_paths.path_of(lines[at][4:])
         difference.new = diff_paths.path_of(lines[at + 1][4:])
         at += 2
-        while at < end and lines[at].startswith(_EXTENDED):
+        while at < end and _EXTENDED.match(lines[at]):
             difference.marks.append(lines[at].rstrip())
             at += 1
     return at

@@ -47,34 +47,13 @@ _OPENERS: dict[str, tuple[str, ...]] = {
 
 
 # Words for the same language, as a fence line and as an ending of names.
-_FAMILIES = tuple(
-    map(
-        words,
-        (
-            "python py pyi pyx python3",
-            "javascript js jsx mjs cjs typescript ts tsx vue svelte node",
-            "json json5 jsonc jsonl ipynb",
-            "yaml yml",
-            "toml",
-            "html htm xhtml xml svg vue svelte xsd csproj php jinja hbs",
-            "css scss sass less",
-            "rust rs",
-            "go golang",
-            "java kotlin kt kts groovy gradle scala",
-            "c h cpp c++ cc cxx hpp objc m mm cuda cu ino",
-            "csharp cs c#",
-            "ruby rb rake",
-            "sql",
-            "lua",
-            "markdown md mdx",
-            "bash sh shell zsh fish bats",
-            "powershell ps1 pwsh",
-            "r",
-            "swift",
-            "dart",
-        ),
-    )
-)
+_FAMILIES = """
+    python py pyi pyx python3; javascript js jsx mjs cjs typescript ts tsx vue svelte node; json
+    json5 jsonc jsonl ipynb; yaml yml; toml; html htm xhtml xml svg vue svelte xsd csproj php
+    jinja hbs; css scss sass less; rust rs; go golang; java kotlin kt kts groovy gradle scala; c h
+    cpp c++ cc cxx hpp objc m mm cuda cu ino; csharp cs c#; ruby rb rake; sql; lua; markdown md
+    mdx; bash sh shell zsh fish bats; powershell ps1 pwsh; r; swift; dart
+"""
 
 
 def is_of_language(language: str, path: str) -> bool:
@@ -85,8 +64,9 @@ def is_of_language(language: str, path: str) -> bool:
 
 def _families(language: str, path: str) -> tuple[list[frozenset[str]], list[frozenset[str]]]:
     ending = path.rpartition(".")[2].lower()
-    says = [family for family in _FAMILIES if language in family]
-    return says, [family for family in _FAMILIES if ending in family]
+    families = list(map(words, _FAMILIES.split(";")))
+    says = [family for family in families if language in family]
+    return says, [family for family in families if ending in family]
 
 
 def check_language(language: str, path: str) -> None:
