@@ -67,9 +67,6 @@ def _deny_line(policy: Policy, line: ShellLine, workspace: str) -> Deny | None:
             "The command is too long to be judged",
             "Write a script with a file operation, and run that",
         )
-    if line.fork_bomb:
-        reason = "The command starts itself without end"
-        return Deny("shell.fork_bomb", reason, "Start a known number of processes")
     for command in line.commands:
         if (pattern := next(fitting(rules.blocked_commands, command), None)) is not None:
             return deny_command(pattern, pattern if " " in pattern else command.name or pattern)

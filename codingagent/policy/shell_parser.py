@@ -12,7 +12,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache, cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -108,8 +107,6 @@ class ShellLine(Struct, frozen=True):
     """Why parts of it could not be judged, worded for a person."""
     too_large: bool = False
     """It was not read, or not to the end."""
-    fork_bomb: bool = False
-    """A function in it starts itself repeatedly in the background."""
     functions: frozenset[str] = frozenset()
     """The names of the functions that it defines."""
     text: str = ""
@@ -126,7 +123,7 @@ def read_line(text: str) -> ShellLine:
         reader.doubts.append(_HIDDEN)
     doubts = tuple(dict.fromkeys(reader.doubts))
     functions = frozenset(reader.functions)
-    return ShellLine(tuple(commands), doubts, False, reader.fork_bomb, functions, text)
+    return ShellLine(tuple(commands), doubts, False, functions, text)
 
 
 class _TooLargeError(Exception):
@@ -173,8 +170,6 @@ class _Tree(Struct):
     """Nested texts to read separately: position, text, and whether doubts count."""
     redirects: dict[int, list["Node"]] = field(default_factory=dict)
     """Redirections that the grammar attached above their command, by its id."""
-    functions: list[tuple[str, _Span]] = field(default_factory=list)
-    background: list[_Span] = field(default_factory=list)
 
 
 class _Reader:
@@ -182,7 +177,6 @@ class _Reader:
 
     def __init__(self) -> None:
         self.doubts: list[str] = []
-        self.fork_bomb = False
         self.functions: list[str] = []
         self._budget_bytes = 4 * TEXT_LIMIT_BYTES
         self._commands_left = COMMAND_LIMIT
@@ -261,15 +255,12 @@ class _Reader:
             case "function_definition":
                 name = node.child_by_field_name("name")
                 if name is not None:
-                    tree.functions.append((_text_of(tree, _span(name)), _span(node)))
+                    self.functions.append(_text_of(tree, _span(name)))
             case "word" | "string_content" | "regex" if b"`" in (node.text or b""):
                 # The grammar does not look for backticks inside `${x:-`command`}`.
                 tree.again += _ticked(tree, node)
             case _:
                 pass
-        for child, following in pairwise(children):
-            if following.type == "&":
-                tree.background.append(_span(child))
         return [(child, sources) for child in children]
 
     def _note_command(
@@ -420,7 +411,6 @@ class _Reader:
             commands = self._run(found, depth, tuple(dict.fromkeys((*reads, *sources))))
             names += [(found.span[0], c.name) for c in commands[1:] if c.name is not None]
             done.append((found.span[0], commands))
-        self._look_for_bombs(tree)
         done.sort(key=lambda item: item[0])
         return [command for _, commands in done for command in commands]
 
@@ -461,22 +451,6 @@ class _Reader:
             if what.doubts:
                 del self.doubts[before:]  # one doubt already says that the text is unknown
         return commands
-
-    def _look_for_bombs(self, tree: _Tree) -> None:
-        for name, (start, end) in tree.functions:
-            self.functions.append(name)
-            calls = [f for f in tree.found if f.words and f.words[0].text == name]
-            inside = [call for call in calls if start <= call.span[0] < end]
-            self.fork_bomb = self.fork_bomb or any(
-                a <= call.span[0] < b and start <= a for call in inside for a, b in tree.background
-            )
-            # f | f
-            self.fork_bomb = self.fork_bomb or any(
-                a <= other.span[0] < b
-                for call in inside
-                for a, b in call.sources
-                for other in inside
-            )
 
 
 def _span(node: "Node") -> _Span:

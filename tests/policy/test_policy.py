@@ -510,14 +510,6 @@ def test_a_denial_wins_over_any_question() -> None:
     assert isinstance(judged("rm -rf x; $X; sudo ls"), Deny)
 
 
-def test_a_fork_bomb_is_denied() -> None:
-    """It would take the machine with it, whatever the limits."""
-    for line in (":(){ :|:& };:", "f() { f & f & }; f", "b() { b | b; }; b"):
-        verdict = judged(line, PERMISSIVE)
-        assert isinstance(verdict, Deny)
-        assert verdict.rule == "shell.fork_bomb"
-
-
 @pytest.mark.parametrize("line", ["a" * 20_000, "true;" * 201, "((" * 50_000])
 def test_what_is_too_large_is_denied_not_asked(line: str) -> None:
     """A question that no one reads to its end is a way around the list."""
