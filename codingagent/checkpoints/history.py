@@ -115,7 +115,8 @@ def altogether(
         first.setdefault(change.place, change)
         last[change.place] = change
     for path, change in last.items():
-        was = _was_there(kinds.get(path), first[path])
+        kind = kinds.get(path)
+        was = kind == "deleted" or (kind != "added" and first[path].before is not None)
         if change.after is None:
             kinds.pop(path, None)
             if was:
@@ -131,9 +132,3 @@ def done(session: Session) -> tuple[entries.OperationStarted, ...]:
     """Return the operations since the checkpoint, except failed ones."""
     failed = {ended.index for ended in session.ends if isinstance(ended.event, Refused)}
     return tuple(start for start in session.checkpoints.starts if start.index not in failed)
-
-
-def _was_there(kind: ChangeKind | None, first: entries.ContentChange) -> bool:
-    if kind in ("added", "deleted"):
-        return kind == "deleted"
-    return first.before is not None

@@ -54,4 +54,4 @@ COMMANDS = {
     },
 }
 
-NAMES = frozenset(name for group in COMMANDS.values() for name in group)
+NAMES = tuple(name for group in COMMANDS.values() for name in group)

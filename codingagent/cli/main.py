@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from typer.main import get_command_from_info
 
 from codingagent import __version__
-from codingagent.cli.command_table import COMMANDS
+from codingagent.cli.command_table import COMMANDS, NAMES
 from codingagent.cli.hints import HOME
 from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.stdio import be_plainer, silence
@@ -32,7 +32,7 @@ class _Commands(TyperGroup):
 
     def list_commands(self, ctx: "Context") -> list[str]:
         del ctx
-        return [name for group in COMMANDS.values() for name in group]
+        return [*NAMES]
 
     def get_command(self, ctx: "Context", cmd_name: str) -> "Command | None":
         del ctx
@@ -183,7 +183,7 @@ def _option_meant(
 ) -> str:
     if command and option in _BEFORE_COMMANDS:
         return f" after{command}: it goes before the command, codingagent {option} …{command} …"
-    if not command and any(name in arguments for group in COMMANDS.values() for name in group):
+    if not command and not set(NAMES).isdisjoint(arguments):
         return " before the command; put it after, and see `codingagent COMMAND --help`"
     close = getattr(fault, "possibilities", None) or ()
     meant = f"; did you mean {' or '.join(close)}?" if close else ""

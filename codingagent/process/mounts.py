@@ -151,7 +151,14 @@ def _mount_once(mount: Mapping[str, object], opened: list[int]) -> None:
         _compare(place, identity)
     if kind == "empty":
         if stat.S_ISDIR(os.fstat(place).st_mode):
-            _mount_memory(place, attributes, f"mode={mount['mode']:o},size={mount['size']}")
+            name, options = (
+                f"{_HOST}/proc/self/fd/{place}",
+                f"mode={mount['mode']:o},size={mount['size']}",
+            )
+            mounted = _library().mount(
+                b"tmpfs", name.encode(), b"tmpfs", attributes, options.encode()
+            )
+            _check(mounted)
             return
         source = os.open(_EMPTY_FILE, os.O_RDONLY | os.O_CREAT, 0o444)
         opened.append(source)
@@ -219,11 +226,6 @@ def _bind(source: int, place: int, attributes: int) -> None:
         _call(_MOVE_MOUNT, tree, b"", place, b"", _EMPTY_PATHS)
     finally:
         os.close(tree)
-
-
-def _mount_memory(place: int, flags: int, options: str) -> None:
-    name = f"{_HOST}/proc/self/fd/{place}"
-    _check(_library().mount(b"tmpfs", os.fsencode(name), b"tmpfs", flags, options.encode()))
 
 
 def _words(*values: int) -> ctypes.Array[ctypes.c_uint64]:

@@ -376,7 +376,8 @@ class Workspace(PathWalk):
         walk.walk(self._folder, self.root, known)
         files = walk.files
         for path in (*walk.links, *sorted(always)):
-            if _is_in_git(path) or files.get(path) is not None:
+            is_in_git = any(map(paths.is_git_name, path.split("/")))
+            if is_in_git or files.get(path) is not None:
                 continue
             if (size := self._size_of(path)) is None:
                 continue
@@ -440,10 +441,6 @@ def _is_there(path: str) -> OperationError:
     return OperationError(
         f"'{paths.shown(path)}' already exists; name another path, or add overwrite=\"true\""
     )
-
-
-def _is_in_git(path: str) -> bool:
-    return any(map(paths.is_git_name, path.split("/")))
 
 
 def _check_replaceable(found: os.stat_result, path: str) -> None:

@@ -194,8 +194,9 @@ def opened(  # noqa: PLR0913
         return
     settings = settings or settings_of(home, session, given.settings, executes=executes)
     worker = QueueWorker(home, screen.show)
-    if executes:
-        _warn_of_file(home, session, screen)
+    file = home.root / FILE_NAME
+    if executes and file.exists() and not homes.obeys_file(home.root, Path(session.workspace)):
+        screen.remark(_IGNORED.format(file))
     screen.obey(settings, asked=given.diff is not None)
     ask = partial(screen.ask, elsewhere=worker.answer_to)
     accepts, sees = given.accept_formats, screen.sees_changes
@@ -210,12 +211,6 @@ def opened(  # noqa: PLR0913
         raise InterruptError(
             f"stopped; nothing is lost: `codingagent resume {session.session_id}` continues"
         ) from None
-
-
-def _warn_of_file(home: Home, session: Session, screen: Screen) -> None:
-    file = home.root / FILE_NAME
-    if file.exists() and not homes.obeys_file(home.root, Path(session.workspace)):
-        screen.remark(_IGNORED.format(file))
 
 
 _IGNORED = (

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from codingagent.cli.command_table import NAMES
 from codingagent.cli.output import suggestion
 from codingagent.cli.stdio import is_living
 from codingagent.errors import UsageError
@@ -27,15 +28,9 @@ TOPICS = {
 }
 
 
-def _commands(context: typer.Context) -> list[str]:
-    root = context.find_root()
-    names: list[str] = getattr(root.command, "list_commands", lambda _: [])(root)
-    return names
-
-
-def _words(context: typer.Context, incomplete: str) -> list[str]:
+def _words(incomplete: str) -> list[str]:
     # Topics first: a topic's page says more than the command of the same name.
-    words = dict.fromkeys([*TOPICS, *_commands(context)])
+    words = dict.fromkeys([*TOPICS, *NAMES])
     return [word for word in words if word.startswith(incomplete)]
 
 
@@ -58,12 +53,12 @@ def _help(
         sys.stdout.write(f"Topics:\n{lines}{_MORE}")
     elif topic.lower() in TOPICS:
         _show_page(topic.lower())
-    elif topic in _commands(context):
+    elif topic in NAMES:
         root = context.find_root()
         command = root.command.get_command(root, topic)  # type: ignore[attr-defined]  # the group of them
         command.make_context(topic, ["--help"], parent=root)
     else:
-        known = [*TOPICS, *_commands(context)]
+        known = [*TOPICS, *NAMES]
         hint = suggestion(topic.lower(), known, "`codingagent help` lists the topics")
         raise UsageError(f"there is no help on '{topic}'; {hint}")
 
