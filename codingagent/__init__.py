@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 PROTOCOL_VERSION = "1.0"
 
-# What a program uses is imported when it is first asked for: pydantic costs 0.3 s at every start.
-_LATE = {
-    "MessageError": "codingagent.protocols.json.messages",
-    "OperationValidationError": "codingagent.protocols.json.messages",
-    "Space": "codingagent.agent.space",
-    "parse_operation": "codingagent.protocols.json.messages",
-    "validate_event": "codingagent.protocols.json.messages",
-    "validate_events_message": "codingagent.protocols.json.messages",
-    "validate_operation": "codingagent.protocols.json.messages",
-    "validate_operations_message": "codingagent.protocols.json.messages",
-}
-
 __all__ = [
     "PROTOCOL_VERSION",
     "MessageError",
@@ -45,9 +33,11 @@ __all__ = [
 ]
 
 
+# What a program uses is imported when it is first asked for: pydantic costs 0.3 s at every start.
 def __getattr__(name: str) -> object:
-    if name not in _LATE:
+    if name not in __all__:
         raise AttributeError(f"module 'codingagent' has no attribute '{name}'")
     from importlib import import_module
 
-    return getattr(import_module(_LATE[name]), name)
+    room = "agent.space" if name == "Space" else "protocols.json.messages"
+    return getattr(import_module(f"codingagent.{room}"), name)

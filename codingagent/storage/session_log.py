@@ -1,24 +1,19 @@
 """A session's journal together with the state folded from it."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from codingagent.model.journal_entries import Record
 from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
 
-
-class JournalLike(Protocol):
-    """The journal of one session."""
-
-    def append(self, record: Record) -> None: ...
-    def sync(self) -> None: ...
-    def close(self) -> None: ...
+if TYPE_CHECKING:
+    from codingagent.storage.journal import Journal
 
 
 class SessionLog:
     """A session's journal and the state folded from all its records."""
 
-    def __init__(self, journal: JournalLike, session: Session) -> None:
+    def __init__(self, journal: "Journal | Unkept", session: Session) -> None:
         self._journal = journal
         self.session = session
 

@@ -50,15 +50,8 @@ def _read(
     if not _COMMIT.fullmatch(head):
         return []
     common = top / repository.common
-    words = (
-        "log",
-        f"-{limit}",
-        "--no-merges",
-        "--no-renames",
-        "--name-only",
-        "-z",
-        "--no-show-signature",
-    )
+    options = ("--no-merges", "--no-renames", "--name-only", "-z", "--no-show-signature")
+    words = ("log", f"-{limit}", *options, "--format=%x01%ct %B%x02", head, "--")
     with tempfile.TemporaryDirectory() as own:
         Path(own, "refs").mkdir()
         Path(own, "config").write_text(_CONFIG, "ascii")
@@ -77,12 +70,7 @@ def _read(
         try:
             # Whatever in the repository is a pipe, git waits for it: seconds, then without history.
             run: Any = git.run
-            done = run(
-                [git.program, *words, "--format=%x01%ct %B%x02", head, "--"],
-                variables,
-                b"",
-                timeout_s=_PATIENCE_S,
-            )
+            done = run([git.program, *words], variables, b"", timeout_s=_PATIENCE_S)
         except WorkError:
             return []
     # What was told before git failed holds: a partial clone lacks trees.
