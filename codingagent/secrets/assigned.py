@@ -37,6 +37,8 @@ _SEPARATOR = lazy_pattern(
     r"""(?P<close>\\{0,3}["'`][\])]?|["'`]?\]|\[\d{0,4}\]|\})?[ \t]*(?P<sep>"""
     # password: str = "…"; password string = "…"
     r""":[ \t]*[A-Za-z&*][\w.<>\[\]&'|? ]{0,30}=(?=[^\n"'`]{0,60}["'`])|[*\[\]]?string[ \t]*="""
+    # password As String = "…"; PASSWORD, and = "…" in the next line; userPassword:: …
+    r"""|as[ ][\w.]{1,30}[ ]*=|\r?\n[ \t]{0,40}=(?=[ \t]*["'`])|::(?=[ ][A-Za-z0-9+/=]{8})"""
     # password="…", password: …, $_['password'] => …, ?password=…
     r"""|:=|=>|\|\|=|\?\?=|\?=|(?<![=!<>~])=(?![=~>])|->(?!\w)|:(?![:/])-?(?:\*\*|__|[ ]!!str)?"""
     # password == "…", password or "…", set_password("…"), ("password", "…")
@@ -53,7 +55,7 @@ _SEPARATOR = lazy_pattern(
     r"""(?:[ \t]+[\w@.'’()/&-]{1,30}){0,4}?)?[ \t]*"""
     r"""(?::\*\*|[:=→—–：|]|->|- ))"""
     # --password …, password …
-    r"""|["']?(?P<blank>)(?=[ \t]+[^ \t\n])"""
+    r"""|["']?(?P<blank>(?:[ \t]+[0578](?=[ \t]+[^ \t\n]))?)(?=[ \t]+[^ \t\n])"""
     r""")[ \t]*(?:\\?\r?\n(?:\r?\n)?[ \t]*)?""",
     re.IGNORECASE,
 )
@@ -78,7 +80,10 @@ _QUOTED_CHARACTERS = 1000
 LONG = 200
 """A value of more characters that is none is looked at once, whatever it holds."""
 _AFTER_A_SENTENCE = ".,;:)}]"
-_BEFORE_A_NAME = {"", "ENV", "ARG", "set", "setenv", "export", "#define"}
+_BEFORE_A_NAME = {"", "ENV", "ARG", "set", "setenv", "export", "#define", ":", "{:", "(:"}
+_WORDS_BEFORE = lazy_pattern(r"(?:[\w/.-]{1,60}[ \t]+){1,4}[\w/.:-]{0,60}")
+# Several values in one: the members of a list, with or without names.
+_PIECE = lazy_pattern(r"(?:[\w.-]{1,60}[:=](?=[^,;]))?([^,;\s]{4,})")
 _COMMENTS = ("#", "//", "*", "/*", "--", "<!--")
 _VERBS = {"pass", "key", "auth"}
 _ONLY_QUOTED = {",", "(", "||", "??", "or", "==", "===", "!=", "!==", ".equals("}
@@ -90,13 +95,14 @@ def spans(text: str, leads: Places, form: Form) -> Iterator[tuple[int, int, str]
         end = 0
         for at in leads.get(stem, ()):
             if at >= end and (found := _value(text, at, stem, form)):
-                end = found[1]
-                if found[2]:
-                    yield found
+                end, kind, spans = found
+                yield from ((*span, kind) for span in spans)
 
 
-def _value(text: str, at: int, stem: str, form: Form) -> tuple[int, int, str] | None:
-    """Return the span and kind of a value; without a kind it is none, and too long to be looked at again."""
+def _value(
+    text: str, at: int, stem: str, form: Form
+) -> tuple[int, str, list[tuple[int, int]]] | None:
+    """Return where a value ends, its kind and its spans; without any it is too long to be looked at again."""
     match = _SEPARATOR.match(text, at + len(stem))
     if match is None:
         return None
@@ -119,14 +125,20 @@ def _value(text: str, at: int, stem: str, form: Form) -> tuple[int, int, str] | 
     if place is None:
         return None
     first, last, is_quoted = place
-    value = text[first:last]
-    if kind == "PASSWORD":
-        fits = values.is_password(value, form, quoted=is_quoted)
-    else:
-        fits = values.is_token(value, form, quoted=is_quoted, named=kind != "MAYBE")
-    if not fits:
-        return (first, last, "") if last - first > LONG else None
-    return first, last, kind.replace("MAYBE", "KEY")
+    first = last - len(text[first:last].removeprefix("{noop}"))
+
+    def fits(first: int, last: int) -> bool:
+        if kind == "PASSWORD":
+            return values.is_password(text[first:last], form, quoted=is_quoted)
+        return values.is_token(text[first:last], form, quoted=is_quoted, named=kind != "MAYBE")
+
+    spans = [(first, last)]
+    if {",", ";"} & {*text[first:last]} and not values.is_reference(text[first:last]):
+        pieces = [each.span(1) for each in _PIECE.finditer(text, first, last)]
+        spans = pieces if len(pieces) > 1 and all(fits(*each) for each in pieces) else spans
+    if len(spans) == 1 and not fits(first, last):
+        return (last, "", []) if last - first > LONG else None
+    return last, kind.replace("MAYBE", "KEY"), spans
 
 
 def name_at(text: str, at: int, end: int) -> tuple[int, str]:
@@ -172,7 +184,7 @@ def kind_of(name: str) -> str | None:
     """Return which kind of secret a name promises; None if none, MAYBE for a key of any sort."""
     parts = _parts(name)
     last = parts[-1] if parts else ""
-    if not last or last in ABOUT or not PUBLIC.isdisjoint(parts):
+    if not last or last in ABOUT or (last != "salt" and not PUBLIC.isdisjoint(parts)):
         return None
     for kind, expression in _KINDS:
         if expression.fullmatch(last):
@@ -196,6 +208,7 @@ def _literal(
         is_list = (
             match["sep"] == ","
             and not is_flag
+            and not text[begin : match.end("rest")].rpartition(".")[2].isupper()
             and (not match["close"] or "\n" in match[0] or form is Form.DATA)
         )
         if is_list or (is_blank and form is Form.CODE and not (is_bare_name or is_flag)):
@@ -233,7 +246,12 @@ def _literal(
         while end > start and text[end - 1] in _AFTER_A_SENTENCE:
             end -= 1
     if is_blank and not (is_flag or form is Form.PROSE or is_bare_name):
-        return None
+        is_last = not text[end : end + 9].partition("\n")[0].strip() and _WORDS_BEFORE.fullmatch(
+            line
+        )
+        end -= text[start:end].endswith(";")
+        if not (is_last and values.is_said(text[start:end])):
+            return None
     is_sentence = match["said"] or (is_blank and form is Form.PROSE and not is_flag)
     if is_sentence and not values.is_said(text[start:end]):
         return None

@@ -331,19 +331,22 @@ CONTEXT = (
     _near("PASSWORD", "password '", rf"password +{_QUOTED}"),
     _near("PASSWORD", " -u|--user", rf"(?: -u|--user)[ =]{{0,2}}[\"']?[\w@.%+-]{{1,80}}:{_VALUE}"),
     _near("PASSWORD", "redis-cli", rf"redis-cli\b{_OPTIONS} -a +{_VALUE}"),
-    _near("PASSWORD", "mysql|mariadb", rf"\b(?:mysql|mariadb)[a-z]{{0,6}}\b{_OPTIONS} -p{_VALUE}"),
+    _near("PASSWORD", "mysql|mariadb", rf"\b(?:mysql|mariadb)[a-z]{{0,6}}\b{_OPTIONS}[ \"']-p{_VALUE}"),
     _near(
-        "PASSWORD", "mongo|sqlcmd|cqlsh|influx|sshpass|login|zip|7z",
-        rf"\b(?:mongo[a-z]{{0,8}}|sqlcmd|cqlsh|influx|sshpass|login|zip|7z[ar]?)\b{_OPTIONS} -p[ =]?{_VALUE}",
+        "PASSWORD", "mongo|sqlcmd|cqlsh|influx|sshpass|login|zip|7z|useradd|usermod",
+        rf"\b(?:mongo[a-z]{{0,8}}|sqlcmd|cqlsh|influx|sshpass|login|zip|7z[ar]?|user(?:add|mod))"
+        rf"\b{_OPTIONS} -p[ =]?{_VALUE}",
     ),
     _near("PASSWORD", "ldap", rf"ldap[a-z]{{3,8}}\b{_OPTIONS} -w +{_VALUE}"),
     _near("PASSWORD", "htpasswd", rf"htpasswd +-[a-z]{{0,5}}b[a-z]{{0,5}} (?:\S{{1,100}} ){{1,2}}{_VALUE}"),
     _near("SECRET", "--from-literal", rf"--from-literal[= ][\"']?[\w.-]{{1,80}}={_VALUE}"),
     _near(
-        "PASSWORD", "chpasswd|--password-stdin|sudo -s",
-        rf"(?:echo|printf)(?: -n)? +[\"']?(?:[\w.-]{{1,40}}:)?{_VALUE}[\"']? *\|",
-        back=220,
+        "PASSWORD", "echo |printf ",
+        rf"(?:echo|printf)(?: -n| [\"']%s(?:\\n)?[\"'])? +[\"']?(?:[\w.-]{{1,40}}:)?{_VALUE}[\"']? *"
+        r"(?:\|[^\n]{0,200}?(?:passwd|--password-stdin|sudo -s)|>>? *\S{0,80}(?:passw|secret|token|[._]key))",
     ),
+    _near("HASH", ":::", r"[0-9a-f]{32}:([0-9a-f]{32}):::", any_value, 80),
+    _near("PASSWORD", "jdbc:oracle", r"jdbc:oracle:\w{2,5}:[\w.-]{1,60}/([^\s@\"'/]{3,100})@", _in_address),
     _near("AWS", "akia", r"akia[a-z2-7]{16}\b[\s\S]{1,120}?(?<![\w/+])([\w/+]{40})(?![\w/+=])", _aws),
     _near(
         "PASSWORD", "login|auth|cred|sign",

@@ -100,6 +100,20 @@ HIDDEN = [
     ("a.py", "hmac.new(b'§', message)"),
     ("a.py", "ssh.connect('h', 22, 'bob', '§')"),
     ("a.conf", "bindpw §\n"),
+    ("haproxy.cfg", "  user admin insecure-password §\n"),
+    ("nginx.conf", "proxy_set_header X-Api-Key §;"),
+    ("a.cfg", "username bob password 0 §\n"),
+    ("a.vb", 'Dim password As String = "§"'),
+    ("A.java", 'final String PASSWORD\n    = "§";'),
+    ("A.java", 'env.put(Context.SECURITY_CREDENTIALS, "§");'),
+    ("A.java", '.password("{noop}§")'),
+    ("a.clj", '{:user "bob" :password "§"}'),
+    ("a.ldif", "userPassword:: §\n"),
+    ("x.sh", 'printf "%s" "§" > /run/secrets/db_password'),
+    ("x.sh", "echo § | passwd --stdin bob"),
+    ("x.yml", 'test: ["CMD", "mysqladmin", "ping", "-uroot", "-p§"]'),
+    ("x.properties", "url=jdbc:oracle:thin:bob/§@//h:1521/x\n"),
+    ("pgbouncer/userlist.txt", '"bob" "§"\n'),
     ("secrets/db", "§\n"),
     ("mysql-root-password.txt", "§\n"),
 ]
@@ -107,6 +121,8 @@ HIDDEN = [
 
 # Collections, in which § and §2 and §3 are the secrets: members inherit the name of what holds them.
 COLLECTIONS = [
+    ("a.txt", "API_KEYS=§,§2\n"),
+    ("a.yml", 'passwords: "alice:§, bob:§2"\n'),
     # What is given to a collection, or written into it.
     ("a.py", 'x["passwords"].append("§")'),
     ("a.py", 'secrets.update({"stripe": "§"}, ci="§2")'),
@@ -228,6 +244,8 @@ NO_SECRETS_HELD = [
 ]
 
 NO_SECRETS_HELD += [
+    ("a.yml", "# the token for action@v3 is read here\nuses: get token action@v3 now\n"),
+    ("a.hs", "password :: String\n"),
     ("a.json", '{"name": "password", "type": "text", "value": "current-password"}'),
     ("a.json", '{"value": "blue42x7", "name": "colour"}, {"name": "password"}'),
     ("a.yml", "password:\nuser: bob2x\nvalue: winter2291\n"),
