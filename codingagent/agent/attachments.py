@@ -37,13 +37,10 @@ def attachable(
     folder: Path,
     policy: Policy,
 ) -> Attachable:
-    """Return the files that some paths, folders or globs name.
+    """Return the files that some paths, folders or globs name; UsageError if one names none to be shown.
 
     The `patterns` are as the person wrote them: absolute, or relative to `folder`, or to the workspace. What
     the policy protects from reading must be named individually.
-
-    Raises:
-        UsageError: if one names nothing, nothing that can be shown, or something outside.
     """
     found: dict[str, None] = {}
     left_out: list[str] = []

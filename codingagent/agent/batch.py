@@ -108,10 +108,7 @@ class Execution:
 
         With `catches_up` the checkpoint after them may come later: the checkpointer then catches up.
         Return what belongs to the workspace after them, if the last checkpoint has asked and nothing
-        was done since.
-
-        Raises:
-            ApprovalError: if one needs approval and nobody can answer; `answer` continues from there.
+        was done since. ApprovalError if nobody can answer a question; `answer` continues from there.
         """
         listed = None
         self.context.workspace.check()

@@ -135,10 +135,7 @@ class Conversation:
     def _execute(self, found: Reply) -> "Belonging | None":
         """Execute all items of the answer that are not done yet, run the check, and end the turn.
 
-        Return what belongs to the workspace now, if it is known.
-
-        Raises:
-            ApprovalError: if one needs approval and nobody can answer.
+        Return what belongs to the workspace now, if known. ApprovalError if nobody can answer a question.
         """
         taken = self.session.reply
         assert taken is not None, "a turn has a reply"

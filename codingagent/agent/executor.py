@@ -37,9 +37,7 @@ class Agent:
         If the policy requires approval, return a question instead. Call again with `approved`, the digest of
         the question that was answered with yes: the operation is done if it would still do exactly the same.
 
-        Raises:
-            WorkError: if the journal can't be written. Nothing was changed then.
-            KeyboardInterrupt: passed on; a running command was ended.
+        If the journal can't be written (WorkError), nothing was changed.
         """
         try:
             plan = self._plan(order)

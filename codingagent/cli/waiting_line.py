@@ -111,10 +111,8 @@ class WaitingLine:
     def read(self, is_due: Callable[[], bool], timeout_s: float | None) -> LineEntry | None:
         """Return what was entered; None when something is due or the time is over.
 
-        Raises:
-            KeyboardInterrupt: at Ctrl-C.
-            UsageError: if the editor can't be used; the draft stays.
-            EOFError: at Ctrl-D on an empty line, or if the terminal is gone.
+        KeyboardInterrupt at Ctrl-C, UsageError if the editor can't be used (the draft stays), EOFError at
+        Ctrl-D on an empty line, or if the terminal is gone.
         """
         app, buffer = self._session.app, self._session.default_buffer
 

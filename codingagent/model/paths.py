@@ -25,13 +25,10 @@ _RESERVED_ON_WINDOWS = lazy_pattern(
 
 
 def workspace_path(text: str) -> str:
-    """Return the path in normal form, `a/b`, relative to the workspace root.
+    """Return the path in normal form, `a/b`, relative to the workspace root, if it can name a file there.
 
     `a/../b` becomes `b`: specification 003, path sandboxing, joins before it compares. Quotes and
     spaces are never trimmed: the path that is checked is the path that is opened.
-
-    Raises:
-        OperationError: if the text can't name a file inside the workspace.
     """
     if _PLAIN.fullmatch(text):
         return text
@@ -69,8 +66,7 @@ def _parts(text: str) -> list[str]:
 def check_new_name(path: str) -> None:
     """Reject names that a repository shared with Windows could not hold.
 
-    Raises:
-        OperationError: for device names, the characters <>:"|?*, a trailing dot or space.
+    These are names of devices, with one of <>:"|?*, or with a trailing dot or space.
     """
     for part in path.split("/"):
         if not is_plain_on_windows(part):

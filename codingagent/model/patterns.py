@@ -19,9 +19,5 @@ class _Late:
 
 
 def lazy_pattern(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return what `re.compile` returns, for its attributes and methods.
-
-    Raises:
-        re.error: on first use, for an invalid expression.
-    """
+    """Return what `re.compile` returns, for its attributes and methods."""
     return cast("re.Pattern[AnyStr]", _Late(expression, flags))

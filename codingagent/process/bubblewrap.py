@@ -245,12 +245,9 @@ class Bubblewrap(Struct, frozen=True):
         atomic_write.remove_folder(self.temporary)
 
     def make_temporary(self) -> tuple[int, int]:
-        """Create the /tmp of commands; return its device and inode.
+        """Create the /tmp of commands, a folder of the person's, else OSError; return its device and inode.
 
         A link in its place would expose its target to commands.
-
-        Raises:
-            OSError: if it can't be created, or does not belong to the person.
         """
         if sys.platform == "linux":
             with contextlib.ExitStack() as opened:

@@ -53,11 +53,7 @@ _NAMES_LIMIT = 200_000
 
 
 def files_of_secrets(workspace: Path, passed_over: AbstractSet[Path]) -> list[Path]:
-    """Return the secret files in a workspace, by their real paths, also those that git ignores.
-
-    Raises:
-        OSError: if there are too many names to look at.
-    """
+    """Return a workspace's secret files, ignored ones too, by real paths; OSError for too many names."""
     found: set[Path] = set()
     looked = 0
     for folder, inner, names in os.walk(workspace):

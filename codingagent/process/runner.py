@@ -152,10 +152,7 @@ class Runner:
         """Run a shell line and return its outcome; pass the output to `show` as it arrives.
 
         The folder is a handle, or a name where handles are not supported. Without `timeout_s` there is no
-        limit.
-
-        Raises:
-            KeyboardInterrupt: re-raised after the command and its tree have ended.
+        limit. A KeyboardInterrupt is raised again after the command and its tree have ended.
         """
         if sys.platform == "win32":
             from codingagent.process import windows
@@ -277,11 +274,7 @@ class Runner:
 
 
 def try_out(confined: Confined) -> str:
-    """Run something short without a supervisor; return its output.
-
-    Raises:
-        WorkError: if it fails; the message has its output.
-    """
+    """Run something short without a supervisor; return its output. If it fails, the WorkError has it."""
     handles = confined.handles
     words = [str(handles[w]) if isinstance(w, int) else w for w in confined.argv]
     try:
@@ -311,11 +304,7 @@ def editor_of(variables: Variables) -> str:
 
 
 def open_editor(path: Path) -> None:
-    """Open a file in the editor that VISUAL or EDITOR names, and wait for it.
-
-    Raises:
-        UsageError: if there is no such editor that no answer could have written, or it fails.
-    """
+    """Open a file in the editor that VISUAL or EDITOR names, and wait for it; UsageError if that fails."""
     editor = editor_of(os.environ)
     try:
         words = programs.command_line(editor)

@@ -88,10 +88,8 @@ def choose_sandbox(
 ) -> Bubblewrap | Unconfined:
     """Return the sandbox that the settings ask for, after a trial; `Unconfined` if none works.
 
-    Raises:
-        UsageError: if commands must not see secret files, and the sandbox is off; if this program itself
-            runs from the workspace.
-        WorkError: if a required one does not work.
+    UsageError if commands must not see secret files and the sandbox is off, or if this program itself runs
+    from the workspace; WorkError if a required one does not work.
     """
     if fault := own_code_in(workspace).fault:
         raise UsageError(fault)

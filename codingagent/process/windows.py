@@ -114,11 +114,7 @@ def run(
     show: Callable[[str], None],
     extras: Extras,
 ) -> Outcome:
-    """Run a command and return its outcome; everything that it started has ended then.
-
-    Raises:
-        KeyboardInterrupt: re-raised after the command and all that it started have ended.
-    """
+    """Run a command and return its outcome; what it started has ended then, also at a KeyboardInterrupt."""
     if folder.startswith("\\\\"):
         why = (
             f"cmd.exe does not work in a network folder ({folder}): map it to a drive letter first"

@@ -93,10 +93,8 @@ class Server:
     def serve(self, place: Listener | StandardStreams, ready: Callable[[], object] = int) -> None:
         """Accept connections, or serve standard input and output to its end, until `stop` is called.
 
-        In the main thread SIGTERM, SIGHUP and Ctrl-C stop it, from before `ready` is called.
-
-        Raises:
-            KeyboardInterrupt: at the end, after Ctrl-C.
+        In the main thread SIGTERM, SIGHUP and Ctrl-C stop it, from before `ready` is called; Ctrl-C raises
+        KeyboardInterrupt at the end.
         """
         asyncio.run(self._serve(place, ready))
         if self._is_interrupted:

@@ -58,12 +58,7 @@ class RequestQueue:
         return f"{time.time_ns():020d}-{secrets.token_hex(8)}"
 
     def leave(self, name: str, data: bytes) -> None:
-        """Leave an errand under a name from `new_name`.
-
-        Raises:
-            UsageError: if it is too large.
-            WorkError: if it can't be written.
-        """
+        """Leave an errand under a name from `new_name`; UsageError if it is too large."""
         if len(data) > _LIMIT_BYTES:
             limit = _LIMIT_BYTES // 2**20
             raise UsageError(

@@ -18,11 +18,7 @@ class SessionLog:
         self.session = session
 
     def record(self, record: Record) -> None:
-        """Append a record and update the state.
-
-        Raises:
-            WorkError: if it can't be written; the state is then unchanged.
-        """
+        """Append a record and update the state; if it can't be written, the state is unchanged."""
         # Fold first: a record that can't follow must not be written, or the journal is damaged for
         # good.
         after = fold(self.session, record)

@@ -138,11 +138,7 @@ def belonging(
 
 
 def addable(root: Path, git: Git, paths: Collection[str]) -> set[str]:
-    """Return those of a folder's paths that `git add` takes there: tracked, perhaps gone, or not ignored.
-
-    Raises:
-        GitError: if git can't list them.
-    """
+    """Return those of a folder's paths that `git add` takes there: tracked, perhaps gone, or not ignored."""
     with contextlib.ExitStack() as stack:
         directory, repository = _directory(stack, git, root, looks_above=True)
         if repository is None:

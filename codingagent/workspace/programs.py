@@ -112,8 +112,7 @@ def split(line: str) -> list[str]:
 def command_line(line: str) -> list[str]:
     """Return the words of a person's command line, such as that of EDITOR, its program by its path.
 
-    Raises:
-        UsageError: if there is no such program; `UntrustedError` if an answer could have put it there.
+    UsageError if there is no such program; `UntrustedError` if an answer could have put it there.
     """
     try:
         name, *words = split(line)

@@ -182,9 +182,6 @@ class Workspace(PathWalk):
         """Refuse a write whose folder was moved away meanwhile; remove a new file from there.
 
         The open folder still receives writes wherever another process moved it.
-
-        Raises:
-            OperationError: if the path no longer leads there.
         """
         if self._leads_to(place):
             return
@@ -280,9 +277,6 @@ class Workspace(PathWalk):
         """Remove a file's old name where a kill left it both; return whether that was so.
 
         `is_copied`: what is at the new path is what was moved, so it may be a copy from another disk.
-
-        Raises:
-            OperationError: if a path leads outside, or there is no such file.
         """
         with (
             self._walk(path, writing=True, follow_last=False) as source,
@@ -326,11 +320,7 @@ class Workspace(PathWalk):
         return []
 
     def entries(self, path: str) -> tuple[FolderEntry, ...]:
-        """Return a folder's entries by name; a link that stays inside counts as its target.
-
-        Raises:
-            OperationError: if it is not a folder of the workspace, or has too many entries.
-        """
+        """Return a folder's entries by name, if not too many; a link that stays inside is its target."""
         with self._opened(path) as folder:
             try:
                 found = folder.entries()

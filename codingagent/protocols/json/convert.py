@@ -189,10 +189,7 @@ def read_answer(source: object) -> tuple[str | None, Answer]:
     """Read the answer to an approval: the operation's id, if it is named, and the decision.
 
     It is JSON (str or bytes), or a value of JSON: `{"approval": {…}}`, or a `userMessage` event that says
-    `approved` or `denied`, alone or in `{"events": […]}` (001, approval flow).
-
-    Raises:
-        MessageError: if it is neither.
+    `approved` or `denied`, alone or in `{"events": […]}` (001, approval flow); else MessageError.
     """
     value = value_of(source) if isinstance(source, str | bytes) else source
     if isinstance(value, dict) and "approval" in value:
