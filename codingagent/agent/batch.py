@@ -171,16 +171,13 @@ class Execution:
             if isinstance(meant := self._spellings.meant(item), Step):
                 yield meant.operation
 
-    def _limit_of(self, item: Step | Problem) -> float | None:
-        operation = item.operation if isinstance(item, Step) else None
-        return limit_of(self.context, operation) if isinstance(operation, RunCommand) else None
-
     # --- one item ------------------------------------------------------------------------------
 
     def _perform(self, index: int, items: Sequence[Step | Problem]) -> None:
         """Execute one item; any mistake of the model becomes its result."""
         item, waits = self._spellings.meant(items[index]), self.session.is_awaiting_approval
-        limit_s = self._limit_of(item)
+        command = item.operation if isinstance(item, Step) else None
+        limit_s = limit_of(self.context, command) if isinstance(command, RunCommand) else None
         self.context.show(ui.OperationBegan(index, item.kind, _subject(item), limit_s))
         event: events.Event
         is_end = isinstance(item, Step) and isinstance(item.operation, Finish)

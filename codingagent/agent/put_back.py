@@ -83,7 +83,8 @@ def _restored(vault: Vault, step: Step) -> Step | Problem:
     else:
         in_paths = "\n".join(getattr(step.operation, field, "") for field in ("path", "to"))
         short = (name for name in vault.names_in(in_paths) if not vault.by_name[name].is_wide)
-        faulty = [*map(_reason, faults), *map(_PATH.format, short)]
+        wrong = ((_ALTERED if f.true else _UNKNOWN).format(f.written, f.true) for f in faults)
+        faulty = [*wrong, *map(_PATH.format, short)]
         reason = "; ".join(faulty)
     if reason:
         return Problem(step.kind, reason, step.line, "", step.notes, step.id)
@@ -278,9 +279,3 @@ def _where(vault: Vault, name: str) -> str:
     held = vault.by_name.get(name)
     places = {} if held is None else held.places
     return next((f" ({shown(path)} line {line})" for path, line in places.items() if line), "")
-
-
-def _reason(fault: WrongName) -> str:
-    if fault.true:
-        return _ALTERED.format(fault.written, fault.true)
-    return _UNKNOWN.format(fault.written)

@@ -177,7 +177,8 @@ class WaitingLine:
 
         @keys.add(Keys.BracketedPaste)
         def _(event: KeyPressEvent) -> None:
-            text = _as_copied(event.data)
+            # Terminals send its line ends as CR. What came before the line was there has LF already.
+            text = _LONE_CR.sub("\n", event.data)
             words = text.strip()
             if not words:
                 return
@@ -194,14 +195,6 @@ def _hint() -> AnyFormattedText:
     width = layout.look_of(sys.stdout).width - len(_PROMPT) - 1
     fitting = next((hint for hint in _HINTS if len(hint) <= width), "")
     return [("fg:ansibrightblack", fitting)]
-
-
-def _as_copied(text: str) -> str:
-    """Return a paste with the line ends that it was copied with: terminals send each as a CR.
-
-    What came before the line was there has an LF already.
-    """
-    return _LONE_CR.sub("\n", text)
 
 
 def _without_controls(text: str) -> str:

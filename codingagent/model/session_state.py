@@ -174,10 +174,6 @@ class Session(Struct, frozen=True):
         return self.phase is Phase.COMPLETE
 
     @property
-    def is_executing(self) -> bool:
-        return self.phase is Phase.EXECUTING
-
-    @property
     def is_awaiting_answer(self) -> bool:
         return self.phase is Phase.AWAITING_ANSWER
 

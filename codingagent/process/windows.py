@@ -234,11 +234,7 @@ if sys.platform == "win32":
         )
 
     class _JobObject:
-        """A job object: what is started in it can't leave it, and ends with it.
-
-        Raises:
-            OSError: if it can't be made.
-        """
+        """A job object: what is started in it can't leave it, and ends with it."""
 
         def __init__(self, memory_bytes: int | None) -> None:
             self._kernel = ctypes.WinDLL("kernel32", use_last_error=True)

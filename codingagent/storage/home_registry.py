@@ -40,11 +40,7 @@ def remember(home: Path) -> None:
 
 def _entry(home: Path) -> Path:
     name = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:32]
-    return _folder() / "homes" / name
-
-
-def _folder() -> Path:
-    return user_folder("XDG_STATE_HOME", "LOCALAPPDATA", ".local/state")
+    return user_folder("XDG_STATE_HOME", "LOCALAPPDATA", ".local/state") / "homes" / name
 
 
 def _identity(home: Path) -> str:

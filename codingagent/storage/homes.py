@@ -225,11 +225,6 @@ class Home(Struct, frozen=True):
                 file.write("*\n")
         return home
 
-    @property
-    def is_remembered(self) -> bool:
-        """Return whether the home is trusted when nobody names it."""
-        return home_registry.is_known(self.root)
-
     def load(self, name: str) -> Session:
         """Return the state of a session or run; UsageError if there is none, WorkError if it is damaged."""
         return self._of(name).load(name)

@@ -33,9 +33,9 @@ from codingagent.errors import UsageError, WorkError
 from codingagent.model.approval import Answer, nothing_awaits
 from codingagent.model.journal_entries import is_run_id, is_session_id
 from codingagent.model.paths import shown
-from codingagent.model.session_state import Session
+from codingagent.model.session_state import Phase, Session
 from codingagent.process import select_sandbox
-from codingagent.storage import homes
+from codingagent.storage import home_registry, homes
 from codingagent.storage.homes import Home
 from codingagent.storage.queued_request import Errand, seen
 from codingagent.workspace.programs import quoted
@@ -139,7 +139,7 @@ def _begun(
     files = factory.attached(place.root, folder, attach or (), rules, screen.show)
     home = homes.Home.at(place.root, create=True, was_found=place.was_found)
     with home.locked():
-        if place.was_found and not home.is_remembered:
+        if place.was_found and not home_registry.is_known(home.root):
             HOME.set(home.root)
             screen.remark(_NOT_REMEMBERED.format(quoted([str(home.root)])))
         session = factory.start_session(home, folder, task, settings, protocol)
@@ -302,7 +302,8 @@ def _meant(home: Home, screen: Screen, accept: Path | None, *, once: bool) -> li
     interrupted = [
         each
         for each in found
-        if each.is_executing or (each in waiting and taken(each.session_id, each.sequence))
+        if each.phase is Phase.EXECUTING
+        or (each in waiting and taken(each.session_id, each.sequence))
     ]
     # One that waits has the terminal; `resume` again continues the next.
     return interrupted[: None if once else 1] or [homes.latest_session(found)]
