@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from codingagent.workspace.git_files import Belonging
 
 # In a checkpoint: git refuses to store a `.git`, and no file is called like the other one.
-_STORED, _REAL = ".git\u2063", ".git"
+# As the bytes that they are in UTF-8: another locale can't encode the character.
+_STORED, _REAL = os.fsdecode(".git\u2063".encode()), ".git"
 
 # How many folders that git ignores are looked into: nobody waits for all of node_modules.
 LOOK_LIMIT_FOLDERS = 3_000

@@ -7,6 +7,7 @@ there is no separate check, only the walk. A path that ends outside is refused.
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -139,6 +140,13 @@ class PathWalk:
             OperationError: if the walk leads outside, to a hidden folder or, when writing, to .git.
             NotFoundError: if a folder on the way is missing and `create` is off.
         """
+        try:
+            os.fsencode(path)
+        except UnicodeEncodeError:
+            locale, said = sys.getfilesystemencoding(), paths.shown(path)
+            raise OperationError(
+                f"REJECTED: no file can be called '{said}' in this locale ({locale}); choose another name"
+            ) from None
         place = Position(self._folder)
         left = path.split("/")[::-1]
         links = 0

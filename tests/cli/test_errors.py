@@ -1,6 +1,7 @@
 """Errors on the command line: what is wrong, in words of ours, with advice that leads on."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -157,3 +158,30 @@ def test_a_policy_beside_the_workspace_is_not_in_it(
         monkeypatch.chdir(tmp_path / folder)
         words = ("new", "--no-wait", "--workspace", str(tmp_path / "work"), "--policy", name, "x")
         assert run(tmp_path / "home", *words) == status
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the names of files are in UTF-8")
+def test_a_locale_that_cannot_write_a_name_costs_one_block(tmp_path: Path) -> None:
+    """Names of files are in the locale's encoding: one that it lacks is refused, and the turn goes on."""
+    variables = {
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+        "HOME": str(tmp_path),
+    }
+
+    def run_there(*words: str) -> "subprocess.CompletedProcess[str]":
+        line = [sys.executable, "-m", "codingagent", "--home", str(tmp_path / "h"), *words]
+        env = {**os.environ, **variables}
+        return subprocess.run(line, env=env, capture_output=True, text=True, check=False)
+
+    assert run_there("new", "--no-wait", "--sandbox", "off", "task").returncode == 0
+    made = '[CREATE_FILE path="{}"]\nx\n[/CREATE_FILE]\n'
+    answer = (
+        f"{made.format('新.txt')}{made.format('a.txt')}[RUN_COMMAND]\ntouch b\n[/RUN_COMMAND]\n"
+    )
+    (tmp_path / "h" / "inbox" / "a.txt").write_text(answer, "utf-8")
+    done = run_there("resume", "--once")
+    assert done.returncode == 0, done.stderr
+    assert "in this locale" in done.stdout
+    assert sorted(each.name for each in (tmp_path / "h" / "workspace").iterdir()) == ["a.txt", "b"]
