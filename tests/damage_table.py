@@ -252,6 +252,10 @@ def _hexadecimal(line: str) -> str:
     return re.sub(r"[<>&\"']", lambda found: f"&#x{ord(found[0]):x};", line)
 
 
+def _foreign_letters(line: str) -> str:
+    return re.sub("[\u0370-\u1fff\u3040-\uffef]", lambda found: f"&#{ord(found[0])};", line)
+
+
 def _linked(line: str) -> str:
     return re.sub(r"(?<![\w/.])(\w+\.(?:py|md|ts|go|sh))(?![\w/])", r"[\1](http://\1)", line)
 
@@ -454,6 +458,7 @@ ROWS: tuple[Row, ...] = (
         meant_in=_MARKUP,
     ),
     Row("no-break blanks throughout", _each(lambda t: t.replace(" ", "\u00a0"))),
+    Row("wide indentation", _each(_with_lead(lambda t: t.replace("  ", "\u3000"))), lossy=True),
     Row("narrow no-break blanks", _each(lambda t: t.replace(" ", "\u202f"))),
     # characters, of all text
     Row("entities", _each(html.escape)),
@@ -462,6 +467,7 @@ ROWS: tuple[Row, ...] = (
     Row("entities twice", _each(lambda t: html.escape(html.escape(t)))),
     Row("numeric entities", _each(_numeric)),
     Row("hexadecimal entities", _each(_hexadecimal)),
+    Row("letters of other scripts as entities", _each(_foreign_letters), meant_in=_MARKUP),
     Row("curly quotes", _each(_curly), lossy=True),
     Row("German quotes", _each(_low_quotes), lossy=True),
     Row(
@@ -499,6 +505,19 @@ ROWS: tuple[Row, ...] = (
     Row("copied with the numbers of a result", _copied_with_numbers("    ")),
     Row("numbered with colons", _sections(_numbered("{}: {}")), meant_in=_PROSE),
     Row("numbered by cat -n", _sections(_numbered("{:6d}\t{}")), meant_in=_PROSE),
+    Row(
+        "numbered by a code box",
+        _bodies(lambda t: [*map(str, range(1, len(t) + 1)), *t]),
+        meant_in=_PROSE,
+    ),
+    Row(
+        "numbers of a code box, closely",
+        _bodies(lambda t: [f"{n}{line}" for n, line in enumerate(t, 1)]),
+        lossy=True,
+        meant_in=_PROSE,
+    ),
+    Row("under a label within", _bodies(lambda t: ["Python", "复制代码", *t]), meant_in=_PROSE),
+    Row("under a button within", _bodies(lambda t: ["Code kopieren", *t]), meant_in=_PROSE),
     Row("marks of a diff", _each(lambda t: f"+{t}", _B), meant_in=_BARE_TEXT),
     # tags
     Row("attributes without quotes", _each(lambda t: t.replace('"', ""), _TAGS)),
@@ -506,6 +525,8 @@ ROWS: tuple[Row, ...] = (
         "blanks inside the brackets",
         _each(lambda t: re.sub(r"=", " = ", t).replace("[", "[ ").replace("]", " ]"), _TAGS),
     ),
+    Row("values between guillemets", _each(lambda t: re.sub('"([^"]*)"', r"« \1 »", t), _TAGS)),
+    Row("values between corners", _each(lambda t: re.sub('"([^"]*)"', r"「\1」", t), _TAGS)),
     Row("tags bold", _each(lambda t: f"**{t}**", _TAGS)),
     Row("tags in code", _each(lambda t: f"`{t}`", _TAGS)),
     Row("tags as comments", _each(lambda t: f"<!-- {t} -->", _TAGS)),
@@ -524,6 +545,7 @@ ROWS: tuple[Row, ...] = (
     Row("U+200F before each line", _each(_turned("\u200f"))),
     Row("U+202B around each line", _each(_turned("\u202b", "\u202c"))),
     Row("U+061C before tags", _each(_turned("\u061c"), _TAGS)),
+    Row("U+200E behind each line", _each(_turned("", "\u200e"))),
     Row("U+2067 around tags", _each(_turned("\u2067", "\u2069"), _TAGS)),
     Row("U+200E before lines of bodies", _each(_turned("\u200e"), _B)),
     # quoting

@@ -81,8 +81,7 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
     if not fences.is_marked_up(joined(case.lines)):
         return None
     bare = fences.without_fence(joined(case.lines))
-    lines = None if bare is None else split(bare)
-    if lines is not None and _wraps(case, lines):
+    if (lines := None if bare is None else split(bare)) is not None and _wraps(case, lines):
         # In there no chat has escaped anything.
         way = case.arrival.way - {Damage.ESCAPES, Damage.UNDERSCORES}
         case.arrival = replace(case.arrival, way=way, in_code=True, is_spaced=False)
@@ -127,6 +126,8 @@ def _wraps(case: BodyCase, bare: list[str]) -> bool:
     old = [line for line in case.ground.replaced if line.strip()]
     if any(fences.is_fence(line) for line in (*old[:1], *old[-1:])):
         return False
+    if fences.has_label(case.lines) and not fences.has_label(old):
+        return True
     if case.is_whole:
         if file_kinds.is_program(case.path):
             return True
@@ -141,11 +142,12 @@ def _wraps(case: BodyCase, bare: list[str]) -> bool:
 
 
 def _numbers(case: BodyCase) -> list[str] | None:
-    bare, is_doubtful = shapes.without_numbers(case.lines, case.ground.lines, case.ground.replaced)
+    is_program = file_kinds.is_program(case.path)
+    bare, is_doubtful = shapes.without_numbers(case.lines, case.ground, is_program=is_program)
     if bare is not None:
         return bare
     if is_doubtful:
-        if file_kinds.is_program(case.path):
+        if is_program:
             case.refuse("some of its lines begin with a number")
         case.say("some lines begin with a number, and were written so")
     found = [_NUMBERED.match(line) for line in case.lines]
@@ -154,7 +156,7 @@ def _numbers(case: BodyCase) -> list[str] | None:
     numbers = [int(each[1]) for each in found if each is not None]
     first = numbers[0]
     if numbers != list(range(first, first + len(numbers))):
-        if file_kinds.is_program(case.path) and all(map(shapes.OURS.match, case.lines)):
+        if is_program and all(map(shapes.OURS.match, case.lines)):
             case.refuse("each line begins with a number, and they do not follow one another")
         return None
     if any(map(_NUMBERED.match, case.ground.replaced)):
@@ -169,7 +171,7 @@ def _numbers(case: BodyCase) -> list[str] | None:
         return bare
     if len(bare) > 1:
         case.say("each line begins with its number, and was written so")
-    elif file_kinds.is_program(case.path):
+    elif is_program:
         old = _first_word(case.ground.replaced)
         if old and indentation.is_alike(bare[0], old):
             case.refuse("it begins with the number of a line")

@@ -178,6 +178,8 @@ class _Look:
             return " " not in rest
         sought = self.targets & frozenset(self.row.plain)
         if self.row.damage is Damage.ENTITIES:
+            if not any(map(str.isascii, self.targets)):
+                return True  # letters of other scripts
             sought |= frozenset("<>&")
         return bool(sought) and not any(mark in rest for mark in sought)
 
@@ -320,7 +322,7 @@ def _verdict(look: _Look, way: Channel) -> tuple[_Says, str]:
     if damage is Damage.CITATIONS:
         return _of_citations(look, way)
     if damage is Damage.DIRECTION:
-        return _of_direction(look)
+        return _of_direction(look, is_in_tags=damage in way)
     if damage in way or (damage is Damage.ENTITIES and Damage.ANGLES in way):
         return _by_tags(look, way)
     # The tags may have escapes of another extent.
@@ -351,17 +353,19 @@ def _of_citations(look: _Look, way: Channel) -> tuple[_Says, str]:
     return _Says[says.upper()], why
 
 
-def _of_direction(look: _Look) -> tuple[_Says, str]:
+def _of_direction(look: _Look, *, is_in_tags: bool) -> tuple[_Says, str]:
     """Return what to do with direction marks before lines; within a line they are the text's own."""
     if look.stands_so or any(map(look.row.trace.search, look.ground.lines)):
         return _Says.KEEP, ""
     words = [line for line in look.new if line.strip()]
-    if all(map(look.row.trace.search, words)) and (len(words) > 1 or look.stands_undone):
+    is_proven = len(words) > 1 or look.stands_undone or is_in_tags
+    if is_proven and all(map(look.row.trace.search, words)):
         return _Says.UNDO, "before each of its lines"
     if file_kinds.is_program(look.path):
         # No text begins so outside of a string.
         text = look.ground.text_among(look.new)
-        is_sure = look.stands_undone or any(i not in text for i in look.changed)
+        first = (look.new[i].lstrip() for i in look.changed if i not in text)
+        is_sure = look.stands_undone or any(map(chat_damage.TURN.match, first))
         return (_Says.UNDO, "before its lines") if is_sure else (_Says.KEEP, "")
     is_odd = bool(look.ground.lines) and not look.is_all_that_changes
     return (_Says.ASK, "where lines of the file have none") if is_odd else (_Says.KEEP, "")

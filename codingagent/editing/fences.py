@@ -9,18 +9,37 @@ from codingagent.model.plain_text import joined
 
 _FENCE = lazy_pattern(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
 NOTE = "the code fence round the body was taken off"
-_COPY = lazy_pattern(r"[ \t]*(?:copy(?: code)?|copied!?|edit)[ \t]*", re.IGNORECASE)
+# The button of a code box, as pages show it in several languages.
+_COPY = lazy_pattern(
+    r"^[ \t]*(?:copy(?: code)?|copied!?|edit|(?:code )?kopieren|copier(?: le code)?|copiar(?: (?:o )?código)?"
+    r"|copia(?: codice)?|kopieer(?: code)?|kopiuj(?: kod)?|(?:kodu )?kopyala|с?копировать(?: код)?"
+    r"|复制(?:代码)?|编辑|複製(?:程式碼)?|編輯|(?:コードを)?コピー(?:する)?|(?:코드 )?복사"
+    r"|نسخ(?: الكود)?|คัดลอก(?:โค้ด)?)[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _LANGUAGES = file_kinds.words(
     "plaintext text python py javascript js typescript ts jsx tsx bash sh shell zsh console powershell json"
     " yaml yml toml ini html xml css scss markdown md c cpp c++ csharp c# java kotlin swift go rust ruby php"
     " perl lua r sql diff makefile dockerfile latex tex vue svelte scala haskell elixir dart"
+    " wrap run download"
 )
 
 
 def is_marked_up(body: str) -> bool:
     """Return, cheaply, whether a fence or a label can be round a body."""
     head, tail = body[:200], body[-60:]
-    return "opy" in head or any(mark in part for mark in ("```", "~~~") for part in (head, tail))
+    is_label = head.strip().partition("\n")[0].strip().lower() in _LANGUAGES
+    return (
+        is_label
+        or bool(_COPY.search(head))
+        or any(mark in part for mark in ("```", "~~~") for part in (head, tail))
+    )
+
+
+def has_label(lines: Sequence[str]) -> bool:
+    """Return whether lines begin with a language and the button of a code box: nobody writes both."""
+    words = [line.strip().lower() for line in lines[:4] if line.strip()]
+    return len(words) > 1 and words[0] in _LANGUAGES and _COPY.match(words[1]) is not None
 
 
 def is_fence(line: str) -> bool:

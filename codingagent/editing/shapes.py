@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from codingagent.editing import blank_lines
+from codingagent.editing.characters import Ground
 from codingagent.editing.places import Sought
 from codingagent.model import citations
 from codingagent.model.patterns import lazy_pattern
@@ -63,20 +64,36 @@ def levels_are_known(old: Sequence[str], new: Sequence[str], numbered: Sequence[
     return is_alike or not {*old}.isdisjoint(kept) or not all(map(blanks, kept))
 
 
+# Those of a code box, glued to its lines.
+_GLUED = lazy_pattern(r"(\d+)(?![\d|│:→,]| [^ ])")
+_CLOSELY = lazy_pattern(r"(\d+)(?:[^\W\d]|[\"'`<\\]|  |\t)")  # so few lines may begin with a value
+
+
 def without_numbers(
-    new: Sequence[str], lines: Sequence[str], replaced: Sequence[str]
+    new: Sequence[str], ground: Ground, *, is_program: bool
 ) -> tuple[list[str] | None, bool]:
     """Return new lines without the numbers of a request; a line of the file with its number proves them.
 
-    Without a proof None, and whether only some of them look like lines of the file with a number.
+    Without a proof None, and whether only some of them look like lines of the file with a number. The numbers
+    of a code box may come before all of its lines, one to a line, or glued to them.
     """
+    known = {*ground.lines}
+    half, odd = divmod(len(new), 2)
+    column, rest = [*map(str.strip, new[:half])], list(new[half:])
+    is_meant = not is_program and known.isdisjoint(filter(None, rest))
+    if half and not odd and column == [*map(str, range(1, half + 1))] and not is_meant:
+        return (rest, False) if half > 3 else (None, True)
+    pattern = _GLUED if len(new) > 3 else _CLOSELY
+    glued = [int(found[1]) for line in new if (found := pattern.match(line))]
+    if glued and any(glued == [*range(at, at + len(new))] for at in (1, ground.start + 1)):
+        return None, True
     bare = list(map(without_number, new))
     cut = [each for each in zip(new, bare, strict=True) if each[1].strip() and each[0] != each[1]]
-    if {*lines}.isdisjoint(line for _, line in cut) or any(map(OURS.match, lines)):
+    if known.isdisjoint(line for _, line in cut) or any(map(OURS.match, ground.lines)):
         return None, False
     ours = [(int(found[1]), line) for each, line in cut if (found := OURS.match(each))]
-    is_proven = any(at and lines[at - 1 : at] == [line] for at, line in ours)
-    if is_proven and levels_are_known(replaced, new, new):
+    is_proven = any(at and ground.lines[at - 1 : at] == [line] for at, line in ours)
+    if is_proven and levels_are_known(ground.replaced, new, new):
         return bare, False
     return None, len(cut) < sum(1 for line in bare if line.strip())
 

@@ -82,9 +82,10 @@ ESCAPE = lazy_pattern(r"\\([!-/:-@\[-`{-~])")
 _INLINE_ESCAPE = lazy_pattern(r"\\([_*\[\]])")
 _BARE_INLINE = lazy_pattern(r"(?<!\\)[_\[\]]")
 
-# Only what HTML serializers write: `&copy;` was never a plain character of a program.
+# Only what HTML serializers write, and letters of other scripts: `&copy;` was never a plain character.
 ENTITY = lazy_pattern(
-    r"&(?:lt|gt|amp|quot|apos|#0*(?:34|38|39|60|62|91|93|95)|#[xX]0*(?:2[267]|3[ceCE]|5[bdfBDF]));"
+    r"&(?:lt|gt|amp|quot|apos|#0*(?:34|38|39|60|62|91|93|95|8[89]\d|9\d\d|[1-7]\d{3}|1[2-9]\d{3}|[2-6]\d{4})"
+    r"|#[xX]0*(?:2[267]|3[ceCE]|5[bdfBDF]|[3-9a-fA-F][\da-fA-F]{2,3}|1[\da-fA-F]{3}));"
 )
 _ENTITY_NAMES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
@@ -123,7 +124,8 @@ def _decoded(found: re.Match[str]) -> str:
     name = found[0][1:-1]
     if not name.startswith("#"):
         return _ENTITY_NAMES[name]
-    return chr(int(name[2:], 16) if name[1] in "xX" else int(name[1:]))  # noqa: FURB166  # there is no "0x" prefix
+    code = int(name[2:], 16) if name[1] in "xX" else int(name[1:])  # noqa: FURB166  # there is no "0x" prefix
+    return found[0] if 0xD800 <= code < 0xE000 else chr(code)
 
 
 def _translating(table: Mapping[str, str | None]) -> Callable[[str], str]:
@@ -158,7 +160,12 @@ _LEAD = lazy_pattern("(?:[ \t\u00a0\u3000]|&nbsp;)+")
 def with_plain_indentation(text: str) -> str:
     """Replace unusual spaces at the start of a line with ordinary ones."""
     found = _LEAD.match(text)
-    return text if found is None else with_plain_blanks(found[0]) + text[found.end() :]
+    # U+3000 is as wide as two.
+    return (
+        text
+        if found is None
+        else with_plain_blanks(found[0].replace("\u3000", "  ")) + text[found.end() :]
+    )
 
 
 # Messengers turn a file name whose extension is also a country's domain into a link:
@@ -177,12 +184,15 @@ def without_links(text: str) -> str:
 _TURN = "[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]"
 TURN = lazy_pattern(_TURN)
 _MARGIN = lazy_pattern(rf"^([ \t]*){_TURN}+([^\n]*?){_TURN}*$", re.MULTILINE)
-MARGIN = lazy_pattern(rf"^[ \t]*{_TURN}", re.MULTILINE)
+_END = "[\u200e\u200f\u061c]+$"
+MARGIN = lazy_pattern(rf"^[ \t]*{_TURN}|{_END}", re.MULTILINE)
 
 
 def without_direction(text: str) -> str:
     """Remove direction marks before each line, and those behind it that belong to them."""
-    return text if text.isascii() else _MARGIN.sub(r"\1\2", text)
+    return (
+        text if text.isascii() else re.sub(_END, "", _MARGIN.sub(r"\1\2", text), flags=re.MULTILINE)
+    )
 
 
 def without_direction_margin(text: str) -> str:

@@ -23,6 +23,10 @@ _WRAPPED_NAME = lazy_pattern(r"\A\[[*_`~]*(/?)[*_`~]*([A-Z][A-Z_]*?)[*_`~]+(?=[ 
 _VALUE_QUOTES = lazy_pattern(
     r"""=[ \t]*(?:'([^'"\n]*)'|"([^'"\n]*)'|([^\s"'\[\]=<>&\\]+))(?=[ \t\]])"""
 )
+# As they are typed in other languages.
+_CORNERS = lazy_pattern(
+    r"=[ \t\u00a0]*(?:[「『«‹]|'')[ \t\u00a0]*([^「」『』«»‹›\"'\n]*?)[ \t\u00a0]*(?:[」』»›]|'')"
+)
 _BREAK = lazy_pattern(r"(?:[ \t]*<br[ \t]*/?>)+[ \t]*$", re.IGNORECASE)
 _COMMENT = lazy_pattern(r"[ \t]*<!--[ \t]*(.*?)[ \t]*-->[ \t]*")
 _DAMAGES = {damage.value: damage for damage in Damage}
@@ -172,6 +176,12 @@ RULES: tuple[Rule[Callable[[_Line], str]], ...] = (
         '`“` or `„` in place of `"`',
         "replaces them",
         chat_damage.with_straight_quotes,
+    ),
+    _row(
+        "quotes of other languages",
+        "`«a»`, `「a」` or `''a''` in place of double quotes",
+        "replaces them",
+        lambda text: _CORNERS.sub(r'="\1"', text),
     ),
     _EMPHASIS,
     _row(
