@@ -238,6 +238,8 @@ def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> str:
             continue
         if is_fresh and not (is_repeated and net >= _SHRUNK * sum(code)):
             continue
+        if start in tails and not is_dotted and len(blanks(behind)) > len(blanks(new[start - 1])):
+            continue  # it speaks of the level that its line opens
         is_glued = (is_glued or start in tails) and not (is_repeated or is_dotted)
         at = bisect_right(anchors, start)
         a, b = anchors[at - 1] if at else -1, anchors[at] if at < len(anchors) else len(new)
@@ -279,7 +281,9 @@ def _fresh_runs(
         # Code that is only commented out is there still.
         words = (*new[start:end], *said[start:end])
         fresh = (each.strip() not in known for each in words if any(map(str.isalpha, each)))
-        if 0 < end - start <= _LONGEST and all(fresh):
+        # Several lines above all others are the head of a file.
+        is_head = len({*said[start:end]}) > 1 and not any(map(str.strip, new[:start]))
+        if 0 < end - start <= _LONGEST and not is_head and all(fresh):
             runs.append((start, end))
         start = end + 1
     return runs
