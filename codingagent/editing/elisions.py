@@ -234,7 +234,8 @@ def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> str:
         is_fresh = is_glued and start not in tails and behind.strip() not in known
         before = new[start - 1].strip() if start else ""
         is_doc = before.endswith(":") and new[start].lstrip()[:1] in ('"', "'") and not is_dotted
-        if is_doc and (is_glued or before not in known):
+        rest = next(filter(str.strip, new[end:]), "")
+        if is_doc and (before not in known or blanks(rest) == blanks(new[start])):
             continue
         if is_fresh and not (is_repeated and net >= _SHRUNK * sum(code)):
             continue
