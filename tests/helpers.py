@@ -26,6 +26,7 @@ from codingagent.agent import context, factory
 from codingagent.agent.conversation import Conversation
 from codingagent.cli import main
 from codingagent.model.journal_entries import Protocol
+from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice
 from codingagent.storage import homes
@@ -358,6 +359,15 @@ class LiveSession:
 
 
 @contextlib.contextmanager
+def conversation_in(
+    home: homes.Home, session: Session, settings: Settings, person: context.Person
+) -> Iterator[Conversation]:
+    """Yield a session at work, ready to take answers."""
+    with factory.session_in(home, session, settings, person) as work:
+        yield work.conversation
+
+
+@contextlib.contextmanager
 def live_session(
     root: Path,
     task: str = "the task",
@@ -374,7 +384,7 @@ def live_session(
     session = begun or factory.start_session(home, workspace, task, chosen, protocol)
     notices: list[Notice] = []
     person = person or context.Person(notices.append)
-    with factory.conversation_in(home, session, chosen, person) as conversation:
+    with conversation_in(home, session, chosen, person) as conversation:
         live = LiveSession(home, session.session_id, conversation)
         live.notices = notices
         conversation.recover()

@@ -15,7 +15,14 @@ from codingagent.model.journal_entries import CheckEnded, Protocol
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
 from codingagent.storage.homes import Home
-from tests.helpers import LiveSession, command_line, live_session, new_marker, none_left
+from tests.helpers import (
+    LiveSession,
+    command_line,
+    conversation_in,
+    live_session,
+    new_marker,
+    none_left,
+)
 from tests.killing import command_line_here, kill_when, kinds_of
 from tests.sandboxes import needs_bwrap
 
@@ -92,7 +99,7 @@ def test_its_result_is_in_the_next_request_whole_and_short(tmp_path: Path, proto
     kind: Protocol = "json" if protocol == "json" else "tags"
     session = factory.start_session(home, tmp_path / "workspace", "t", settings(), kind)
     person = context.Person(lambda _: None)
-    with factory.conversation_in(home, session, settings(), person) as conversation:
+    with conversation_in(home, session, settings(), person) as conversation:
         live = LiveSession(home, session.session_id, conversation)
         conversation.recover()
         assert "Check: after each answer that changes a file" in live.request()

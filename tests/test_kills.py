@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.agent import context, factory
+from codingagent.agent import context
 from codingagent.agent.conversation import Conversation
 from codingagent.model.approval import Answer
 from codingagent.model.events import CommandRan, Denied, FileCreated, Interrupted
@@ -32,7 +32,7 @@ from codingagent.model.journal_entries import (
 from codingagent.model.session_state import Phase
 from codingagent.storage import homes
 from codingagent.storage.journal import Sessions
-from tests.helpers import HANG_S, command_line, live_session, wait_until
+from tests.helpers import HANG_S, command_line, conversation_in, live_session, wait_until
 from tests.killing import (
     LOG,
     TIERS,
@@ -454,7 +454,7 @@ def live_at_rest(home: Path, session_id: str) -> Iterator[Conversation]:
     opened = homes.Home.at(home, create=False)
     session = opened.sessions.load(session_id)
     settings = settings_for("bwrap" if session.sandbox == "require" else "none")
-    with factory.conversation_in(opened, session, settings, context.Person(lambda _: None)) as it:
+    with conversation_in(opened, session, settings, context.Person(lambda _: None)) as it:
         yield it
 
 

@@ -591,7 +591,8 @@ def session(reply: str, policy: str = "standard") -> tuple[str, Path]:
     settings = Settings(sandbox="off", policy=policy)
     home = homes.Home.at(Path("home").absolute(), create=True)
     begun = factory.start_session(home, home.root / "workspace", "a task", settings)
-    with factory.conversation_in(home, begun, settings, context.Person(lambda _: None)) as work:
+    with factory.session_in(home, begun, settings, context.Person(lambda _: None)) as opened:
+        work = opened.conversation
         work.recover()
         # What says whose answer it is would have it refused too.
         request = home.mailbox.outbox_path(begun.session_id, 1)

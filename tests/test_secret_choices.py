@@ -19,7 +19,7 @@ from codingagent.protocols.json.wire import ReadFileEvent
 from codingagent.storage import homes
 from tests.cli.terminals import on_terminal
 from tests.cli.test_runs import Caller
-from tests.helpers import LiveSession, command_line, live_session
+from tests.helpers import LiveSession, command_line, conversation_in, live_session
 from tests.hosting import served
 from tests.sandboxes import needs_bwrap
 from tests.test_secrets import token
@@ -49,7 +49,7 @@ def asked(
         return None if decision is None else Answer(decision)
 
     person = context.Person(notices.append, ask, approves_all)
-    with factory.conversation_in(home, session, settings, person) as conversation:
+    with conversation_in(home, session, settings, person) as conversation:
         live = LiveSession(home, session.session_id, conversation)
         live.notices = notices
         conversation.recover()

@@ -211,15 +211,6 @@ def _hidden_errors(secrecy: Secrecy) -> Iterator[None]:
         raise
 
 
-@contextlib.contextmanager
-def conversation_in(
-    home: Home, session: Session, settings: Settings, person: Person
-) -> "Iterator[Conversation]":
-    """Yield a session at work, ready to take answers, as `session_in`."""
-    with session_in(home, session, settings, person) as work:
-        yield work.conversation
-
-
 def attached(
     home: Path,
     root: Path,

@@ -42,11 +42,11 @@ def play(screen: Screen) -> None:
         with home.locked():
             session = factory.start_session(home, workspace, task, Settings())
             watcher = context.Person(screen.show, sees_changes=screen.sees_changes)
-            with factory.conversation_in(home, session, Settings(), watcher) as conversation:
-                conversation.recover()
+            with factory.session_in(home, session, Settings(), watcher) as work:
+                work.conversation.recover()
                 replies = iter(sorted((recorded / "replies").glob("*.txt")))
                 person = _RecordedPerson(replies, home.mailbox.inbox, session.session_id, screen)
-                inbox_loop.follow(conversation, inbox_loop.Inbox(home.mailbox.look), person)
+                inbox_loop.follow(work.conversation, inbox_loop.Inbox(home.mailbox.look), person)
     screen.remark(
         'now try your own task, in the folder of your project: codingagent new --here "the task"'
     )

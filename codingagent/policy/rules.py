@@ -186,16 +186,11 @@ def judge_write(policy: Policy, path: str, size_bytes: int) -> Verdict:
     return ask_for_path(rules, path) or Allow()
 
 
-def judge_delete(policy: Policy, path: str) -> Verdict:
-    """Judge deleting a file; the path as in `judge_read`."""
-    rules = policy.filesystem
-    return _judge_change(rules, path) or ask_for_path(rules, path) or Allow()
-
-
 def judge_change(policy: Policy, after: After, path: str, size_bytes: int) -> Verdict:
     """Judge what an operation leaves at a path, of this size; the path as in `judge_read`."""
     if after == "nothing":
-        return judge_delete(policy, path)
+        rules = policy.filesystem
+        return _judge_change(rules, path) or ask_for_path(rules, path) or Allow()
     if after == "moved":
         size_bytes = 0  # It takes no more room than before.
     return judge_write(policy, path, size_bytes)

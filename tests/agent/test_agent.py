@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.agent import context, factory
+from codingagent.agent import context
 from codingagent.errors import UsageError, WorkError
 from codingagent.model import results
 from codingagent.model.operations import Kind
@@ -27,6 +27,7 @@ from tests.helpers import (
     LiveSession,
     calls_of,
     command_line,
+    conversation_in,
     cpu_below,
     live_session,
     million_steps_s,
@@ -832,7 +833,7 @@ def interrupted_turn(home: Path, reply: str) -> Iterator[LiveSession]:
         pass
     live.drop(reply)
     with (
-        factory.conversation_in(
+        conversation_in(
             live.home, live.conversation.session, Settings(), context.Person(Interruption())
         ) as conversation,
         pytest.raises(KeyboardInterrupt),

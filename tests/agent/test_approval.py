@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.agent import context, factory
+from codingagent.agent import context
 from codingagent.agent.conversation import Conversation
 from codingagent.errors import ApprovalError, UsageError
 from codingagent.model.approval import Answer
@@ -14,7 +14,7 @@ from codingagent.model.journal_entries import ApprovalAnswered, ApprovalAsked
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ApprovalAwaited, Notice
-from tests.helpers import LiveSession, live_session
+from tests.helpers import LiveSession, conversation_in, live_session
 from tests.sandboxes import needs_bwrap
 
 REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
@@ -54,7 +54,7 @@ def take(
     session = live.home.sessions.load(live.session_id)
     notices: list[Notice] = []
     who = context.Person(notices.append, person, approves_all)
-    with factory.conversation_in(live.home, session, Settings(policy=policy), who) as conversation:
+    with conversation_in(live.home, session, Settings(policy=policy), who) as conversation:
         if reply:
             live.drop(reply)
             conversation.take("reply.txt")
@@ -202,7 +202,7 @@ def test_a_yes_holds_for_exactly_what_was_shown(tmp_path: Path) -> None:
 
 def live_again(live: LiveSession) -> AbstractContextManager[Conversation]:
     session = live.home.sessions.load(live.session_id)
-    return factory.conversation_in(live.home, session, Settings(), context.Person(lambda _: None))
+    return conversation_in(live.home, session, Settings(), context.Person(lambda _: None))
 
 
 def test_a_link_to_a_protected_file_is_asked_for_by_where_it_leads(tmp_path: Path) -> None:

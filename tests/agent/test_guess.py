@@ -19,7 +19,7 @@ from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ApprovalAwaited
 from codingagent.storage import homes
 from codingagent.storage.homes import Home
-from tests.helpers import LiveSession
+from tests.helpers import LiveSession, conversation_in
 from tests.killing import command_line_here
 
 TASK = "A discount must lower the total"
@@ -194,7 +194,7 @@ def working(shop: Path, asked: list[ApprovalAwaited]) -> Iterator[LiveSession]:
     settings = Settings(sandbox="off", context=3_000)
     session = factory.start_session(home, shop, TASK, settings)
     person = context.Person(lambda _: None, ask)
-    with factory.conversation_in(home, session, settings, person) as conversation:
+    with conversation_in(home, session, settings, person) as conversation:
         conversation.recover()
         yield LiveSession(home, session.session_id, conversation)
 

@@ -11,7 +11,7 @@ from codingagent.agent import context, factory
 from codingagent.model.journal_entries import Protocol
 from codingagent.model.settings import Settings
 from codingagent.storage.homes import Home
-from tests.helpers import LiveSession, live_session
+from tests.helpers import LiveSession, conversation_in, live_session
 
 DONE = "[DONE]\nIt works.\n[/DONE]\n"
 EDIT = '[EDIT_FILE path="a.py"]\n<<<<<<< SEARCH\nnot there\n=======\nnew\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
@@ -43,7 +43,7 @@ def working(root: Path, check: str = "", protocol: Protocol = "tags") -> Iterato
     home = Home.at(root, create=True)
     session = factory.start_session(home, root / "workspace", "task", settings, protocol)
     person = context.Person(lambda _: None)
-    with factory.conversation_in(home, session, settings, person) as conversation:
+    with conversation_in(home, session, settings, person) as conversation:
         conversation.recover()
         yield LiveSession(home, session.session_id, conversation)
 

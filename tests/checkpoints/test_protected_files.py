@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from codingagent.agent import context, factory
+from codingagent.agent import context
 from codingagent.errors import ApprovalError
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import ApprovalAnswered, ApprovalAsked, ProtectedSettled
@@ -16,7 +16,7 @@ from codingagent.model.operations import Kind
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ApprovalAwaited, Notice, Remark, TurnDone
-from tests.helpers import LiveSession, live_session
+from tests.helpers import LiveSession, conversation_in, live_session
 from tests.killing import (
     command_line_here,
     has_lines,
@@ -105,7 +105,7 @@ def take(
     session = live.home.sessions.load(live.session_id)
     notices: list[Notice] = []
     who = context.Person(notices.append, person, approves_all)
-    with factory.conversation_in(live.home, session, settings, who) as conversation:
+    with conversation_in(live.home, session, settings, who) as conversation:
         if reply:
             live.drop(reply)
             conversation.take("reply.txt")

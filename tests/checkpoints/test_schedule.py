@@ -17,7 +17,7 @@ from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice, OutboxReady
 from codingagent.storage import homes
 from codingagent.storage.mailbox import Mailbox
-from tests.helpers import LiveSession, calls_of, live_session
+from tests.helpers import LiveSession, calls_of, conversation_in, live_session
 from tests.killing import command_line_here, kinds_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="checkpoints need git")
@@ -50,7 +50,7 @@ def meddled_with(root: Path) -> Iterator[tuple[LiveSession, Meddler]]:
     workspace = homes.workspace_of(root, OFF)
     session = factory.start_session(home, workspace, "the task", OFF)
     meddler = Meddler(workspace)
-    with factory.conversation_in(home, session, OFF, context.Person(meddler.show)) as conversation:
+    with conversation_in(home, session, OFF, context.Person(meddler.show)) as conversation:
         conversation.recover()
         yield LiveSession(home, session.session_id, conversation), meddler
 

@@ -17,7 +17,7 @@ from codingagent.policy.rules import (
     Verdict,
     describe,
     from_document,
-    judge_delete,
+    judge_change,
     judge_read,
     judge_write,
 )
@@ -544,7 +544,7 @@ def test_restrictive_reads_and_runs_nothing() -> None:
     policy = PRESETS["restrictive"]
     assert judge_read(policy, "a/b") == Allow()
     assert isinstance(judge_write(policy, "a", 1), Deny)
-    assert isinstance(judge_delete(policy, "a"), Deny)
+    assert isinstance(judge_change(policy, "nothing", "a", 0), Deny)
     assert isinstance(judged("ls", policy), Deny)
 
 
@@ -683,7 +683,7 @@ def test_judging_never_raises(line: str) -> None:
 def test_protected_files_are_asked_for_under_any_spelling(path: str) -> None:
     """Protected names, compared as the most forgiving file system would; reading is free."""
     assert isinstance(judge_write(STANDARD, path, 1), Ask)
-    assert isinstance(judge_delete(STANDARD, path), Ask)
+    assert isinstance(judge_change(STANDARD, "nothing", path, 0), Ask)
     assert judge_read(STANDARD, path) == Allow()
 
 
@@ -713,7 +713,7 @@ def test_protected_files_are_asked_for_under_any_spelling(path: str) -> None:
 def test_ordinary_files_are_not_asked_for(path: str) -> None:
     """Design, commands, policy: standard asks for protected files only."""
     assert judge_write(STANDARD, path, 1) == Allow()
-    assert judge_delete(STANDARD, path) == Allow()
+    assert judge_change(STANDARD, "nothing", path, 0) == Allow()
 
 
 def test_the_order_for_files_is_enabled_blocked_allowed_approval() -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.agent import context, factory
+from codingagent.agent import context
 from codingagent.errors import ApprovalError
 from codingagent.model.approval import Answer
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ApprovalAwaited, OperationDone
 from tests import helpers
-from tests.helpers import LiveSession
+from tests.helpers import LiveSession, conversation_in
 
 DIFF = """Here is the change:
 
@@ -44,7 +44,7 @@ def live_session(
     session = begun.home.sessions.load(begun.session_id)
     settings = Settings(policy=policy)
     who = context.Person(lambda _: None, person, accepts_formats=accepts_formats)
-    with factory.conversation_in(begun.home, session, settings, who) as conversation:
+    with conversation_in(begun.home, session, settings, who) as conversation:
         yield LiveSession(begun.home, begun.session_id, conversation)
 
 
@@ -217,7 +217,7 @@ def test_a_mixed_answer_that_was_interrupted_is_gone_on_with_as_it_began(
     for may_kill in (True, False):
         session = begun.home.sessions.load(session_id)
         who = context.Person(show if may_kill else lambda _: None, accepts_formats=True)
-        with factory.conversation_in(begun.home, session, Settings(), who) as conversation:
+        with conversation_in(begun.home, session, Settings(), who) as conversation:
             live = LiveSession(begun.home, session_id, conversation)
             if may_kill:
                 live.drop(MIXED)
@@ -280,7 +280,7 @@ def test_names_are_made_out_once_whatever_the_reply_itself_changes(tmp_path: Pat
     for _ in range(3):
         session = home.sessions.load(session_id)
         who = context.Person(lambda _: None)
-        with factory.conversation_in(home, session, Settings(), who) as conversation:
+        with conversation_in(home, session, Settings(), who) as conversation:
             conversation.answer(None, Answer("yes"))
             with contextlib.suppress(ApprovalError):
                 conversation.recover()
