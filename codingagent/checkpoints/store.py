@@ -272,15 +272,17 @@ class Checkpoints(Reader):
         return makes_git_run(path, Holds(os.fspath(self._site.root)))
 
     def younger(self, since_ns: int) -> Iterator[LeftOut]:
-        """Yield the files that changed since a time, covered or not."""
-        root = os.fspath(self._site.root)
+        """Yield the files that changed since a time, covered or not, and all below a folder that did."""
+        root, young = os.fspath(self._site.root), set[str]()
         for folder, inner, names in walk_names(root):
             at = "" if folder == root else f"{folder[len(root) + 1 :]}/".replace(os.sep, "/")
             inner[:] = [name for name in inner if not self._is_hidden(at + name)]
-            for name in names:
-                with contextlib.suppress(OSError):
-                    if os.lstat(os.path.join(folder, name)).st_ctime_ns >= since_ns:
-                        yield LeftOut(at + name, "no checkpoint could be taken")
+            # A file that came with its folder is as old as it was.
+            if at and (folder in young or _changed_ns(folder) >= since_ns):
+                young.update(os.path.join(folder, name) for name in (*inner, *names))
+            for path in (os.path.join(folder, name) for name in names):
+                if path in young or _changed_ns(path) >= since_ns:
+                    yield LeftOut(at + os.path.basename(path), "no checkpoint could be taken")
 
     # --- restoring -----------------------------------------------------------------------------
 
@@ -314,6 +316,13 @@ class Checkpoints(Reader):
 
     def _ground(self) -> RestoreTarget:
         return RestoreTarget(self._folder, hidden_identities(self._hidden, self._folder))
+
+
+def _changed_ns(path: str) -> int:
+    try:
+        return os.lstat(path).st_ctime_ns
+    except OSError:
+        return 0
 
 
 class _Taking:

@@ -152,16 +152,8 @@ _RUNNER_SHAPE = _Shape(
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish"})
 
 # Interpreters, and the options that their program follows.
-_PROGRAM_OPTIONS = {
-    "python": "cm",
-    "pypy": "cm",
-    "perl": "eE",
-    "ruby": "e",
-    "node": "ep",
-    "bun": "ep",
-    "php": "r",
-    "lua": "e",
-}
+_PROGRAM_OPTIONS = {"python": "cm", "pypy": "cm", "perl": "eE", "ruby": "e"}
+_PROGRAM_OPTIONS |= {"node": "ep", "bun": "ep", "php": "r", "lua": "e"}
 
 
 def is_looked_through(name: str) -> bool:
@@ -398,18 +390,6 @@ def _git(words: Words) -> InnerCommands:
     return _text(texts) if texts else InnerCommands()
 
 
-_SPECIAL = {
-    ".": _source,
-    "alias": _alias,
-    "command": _command,
-    "coproc": _coproc,
-    "env": _env,
-    "eval": _eval,
-    "fd": _find,
-    "fdfind": _find,
-    "find": _find,
-    "git": _git,
-    "parallel": _parallel,
-    "source": _source,
-    "trap": _trap,
-}
+_SPECIAL = {".": _source, "alias": _alias, "command": _command, "coproc": _coproc, "env": _env}
+_SPECIAL |= {"eval": _eval, "fd": _find, "fdfind": _find, "find": _find, "git": _git}
+_SPECIAL |= {"parallel": _parallel, "source": _source, "trap": _trap}

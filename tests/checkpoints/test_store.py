@@ -473,6 +473,18 @@ def test_too_many_new_files_are_left_out(yard: Yard) -> None:
     }
 
 
+def test_a_file_that_came_with_its_folder_counts_as_new(yard: Yard) -> None:
+    """Where no checkpoint tells: a renamed folder changes no time of what is in it."""
+    yard.write("sub/old", "x")
+    yard.write("a/b/c", "x")
+    place = yard.root / "a"
+    since_ns = (place / "b" / "c").stat().st_ctime_ns + 1
+    while place.stat().st_ctime_ns < since_ns:
+        place = place.rename(yard.root / ("z" if place.name == "a" else "a"))
+    young = {left.path for left in yard.checkpoints.younger(since_ns)}
+    assert young == {f"{place.name}/b/c"}
+
+
 def test_unreadable_files_and_folders_are_left_out_and_said(yard: Yard) -> None:
     """Design, checkpoints: what can't be read is said; it stops nothing."""
     yard.write("a", "a")
