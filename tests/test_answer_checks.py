@@ -191,6 +191,7 @@ def test_a_comment_behind_code_or_a_value_of_dots_in_place_of_lines_is_asked_aga
         f"def f0(x):\n    if x:  # no sum\n        return 1\n{PARTS[5]}",
         f"{FIRST}\n\ndef rest(x, n):\n    # one for all the others\n    return x + n\n",
         f"# Sums, each of its own.\n{FIRST}\n\n{PARTS[3]}",
+        f"{FIRST}\n\n# Sums.\n#\n# Each of its own.\n{PARTS[3]}",
         f"# Sums of numbers.\n# Each of its own.\n\nimport os\n\n\n{PARTS[3]}",
         f"{FIRST}\n\n# def f1(x):\n#     return x\n\n\n{PARTS[2]}",
         f"{PARTS[0]}\n\n{PARTS[1]}\n\n# noqa\n",

@@ -271,6 +271,8 @@ def _blank_lines(case: BodyCase) -> list[str] | None:
         if undone is None or all(was == is_ for was, is_ in shared):
             continue
         if all(is_ == 2 * was + more for was, is_ in shared):
+            if more and len(undone) < 3:
+                case.refuse("a blank line follows each of its two lines")
             return None if undone == list(case.ground.replaced) else undone
     if blank_lines.are_lost(case.lines, case.ground.replaced, shared):
         case.refuse("the blank lines between lines of the file are gone")
@@ -305,8 +307,7 @@ def _wrapped(case: BodyCase) -> None:
 def _whole_file(case: BodyCase) -> None:
     if not case.is_whole or not file_kinds.is_program(case.path):
         return
-    text = joined(case.lines)
-    if file_kinds.is_makefile(case.path) and _lacks_tabs(text):
+    if file_kinds.is_makefile(case.path) and _lacks_tabs(joined(case.lines)):
         case.refuse("recipes begin with blanks, not with a tab")
     if file_kinds.ending(case.path) in ("yml", "yaml") and _has_tabs(case):
         case.refuse("it is indented by tabs, which YAML does not have")

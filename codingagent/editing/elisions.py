@@ -119,6 +119,7 @@ def _is_stub(lines: Sequence[str], index: int) -> bool:
 
 _BRACKETS = lazy_pattern(r"[*_]*[\[(（【].*[\])）】][*_.]*")
 _BEHIND = lazy_pattern(r"(?:\*+/\}?|\*\)|-->|#\}|\"+|'+)$")
+_BARE = lazy_pattern(r"[#/*;%-]+")
 _OPENS = lazy_pattern(r"/\*+|\{/\*|<!--|\{#|\(\*|\"{3}|'{3}")
 # What begins a comment where it is none of the usual marks.
 _MARKS = {
@@ -284,7 +285,9 @@ def _fresh_runs(
         fresh = (each.strip() not in known for each in words if any(map(str.isalpha, each)))
         # Several lines above all others are the head of a file.
         is_head = len({*said[start:end]}) > 1 and not any(map(str.strip, new[:start]))
-        if 0 < end - start <= _LONGEST and not is_head and all(fresh):
+        # A line of marks alone goes on to the next.
+        is_longer = any(said[end + 1 : end + 2]) and _BARE.fullmatch(new[end].strip())
+        if 0 < end - start <= _LONGEST and not (is_head or is_longer) and all(fresh):
             runs.append((start, end))
         start = end + 1
     return runs

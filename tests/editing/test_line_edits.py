@@ -466,3 +466,11 @@ def test_what_real_commits_do_to_lines_is_taken_as_it_came(
     lines = old.split("\n")
     lines[first - 1 : last] = body.split("\n")[:-1]
     assert (edited.text, edited.notes) == ("\n".join(lines), ())
+
+
+def test_two_lines_with_a_blank_one_behind_each_are_asked_for_again() -> None:
+    """They may be meant, or each line of the body has got one."""
+    old = "def f():\n    a()\n    b()\n\n\nx = 1\n"
+    for first, last, body in ((2, 4, "    a()\n\n    b()\n\n"), (2, 2, "    c()\n\n    d()\n\n")):
+        with pytest.raises(OperationError, match="a blank line follows each of its two lines"):
+            apply.apply(LineRange(first, last, body), old, AS_IT_IS, path="a.py")
