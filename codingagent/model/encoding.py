@@ -128,7 +128,7 @@ def _encoded(text: str, codec: str, errors: str = "strict") -> bytes:
         character = text[fault.start]
         raise OperationError(
             f"The file is {codec}, which has no {character!a} ({shown(character)}): use other characters, or"
-            " replace the whole file"
+            " send it whole, with utf-8 where its text names an encoding"
         ) from fault
 
 

@@ -124,6 +124,7 @@ def test_a_character_that_the_encoding_lacks_is_named(tmp_path: Path) -> None:
     assert "'a.py': The file is iso8859-1, which has no '\\u20ac' (€): use other" in results[0]
     assert "it is UTF-8 now: it was iso8859-1, which has no €" in results[1]
     assert "'c.py': The file is iso8859-1, which has no '\\u20ac'" in results[2]
+    assert "with utf-8 where its text names an encoding" in results[2]  # as d.py does
     assert "it is utf-8 now, as its own text says; it was iso8859-1" in results[3]
     assert [(workspace / path).read_bytes() for path in files] == [
         cookie,

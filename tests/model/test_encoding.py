@@ -89,7 +89,8 @@ def test_text_that_the_files_encoding_has_not_is_refused() -> None:
     with pytest.raises(OperationError) as caught:
         decoded(b"caf\xe9\n").encode("café €\n")
     assert caught.value.reason == (
-        "The file is latin-1, which has no '\\u20ac' (€): use other characters, or replace the whole file"
+        "The file is latin-1, which has no '\\u20ac' (€): use other characters, or send it whole, with utf-8"
+        " where its text names an encoding"
     )
 
 
