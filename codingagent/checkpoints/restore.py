@@ -16,14 +16,7 @@ from msgspec import Struct
 from codingagent.checkpoints.changes import Change, LeftOut, State
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.workspace.dirfd import (
-    Folder,
-    Position,
-    read_regular,
-    reason_of,
-    temporary_name,
-    write_new,
-)
+from codingagent.workspace import dirfd
 
 NO_CHECKPOINT = "one of the checkpoints did not cover it"
 
@@ -50,9 +43,9 @@ class RestoreTarget:
     What stands in the way is an OperationError, whose reason is for the person.
     """
 
-    def __init__(self, root: Folder, hidden: frozenset[tuple[int, int]]) -> None:
+    def __init__(self, root: dirfd.Folder, hidden: frozenset[tuple[int, int]]) -> None:
         self._hidden = hidden
-        self._place = Position(root)
+        self._place = dirfd.Position(root)
         self._at = ""
 
     def close(self) -> None:
@@ -74,7 +67,7 @@ class RestoreTarget:
                 raise OperationError("neither a file nor a link")
             self._place.name = name
             is_large = found.st_size > limit_bytes
-            data = b"" if is_large else read_regular(self._place, found, limit_bytes)[0]
+            data = b"" if is_large else dirfd.read_regular(self._place, found, limit_bytes)[0]
             if is_large or len(data) > limit_bytes:
                 raise OperationError(f"larger than {limit_bytes // 10**6} MB")
             # Metadata is from before the bytes were read, so a later change shows in it.
@@ -102,7 +95,7 @@ class RestoreTarget:
         leaves everything unchanged.
         """
         folder, _, name = path.rpartition("/")
-        temporary = temporary_name(name)
+        temporary = dirfd.temporary_name(name)
         with self._acting(folder, name, create=True):
             target = self._place.folder
             try:
@@ -112,7 +105,7 @@ class RestoreTarget:
                         target.unlink(temporary)
                     target.symlink(os.fsdecode(data), temporary)
                 else:
-                    write_new(target, temporary, data, state.mode & 0o777, is_durable=False)
+                    dirfd.write_new(target, temporary, data, state.mode & 0o777, is_durable=False)
                 # The check may only look at this path, so that the walk is still here.
                 check()
                 found = target.lstat(name)
@@ -229,4 +222,4 @@ def _words(fault: OSError) -> str:
         return "a file or link is where a folder was"
     if fault.errno in (errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST):
         return "a folder with other files is there"
-    return reason_of(fault, "").partition(": ")[2]
+    return dirfd.reason_of(fault, "").partition(": ")[2]

@@ -14,14 +14,7 @@ from msgspec import Struct
 
 from codingagent.errors import OperationError
 from codingagent.model.patterns import lazy_pattern
-from codingagent.workspace.dirfd import (
-    CAREFULLY,
-    Folder,
-    Position,
-    open_root,
-    read_regular,
-    regular,
-)
+from codingagent.workspace import dirfd
 
 # Far more of an ignore file than anyone writes by hand.
 RULES_LIMIT_BYTES = 1 << 20
@@ -40,7 +33,7 @@ class Repository(Struct, frozen=True):
     `own` is this work tree's part of it, `common` the part that all its work trees share.
     """
 
-    folder: Folder
+    folder: dirfd.Folder
     own: str
     common: str
 
@@ -84,7 +77,7 @@ class Repository(Struct, frozen=True):
         return found
 
 
-def repository_in(folder: Folder) -> Repository | None:
+def repository_in(folder: dirfd.Folder) -> Repository | None:
     """Return the repository of a folder that holds `.git`, a folder or a file that names one."""
     found = _found(folder, ".git")
     if found is None:
@@ -105,7 +98,10 @@ def named_in_config(root: Path) -> Iterator[str]:
 
     They are hooks, filters, `include.path` and the like, each relative to the folder.
     """
-    with contextlib.suppress(OSError, ValueError), contextlib.closing(open_root(root)) as folder:
+    with (
+        contextlib.suppress(OSError, ValueError),
+        contextlib.closing(dirfd.open_root(root)) as folder,
+    ):
         if (found := repository_in(folder)) is not None:
             for name in ("config", "config.worktree"):
                 text = _read(folder, f"{found.common}/{name}", RULES_LIMIT_BYTES).decode(
@@ -145,7 +141,7 @@ def repository_above(root: Path) -> Iterator[tuple[Repository, tuple[str, ...]] 
     names: tuple[str, ...] = (root.name,)
     for above in root.parents:
         try:
-            folder = open_root(above)
+            folder = dirfd.open_root(above)
         except OSError:
             break
         with contextlib.closing(folder):
@@ -158,14 +154,14 @@ def repository_above(root: Path) -> Iterator[tuple[Repository, tuple[str, ...]] 
     yield None
 
 
-def ignore_text(folder: Folder, name: str) -> tuple[str, bool]:
+def ignore_text(folder: dirfd.Folder, name: str) -> tuple[str, bool]:
     """Return the text of an ignore file in a work tree, and whether that is all of it.
 
     A link does not count, as in git.
     """
-    place = Position(folder, name)
+    place = dirfd.Position(folder, name)
     try:
-        data, _ = read_regular(place, regular(place, name), RULES_LIMIT_BYTES)
+        data, _ = dirfd.read_regular(place, dirfd.regular(place, name), RULES_LIMIT_BYTES)
     except (OSError, OperationError):
         return "", True
     return os.fsdecode(_lines(data)), len(data) <= RULES_LIMIT_BYTES
@@ -182,7 +178,7 @@ def _named(data: bytes, before: bytes) -> str:
     return os.fsdecode(data[len(before) :].rstrip(b"\r\n"))
 
 
-def _found(folder: Folder, name: str) -> os.stat_result | None:
+def _found(folder: dirfd.Folder, name: str) -> os.stat_result | None:
     """Return the stat of a name, following links."""
     try:
         return folder.stat(name)
@@ -190,7 +186,7 @@ def _found(folder: Folder, name: str) -> os.stat_result | None:
         return None
 
 
-def _read(folder: Folder, name: str, limit_bytes: int) -> bytes:
+def _read(folder: dirfd.Folder, name: str, limit_bytes: int) -> bytes:
     """Read a regular file, following links, up to one byte beyond the limit; empty if there is none.
 
     git follows links in `.git`. Nothing that is read here is shown to anyone.
@@ -199,7 +195,7 @@ def _read(folder: Folder, name: str, limit_bytes: int) -> bytes:
     if found is None or not stat.S_ISREG(found.st_mode):
         return b""
     try:
-        handle = folder.open_file(name, CAREFULLY)
+        handle = folder.open_file(name, dirfd.CAREFULLY)
         with open(handle, "rb", buffering=0) as file:
             opened = os.fstat(handle)
             if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino):

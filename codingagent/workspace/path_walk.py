@@ -13,15 +13,7 @@ from pathlib import Path
 
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import paths
-from codingagent.workspace.dirfd import (
-    Folder,
-    NotFoundError,
-    Position,
-    check_root,
-    hidden_identities,
-    is_link,
-    reason_of,
-)
+from codingagent.workspace import dirfd
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import distrust
 
@@ -61,14 +53,14 @@ class PathWalk:
         self,
         root: Path,
         hidden: tuple[Path, ...],
-        open_folder: Callable[[Path], Folder],
+        open_folder: Callable[[Path], dirfd.Folder],
         *,
         is_guest: bool,
     ) -> None:
         self.root = _checked_root(root, is_guest=is_guest)
         self._names = tuple({os.fspath(self.root), os.path.abspath(root)})
         self._folder = open_folder(self.root)
-        self._hidden = hidden_identities(hidden, self._folder)
+        self._hidden = dirfd.hidden_identities(hidden, self._folder)
         if not is_too_much(self.root):
             distrust(self.root)
         self._kept = frozenset(map(_identity, own_code_in(self.root).kept))
@@ -78,14 +70,14 @@ class PathWalk:
 
     def check(self) -> None:
         """Check that the root's name still leads to the opened folder; else WorkError."""
-        check_root(self.root, self._folder)
+        dirfd.check_root(self.root, self._folder)
 
     def resolved(self, path: str, *, follow_last: bool = True) -> str:
         """Resolve all links in a path, which need not exist; OperationError if it leads outside."""
         try:
             with self._walk(path, follow_last=follow_last) as place:
                 return place.path
-        except NotFoundError as fault:
+        except dirfd.NotFoundError as fault:
             return fault.real
 
     def exists(self, path: str) -> bool:
@@ -93,24 +85,24 @@ class PathWalk:
         try:
             with self._walk(path) as place:
                 return place.folder.lstat(place.name) is not None
-        except NotFoundError:
+        except dirfd.NotFoundError:
             return False
 
     def has_git(self) -> bool:
         """Return whether the root contains `.git`."""
         return self._folder.lstat(".git") is not None
 
-    def _leads_to(self, place: Position) -> bool:
+    def _leads_to(self, place: dirfd.Position) -> bool:
         """Return whether a path still leads to the folder that is held open."""
         with (
-            contextlib.suppress(OperationError, NotFoundError),
+            contextlib.suppress(OperationError, dirfd.NotFoundError),
             self._walk(place.path, follow_last=False) as again,
         ):
             return again.folder.identity() == place.folder.identity()
         return False
 
     @contextlib.contextmanager
-    def _opened(self, path: str) -> Iterator[Folder]:
+    def _opened(self, path: str) -> Iterator[dirfd.Folder]:
         if path == ".":
             yield self._folder
             return
@@ -133,7 +125,7 @@ class PathWalk:
         writing: bool = False,
         create: bool = False,
         follow_last: bool = True,
-    ) -> Iterator[Position]:
+    ) -> Iterator[dirfd.Position]:
         """Open the parent without following symlinks; yield it with the final component, which is not a link.
 
         Raises:
@@ -147,7 +139,7 @@ class PathWalk:
             raise OperationError(
                 f"REJECTED: no file can be called '{said}' in this locale ({locale}); choose another name"
             ) from None
-        place = Position(self._folder)
+        place = dirfd.Position(self._folder)
         left = path.split("/")[::-1]
         links = 0
         try:
@@ -168,7 +160,7 @@ class PathWalk:
                         f"REJECTED: '{paths.shown(path)}' belongs to the Python that codingagent itself"
                         " runs from, which is read-only here"
                     )
-                if found is not None and is_link(found) and (left or follow_last):
+                if found is not None and dirfd.is_link(found) and (left or follow_last):
                     links += 1
                     if links > _LINK_LIMIT:
                         raise OperationError(f"'{paths.shown(path)}' has too many links in it")
@@ -177,7 +169,7 @@ class PathWalk:
                     if found is None and not create:
                         for missing in left if writing else ():
                             _refuse_own(missing, path)
-                        raise NotFoundError(path, place.would_be([name, *reversed(left)]))
+                        raise dirfd.NotFoundError(path, place.would_be([name, *reversed(left)]))
                     self._enter(place, name, path, create=create and found is None)
                 else:
                     place.name = name
@@ -185,11 +177,11 @@ class PathWalk:
                     return
             raise OperationError(f"'{paths.shown(path)}' is a folder")
         except OSError as fault:
-            raise OperationError(reason_of(fault, path)) from fault
+            raise OperationError(dirfd.reason_of(fault, path)) from fault
         finally:
             place.close()
 
-    def _target(self, place: Position, name: str, path: str) -> list[str]:
+    def _target(self, place: dirfd.Position, name: str, path: str) -> list[str]:
         """Return a link's target as names still to walk, last first; an absolute one relative to the root."""
         target = place.folder.readlink(name).replace(os.sep, "/").removeprefix("//?/")
         if not os.path.isabs(target) and not target.startswith("/"):
@@ -201,18 +193,18 @@ class PathWalk:
                 return target[len(root_name) :].split("/")[::-1]
         raise OperationError(f"{paths.OUTSIDE}: '{paths.shown(path)}' is a link that leads out")
 
-    def _enter(self, place: Position, name: str, path: str, *, create: bool) -> None:
+    def _enter(self, place: dirfd.Position, name: str, path: str, *, create: bool) -> None:
         try:
             place.enter(name, create=create)
         except FileNotFoundError:
-            raise NotFoundError(path) from None
+            raise dirfd.NotFoundError(path) from None
         except NotADirectoryError:
             raise OperationError(
                 f"'{paths.shown(path)}': '{paths.shown(name)}' is a file, not a folder"
             ) from None
         self._refuse_hidden(place.folder, path)
 
-    def _refuse_hidden(self, folder: Folder, path: str) -> None:
+    def _refuse_hidden(self, folder: dirfd.Folder, path: str) -> None:
         if folder.identity() in self._hidden:
             raise OperationError(
                 f"REJECTED: '{paths.shown(path)}' belongs to codingagent itself, not to the workspace"
@@ -224,7 +216,7 @@ def _identity(of: Path | os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _refuse_other_names(place: Position, name: str, path: str) -> None:
+def _refuse_other_names(place: dirfd.Position, name: str, path: str) -> None:
     """Refuse what Windows takes for another file than the name says: a drive, a stream, a short name."""
     if not paths.is_plain_on_windows(name):
         raise OperationError(

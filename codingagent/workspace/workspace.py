@@ -14,22 +14,7 @@ from codingagent.model import paths
 from codingagent.model.events import FolderEntry
 from codingagent.model.observations import Seen
 from codingagent.prompt.file_list import Ignored, Listing
-from codingagent.workspace.dirfd import (
-    Folder,
-    NotFoundError,
-    Position,
-    copy_file,
-    digest_at,
-    is_link,
-    open_root,
-    read_regular,
-    reason_of,
-    regular,
-    stat_of,
-    state_of,
-    temporary_name,
-    write_new,
-)
+from codingagent.workspace import dirfd
 from codingagent.workspace.file_texts import FileTexts
 from codingagent.workspace.path_walk import PathWalk
 
@@ -61,7 +46,7 @@ class Workspace(PathWalk):
         self,
         root: Path,
         hidden: tuple[Path, ...] = (),
-        open_folder: Callable[[Path], Folder] = open_root,
+        open_folder: Callable[[Path], dirfd.Folder] = dirfd.open_root,
         *,
         is_guest: bool = False,
         git: "Callable[[], Git | None]" = lambda: None,
@@ -86,10 +71,10 @@ class Workspace(PathWalk):
             OperationError: if it does not exist, is not a regular file, or is too large.
         """
         with self._walk(path, writing=to_write) as place:
-            found = regular(place, path)
+            found = dirfd.regular(place, path)
             if to_write:
                 _check_replaceable(found, path)
-            data, state = read_regular(place, found, READ_LIMIT_BYTES)
+            data, state = dirfd.read_regular(place, found, READ_LIMIT_BYTES)
         if whole and len(data) > READ_LIMIT_BYTES:
             raise OperationError(
                 f"File '{paths.shown(path)}' is larger than {READ_LIMIT_BYTES // 2**20} MiB;"
@@ -108,15 +93,15 @@ class Workspace(PathWalk):
         """
         for folder, group in itertools.groupby(files, lambda path: path.rpartition("/")[0]):
             with contextlib.suppress(OperationError), self._opened(folder or ".") as opened:
-                place = Position(opened)
+                place = dirfd.Position(opened)
                 for path in group:
                     place.name = path.rpartition("/")[2]
                     with contextlib.suppress(OperationError, OSError):
                         found = opened.lstat(place.name)
-                        if found is not None and is_link(found):
+                        if found is not None and dirfd.is_link(found):
                             yield path, self.read(path, whole=False).data
                         elif found is not None and stat.S_ISREG(found.st_mode):
-                            yield path, read_regular(place, found, READ_LIMIT_BYTES)[0]
+                            yield path, dirfd.read_regular(place, found, READ_LIMIT_BYTES)[0]
 
     def history(self) -> "list[PastCommit]":
         """Return the latest commits of the repository around it; none without one, or without git."""
@@ -144,8 +129,8 @@ class Workspace(PathWalk):
         try:
             with self._walk(path, writing=True) as place:
                 if place.folder.lstat(place.name) is not None:
-                    _check_replaceable(regular(place, path), path)
-        except NotFoundError:
+                    _check_replaceable(dirfd.regular(place, path), path)
+        except dirfd.NotFoundError:
             pass
 
     def write(self, path: str, data: bytes, seen: Seen | None) -> None:
@@ -159,26 +144,28 @@ class Workspace(PathWalk):
                 full.
         """
         with self._walk(path, writing=True, create=True) as place:
-            temporary = temporary_name(place.name)
+            temporary = dirfd.temporary_name(place.name)
             try:
                 if seen is None:
-                    write_new(place.folder, temporary, data, is_durable=False)
+                    dirfd.write_new(place.folder, temporary, data, is_durable=False)
                 else:
                     mode = seen.mode & 0o777
                     # Old content is about to be replaced; the new content must be on disk first.
-                    write_new(place.folder, temporary, data, mode, seen.owner, is_durable=True)
+                    dirfd.write_new(
+                        place.folder, temporary, data, mode, seen.owner, is_durable=True
+                    )
                 _check_unchanged(place, path, seen)
                 place.folder.rename(temporary, place.name)
             except BaseException as fault:
                 with contextlib.suppress(OSError):
                     place.folder.unlink(temporary)
                 if isinstance(fault, OSError):
-                    raise OperationError(reason_of(fault, path)) from fault
+                    raise OperationError(dirfd.reason_of(fault, path)) from fault
                 raise
             place.made.clear()
             self._make_sure(place, path, is_new=seen is None)
 
-    def _make_sure(self, place: Position, path: str, *, is_new: bool) -> None:
+    def _make_sure(self, place: dirfd.Position, path: str, *, is_new: bool) -> None:
         """Refuse a write whose folder was moved away meanwhile; remove a new file from there.
 
         The open folder still receives writes wherever another process moved it.
@@ -204,7 +191,7 @@ class Workspace(PathWalk):
             try:
                 place.folder.unlink(place.name)
             except OSError as fault:
-                raise OperationError(reason_of(fault, path)) from fault
+                raise OperationError(dirfd.reason_of(fault, path)) from fault
 
     def check_movable(
         self, path: str, to: str, *, overwrite: bool
@@ -215,13 +202,13 @@ class Workspace(PathWalk):
             The file's state, as in `Seen`, and whether another is replaced.
         """
         with self._walk(path, writing=True, follow_last=False) as source:
-            found, real = regular(source, path), source.path
+            found, real = dirfd.regular(source, path), source.path
         try:
             with self._walk(to, writing=True, follow_last=False) as target:
                 replaces = _check_target(found, real, target, to, overwrite=overwrite)
-        except NotFoundError:
+        except dirfd.NotFoundError:
             replaces = False
-        return state_of(found), replaces
+        return dirfd.state_of(found), replaces
 
     def move(
         self, path: str, to: str, state: tuple[int, int, int, int], *, overwrite: bool
@@ -240,8 +227,8 @@ class Workspace(PathWalk):
             self._walk(path, writing=True, follow_last=False) as source,
             self._walk(to, writing=True, follow_last=False, create=True) as target,
         ):
-            found = regular(source, path)
-            if state_of(found) != state:
+            found = dirfd.regular(source, path)
+            if dirfd.state_of(found) != state:
                 raise OperationError(
                     f"File '{paths.shown(path)}' was changed by something else meanwhile; nothing was"
                     " moved: read it and send the move again"
@@ -254,12 +241,12 @@ class Workspace(PathWalk):
                 except OSError as fault:
                     if fault.errno != errno.EXDEV:
                         raise
-                    copy_file(source, found, target, overwrite=replaces)
+                    dirfd.copy_file(source, found, target, overwrite=replaces)
                     is_copied = True
             except FileExistsError:
                 raise _is_there(to) from None
             except OSError as fault:
-                raise OperationError(reason_of(fault, path)) from fault
+                raise OperationError(dirfd.reason_of(fault, path)) from fault
             target.made.clear()
             if not self._leads_to(target):
                 with contextlib.suppress(OSError):
@@ -296,14 +283,14 @@ class Workspace(PathWalk):
         """
         try:
             with self._walk(path, follow_last=follow_last) as place:
-                return digest_at(place)
-        except NotFoundError:
+                return dirfd.digest_at(place)
+        except dirfd.NotFoundError:
             return None
 
     def discard_temporary(self, path: str) -> None:
         """Remove the temporary file that a killed write of this path may have left."""
-        with contextlib.suppress(NotFoundError), self._walk(path, writing=True) as place:
-            temporary = temporary_name(place.name)
+        with contextlib.suppress(dirfd.NotFoundError), self._walk(path, writing=True) as place:
+            temporary = dirfd.temporary_name(place.name)
             if place.folder.lstat(temporary) is not None:
                 place.folder.unlink(temporary)
 
@@ -325,7 +312,7 @@ class Workspace(PathWalk):
             try:
                 found = folder.entries()
             except OSError as fault:
-                raise OperationError(reason_of(fault, path)) from fault
+                raise OperationError(dirfd.reason_of(fault, path)) from fault
             if len(found) > _ENTRIES_LIMIT:
                 raise OperationError(
                     f"'{paths.shown(path)}' holds {len(found)} entries, more than {_ENTRIES_LIMIT}"
@@ -336,8 +323,8 @@ class Workspace(PathWalk):
     def _entry(self, folder: str, entry: "os.DirEntry[str]") -> FolderEntry | None:
         """Return one entry; None if it is the agent's own, or removed meanwhile."""
         try:
-            seen = stat_of(entry)
-            if is_link(seen):
+            seen = dirfd.stat_of(entry)
+            if dirfd.is_link(seen):
                 # Its target is found by the walk, which does not leave the workspace.
                 with self._walk(f"{folder}/{entry.name}") as place:
                     seen = place.folder.lstat(place.name) or seen
@@ -386,7 +373,7 @@ class Workspace(PathWalk):
     def _size_of(self, path: str) -> int | None:
         try:
             with self._walk(path) as place:
-                return regular(place, path).st_size
+                return dirfd.regular(place, path).st_size
         except OperationError:
             return None
 
@@ -398,14 +385,14 @@ class Workspace(PathWalk):
             return False
 
 
-def _check_deletable(place: Position, path: str) -> None:
+def _check_deletable(place: dirfd.Position, path: str) -> None:
     found = place.folder.lstat(place.name)
-    if found is None or not is_link(found):
-        regular(place, path)
+    if found is None or not dirfd.is_link(found):
+        dirfd.regular(place, path)
 
 
 def _check_target(
-    found: os.stat_result, real: str, target: Position, to: str, *, overwrite: bool
+    found: os.stat_result, real: str, target: dirfd.Position, to: str, *, overwrite: bool
 ) -> bool:
     """Return whether a file is replaced by one that is moved; OperationError if it may not be."""
     there = target.folder.lstat(target.name)
@@ -423,7 +410,7 @@ def _check_target(
         )
     if not overwrite:
         raise _is_there(to)
-    _check_replaceable(regular(target, to), to)
+    _check_replaceable(dirfd.regular(target, to), to)
     return True
 
 
@@ -440,11 +427,11 @@ def _check_replaceable(found: os.stat_result, path: str) -> None:
         )
 
 
-def _check_unchanged(place: Position, path: str, seen: Seen | None) -> None:
+def _check_unchanged(place: dirfd.Position, path: str, seen: Seen | None) -> None:
     found = place.folder.lstat(place.name)
     if found is not None:
-        _check_replaceable(regular(place, path), path)
-    if (None if found is None else state_of(found)) != (None if seen is None else seen.state):
+        _check_replaceable(dirfd.regular(place, path), path)
+    if (None if found is None else dirfd.state_of(found)) != (None if seen is None else seen.state):
         raise OperationError(
             f"File '{paths.shown(path)}' was changed by something else meanwhile; nothing was written:"
             " read it and send the change again"
