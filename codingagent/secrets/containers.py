@@ -51,6 +51,15 @@ _CELL = lazy_pattern(r"[\w .\"'*-]{0,40}")
 HEADINGS = ("passw", "pwd", "secret", "token", "apikey", "api key", "api_key", "api-key")
 _HEADER_CHARACTERS = 400
 _BORDER = set("-+|: =")
+_IN_QUOTES = lazy_pattern(r"\"[^\"\n]{0,500}\"|'(?:[^'\n\\]|\\.){0,500}'")
+_SQL = lazy_pattern(r"\b(?:INSERT|insert|COPY|copy)\b")
+_INSERT = lazy_pattern(
+    r"\(([^()]{5,2000})\)\s{0,20}(?:(values?)\s{0,20}|from stdin;\r?\n)", re.IGNORECASE
+)
+_TUPLE = lazy_pattern(
+    r"\s{0,20},?\s{0,20}\(((?:'(?:[^'\\\n]|\\.|''){0,300}+'[^'()\n]{0,50}|[^'()\n]{1,50}){0,50}+)\)"
+)
+_TABBED = lazy_pattern(r"(?!\\\.)([^\n]{1,4000})\n")
 
 
 def spans(text: str, leads: Places, path: str) -> Iterator[tuple[int, int, str]]:
@@ -59,6 +68,8 @@ def spans(text: str, leads: Places, path: str) -> Iterator[tuple[int, int, str]]
         yield from _in_file(text, path)
     if "Secret" in text and _MANIFEST.search(text):
         yield from _manifest(text)
+    if leads and _SQL.search(text):
+        yield from _rows_of_sql(text)
     if "\n" in text and form_of(path) is not Form.CODE:
         yield from _columns(text, leads)
 
@@ -135,17 +146,46 @@ def _columns(text: str, leads: Places) -> Iterator[tuple[int, int, str]]:
         ]
         if above.count(sign) == header.count(sign) and set(above.strip()) - _BORDER:
             continue  # a row like others
-        kinds = [assigned.kind_of(re.sub(r"\W+", "_", cell.strip(" \"'*"))) for cell in cells]
+        kinds = _kinds(cells)
         while at < len(text) and any(kinds):
             stop = text.find("\n", at) + 1 or len(text)
-            row = text[at:stop].rstrip(" \r\n").split(sign)
+            row = _apart(text[at:stop].rstrip(" \r\n"), sign)
             if len(row) != len(cells) and set(row[0]) - _BORDER:
                 break
-            place = at
-            for cell, kind in zip(row, kinds, strict=False):
-                value = cell.strip(" \"'`\r\n*")
-                if kind and values.is_password(value, Form.DATA) and values.is_said(value):
-                    first = place + cell.index(value)
-                    yield first, first + len(value), kind.replace("MAYBE", "KEY")
-                place += len(cell) + 1
+            yield from _of_row(text, at, row, kinds)
             at = stop
+
+
+def _rows_of_sql(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the values of columns that an INSERT or a COPY calls secrets."""
+    at = 0
+    for found in _INSERT.finditer(text):
+        if found.start() < at:
+            continue
+        kinds, at = _kinds(found[1].split(",")), found.end()
+        row = _TUPLE if found[2] else _TABBED
+        while any(kinds) and (match := row.match(text, at)):
+            values_ = _apart(match[1], "," if found[2] else "\t")
+            yield from _of_row(text, match.start(1), values_, kinds)
+            at = match.end()
+
+
+def _kinds(cells: list[str]) -> list[str | None]:
+    return [assigned.kind_of(re.sub(r"\W+", "_", cell.strip(" \"'*`\n"))) for cell in cells]
+
+
+def _apart(row: str, sign: str) -> list[str]:
+    """Return the cells of a row; a sign in quotes is none."""
+    return _IN_QUOTES.sub(lambda found: found[0].replace(sign, "\0"), row).split(sign)
+
+
+def _of_row(
+    text: str, at: int, row: list[str], kinds: list[str | None]
+) -> Iterator[tuple[int, int, str]]:
+    for cell, kind in zip(row, kinds, strict=False):
+        bare = cell.strip(" \"'`\r\n*")
+        first = at + cell.index(bare)
+        value = text[first : first + len(bare)]
+        if kind and values.is_password(value, Form.DATA) and values.is_said(value):
+            yield first, first + len(value), kind.replace("MAYBE", "KEY")
+        at += len(cell) + 1

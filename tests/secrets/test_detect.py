@@ -122,6 +122,10 @@ HIDDEN = [
 # Collections, in which § and §2 and §3 are the secrets: members inherit the name of what holds them.
 COLLECTIONS = [
     ("a.txt", "API_KEYS=§,§2\n"),
+    # Columns.
+    ("a.sql", "INSERT INTO `u` (`id`,`password`) VALUES\n(1,'§'),\n(2,'§2');"),
+    ("a.sql", "COPY u (id, password) FROM stdin;\n1\t§\n2\t§2\n\\.\n"),
+    ("a.csv", 'name,note,password\nbob,"a, b",§\nal,c,§2\n'),
     ("a.yml", 'passwords: "alice:§, bob:§2"\n'),
     # What is given to a collection, or written into it.
     ("a.py", 'x["passwords"].append("§")'),
@@ -394,6 +398,8 @@ REPEATED = [
     "secret=key=",
     "passwords:\n ",
     "name=password value=a1b2c3d4 ",
+    "insert (a,password) values ('",
+    "insert (a,password) from stdin;\nx\t",
     'passwords.append("',
     'set("x1y2z3a4", forKey: "password")',
     'secrets "x" {',
