@@ -154,8 +154,10 @@ def lost(
     gone: dict[str, str] = {}
     for file in files:
         old = file.old or ""
-        settings = {old[v.start : v.end] for v in variables_in(old) if is_setting(v.name)}
-        for name in vault.hidden_in(old, file.path):
+        names = vault.hidden_in(old, file.path)
+        variables = variables_in(old) if names else ()  # nearly all files hide none
+        settings = {old[v.start : v.end] for v in variables if is_setting(v.name)}
+        for name in names:
             places, value = vault.by_name[name].places, vault.by_name[name].value
             if name.startswith("SECRET-VALUE-") and (value in settings or is_plain(value)):
                 continue  # PORT=3000, DEBUG=true: changed often, no loss

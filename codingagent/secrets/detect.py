@@ -6,7 +6,6 @@ limit: a text full of look-alikes costs linear time.
 
 import itertools
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
@@ -276,18 +275,14 @@ def _parts(text: str) -> list[str]:
 
 def _leads_of(text: str) -> Places:
     lower = text.replace("\u0130", "i").lower()  # the one letter whose lower case is longer
-    runs = [(match.start(), match.group()) for match in _RUN.finditer(text)]
+    runs = [*_RUN.finditer(text)]
     if not (runs or any(map(lower.__contains__, SIGNS))):
         return {}
     found = {lead: places(lower, lead) for lead in _LOWER if lead in lower}
     found |= {lead: places(text, lead) for lead in _ANYWHERE if lead in text}
-    short = "\n".join(run for _, run in runs)
-    # What is added to an offset in `short` is one in the text.
-    starts = list(itertools.accumulate((len(run) + 1 for _, run in runs), initial=0))
-    for lead in _IN_RUNS if runs else ():
-        if lead in short:
-            indexes = ((bisect_right(starts, at) - 1, at) for at in places(short, lead))
-            found[lead] = [runs[index][0] + at - starts[index] for index, at in indexes]
+    short = "\n".join(run[0] for run in runs)
+    for lead in (lead for lead in _IN_RUNS if lead in short):
+        found[lead] = [run.start() + at for run in runs for at in places(run[0], lead)]
     return found
 
 
