@@ -41,16 +41,8 @@ from codingagent.errors import OperationError, WorkError
 from codingagent.model.observations import digest_of
 from codingagent.policy.executed_names import EXECUTED_NAMES, TAKEN_IN
 from codingagent.policy.rules import covering
+from codingagent.workspace import git_files
 from codingagent.workspace.dirfd import Folder, check_root, hidden_identities, open_root, walk_names
-from codingagent.workspace.git_files import (
-    Belonging,
-    Git,
-    GitError,
-    belonging,
-    fields,
-    paths_below,
-    together,
-)
 from codingagent.workspace.sharing import retried
 from codingagent.workspace.walk import is_temporary
 
@@ -84,7 +76,9 @@ class Site(Struct, frozen=True):
 class Checkpoints(Reader):
     """The checkpoints of one session, in a folder of their own that the first one creates."""
 
-    def __init__(self, store: Path, site: Site, git: Git, limits: Limits | None = None) -> None:
+    def __init__(
+        self, store: Path, site: Site, git: git_files.Git, limits: Limits | None = None
+    ) -> None:
         super().__init__(Store(store.absolute(), site.root, git))
         self._site = site
         self._limits = limits or Limits()
@@ -96,12 +90,14 @@ class Checkpoints(Reader):
                 f"the workspace {site.root} can't be opened: {reason}; put it back where it was"
             ) from fault
         self.files_read = 0  # by the checkpoint that is being taken
-        self.listed: Belonging | None = None  # at the latest checkpoint, if it asked for all
+        self.listed: git_files.Belonging | None = (
+            None  # at the latest checkpoint, if it asked for all
+        )
         # Ignored folders that the latest checkpoint did not look through for repositories.
         self.unseen: list[str] = []
         self._indexed: tuple[str, frozenset[bytes]] = "", frozenset()  # a commit, and its paths
         self._hidden = (*site.hidden, self._store.path)
-        self._hidden_paths = paths_below(site.root, self._hidden)
+        self._hidden_paths = git_files.paths_below(site.root, self._hidden)
 
     def close(self) -> None:
         self._folder.close()
@@ -160,12 +156,12 @@ class Checkpoints(Reader):
             new = base
             if taking.changes or new_notes != notes or not base:
                 new = taking.commit(base, new_notes)
-        except GitError:
+        except git_files.GitError:
             # A damaged store, or a full disk?
             if base:
                 try:
                     store.git("ls-tree", "-r", "--name-only", "-z", base)
-                except GitError as fault:
+                except git_files.GitError as fault:
                     raise DamagedError(str(fault)) from fault
             raise
         recent = taking.recent if taking.is_stale and expected is None else None
@@ -184,10 +180,10 @@ class Checkpoints(Reader):
         """Find the paths to read: git compares metadata, and names the files that belong."""
         store, index = self._store, self._store.index(base)
         words = ("diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all")
-        found, changed, covered = together(
+        found, changed, covered = git_files.together(
             None,
             # The request asks there, too.
-            lambda: belonging(
+            lambda: git_files.belonging(
                 store.root, store.own_git, self._hidden_paths, self._limits.repositories
             ),
             lambda: store.git(*words, index=index),
@@ -214,7 +210,7 @@ class Checkpoints(Reader):
         }
         taking.forced, taking.new = forced, new | forced
         taking.tracked = sorted(tracked | (forced & ignored))
-        parts = fields(changed.stdout)
+        parts = git_files.fields(changed.stdout)
         for head, path in zip(parts[::2], parts[1::2], strict=True):
             mode, _, blob, _, _ = head[1:].split(b" ")
             taking.known[path] = int(mode, 8), blob.decode()
@@ -225,7 +221,7 @@ class Checkpoints(Reader):
     def _covered(self, commit: str) -> frozenset[bytes]:
         if self._indexed[0] != commit:
             listed = self._store.git("ls-files", "-z", index=self._store.index(commit))
-            self._indexed = commit, frozenset(fields(listed.stdout))
+            self._indexed = commit, frozenset(git_files.fields(listed.stdout))
         return self._indexed[1]
 
     def _read(self, taking: "_Taking", *, is_first: bool) -> None:
@@ -343,7 +339,7 @@ class _Taking:
         self.new: set[bytes] = set()
         self.forced: frozenset[bytes] = frozenset()
         """Those of `held` that nothing else would cover."""
-        self.found = Belonging()
+        self.found = git_files.Belonging()
         self.ignored: list[bytes] = []
         self.tracked: list[bytes] = []
         """Covered paths that are ignored now, by themselves or with a folder."""

@@ -5,15 +5,7 @@ So each line is asked about, but for the person's own check and a few plain ones
 
 import re
 
-from codingagent.policy.rules import (
-    Allow,
-    Ask,
-    Policy,
-    Verdict,
-    clipped,
-    deny_command,
-    deny_unlisted,
-)
+from codingagent.policy import rules as policies
 
 # What ends more than the project, or takes more rights.
 _BLOCKED = frozenset(
@@ -50,24 +42,24 @@ _NAME = re.compile(r'"([^"]+)"|([^\s"<>,;=/]+)')
 _ENDING = re.compile(r"\.(exe|com|cmd|bat)$")
 
 
-def judge_cmd_line(policy: Policy, line: str) -> Verdict:
+def judge_cmd_line(policy: policies.Policy, line: str) -> policies.Verdict:
     """Judge a line; the person's check, as it stands, is theirs."""
     rules = policy.shell
     names = _names(line)
     for name in names:
         if name in _BLOCKED or name in rules.blocked_commands:
-            return deny_command(name, name)
+            return policies.deny_command(name, name)
     if line == policy.cmd_check:
-        return Allow()
+        return policies.Allow()
     words = line.casefold().split()
     is_plain = _PLAIN_LINE.fullmatch(line) is not None
     if rules.allowed_commands and (not is_plain or names[0] not in rules.allowed_commands):
-        return deny_unlisted(rules)
+        return policies.deny_unlisted(rules)
     stays = is_plain and not _DRIVE_OR_ABOVE.search(line)
     if not rules.approval_required or (stays and any(words[: len(p)] == p for p in _PLAIN)):
-        return Allow()
+        return policies.Allow()
     rule, why = "shell.unguarded", "no sandbox guards commands on Windows"
-    return Ask((rule,), (why,), (f"exactly the line `{clipped(line)}`",))
+    return policies.Ask((rule,), (why,), (f"exactly the line `{policies.clipped(line)}`",))
 
 
 def _names(line: str) -> list[str]:
