@@ -135,28 +135,16 @@ def _applied(lines: list[str], sought: Sought) -> Found | None:
 
 # What is tried after the search has not fitted as it came.
 RULES: tuple[Rule[Callable[[list[str], Sought], Found | None]], ...] = (
-    Rule(
-        "damage undone",
-        "lines of the file after the damage of a chat is undone (`characters`), or a shape is taken off",
-        "it fits only then, at one place, and all repairs that fit come to the same text",
-        "undoes it in REPLACE, too; asks again where a new line may be meant as it came",
-        "fitted after undoing {damage}",
-        mended,
-    ),
-    Rule(
-        "elision",
-        "a line such as `# ... existing code ...` between lines of the file",
-        "each part fits one place, in order, and REPLACE has the same such lines",
-        "keeps the lines of the file that it replaces",
-        "fitted with {count} lines of the file for '{line}'",
-        _elided,
-    ),
-    Rule(
-        "applied already",
-        "REPLACE is in the file, and SEARCH is not",
-        "it is there once, with several lines or one much like SEARCH",
-        "changes nothing",
-        "was not found, but REPLACE is at line {line} already: nothing was to be done",
-        _applied,
-    ),
-)
+    Rule("damage undone",
+         "lines of the file after the damage of a chat is undone (`characters`), or a shape is taken off",
+         "it fits only then, at one place, and all repairs that fit come to the same text",
+         "undoes it in REPLACE, too; asks again where a new line may be meant as it came",
+         "fitted after undoing {damage}", mended),
+    Rule("elision", "a line such as `# ... existing code ...` between lines of the file",
+         "each part fits one place, in order, and REPLACE has the same such lines",
+         "keeps the lines of the file that it replaces", "fitted with {count} lines of the file for '{line}'",
+         _elided),
+    Rule("applied already", "REPLACE is in the file, and SEARCH is not",
+         "it is there once, with several lines or one much like SEARCH", "changes nothing",
+         "was not found, but REPLACE is at line {line} already: nothing was to be done", _applied),
+)  # fmt: skip

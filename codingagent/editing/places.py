@@ -248,37 +248,16 @@ _ONE_PLACE = "it fits one place only"
 # The order in which they are tried: what changes least comes first.
 RULES: tuple[Rule[Callable[[list[str], list[str]], list[Place]]], ...] = (
     Rule("exact", "lines of the file, to the letter", _ONE_PLACE, "replaces them", "", exact),
-    Rule(
-        "trailing blanks",
-        "lines of the file, but for blanks at their ends",
-        _ONE_PLACE,
-        "takes blanks that SEARCH has on each line off REPLACE, too",
-        "fitted up to trailing blanks",
-        up_to_trailing_blanks,
-    ),
-    Rule(
-        "shifted",
-        "lines of the file, all deeper or all less deep by the same blanks",
-        _ONE_PLACE,
-        "shifts REPLACE alike",
-        "fitted when indented by {count} more",
-        up_to_indentation,
-    ),
-    Rule(
-        "tabs",
-        "lines of the file, with blanks for their leading tabs or tabs for blanks",
-        "always as many blanks for a tab",
-        "writes REPLACE as the file is written",
-        "fitted with {kind} for its indentation",
-        up_to_tabs,
-    ),
-    Rule(
-        "no indentation",
-        "lines of the file, all without indentation",
-        _ONE_PLACE,
-        "indents each new line as the line that it replaces; asks again where there is none",
-        "fitted with the indentation of the file",
-        without_indentation,
-    ),
-)
+    Rule("trailing blanks", "lines of the file, but for blanks at their ends", _ONE_PLACE,
+         "takes blanks that SEARCH has on each line off REPLACE, too", "fitted up to trailing blanks",
+         up_to_trailing_blanks),
+    Rule("shifted", "lines of the file, all deeper or all less deep by the same blanks", _ONE_PLACE,
+         "shifts REPLACE alike", "fitted when indented by {count} more", up_to_indentation),
+    Rule("tabs", "lines of the file, with blanks for their leading tabs or tabs for blanks",
+         "always as many blanks for a tab", "writes REPLACE as the file is written",
+         "fitted with {kind} for its indentation", up_to_tabs),
+    Rule("no indentation", "lines of the file, all without indentation", _ONE_PLACE,
+         "indents each new line as the line that it replaces; asks again where there is none",
+         "fitted with the indentation of the file", without_indentation),
+)  # fmt: skip
 AS_IT_CAME = RULES[:3]
