@@ -32,7 +32,6 @@ _LEAD_LINES = 30
 # Another tag in the body: then a closing tag is missing, or the body is about these very tags.
 _NAMES = "|".join(name.replace("_", r"\\?_") for name in commands.BY_TAG)
 _OURS = lazy_pattern(rf"[\[［【]/?(?:{_NAMES})(?=[ \t\]\\］】*])")
-_NAME = lazy_pattern(r"[ \t]*\[([A-Z_]+)")
 
 # A few lines that say what follows, and the fence that opens right before it.
 _LEAD = lazy_pattern(r"(?:[^`~\n][^\n]*\n|\n){0,6}[ \t]*(?:`{3,}|~{3,})\w*[ \t]*\n")
@@ -63,8 +62,7 @@ def cut_of(text: str, block: Block) -> str:
         return ""
     rest = text[block.start :].rstrip("\n")
     last = rest.rpartition("\n")[2]
-    closing = block.closing
-    if len(last.strip()) > 1 and closing.startswith(last.strip()):
+    if len(last.strip()) > 1 and block.closing.startswith(last.strip()):
         # Cut within its own closing tag: that is no line of the body.
         rest = rest.rpartition("\n")[0]
     if _FENCE.fullmatch(last):
@@ -87,50 +85,48 @@ def named(block: Block) -> str:
 
 def advice(cut: str, block: Block) -> tuple[str, str]:
     """Return the advice for the model on a cut block, and the lines with which it is to go on."""
-    closing = block.closing
-    lines = block.body.count("\n")
+    lines, again = block.body.count("\n"), _overlap(cut.partition("\n")[2])
     reason = (
         f"The answer was cut short inside {named(block)}: {lines} {plural(lines, 'line')} of it"
         f" arrived and are kept, and nothing of it was used. They end with:"
         f" «{shown(cut[-TAIL_CHARACTERS:])}»."
     )
-    again = _overlap(cut.partition("\n")[2])
     if not again:
         return f"{reason} Send the block again from its start", ""
-    reason += (
-        " Go on from there: after [REPLY …] write the lines below once more, the last of them whole, and"
-        f" then what is missing, up to {closing} and [END]; or send the block again from its start"
-    )
-    return reason, again
+    return (
+        f"{reason} Go on from there: after [REPLY …] write the lines below once more, the last of them whole,"
+        f" and then what is missing, up to {block.closing} and [END]; or send the block again from its start"
+    ), again
 
 
 def join(cut: str, text: str) -> Joined | None:
     """Return what `cut_of` gave and the next answer as one, or None if that does not go on from there."""
     text = tag_blocks.fold_line_ends(text)
-    opening, _, body = cut.partition("\n")
+    (opening, _, body), head = cut.partition("\n"), _head(cut)
     # The opening tag once more, and not the block from its start: the model goes on within it.
     again = re.search(rf"^[ \t]*{re.escape(opening.strip())}[ \t]*\n", text, re.MULTILINE)
     if again is not None:
         if not body or text.startswith(body.partition("\n")[0], again.end()):
             return None
         text = text[: again.start()] + text[again.end() :]
-    closing = _closing_at(cut, text)
+    closing = None if head is None else _line_of(head.closing, text)
     end = len(text) if closing is None else closing
     # Another tag of ours before the end: it starts the block again, or is about something else.
-    if _OURS.search(text, _NO_TEXT.match(text).end(), end):  # type: ignore[union-attr]  # it may be empty
+    if _OURS.search(text, _first(text), end):
         return None
     if (fenced := _without_fence(text, end, cut)) is not None:
         text, end = fenced
     overlap = _overlap(body)
     arrived = cut[: len(cut) - len(overlap)]
-    at = _place(text[:end], overlap, arrived, _path(cut)) if overlap else None
+    at = _place(text[:end], overlap, arrived, _path(head)) if overlap else None
     if at is None and again is None and closing is not None:
         return _appended(cut, text, end)
-    if at is None or _has_new_fence(text[at:end], cut):
+    # A fence in what was added, and none in what was there, may be the chat's.
+    if at is None or (_has_fence(text[at:end]) and not _has_fence(cut)):
         return None
     # What was sent once more from further up is there already.
-    lead = _NO_TEXT.match(text)
-    start = at if lead is None or text[lead.end() : at].strip() == "" else lead.end()
+    first = _first(text)
+    start = first if text[first:at].strip() else at
     return Joined(f"{text[:start]}{arrived}{text[at:]}", cut.count("\n"))
 
 
@@ -176,7 +172,7 @@ def second_half(cut: str, text: str) -> SecondHalf | None:
     text = tag_blocks.fold_line_ends(text)
     blocks = scanner.scan_lines(text).blocks
     closing = re.escape(head.closing[1:-1]).replace("_", r"\\?_")
-    arrived = _first_lines(head.body)
+    arrived = _first_lines(cut.partition("\n")[2])
     for block in blocks if head.name == "CREATE_FILE" and len(arrived) == _FIRST_LINES else ():
         if block[:2] == head[:2] and not arrived & _first_lines(block.body):
             return SecondHalf(head.name, named(head), block.line, head.attributes, begins=True)
@@ -200,18 +196,18 @@ def name_of(cut: str) -> str:
     return "a block" if head is None else named(head)
 
 
-def _head(cut: str) -> Block | None:
-    return next(iter(scanner.scan_lines(f"{cut}\n").blocks), None)
-
-
 def is_about(cut: str, name: str) -> bool:
     """Return whether a command of this name may be the block that was cut, begun again."""
-    found = _NAME.match(cut)
-    return found is not None and found[1] == name
-
-
-def _path(cut: str) -> str:
     head = _head(cut)
+    return head is not None and head.name == name
+
+
+def _head(cut: str) -> Block | None:
+    """Return the block that was cut, without its body."""
+    return next(iter(scanner.scan_lines(cut.partition("\n")[0] + "\n").blocks), None)
+
+
+def _path(head: Block | None) -> str:
     return "" if head is None else dict(head.attributes).get("path", "")
 
 
@@ -222,7 +218,7 @@ def _without_fence(text: str, end: int, cut: str) -> tuple[str, int] | None:
     opened = text[:first].rstrip("\n").rpartition("\n")[2].strip()
     last = text[:end].rstrip("\n").rpartition("\n")[2]
     inner = text[first:end].rstrip("\n").splitlines()[:-1]
-    has_others = any(map(_FENCE.fullmatch, (*inner, *cut.splitlines())))
+    has_others = any(map(_FENCE.fullmatch, inner)) or _has_fence(cut)
     if not opened.startswith(("```", "~~~")) or not _FENCE.fullmatch(last) or has_others:
         return None
     start = text[:end].rstrip("\n").rfind("\n") + 1
@@ -230,8 +226,9 @@ def _without_fence(text: str, end: int, cut: str) -> tuple[str, int] | None:
 
 
 def _first(text: str) -> int:
+    """Return where an answer's own text begins."""
     lead = _NO_TEXT.match(text)
-    return 0 if lead is None else lead.end()
+    return lead.end() if lead else 0
 
 
 def _is_said(before: str, arrived: str) -> bool:
@@ -248,8 +245,8 @@ def _appended(cut: str, text: str, end: int) -> Joined | None:
 
     It stopped within a line; the model may have said something first.
     """
-    path, (opening, _, body) = _path(cut), cut.partition("\n")
-    if not syntax_check.is_known(path) or _place_of_fence(text, end):
+    path, (opening, _, body) = _path(_head(cut)), cut.partition("\n")
+    if not syntax_check.is_known(path) or _has_fence(text[:end]):
         return None
     start = _first(text)
     starts = [start]
@@ -271,15 +268,8 @@ def _appended(cut: str, text: str, end: int) -> Joined | None:
     return Joined(f"{text[:start]}{opening}\n{found[0]}{text[end:]}", cut.count("\n"))
 
 
-def _place_of_fence(text: str, end: int) -> bool:
-    return any(map(_FENCE.fullmatch, text[:end].splitlines()))
-
-
-def _has_new_fence(rest: str, cut: str) -> bool:
-    """Return whether a fence is in what was added, and none in what was there: it may be the chat's."""
-    return any(map(_FENCE.fullmatch, rest.splitlines())) and not any(
-        map(_FENCE.fullmatch, cut.splitlines())
-    )
+def _has_fence(text: str) -> bool:
+    return any(map(_FENCE.fullmatch, text.splitlines()))
 
 
 def _overlap(body: str) -> str:
@@ -305,8 +295,7 @@ def _place(text: str, overlap: str, arrived: str, path: str) -> int | None:
     Or after a sentence, if such a file has none. Anywhere else it may be a line that only reads the
     same, and what is before it would be lost.
     """
-    lead = _NO_TEXT.match(text)
-    first = 0 if lead is None else lead.end()
+    first = _first(text)
     for found in re.finditer(rf"^{re.escape(overlap)}", text, re.MULTILINE):
         before = text[first : found.start()]
         if not before.strip() or _LEAD.fullmatch(before) or arrived.endswith(before):
@@ -327,12 +316,7 @@ def _place(text: str, overlap: str, arrived: str, path: str) -> int | None:
     return None
 
 
-def _closing_at(cut: str, text: str) -> int | None:
-    """Return where the line is that closes the cut block."""
-    name = _NAME.match(cut)
-    if name is None:
-        return None
-    until = tag_blocks.until_of(cut.partition("\n")[0])
-    closing = re.escape(tag_blocks.closing_tag(name[1], until))
-    found = re.search(rf"^[ \t]*{closing}[ \t]*$", text, re.MULTILINE)
+def _line_of(closing: str, text: str) -> int | None:
+    """Return where the line is that is a closing tag alone."""
+    found = re.search(rf"^[ \t]*{re.escape(closing)}[ \t]*$", text, re.MULTILINE)
     return None if found is None else found.start()
