@@ -118,7 +118,7 @@ def test_the_first_commands_of_readme(venv: Path, tmp_path: Path, more: tuple[st
     project.mkdir()
     (project / "cli.py").write_text("VERBOSE = False\n")
     task = "Add a --verbose option to cli.py, with a test"
-    assert "whole cli.py" in machine.run("context", task, folder=project)
+    assert "cli.py, whole" in machine.run("context", task, folder=project)
     assert not (project / ".codingagent").exists()
     said = machine.run("new", "--here", task, "--check", CHECK, "--no-wait", folder=project)
     [request] = (project / ".codingagent" / "outbox").glob("*.txt")

@@ -1,20 +1,24 @@
-"""Choose files of a workspace for a request; nothing goes out that a person could not attach by a glob."""
+"""Choose parts of files for a request; nothing goes out that a person could not attach by a glob."""
 
+import contextlib
 import time
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from codingagent.agent.context import may_read
 from codingagent.agent.file_views import Views
-from codingagent.context import eligible, rank, show
-from codingagent.context.choose import Chosen, choose
+from codingagent.context import choose, eligible, rank, show
+from codingagent.context.blocks import lines_of
+from codingagent.context.choose import Chosen
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.observations import PastCommit
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
-from codingagent.prompt.file_list import Listing
+from codingagent.prompt.file_list import Listing, shown_path
+from codingagent.prompt.tokens import estimate
 from codingagent.secrets.vault import Hides
 from codingagent.workspace.workspace import Workspace
 
@@ -28,18 +32,22 @@ _CHARACTERS_PER_TOKEN = 2
 
 
 class Wanted(Struct, frozen=True):
-    """A task to choose files for, and which not to: globs that the person leaves out, files shown anyway."""
+    """A task to choose parts of files for, and which files not to choose."""
 
     task: str
     tokens: int
     leave_out: Collection[str] = ()
+    """Globs of the person."""
     near: Collection[str] = ()
     """Files that come first."""
     already: Collection[str] = ()
+    """Files that are shown anyway."""
+    check: str = ""
+    """The person's command: what it names counts as named."""
 
 
 class Guess:
-    """The files of a workspace in the order of a task, of which `show` shows what fits."""
+    """The files of a workspace in the order of a task, of whose parts `show` shows what fits."""
 
     def __init__(
         self,
@@ -50,14 +58,14 @@ class Guess:
         log: Sequence[PastCommit],
         hide: Hides = lambda text, _: text,
     ) -> None:
-        self._workspace, self._policy, self._wanted = workspace, policy, wanted
+        self._workspace, self._policy, self._wanted, self._log = workspace, policy, wanted, log
         self._views = Views(workspace, hide)
-        self._asked = rank.query(wanted.task)
-        self._log = log
-        self._rows = list(self._look(listing))
-        ranked = rank.rank(self._asked, self._rows, self._log, wanted.near)
-        self._ranked = [file for file in ranked if file.is_named or file.score > 0]
+        self._asked = rank.query(wanted.task, wanted.check)
         self._shown: dict[str, FileView] = {}
+        self._refused: dict[str, str] = {}
+        self._rows = list(self._look(listing))
+        self._ranked = rank.rank(self._asked, self._rows, log, wanted.near)
+        self._texts = dict(self._candidates())
         self.chosen: list[Chosen] = []
 
     @property
@@ -71,35 +79,77 @@ class Guess:
         return tuple(part.file.path for part in self.chosen if not part.is_whole)
 
     def show(self, room: int) -> str:
-        """Return the section of a request with the chosen files, at most `room` characters; or nothing."""
+        """Return the section of a request with the chosen parts; empty if nothing fits.
+
+        Args:
+            room: the number of characters.
+        """
         tokens = min(self._wanted.tokens, room // _CHARACTERS_PER_TOKEN)
         while tokens >= _FEWEST_TOKENS:
-            self.chosen = choose(self._asked, self._ranked, self._text, tokens)
-            texts = {part.file.path: self._shown[part.file.path].text for part in self.chosen}
-            text = show.for_model(self.chosen, texts)
+            text = show.for_model(self._choose(tokens), self._texts)
             if len(text) <= room:
                 return text
             tokens //= 2
         self.chosen = []
         return ""
 
+    def _choose(self, tokens: int) -> list[Chosen]:
+        """Choose, and hide the secrets of what is chosen; choose anew while that is not all hidden yet."""
+        shares = choose.shares_of(self._asked, self._log)
+        while True:
+            self.chosen = choose.choose(self._asked, self._ranked, self._texts, tokens, shares)
+            new = [part.file.path for part in self.chosen if part.file.path not in self._shown]
+            changed = False
+            for path in new:
+                shown = self._texts.pop(path)
+                with contextlib.suppress(OperationError):  # gone since
+                    self._shown[path] = self._views.view(path, None, None)
+                    self._texts[path] = self._shown[path].text
+                changed = changed or self._texts.get(path) != shown
+            if not changed:
+                return self.chosen
+
     def told(self) -> Iterator[str]:
-        """Yield what the person reads before pasting: a line a file, and how far the search went."""
+        """Yield what the person reads before pasting: a line a file, what can't go, what was not searched."""
         yield from show.for_person(self.chosen, time.time())
+        for path, why in self._refused.items():
+            yield f"{shown_path(path)} is named in the task and is not sent: {why}"
         if len(self._rows) < self._listed and self._is_cut:
             yield (
                 f"files for the task were looked for in {len(self._rows):,} of {self._listed:,} files;"
                 " --attach adds others"
             )
 
+    def parts_as_json(self) -> Iterator[dict[str, Any]]:
+        """Yield an object a part: `path`, `firstLine`, `lastLine` or `whole`, `lines`; `tokens`, `why`."""
+        for part in self.chosen:
+            path, why = part.file.path, "; ".join(show.reasons(part, time.time()))
+            text = self._texts[path]
+            lines = lines_of(text)
+            if part.is_whole:
+                about = {"whole": True, "lines": part.total, "tokens": part.tokens}
+                yield {"path": path, **about, "why": why}
+            for first, last in () if part.is_whole else show.spans(part.shown):
+                tokens = estimate("\n".join(lines[first - 1 : last]))
+                about = {"firstLine": first, "lastLine": last, "tokens": tokens}
+                yield {"path": path, **about, "why": why}
+
     def _look(self, listing: Listing) -> Iterator[rank.Row]:
         """Count the task's words in the files, up to the limits: of too many, in the likeliest first."""
         left_out = [paths.glob_matcher(glob) for glob in self._wanted.leave_out]
-        sizes = {
-            path: size or 0
-            for path, size in listing.files.items()
-            if not (any(fits(path) for fits in left_out) or eligible.why_not_named(path))
-        }
+        named = rank.named_in(self._asked.task, listing.files)
+        sizes: dict[str, int] = {}
+        for path, size in listing.files.items():
+            if not any(fits(path) for fits in left_out):
+                why = eligible.why_not_named(path, size or 0, is_named=path in named)
+                if why is None:
+                    sizes[path] = size or 0
+                elif path in named:
+                    self._refused[path] = why
+        for path in rank.said_in(self._asked.task) - listing.files.keys():
+            with contextlib.suppress(OperationError):
+                if "." in path and self._workspace.read(path, whole=False).data:
+                    self._refused[path] = "it is ignored; --attach sends it"
         order = list(sizes)
         self._listed = len(order)
         self._is_cut = len(order) > FILES_LIMIT or sum(sizes.values()) > BYTES_LIMIT
@@ -108,27 +158,50 @@ class Guess:
             blank = [rank.Row(path, 0, nothing) for path in order]
             order = [each.path for each in rank.rank(self._asked, blank, self._log)]
         left = BYTES_LIMIT
-        wanted = (path for path in order[:FILES_LIMIT] if sizes[path] <= eligible.SIZE_LIMIT_BYTES)
-        for path, data in self._workspace.read_each(wanted):
+        for path, data in self._workspace.read_each(order[:FILES_LIMIT]):
             left -= len(data)
             if left < 0:
                 self._is_cut = True
                 return
             text = data.decode("utf-8", "replace")
-            if not eligible.why_not_text(data, text):
+            if path in named and (decoded := self._workspace.text(path, data)) is not None:
+                text = decoded.text
+            why = eligible.why_not_text(text, is_named=path in named)
+            if why is None:
                 yield rank.look(self._asked, path, text)
+            elif path in named:
+                self._refused[path] = why
 
-    def _text(self, path: str) -> str | None:
-        """Return a file's text as a request shows it; None if it must not or need not be shown."""
-        if path in self._wanted.already:
-            return None
-        try:
-            # A link may have a harmless name.
-            real = self._workspace.resolved(path)
-            if eligible.why_not_named(real) or not may_read(self._workspace, self._policy, path):
-                return None
-            view = self._views.view(path, None, None)
-        except OperationError:
-            return None  # not text, or gone since
-        self._shown[path] = view
-        return view.text
+    def _candidates(self) -> Iterator[tuple[str, str]]:
+        """Yield the texts of the best files that may be shown, without their secrets being hidden yet."""
+        count = 0
+        for file in self._ranked:
+            if file.path in self._wanted.already:
+                continue
+            try:
+                text = self._text(file)
+            except OperationError as fault:
+                if file.is_named:
+                    self._refused[file.path] = fault.reason
+                continue
+            yield file.path, text
+            count += 1
+            if count == choose.FILES_LIMIT:
+                return
+
+    def _text(self, file: rank.Ranked) -> str:
+        """Return the text of a file.
+
+        Raises:
+            OperationError: if it must not be shown, is no text, or is gone.
+        """
+        # A link may have a harmless name.
+        real = self._workspace.resolved(file.path)
+        if why := eligible.why_not_named(real, is_named=file.is_named):
+            raise OperationError(why)
+        if not may_read(self._workspace, self._policy, file.path):
+            raise OperationError("the policy protects it")
+        decoded = self._workspace.text(file.path, self._workspace.read(file.path).data)
+        if decoded is None:
+            raise OperationError("it is not text, or in no encoding that is certain")
+        return decoded.text.replace("\r\n", "\n")

@@ -238,7 +238,9 @@ class Requests:
         # Imported late: an empty folder needs none of it.
         from codingagent.agent.guess import Guess, Wanted
 
-        wanted = Wanted(session.task, session.context, session.leave_out, session.touched, already)
+        check = self.context.settings.check if is_first else ""
+        left_out, touched = session.leave_out, session.touched
+        wanted = Wanted(session.task, session.context, left_out, touched, already, check)
         log = self.context.workspace.history() if is_first else []
         workspace, policy, hide = self.context.workspace, self.context.policy, self._hide
         return Guess(workspace, policy, listing, wanted, log, hide)

@@ -1,29 +1,45 @@
-"""Choose how much of each file goes into a request: whole, or its outline and its best blocks."""
+"""Choose the blocks of a workspace's files that a task needs, by one order over all files.
+
+A block is as good as its file, as the task's words in it, as its own name and as its calls to and from the
+best blocks. The budget is filled in this order; tests and documents have a share of it.
+"""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from codingagent.context.lines import LineSpan, lines_of
-from codingagent.context.outline import blocks, definitions
-from codingagent.context.rank import Query, Ranked, bm25
+from codingagent.context.blocks import CodeBlock, blocks, lines_of
+from codingagent.context.rank import DOCS, TESTS, Query, Ranked, bm25, parts_of
+from codingagent.model.observations import PastCommit
+from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.tokens import estimate
 
-FILES_LIMIT = 12
-_SHARES = (0.4, 0.25, 0.15, 0.1)
-_WHOLE_SHARE = 0.25
-# Of what a file may cost, what its outline may: the rest is for its blocks.
-_OUTLINE_SHARE = 0.4
-# Tests, documents and settings tell less for their size.
-_ASIDE_SHARE = 0.08
-# A heading and a line number cost something too.
-_FILE_TOKENS, _LINE_TOKENS = 12, 2
-# Less of a file is a scrap, unless it is all of it.
+# The best files hold 97 % of what is changed; more of them cost time.
+FILES_LIMIT = 60
+_FILE, _TEXT, _NAME, _CALLER, _CALLEE, _EXACT = 3.0, 2.0, 1.0, 1.0, 1.0, 0.7
+# For a file that the task names, and for a definition or an option that at most three blocks have.
+_NAMED_FILE, _NAMED_PLACE, _NAMED_IN = 1.0, 3.0, 3
+_LENGTH = 0.2
+# So many of the best blocks count as what others call, or are called by.
+_SEEDS = 6
+# Of the budget for what is no source, times how often it changed with sources; and where it is asked for.
+_SHARES = {"test": 0.3, "doc": 0.2}
+_ASKED_SHARE = 0.4
+_LATEST = 200
+_GAP_TOKENS, _FILE_TOKENS = 9, 14
+_IMPORTS_LINES = 30
+_IMPORTS_WITHIN = 120
+_HOLE_LINES = 2
 _LEAST_TOKENS = 60
-# Of the budget, what other files may take where the task names some: more is worse.
-_UNNAMED_SHARE = 0.25
+
+_IDENTIFIER = lazy_pattern(r"[A-Za-z_$][\w$]{3,}")
+_IMPORT = lazy_pattern(
+    r"\s*(?:import\b|from\s+\S+\s+import\b|use\s|#\s*include|require\b|(?:const|let|var)\s.*\brequire\()"
+)
 
 
 class Chosen(Struct, frozen=True):
@@ -39,103 +55,204 @@ class Chosen(Struct, frozen=True):
         return len(self.shown) == self.total
 
 
+class _Candidate(NamedTuple):
+    file: Ranked
+    block: CodeBlock
+    text: str
+    score: float = 0.0
+
+
 def choose(
     asked: Query,
-    ranked: Iterable[Ranked],
-    read: Callable[[str], str | None],
+    ranked: Sequence[Ranked],
+    texts: Mapping[str, str],
     budget: int,
+    shares: Mapping[str, float],
 ) -> list[Chosen]:
-    """Return at most twelve ranked files that together cost at most the budget in tokens, in their order.
+    """Return parts of files that together cost at most the budget; all files, if these do.
 
-    Where the task names files, all others get a quarter of it at most. `read` returns a file's text; None
-    leaves it out.
+    Args:
+        asked: what the files were ranked for.
+        ranked: the files, the best first.
+        texts: the texts of those that may be shown.
+        budget: the number of tokens.
+        shares: the part of the budget for tests and documents, as of `shares_of`.
     """
-    files = list(ranked)
-    chosen = _fill(asked, (file for file in files if file.is_named), read, budget)
-    if chosen:
-        left = budget - sum(part.tokens for part in chosen)
-        budget = min(left, round(budget * _UNNAMED_SHARE))
-    others = (file for file in files if not file.is_named)
-    return [*chosen, *_fill(asked, others, read, budget, FILES_LIMIT - len(chosen))]
-
-
-def _fill(
-    asked: Query,
-    ranked: Iterable[Ranked],
-    read: Callable[[str], str | None],
-    budget: int,
-    limit: int = FILES_LIMIT,
-) -> list[Chosen]:
-    chosen: list[Chosen] = []
-    texts: dict[str, str] = {}
-    left = budget
-    for file in ranked:
-        if len(chosen) == limit or left < _FILE_TOKENS:
-            break
-        text = read(file.path)
-        if not text:
-            continue
-        texts[file.path] = text
-        whole = _whole(file, text)
-        share = _SHARES[min(len(chosen), len(_SHARES) - 1)]
-        most = _WHOLE_SHARE
-        if file.is_aside and not file.is_named:
-            share = most = _ASIDE_SHARE
-        if whole.tokens <= min(budget * most, left):
-            part = whole
-        else:
-            part = _part(asked, file, text, min(round(budget * share), left))
-        if part.shown and (part.is_whole or part.tokens >= _LEAST_TOKENS):
-            chosen.append(part)
-            left -= part.tokens
-    # What is left goes to sources first.
-    for at, part in sorted(enumerate(chosen), key=lambda each: each[1].file.is_aside):
-        whole = _whole(part.file, texts[part.file.path])
-        if not part.is_whole and whole.tokens - part.tokens <= left:
-            left -= whole.tokens - part.tokens
-            chosen[at] = whole
-    return chosen
+    files = [file for file in ranked if texts.get(file.path)]
+    if len(ranked) <= FILES_LIMIT:
+        wholes = [_whole(file, texts[file.path]) for file in files]
+        if sum(each.tokens for each in wholes) <= budget:
+            return wholes
+    return _fill(_ordered(asked, files, texts), texts, budget, shares)
 
 
 def _whole(file: Ranked, text: str) -> Chosen:
-    lines = len(lines_of(text))
-    return Chosen(file, tuple(range(1, lines + 1)), lines, _FILE_TOKENS + estimate(text))
+    count = len(lines_of(text))
+    return Chosen(file, tuple(range(1, count + 1)), count, _FILE_TOKENS + estimate(text))
 
 
-def _part(asked: Query, file: Ranked, text: str, budget: int) -> Chosen:
-    lines = lines_of(text)
-    defined = definitions(file.path, lines)
-    shown: set[int] = set()
-    spent = _FILE_TOKENS
-    each = estimate(text) / len(text)
-    cost = [math.ceil(each * len(line)) + _LINE_TOKENS for line in lines]
-
-    def add(span: LineSpan, limit: float) -> bool:
-        nonlocal spent
-        new = {line for line in range(span.first, span.last + 1) if line not in shown}
-        price = sum(cost[line - 1] for line in new)
-        if spent + price > limit:
-            return False
-        spent += price
-        shown.update(new)
-        return True
-
-    for span in sorted(defined, key=lambda span: (_depth(lines[span.first - 1]), span)):
-        if not add(span, budget * _OUTLINE_SHARE):
-            break
-    for block in _best(asked, lines, blocks(lines, defined)):
-        add(block, budget)
-    return Chosen(file, tuple(sorted(shown)), len(lines), spent)
+def shares_of(asked: Query, log: Sequence[PastCommit]) -> dict[str, float]:
+    """Return which part of the budget tests and documents get: as often as they changed with sources."""
+    kinds = [{kind_of(path) for path in commit.paths} for commit in log[:_LATEST]]
+    kinds = [each for each in kinds if "source" in each]
+    shares = {
+        kind: most * (sum(kind in each for each in kinds) / len(kinds) if kinds else 0.5)
+        for kind, most in _SHARES.items()
+    }
+    if asked.wants_tests:
+        shares["test"] = _ASKED_SHARE
+    if asked.wants_docs:
+        shares["doc"] = _ASKED_SHARE
+    return shares
 
 
-def _depth(line: str) -> int:
-    return len(line) - len(line.lstrip())
+def kind_of(path: str) -> str:
+    """Return whether a path is that of a test, a document or a source: "test", "doc", "source"."""
+    return "test" if TESTS.search(path) else "doc" if DOCS.search(path) else "source"
 
 
-def _best(asked: Query, lines: Sequence[str], found: Sequence[LineSpan]) -> list[LineSpan]:
-    """Return the blocks in the order of what the task's words say for them; those without any last."""
-    texts = ["\n".join(lines[block.first - 1 : block.last]).lower() for block in found]
-    counts = [tuple(text.count(word) for word in asked.words) for text in texts]
-    # Here a word of the task's first line counts no more than another.
-    scores = bm25(replace(asked, weights=(1.0,) * len(asked.words)), counts)
-    return [found[at] for at in sorted(range(len(found)), key=lambda at: (-scores[at], at))]
+def _ordered(asked: Query, files: Sequence[Ranked], texts: Mapping[str, str]) -> list[_Candidate]:
+    found = []
+    for file in files:
+        lines = lines_of(texts[file.path])
+        found += [
+            _Candidate(file, block, "\n".join(lines[block.first - 1 : block.last]))
+            for block in blocks(file.path, lines)
+        ]
+    if not found:
+        return []
+    low = [each.text.lower() for each in found]
+    by_text = bm25(
+        asked,
+        [tuple(text.count(word) for word in asked.words) for text in low],
+        [len(text) + 20 for text in low],
+    )
+    by_name = _by_name(asked, found)
+    best = max((file.score for file in files), default=0.0) or 1.0
+    exact = _by_exact(asked, found, low)
+    scores = []
+    for each, text, said, name, named in zip(found, low, by_text, by_name, exact, strict=True):
+        of_file = 1 + _NAMED_FILE / _FILE if each.file.is_named else each.file.score / best
+        score = _FILE * of_file + _TEXT * said + _NAME * name + named
+        scores.append(score - _LENGTH * math.log(len(text) + 60))
+    calls = _calls(found, scores)
+    scored = [
+        each._replace(score=score + more)
+        for each, score, more in zip(found, scores, calls, strict=True)
+    ]
+    return sorted(scored, key=lambda each: -each.score)
+
+
+def _by_name(asked: Query, found: Sequence[_Candidate]) -> list[float]:
+    """Return which part of each block's own names the task says; rare parts weigh more."""
+    names = [{part for name in each.block.names for part in parts_of(name)} for each in found]
+    held = Counter(part for parts in names for part in parts)
+    weights = {part: math.log(1 + len(found) / count) for part, count in held.items()}
+    said = {part for part in held if part in asked.parts}
+    return [
+        sum(weights[part] for part in parts & said) / (sum(weights[part] for part in parts) or 1.0)
+        for parts in names
+    ]
+
+
+def _by_exact(asked: Query, found: Sequence[_Candidate], low: Sequence[str]) -> list[float]:
+    """Score blocks by what the task quotes or writes as code; what few of them hold or define is meant."""
+    scores = [0.0] * len(found)
+    held = {word: [at for at, text in enumerate(low) if word in text] for word in asked.exact}
+    weights = {word: math.log(1 + len(low) / (1 + len(places))) for word, places in held.items()}
+    most = sum(weights.values()) or 1.0
+    for word, places in held.items():
+        name = word.rpartition(".")[2]
+        defining = [at for at in places if name in {each.lower() for each in found[at].block.names}]
+        for at in places:
+            scores[at] += _EXACT * weights[word] / most
+        meant = defining or (places if word.startswith("-") else ())
+        for at in meant if len(meant) <= _NAMED_IN else ():
+            scores[at] = max(scores[at], _NAMED_PLACE)
+    return scores
+
+
+def _calls(found: Sequence[_Candidate], scores: Sequence[float]) -> list[float]:
+    """Score blocks by whether they call, or are called by, the best ones of the sources."""
+    sources = (at for at, each in enumerate(found) if kind_of(each.file.path) == "source")
+    seeds = sorted(sources, key=lambda at: -scores[at])[:_SEEDS]
+    called = {
+        name
+        for at in seeds
+        for name in _IDENTIFIER.findall(found[at].text)
+        if name not in found[at].block.names
+    }
+    defined = Counter(name for each in found for name in set(each.block.names))
+    own = {name for at in seeds for name in found[at].block.names if _IDENTIFIER.fullmatch(name)}
+    holding = {
+        name: [name in each.text and name not in each.block.names for each in found] for name in own
+    }
+    rarity = {name: 1 / math.sqrt(max(sum(each), 1)) for name, each in holding.items()}
+    more = []
+    for at, each in enumerate(found):
+        calls = min(1.0, sum(rarity[name] for name in own if holding[name][at]))
+        is_called = max(
+            (1 / math.sqrt(defined[name]) for name in each.block.names if name in called),
+            default=0.0,
+        )
+        more.append(_CALLER * calls + _CALLEE * is_called)
+    return more
+
+
+def _fill(
+    ordered: Sequence[_Candidate],
+    texts: Mapping[str, str],
+    budget: int,
+    shares: Mapping[str, float],
+) -> list[Chosen]:
+    shown: dict[str, set[int]] = {}
+    files: dict[str, Ranked] = {}
+    spent: dict[str, float] = {}
+    costs: dict[str, tuple[list[str], list[float]]] = {}
+    total = 0.0
+    for kind in ("test", "doc", "source"):
+        limit = budget if kind == "source" else total + budget * shares[kind]
+        for each in ordered:
+            if limit - total < _LEAST_TOKENS:
+                break
+            path = each.file.path
+            if kind_of(path) != kind:
+                continue
+            if path not in costs:
+                lines = lines_of(texts[path])
+                ratio = estimate(texts[path]) / (len(texts[path]) or 1)
+                costs[path] = lines, [ratio * (len(line) + 1) for line in lines]
+            lines, cost = costs[path]
+            have = shown.get(path, set())
+            new = set(range(each.block.first, each.block.last + 1))
+            if not have:
+                new |= imports(lines)
+            if each.block.parent:
+                new.add(each.block.parent)
+            new -= have
+            price = sum(cost[at - 1] for at in new) + _GAP_TOKENS + (0 if have else _FILE_TOKENS)
+            if total + price <= limit:
+                total += price
+                shown.setdefault(path, set()).update(new)
+                files.setdefault(path, each.file)
+                spent[path] = spent.get(path, 0.0) + price
+    for path, have in shown.items():
+        _, cost = costs[path]
+        for before, after in pairwise(sorted(have)):
+            price = sum(cost[before : after - 1]) - _GAP_TOKENS
+            if 1 < after - before <= _HOLE_LINES + 1 and total + price <= budget:
+                total += price
+                spent[path] += price
+                have.update(range(before, after))
+    return [
+        Chosen(file, tuple(sorted(shown[path])), len(costs[path][0]), round(spent[path]))
+        for path, file in files.items()
+    ]
+
+
+def imports(lines: Sequence[str]) -> set[int]:
+    """Return the lines of a file's imports, which go with any part of it."""
+    found = [at for at, line in enumerate(lines[:_IMPORTS_WITHIN], 1) if _IMPORT.match(line)]
+    if found and found[-1] <= _IMPORTS_LINES:
+        return set(range(found[0], found[-1] + 1))
+    return set(found[:_IMPORTS_LINES])

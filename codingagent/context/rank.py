@@ -36,6 +36,10 @@ _SATURATION, _LENGTH = 1.2, 0.75
 _WORDS_LIMIT = 30
 _WORD = lazy_pattern(r"\w+(?:[./-]\w+)*")
 _PART = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d{2,}|[^\W\d_a-zA-Z]+")
+_EXACT = lazy_pattern(
+    r"[`\"']([^`\"'\n]{3,60})[`\"']"
+    r"|((?<![\w-])--?[a-z][\w-]+|\w+(?:[._-]\w+)+|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w*|\b[A-Z]{2,}\b|\w+\(\))"
+)
 _COMMON = frozenset(
     re.findall(
         r"\S+",
@@ -66,8 +70,13 @@ class Query(Struct, frozen=True):
     """A task to look for: its words in lower case with their weights, and the kinds of files it names."""
 
     task: str
+    """The task, and the check: what they name comes first."""
     words: tuple[str, ...]
     weights: tuple[float, ...]
+    parts: frozenset[str] = frozenset()
+    """Parts of the compound names in the task, in lower case."""
+    exact: frozenset[str] = frozenset()
+    """What the task quotes or writes as code: `x`, --x, a_b, aB, X_Y; in lower case."""
     wants_tests: bool = False
     wants_docs: bool = False
 
@@ -93,8 +102,13 @@ class Ranked(Struct, frozen=True):
     """Whether it is a test, a document or settings."""
 
 
-def query(task: str) -> Query:
-    """Return the words of a task that tell files apart, with the parts of compound names."""
+def query(task: str, check: str = "") -> Query:
+    """Return the words of a task that tell files apart, with the parts of compound names.
+
+    Args:
+        task: what the person wrote.
+        check: their command: the files that it names count as named.
+    """
     title, _, rest = task.strip().partition("\n")
     found: dict[str, float] = {}
     for text, weight in ((title, _TITLE), (rest, 1.0)):
@@ -105,10 +119,13 @@ def query(task: str) -> Query:
                     found.setdefault(lower, weight)
     words = tuple(found)[:_WORDS_LIMIT]
     lower = task.lower()
+    exact = {next(filter(None, each)).strip("().").lower() for each in _EXACT.findall(task)}
     return Query(
-        task,
+        f"{task}\n{check}",
         words,
         tuple(found[word] for word in words),
+        frozenset(parts_of(task) - _COMMON),
+        frozenset(each for each in exact if len(each) > 2),
         wants_tests=re.search(r"\b(?:tests?|specs?|fixtures?)\b", lower) is not None,
         wants_docs=re.search(r"\b(?:docs?|documentation|readme|changelog|typos?)\b", lower)
         is not None,
@@ -158,9 +175,9 @@ def rank(
 
 def named_in(task: str, paths: Iterable[str]) -> set[str]:
     """Return the paths that a task names: whole, or by an end that at most three of them share."""
-    task = unicodedata.normalize("NFC", task).lower()
-    said = {word.strip("./") for word in _WORD.findall(task)}
-    said = {word for word in said if "." in word or "/" in word}
+    task = unicodedata.normalize("NFC", task)
+    said = {word.lower() for word in said_in(task)}
+    task = task.lower()
     found: dict[str, list[str]] = {}
     for path in paths:
         # A disk may keep other forms of the letters, and in some scripts \w ends within a word.
@@ -171,6 +188,12 @@ def named_in(task: str, paths: Iterable[str]) -> set[str]:
                 found.setdefault(end, []).append(path)
                 break
     return {path for several in found.values() if len(several) <= 3 for path in several}
+
+
+def said_in(task: str) -> set[str]:
+    """Return the words of a task that look like paths."""
+    said = {word.strip("./") for word in _WORD.findall(task)}
+    return {word for word in said if "." in word or "/" in word}
 
 
 def bm25(asked: Query, counts: Sequence[tuple[int, ...]], sizes: Sequence[int] = ()) -> list[float]:
@@ -207,8 +230,7 @@ def _of_its_kind(asked: Query, path: str) -> float:
 def _own_names(asked: Query, paths: Sequence[str]) -> list[float]:
     """Return which part of each file's own name the task's first line says; rare parts weigh more."""
     title = asked.task.strip().partition("\n")[0].lower()
-    stems = (path.rpartition("/")[2].partition(".")[0] for path in paths)
-    names = [{part.lower() for part in _PART.findall(s) if len(part) > 2} for s in stems]
+    names = [parts_of(path.rpartition("/")[2].partition(".")[0]) for path in paths]
     held = Counter(part for parts in names for part in parts)
     weights = {part: math.log(1 + len(paths) / count) for part, count in held.items()}
     said = {part for part in held if part in title}
@@ -216,6 +238,11 @@ def _own_names(asked: Query, paths: Sequence[str]) -> list[float]:
         sum(weights[part] for part in parts & said) / (sum(weights[part] for part in parts) or 1.0)
         for parts in names
     ]
+
+
+def parts_of(name: str) -> set[str]:
+    """Return the parts of a compound name, in lower case."""
+    return {part.lower() for part in _PART.findall(name) if len(part) > 2}
 
 
 def _alike(asked: Query, log: Sequence[PastCommit]) -> dict[str, float]:

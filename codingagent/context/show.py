@@ -1,58 +1,98 @@
-"""Write a choice of files for the model, parts marked as parts, and one line a file for the person."""
+"""Write a choice of parts for the model, one line a file for the person, one object a part for programs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
+from codingagent.context.blocks import CodeBlock, blocks, lines_of
 from codingagent.context.choose import Chosen
-from codingagent.context.lines import lines_of
 from codingagent.model.plain_text import plural
 from codingagent.prompt.file_list import shown_path
 
 _NOTE = (
     "## Chosen Files\n"
-    "The program chose these files from the task, by a guess. Name what is missing, and read it, before you"
-    " edit. A part is not the file: its lines have their numbers, and what is left out can be read, too."
+    "The program chose these parts of files from the task, by a guess. A line `… lines 41-110: add, drop`"
+    " stands for lines that are left out, and names what they define. What is shown is exact: edit it without"
+    " reading it again. Before you edit what is not shown, READ_FILE it: all that you need in one answer."
 )
+_NAMES_SHOWN = 4
+_NAME_CHARACTERS = 40
+_SPANS_SHOWN = 3
 _WORDS_SHOWN = 3
 _DAY_S = 24 * 60 * 60
 
 
 def for_model(chosen: Sequence[Chosen], texts: Mapping[str, str]) -> str:
-    """Return the choice as a request shows it; nothing for no files. The texts are those it was made from."""
-    shown = "".join(_file(part, texts[part.file.path]) for part in chosen)
+    """Return the choice as a request shows it; nothing for no files.
+
+    Args:
+        chosen: the files.
+        texts: their texts by path, the same that they were chosen from.
+    """
+    shown = "".join(framed(part.file.path, texts[part.file.path], part.shown) for part in chosen)
     return f"{_NOTE}\n\n{shown}\n" if shown else ""
 
 
-def _file(part: Chosen, text: str) -> str:
-    """Return a whole file as it is, of a part the lines with their numbers."""
-    path = shown_path(part.file.path)
+def framed(path: str, text: str, shown: Sequence[int], reason: str = "") -> str:
+    """Return the shown lines of a file between its markers; a gap is a line that says what is in it."""
     lines = lines_of(text)
-    count = f"{part.total} {plural(part.total, 'line')}"
-    end = f"--- end {path} ---\n"
-    if part.is_whole:
-        return f"--- {path} ({count}) ---\n" + "".join(f"{line}\n" for line in lines) + end
-    width = len(str(part.total))
-    body = []
+    name, count = shown_path(path), f"{len(lines):,} {plural(len(lines), 'line')}"
+    about = count if len(shown) == len(lines) else f"parts of {count}"
+    body: list[str] = []
+    found: list[CodeBlock] = []
     before = 0
-    for number in part.shown:
+    for number in (*shown, len(lines) + 1):
         if number > before + 1:
-            body.append(f"{'…':>{width}}\n")
-        body.append(f"{number:>{width}} | {lines[number - 1]}".rstrip(" ") + "\n")
+            found = found or blocks(path, lines)
+            body.append(_gap(found, before + 1, number - 1))
+        if number <= len(lines):
+            body.append(f"{lines[number - 1]}\n")
         before = number
-    if before < part.total:
-        body.append(f"{'…':>{width}}\n")
-    return f"--- {path} (a part: {len(part.shown)} of {count}, with their numbers) ---\n{''.join(body)}{end}"
+    said = f"{about}; {reason}" if reason else about
+    return f"--- {name} ({said}) ---\n{''.join(body)}--- end {name} ---\n"
 
 
-def for_person(chosen: Sequence[Chosen], now_s: float) -> Iterable[str]:
-    """Yield one line a file: how much of it goes, its tokens, and what speaks for it."""
+def _gap(found: Iterable[CodeBlock], first: int, last: int) -> str:
+    """Return the line for what is left out: its numbers, and what it defines."""
+    inside = [
+        name
+        for block in found
+        if first <= block.last and block.first <= last
+        for name in block.names
+    ]
+    names = [name[:_NAME_CHARACTERS] for name in dict.fromkeys(inside)]
+    more = ", …" if len(names) > _NAMES_SHOWN else ""
+    span = f"line {first}" if first == last else f"lines {first}-{last}"
+    return f"… {span}{': ' if names else ''}{', '.join(names[:_NAMES_SHOWN])}{more}\n"
+
+
+def spans(shown: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last of each run of line numbers."""
+    for _, run in groupby(enumerate(shown), key=lambda each: each[1] - each[0]):
+        lines = [line for _, line in run]
+        yield lines[0], lines[-1]
+
+
+def for_person(chosen: Sequence[Chosen], now_s: float) -> Iterator[str]:
+    """Yield one line a file: how much of it goes, its tokens, and what speaks for it.
+
+    Args:
+        chosen: the files.
+        now_s: the present, in seconds since the epoch.
+    """
     for part in chosen:
-        much = "whole" if part.is_whole else f"{len(part.shown)} of {part.total} lines of"
-        said = "; ".join(_reasons(part, now_s))
-        path = shown_path(part.file.path)
-        yield f"{much} {path} {part.tokens:,} tokens{': ' if said else ''}{said}"
+        runs = [f"{first}-{last}" for first, last in spans(part.shown)]
+        more = ", …" if len(runs) > _SPANS_SHOWN else ""
+        much = (
+            "whole"
+            if part.is_whole
+            else f"lines {', '.join(runs[:_SPANS_SHOWN])}{more} of {part.total}"
+        )
+        said = "; ".join(reasons(part, now_s))
+        yield f"{shown_path(part.file.path)}, {much}, {part.tokens:,} tokens{': ' if said else ''}{said}"
 
 
-def _reasons(part: Chosen, now_s: float) -> Iterable[str]:
+def reasons(part: Chosen, now_s: float) -> Iterator[str]:
+    """Yield what speaks for a file, in words for the person."""
     if part.file.is_named:
         yield "named in the task"
     most = sorted(part.file.words.items(), key=lambda each: -each[1])[:_WORDS_SHOWN]

@@ -100,7 +100,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
             ge=0,
             le=10**6,
         ),
-    ] = 12_000
+    ] = 8_000
     leave_out: Annotated[
         tuple[Annotated[str, Meta(min_length=1)], ...],
         _told("files that are never chosen, as globs: `docs/**`"),

@@ -24,7 +24,7 @@ from tests.killing import command_line_here
 
 TASK = "A discount must lower the total"
 CART = "class Cart:\n    def total(self):\n        return self.net + self.discount\n"
-LONG = "".join(f"def step_{n}(discount):\n    return discount + {n}\n\n\n" for n in range(900))
+LONG = "".join(f"def step_{n}(value):\n    return value + {n}\n\n\n" for n in range(900))
 
 
 @pytest.fixture(name="shop")
@@ -75,7 +75,7 @@ def test_the_first_request_shows_what_the_task_is_about(shop: Path) -> None:
     chosen, seen = new(shop)
     assert "by a guess" in chosen
     assert f"--- cart.py (3 lines) ---\n{CART}--- end cart.py ---\n" in chosen
-    assert "whole cart.py" in seen
+    assert "cart.py, whole, " in seen
     assert '"discount" ×1' in seen
 
 
@@ -117,12 +117,18 @@ def test_one_looks_without_starting(shop: Path) -> None:
     home = shop.parent / "home"
     status, out, _ = command_line_here(home, "context", "--workspace", str(shop), TASK)
     assert status == 0
-    assert "\nwhole cart.py " in out
+    assert "\ncart.py, whole, " in out
     assert not home.exists()
     words = ("context", "--workspace", str(shop), "--json", "--context", "1k", TASK)
     _, out, _ = command_line_here(home, *words)
-    last = json.loads(out.splitlines()[-1])
-    assert (last["path"], last["whole"], last["lines"]) == ("cart.py", True, 3)
+    found = {part["path"]: part for part in map(json.loads, out.splitlines())}
+    cart = found["cart.py"]
+    assert (cart["whole"], cart["lines"], cart["why"]) == (True, 3, '"discount" ×1, "total" ×1')
+    (shop / "discount.py").write_text(LONG)
+    _, out, _ = command_line_here(home, *words)
+    parts = [part for part in map(json.loads, out.splitlines()) if part["path"] == "discount.py"]
+    assert parts[0].keys() == {"path", "firstLine", "lastLine", "tokens", "why"}
+    assert 0 < parts[0]["firstLine"] < parts[0]["lastLine"]
     status, out, err = command_line_here(
         home, "context", "--workspace", str(shop), "--context", "x", TASK
     )
@@ -138,7 +144,7 @@ def test_one_looks_where_new_would_look(shop: Path) -> None:
     assert "workspace is not a folder; name another with --workspace" in " ".join(err.split())
     shop.rename(homes.default_workspace(home.parent))
     status, out, _ = command_line_here(home.parent, "context", TASK)
-    assert "\nwhole cart.py " in out
+    assert "\ncart.py, whole, " in out
 
 
 def test_the_request_keeps_its_limit(shop: Path) -> None:
@@ -183,7 +189,7 @@ def test_too_many_files_are_searched_as_far_as_it_says(shop: Path) -> None:
 
 
 @contextlib.contextmanager
-def working(shop: Path, asked: list[ApprovalAwaited]) -> Iterator[LiveSession]:
+def working(shop: Path, asked: list[ApprovalAwaited], task: str = TASK) -> Iterator[LiveSession]:
     """A session in the folder, whose person approves nothing; what they are asked is kept."""
 
     def ask(question: ApprovalAwaited) -> Answer:
@@ -192,7 +198,7 @@ def working(shop: Path, asked: list[ApprovalAwaited]) -> Iterator[LiveSession]:
 
     home = Home.at(shop.parent / "home", create=True)
     settings = Settings(sandbox="off", context=3_000)
-    session = factory.start_session(home, shop, TASK, settings)
+    session = factory.start_session(home, shop, task, settings)
     person = context.Person(lambda _: None, ask)
     with conversation_in(home, session, settings, person) as conversation:
         conversation.recover()
@@ -207,9 +213,9 @@ def test_a_part_is_not_the_file(shop: Path) -> None:
     """Replacing a file of which only a part was shown is asked for; one shown whole is just replaced."""
     (shop / "discount.py").write_text(LONG)
     asked: list[ApprovalAwaited] = []
-    with working(shop, asked) as live:
+    with working(shop, asked, f"{TASK}: see cart.py") as live:
         chosen = chosen_in(live.request(1))
-        assert "--- discount.py (a part: " in chosen
+        assert "--- discount.py (parts of " in chosen
         assert "--- cart.py (3 lines) ---" in chosen
         live.answer(create("cart.py", "x = 1\n") + create("discount.py", "x = 1\n"))
         assert [each.subject for each in asked] == ["discount.py"]

@@ -217,7 +217,10 @@ def test_the_whole_request_suffices_for_a_new_chat(tmp_path: Path, protocol: Pro
         assert "Earlier the person said:\nkeep it short" in whole
         assert "--- a.py (attached by the person before) ---\nas it is now\n" in whole
         read = "READ_FILE" if protocol == "tags" else "readFile"
-        assert f"they showed, or wrote, made.py, read.py. {read} those that you need." in whole
+        assert (
+            f"they showed, or wrote, made.py, read.py, more.py. {read} those that you need."
+            in whole
+        )
         assert "as it is now" not in short(live)
         assert "those that you need" not in short(live)
 

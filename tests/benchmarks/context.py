@@ -164,7 +164,7 @@ def _texts(repository: Path, name: str, blobs: dict[str, str | None]) -> dict[st
         given.read(1)
         paths = [path for path, each in ids.items() if each == blob]
         decoded = data.decode("utf-8", "replace")
-        refused = any(map(eligible.why_not_named, paths)) or eligible.why_not_text(data, decoded)
+        refused = any(map(eligible.why_not_named, paths)) or eligible.why_not_text(decoded)
         blobs[blob] = None if refused else decoded
     return {path: text for path, blob in ids.items() if (text := blobs[blob]) is not None}
 
@@ -197,6 +197,14 @@ def covered(hunk: Hunk, shown: Collection[int]) -> bool:
     if hunk.count:
         return all(line in shown for line in range(hunk.first, hunk.first + hunk.count))
     return hunk.first in shown or hunk.first + 1 in shown
+
+
+def chosen(
+    task: Task, asked: rank.Query, ranked: Sequence[rank.Ranked], budget: int
+) -> list[choose.Chosen]:
+    """Return the choice for a task, from the best files of an order."""
+    texts = {file.path: task.texts[file.path] for file in ranked[: choose.FILES_LIMIT]}
+    return choose.choose(asked, ranked, texts, budget, choose.shares_of(asked, task.log))
 
 
 class Figures:
@@ -236,10 +244,7 @@ def take(task: Task, repository: str, figures: Figures) -> None:
         _recall(task, figures, ", of tasks that name a file", ranked)
         _recall(task, figures, ", their names taken out", rank.rank(plain, rows_of_bare, task.log))
     for budget in BUDGETS:
-        shown = {
-            part.file.path: set(part.shown)
-            for part in choose.choose(asked, ranked, task.texts.get, budget)
-        }
+        shown = {part.file.path: set(part.shown) for part in chosen(task, asked, ranked, budget)}
         wholes = _wholes((file.path for file in ranked), task.texts, budget)
         name = f"{budget // 1000}k"
         for kind, truth in (("source", task.sources), ("all", task.truth)):
@@ -261,8 +266,8 @@ def take(task: Task, repository: str, figures: Figures) -> None:
     )
     order = [rank.Ranked(row.path, score) for score, row in by_text]
     _recall(task, figures, ", BM25", order)
-    chosen = choose.choose(asked, order, task.texts.get, BUDGETS[0])
-    present = {part.file.path for part in chosen}
+    found = chosen(task, asked, order, BUDGETS[0])
+    present = {part.file.path for part in found}
     figures.add("source: truth at 8k, BM25", (path in present for path in task.sources))
     figures.add("all: truth at 8k, BM25", (path in present for path in task.truth))
 
@@ -337,8 +342,8 @@ def take_aider(task: Task, python: str, figures: Figures) -> None:
     asked = rank.query(task.message)
     rows = [rank.look(asked, path, text) for path, text in task.texts.items()]
     ranked = rank.rank(asked, rows, task.log)
-    chosen = choose.choose(asked, ranked, task.texts.get, BUDGETS[0])
-    ours = {part.file.path for part in chosen}
+    found = chosen(task, asked, ranked, BUDGETS[0])
+    ours = {part.file.path for part in found}
     for kind, truth in (("source", task.sources), ("all", task.truth)):
         figures.add(f"{kind}: recall at 10, aider", (path in first for path in truth))
         top = {file.path for file in ranked[:10]}

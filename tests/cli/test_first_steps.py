@@ -158,7 +158,7 @@ def test_context_before_the_first_session_looks_where_new_here_would(
     (project / "workspace").mkdir()
     before = sorted(tmp_path.rglob("*"))
     status, out, _ = run("context", "change x in cli.py", capsys=capsys)
-    assert (status, out[:12]) == (0, "whole cli.py")
+    assert (status, out[:12]) == (0, "1  cli.py, w")
     assert sorted(tmp_path.rglob("*")) == before
     assert run("new", "--here", "--no-wait", "x", capsys=capsys)[0] == 0
     assert run("context", "change x in cli.py", capsys=capsys)[1] == out

@@ -1,55 +1,103 @@
-"""What of the files goes into a request: Design, the outbox, context chosen within a token budget."""
+"""Which parts of files go into a request: Design, the outbox, context chosen within a token budget."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.context.choose import FILES_LIMIT, Chosen, choose
+from codingagent.context.choose import Chosen, choose, shares_of
 from codingagent.context.rank import look, query, rank
+from codingagent.model.observations import PastCommit
 
 
-def chosen(task: str, texts: dict[str, str], budget: int) -> list[Chosen]:
+def chosen(
+    task: str, texts: dict[str, str], budget: int, log: tuple[PastCommit, ...] = ()
+) -> list[Chosen]:
     asked = query(task)
-    ranked = rank(asked, [look(asked, path, text) for path, text in texts.items()])
-    return choose(asked, ranked, texts.get, budget)
+    ranked = rank(asked, [look(asked, path, text) for path, text in texts.items()], log)
+    return choose(asked, ranked, texts, budget, shares_of(asked, log))
 
 
 def functions(*names: str, lines: int = 10) -> str:
-    return "\n".join(f"def {name}():\n" + f"    {name} = 1\n" * lines for name in names)
+    return "import os\n\n\n" + "\n\n".join(
+        f"def {name}():\n" + f"    {name} = 1\n" * lines for name in names
+    )
 
 
-def test_a_small_file_goes_whole() -> None:
-    """Whole if at most a quarter of the budget."""
-    [part] = chosen("alpha", {"a.py": functions("alpha")}, 2_000)
-    assert part.is_whole
-    assert part.shown == tuple(range(1, 12))
-
-
-def test_of_a_large_file_go_its_outline_and_the_best_blocks() -> None:
-    """Else the lines that define something and the blocks that the task's words are in."""
-    names = [f"name{number}" for number in range(40)]
-    text = functions(*names[:20], "wanted", *names[20:])
+def shown(part: Chosen, text: str) -> str:
     lines = text.split("\n")
-    texts = {"a.py": text}
-    [part] = chosen("wanted", texts, 2_000)
+    return "\n".join(lines[at - 1] for at in part.shown)
+
+
+def test_a_small_folder_goes_whole() -> None:
+    """Files that come to less than the budget go whole, in the order of the choice."""
+    texts = {"b.py": functions("beta"), "a.py": functions("alpha"), "c.txt": "unlike\n"}
+    parts = chosen("beta", texts, 2_000)
+    assert all(part.is_whole for part in parts)
+    assert parts[0].file.path == "b.py"
+    assert {part.file.path for part in parts} == set(texts)
+
+
+def test_of_a_large_file_go_the_blocks_that_the_task_is_about() -> None:
+    """With its imports; blocks that the task does not speak of only where there is room."""
+    names = [f"name{number}" for number in range(60)]
+    text = functions(*names[:30], "wanted", *names[30:], lines=20)
+    [part] = chosen("Make wanted() faster", {"a.py": text}, 600)
     assert not part.is_whole
-    shown = {lines[line - 1] for line in part.shown}
-    assert {f"def {name}():" for name in names} <= shown
-    start = lines.index("def wanted():") + 1
-    assert {*range(start, start + 11)} <= {*part.shown}
-    assert part.tokens <= 2_000 * 0.4
+    assert part.tokens <= 600
+    body = shown(part, text)
+    assert "def wanted():\n" + "    wanted = 1\n" * 19 in body
+    assert body.startswith("import os\n")
 
 
-def test_what_is_left_upgrades_the_first_files() -> None:
-    """A file that is more than a quarter goes whole if nothing else needs the room."""
-    [part] = chosen("alpha", {"a.py": functions("alpha", lines=120)}, 800)
-    assert part.is_whole
-    assert part.tokens > 800 * 0.4
+def test_the_best_blocks_of_all_files_come_before_the_rest_of_the_best_file() -> None:
+    """One order over the blocks of all files."""
+    fillers = [f"filler{number}" for number in range(40)]
+    texts = {
+        "pay.py": functions(*fillers[:20], "pay_invoice", *fillers[20:]),
+        "mail.py": functions(*fillers[:20], "send_invoice", *fillers[20:]),
+    }
+    parts = chosen("pay_invoice must call send_invoice", texts, 700)
+    assert {part.file.path for part in parts} == set(texts)
+    for part in parts:
+        assert "_invoice():" in shown(part, texts[part.file.path])
 
 
-def test_at_most_twelve_files() -> None:
-    """More is worse: models lose precision in what they don't need."""
-    texts = {f"{number}.py": "wanted = 1\n" for number in range(30)}
-    assert len(chosen("wanted", texts, 100_000)) == FILES_LIMIT == 12
+def test_a_definition_and_an_option_that_the_task_names_come_first() -> None:
+    """Whole words and code-like words, wherever they stand: `Cart.total`, --dry-run."""
+    fillers = [f"total{number}" for number in range(40)]
+    texts = {
+        "a.py": functions(*fillers, lines=20),
+        "b.py": functions(*[f"x{number}" for number in range(30)], "subtotal", lines=20),
+        "c.py": functions(*fillers, lines=20) + "\nadd_option('--dry-run')\n",
+    }
+    [first, *_] = chosen("The total of a total: `subtotal` is wrong", texts, 900)
+    assert "def subtotal():" in shown(first, texts[first.file.path])
+    parts = chosen("total: --dry-run does nothing", texts, 900)
+    assert any("--dry-run" in shown(part, texts[part.file.path]) for part in parts)
+
+
+def test_what_calls_the_best_block_and_what_it_calls_come_along() -> None:
+    """A block counts for its calls: its text says nothing of the task."""
+    fillers = [f"filler{number}" for number in range(60)]
+    text = functions(*fillers[:50], "round_cents", *fillers[50:])
+    text += "\n\ndef apply_discount():\n    round_cents()\n"
+    [part] = chosen("apply_discount is wrong", {"discount.py": text}, 260)
+    assert "def round_cents():" in shown(part, text)
+
+
+def test_tests_and_documents_have_a_share() -> None:
+    """As often as past commits changed them with sources, and more where the task asks for them."""
+    log = tuple(PastCommit("x", ("a.py", "tests/test_a.py")) for _ in range(10))
+    shares = shares_of(query("Fix a"), log)
+    assert shares["test"] > 0 == shares["doc"]
+    assert shares_of(query("Fix a, with a test"), log)["test"] > shares["test"]
+    assert shares_of(query("Fix a, and its docs"), log)["doc"] > 0
+    texts = {
+        "a.py": functions(*[f"wanted{n}" for n in range(50)]),
+        "tests/test_a.py": functions(*[f"test_wanted{n}" for n in range(50)]),
+    }
+    sizes = {part.file.path: part.tokens for part in chosen("wanted", texts, 2_000, log)}
+    assert 0 < sizes["tests/test_a.py"] <= 2_000 * shares["test"]
+    assert sizes["a.py"] > 1_000
 
 
 def test_no_budget_no_files() -> None:
@@ -57,8 +105,8 @@ def test_no_budget_no_files() -> None:
     assert chosen("alpha", {"a.py": functions("alpha")}, 0) == []
     asked = query("alpha")
     ranked = rank(asked, [look(asked, "a.py", "alpha"), look(asked, "b.py", "alpha")])
-    texts = {"b.py": "alpha\n"}
-    assert [part.file.path for part in choose(asked, ranked, texts.get, 1_000)] == ["b.py"]
+    parts = choose(asked, ranked, {"b.py": "alpha\n"}, 1_000, shares_of(asked, ()))
+    assert [part.file.path for part in parts] == ["b.py"]
 
 
 @given(
@@ -72,19 +120,8 @@ def test_no_budget_no_files() -> None:
 def test_a_choice_keeps_its_budget(texts: dict[str, str], budget: int) -> None:
     """Never more tokens than asked for, and only lines that exist, in order."""
     parts = chosen("wanted", texts, budget)
-    assert sum(part.tokens for part in parts) <= budget
+    assert sum(part.tokens for part in parts) <= budget + len(parts)
     for part in parts:
         text = texts[part.file.path]
         assert part.total == text.count("\n") + (not text.endswith("\n"))
         assert list(part.shown) == sorted({*part.shown} & {*range(1, part.total + 1)})
-
-
-def test_where_the_task_names_a_file_others_share_a_quarter() -> None:
-    """The named one goes whole, even if it takes most of the budget."""
-    texts = {f"{name}.py": functions("wanted", lines=60) for name in "abcdefgh"}
-    texts["named.py"] = functions("wanted", lines=250)
-    parts = chosen("Make wanted faster in named.py", texts, 4_000)
-    assert (parts[0].file.path, parts[0].is_whole, len(parts) > 1) == ("named.py", True, True)
-    assert parts[0].tokens > 1_000
-    assert sum(part.tokens for part in parts[1:]) <= 1_000
-    assert sum(part.tokens for part in chosen("Make wanted faster", texts, 4_000)) > 3_000

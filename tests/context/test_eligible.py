@@ -28,8 +28,11 @@ GOES = [
 ]
 
 
-def why_not(path: str, data: bytes) -> str | None:
-    return why_not_named(path) or why_not_text(data, data.decode("utf-8", "replace"))
+def why_not(path: str, data: bytes, *, is_named: bool = False) -> str | None:
+    text = data.decode("utf-8", "replace")
+    return why_not_named(path, len(data), is_named=is_named) or why_not_text(
+        text, is_named=is_named
+    )
 
 
 def test_what_must_not_go_is_refused_with_a_reason() -> None:
@@ -42,3 +45,12 @@ def test_what_people_write_goes() -> None:
     """Sources whose names only sound like those."""
     for path, data in GOES:
         assert why_not(path, data) is None, path
+
+
+def test_what_the_task_names_goes_though_a_program_made_it() -> None:
+    """Whatever its header; a secret, a binary, a minified or a huge file is refused still."""
+    refused = [path for path, data, _ in REFUSED if why_not(path, data, is_named=True)]
+    assert refused == [
+        *(".env", "deploy/.env.production", "id_ed25519", "conf/credentials.json", "server.pem"),
+        *("a.py", "a.py", "a.js"),
+    ]

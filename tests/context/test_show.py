@@ -17,18 +17,23 @@ def shown(part: Chosen, text: str) -> str:
 
 
 def test_the_model_is_told_of_the_guess() -> None:
-    """It says "chosen by a guess", and asks for what is missing before an edit; no files, no words."""
+    """It says "by a guess", and asks for what is missing before an edit; no files, no words."""
     said = for_model([part(3)], {"shop/cart.py": TEXT})
     assert "by a guess" in said
-    assert "Name what is missing" in said
+    assert "READ_FILE it" in said
     assert for_model([], {}) == ""
 
 
-def test_a_part_is_marked_and_its_lines_have_numbers() -> None:
-    """Parts and outlines are marked as such with line numbers; what is left out is seen."""
-    assert shown(part(3, 4, 100), TEXT) == (
-        "--- shop/cart.py (a part: 3 of 120 lines, with their numbers) ---\n"
-        "  …\n  3 | line 3\n  4 | line 4\n  …\n100 | line 100\n  …\n--- end shop/cart.py ---\n"
+def test_a_part_is_marked_and_a_gap_says_what_is_in_it() -> None:
+    """The lines themselves have no numbers; what is left out has, and up to four names."""
+    text = "".join(f"def f{number}():\n    pass\n    pass\n    pass\n" for number in range(30))
+    assert shown(part(9, 10, 11, 12, 120), text) == (
+        "--- shop/cart.py (parts of 120 lines) ---\n"
+        "… lines 1-8: f0, f1\n"
+        "def f2():\n    pass\n    pass\n    pass\n"
+        "… lines 13-119: f3, f4, f5, f6, …\n"
+        "    pass\n"
+        "--- end shop/cart.py ---\n"
     )
 
 
@@ -45,9 +50,9 @@ def test_the_person_sees_one_line_a_file() -> None:
     day = 24 * 60 * 60
     whole = part(*range(1, 121), words=words, changed_s=10)
     assert [
-        *for_person([whole, part(3, is_named=True, changed_s=2 * day), part(3)], 2.5 * day)
+        *for_person([whole, part(3, is_named=True, changed_s=2 * day), part(3, 4, 9)], 2.5 * day)
     ] == [
-        'whole shop/cart.py 1,204 tokens: "discount" ×9, "cart" ×2, "a1" ×1; changed 2 days ago',
-        "1 of 120 lines of shop/cart.py 1,204 tokens: named in the task; changed lately",
-        "1 of 120 lines of shop/cart.py 1,204 tokens",
+        'shop/cart.py, whole, 1,204 tokens: "discount" ×9, "cart" ×2, "a1" ×1; changed 2 days ago',
+        "shop/cart.py, lines 3-3 of 120, 1,204 tokens: named in the task; changed lately",
+        "shop/cart.py, lines 3-4, 9-9 of 120, 1,204 tokens",
     ]

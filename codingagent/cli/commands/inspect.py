@@ -167,7 +167,7 @@ def _context(  # noqa: PLR0913, PLR0917  # one for each command-line option
     leave_out: options.LeaveOut = None,
     json: Json = False,
 ) -> None:
-    """Show which files the first request would show for a task, and how much of each."""
+    """Show which parts of files the first request would show for a task."""
     from codingagent.agent.factory import guessed
     from codingagent.agent.secrecy import Secrecy
 
@@ -181,13 +181,8 @@ def _context(  # noqa: PLR0913, PLR0917  # one for each command-line option
     guess, conventions = guessed(root, folder, task, resolved.settings)
     hide = Secrecy(resolved.settings.secrets).hide
     be_utf8(sys.stdout)
-    for part in guess.chosen if json else ():
-        about = {
-            "path": hide(part.file.path),
-            "whole": part.is_whole,
-            "shown_lines": len(part.shown),
-        }
-        write_json_line(sys.stdout, {**about, "lines": part.total, "tokens": part.tokens})
+    for part in guess.parts_as_json() if json else ():
+        write_json_line(sys.stdout, {**part, "path": hide(part["path"])})
     for view in conventions:
         if json:
             write_json_line(sys.stdout, {"path": hide(view.path), "conventions": True})

@@ -1,0 +1,193 @@
+"""Cut a file into blocks: definitions, methods, sections of a text, keys of data.
+
+By indentation and expression, without a parser: a line that looks like a definition of its language family
+begins a block, with the comments and decorators above it. A class is cut into its members. Each line of a
+file is in exactly one block.
+"""
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from codingagent.model.patterns import lazy_pattern
+
+# Shorter files are one block; longer blocks are cut into pieces.
+_SMALL_LINES = 40
+_LONG_LINES, _PIECE_LINES = 60, 30
+# Constants and short keys share a block: so few lines each, so many names together.
+_SHORT_LINES, _MOST_NAMES = 3, 12
+_DECORATOR_LINES = 60
+
+# The first group that takes part is the name. A pattern without leading blanks matches at the margin only.
+_FUNCTION = r"(?:async\s+)?function\b\*?"
+_MODIFIERS = (
+    r"(?:(?:public|private|protected|internal|static|async|readonly|get|set|override|abstract)\s+)*"
+)
+_PATTERNS = {
+    "py pyi": r"\s*(?:(?:async\s+)?def|class)\s+(\w+)|([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)",
+    "js mjs cjs jsx ts tsx mts cts vue svelte": (
+        rf"\s*(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:{_FUNCTION}|(?:abstract\s+)?class\b|interface\b"
+        r"|enum\b|namespace\b|type\b|const\b|let\b|var\b)\s*([\w$]+)"
+        r"|([\w$]+(?:\.[\w$]+)+)\s*=(?!=)"
+        rf"|\s*{_MODIFIERS}(?!(?:if|for|while|switch|catch|return|else|await|function)\b)([\w$#]+)\s*"
+        r"(?:<[^()]*>)?\((?:[^;{]*\{|[^;)]*)\s*$"
+    ),
+    "go": r"func\s+(?:\([^)]*\)\s*)?(\w+)|(?:type|var|const)\s+(\w*)",
+    "rs": r"\s*(?:pub(?:\([^)]*\))?\s+)?(?:(?:async|unsafe|const|default|extern(?:\s+\"\w+\")?)\s+)*"
+    r"(?:fn|struct|enum|trait|impl|mod|type|union|static|macro_rules!)\s*(?:<[^>]*>\s*)?(\w+)",
+    "c h cc cpp cxx hpp hh m y l java kt kts cs scala swift groovy php": (
+        r"\s*(?!(?:return|else|if|for|while|switch|case|throw|new)\b)(?:[\w<>\[\],:*&?@]+\s+)+[*&]*(\w+)\s*"
+        r"(?:<[^;]*>\s*)?(?:\([^;]*$|[:\w\s,<>]*\{\s*$)|#\s*define\s+(\w+)"
+    ),
+    "rb": r"\s*(?:def|class|module)\s+([\w.:]+)",
+    "lua": r"\s*(?:local\s+)?function\s+([\w.:]+)",
+    "ex exs": r"\s*def\w*\s+([\w.]+)",
+    "sql": r"\s*(?i:create|alter)\s+(?:\w+\s+)*?(\w+)\s*(?:\(|as\b|$)",
+    "sh bash zsh": r"\s*(?:function\s+)?([\w-]+)\s*\(\)",
+    "css scss less tcss": r"([^\s@}/*][^;{]*?)\s*\{",
+    "json": r"(?:  |\t| {4})\"([^\"]+)\"\s*:",
+    "yml yaml": r"([\w\"'.-][^:#]*):",
+    "toml ini cfg": r"\[+([^\]]+)",
+    "html xml": r"\s{0,4}<(?!/|!)([\w:-]+)",
+    "md mdx markdown": r"#{1,6}\s+(.+)",
+}
+_HOLDS_MEMBERS = lazy_pattern(
+    r"\s*(?:[\w@]+\s+)*?(?:class|interface|namespace|impl|trait|mod|module|object|struct|enum|record)\b"
+)
+_BELONGS_BELOW = lazy_pattern(r"\s*(?:@|#(?!\s*define|include|pragma|if|endif)|//|/\*|\*|--|;)")
+_UNDERLINE = lazy_pattern(r"([=\-~^\"'+#*`.:])\1{2,}\s*$")
+
+
+class CodeBlock(NamedTuple):
+    """Lines of a file, from `first` to `last`, counted from 1, and what they define."""
+
+    first: int
+    last: int
+    names: tuple[str, ...] = ()
+    parent: int = 0
+    """The line of the class around it; 0 for none."""
+
+
+class _Definition(NamedTuple):
+    """A line that begins a definition, a section or a key."""
+
+    line: int
+    indentation: int
+    name: str
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text; a final line end begins no further line."""
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def blocks(path: str, lines: Sequence[str]) -> list[CodeBlock]:
+    """Return the blocks of a file, in its order; together they hold each line once."""
+    if not lines:
+        return []
+    heads = list(_heads(path, lines))
+    if len(lines) <= _SMALL_LINES:
+        margin = min((head.indentation for head in heads), default=0)
+        names = tuple(head.name for head in heads if head.indentation == margin)
+        return [CodeBlock(1, len(lines), names)]
+    cuts = _cuts(lines, heads)
+    inner = {head.line for head in heads}
+    ends = [*(cut.first - 1 for cut in cuts[1:]), len(lines)]
+    found: list[CodeBlock] = []
+    for cut, last in zip(cuts, ends, strict=True):
+        first = cut.first
+        while last - first >= _LONG_LINES:
+            end = _end_of_piece(lines, first, last, inner)
+            found.append(cut._replace(first=first, last=end))
+            first = end + 1
+        found.append(cut._replace(first=first, last=last))
+    return found
+
+
+def _cuts(lines: Sequence[str], heads: Sequence[_Definition]) -> list[CodeBlock]:
+    """Return where blocks begin: at what stands at the outermost level, and at the members of classes."""
+    cuts = [CodeBlock(1, 0)]
+    around: list[
+        tuple[_Definition, bool]
+    ] = []  # the definitions that a line is in, and whether members follow
+    for head in heads:
+        while around and around[-1][0].indentation >= head.indentation:
+            around.pop()
+        holds = _HOLDS_MEMBERS.match(lines[head.line - 1]) is not None
+        is_cut = around[-1][1] if around else not head.indentation or len(cuts) == 1
+        around.append((head, holds and is_cut))
+        if not is_cut:
+            continue
+        first = _with_what_is_above(lines, head)
+        before = cuts[-1]
+        parent = around[-2][0].line if len(around) > 1 else 0
+        is_short = head.line - before.first < _SHORT_LINES and before.parent == parent
+        joins = is_short and 0 < len(before.names) < _MOST_NAMES and not holds
+        if first <= before.first or joins:
+            cuts[-1] = before._replace(names=(*before.names, head.name))
+        else:
+            cuts.append(CodeBlock(first, 0, (head.name,), parent))
+    return cuts
+
+
+@functools.cache
+def _pattern(suffix: str) -> re.Pattern[str] | None:
+    for suffixes, pattern in _PATTERNS.items():
+        if suffix in suffixes.split():
+            return re.compile(pattern)
+    return None
+
+
+def _heads(path: str, lines: Sequence[str]) -> Iterator[_Definition]:
+    suffix = path.rpartition(".")[2].lower()
+    if suffix in ("rst", "txt"):
+        for at, (line, below) in enumerate(pairwise(lines), 1):
+            if line[:1].strip() and _UNDERLINE.match(below) and not _UNDERLINE.match(line):
+                yield _Definition(at, 0, line.strip())
+        return
+    pattern = _pattern(suffix)
+    is_text, in_code = suffix in ("md", "mdx", "markdown"), False
+    for at, line in enumerate(lines if pattern else (), 1):
+        if is_text and line.startswith("```"):
+            in_code = not in_code
+        if line and not in_code and pattern and (found := pattern.match(line)):
+            name = next((group for group in found.groups() if group), "")
+            yield _Definition(at, len(line) - len(line.lstrip()), name)
+
+
+def _with_what_is_above(lines: Sequence[str], head: _Definition) -> int:
+    """Return the first line of a definition with its comments and decorators."""
+    first = head.line
+    while first > 1 and lines[first - 2].strip():
+        above = lines[first - 2]
+        closes = not head.indentation and above[0] in ") " and _is_decorator(lines, first - 1)
+        if not (_BELONGS_BELOW.match(above) or closes):
+            break
+        first -= 1
+    return first
+
+
+def _is_decorator(lines: Sequence[str], at: int) -> bool:
+    """Return whether a line ends a decorator of several lines."""
+    for line in reversed(lines[max(at - _DECORATOR_LINES, 0) : at]):
+        if line.startswith("@"):
+            return True
+        if not line.strip() or line[0] not in ") ":
+            return False
+    return False
+
+
+def _end_of_piece(lines: Sequence[str], first: int, last: int, inner: set[int]) -> int:
+    """Return where a long block is best cut: at a blank line, before something that is defined in it."""
+    near = range(first + _PIECE_LINES // 2, min(first + _LONG_LINES, last - 7))
+    return min(
+        near,
+        key=lambda at: (
+            abs(at - first - _PIECE_LINES)
+            - 12 * (not lines[at - 1].strip())
+            - 8 * (at + 1 in inner)
+        ),
+    )

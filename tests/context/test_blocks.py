@@ -1,0 +1,158 @@
+"""Blocks by indentation and expression: definitions, members of classes, sections, keys."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codingagent.context.blocks import CodeBlock, blocks
+
+# A file of each family, and the names of what it defines at its outermost level.
+FILES = {
+    "a.py": (
+        (
+            "import os\nLIMIT = 3\n\n@cache\nclass A:\n    async def f(self):\n        x = 1\n"
+            "    def g(self): pass"
+        ),
+        ("LIMIT", "A"),
+    ),
+    "a.ts": (
+        (
+            "import x\nexport interface A {\n  b: 1\n}\nexport const f = (a) => {\n  if (a) {\n  }\n"
+            "  g(a)\n}\nclass B {\n  private async run(a: string): Promise<void> {\n    return\n  }\n}"
+        ),
+        ("A", "f", "B"),
+    ),
+    "a.js": (
+        "'use strict'\napp.use = function use(fn) {\n  for (;;) {\n  }\n}\nmodule.exports = app",
+        ("app.use", "module.exports"),
+    ),
+    "a.go": (
+        "package a\n\nfunc (c *Context) Next() {\n\tc.x++\n}\ntype A struct {\n\tB int\n}",
+        ("Next", "A"),
+    ),
+    "a.rs": (
+        "use x;\npub(crate) async fn f() {\n    let a = 1;\n}\nimpl A for B {\n    fn g(&self) {}\n}",
+        ("f", "A"),
+    ),
+    "a.c": (
+        (
+            "#include <x.h>\n#define MAX(a) a\nstatic int f(int a)\n{\n  return g(a);\n}\n"
+            "struct A {\n  int b;\n};"
+        ),
+        ("MAX", "f", "A"),
+    ),
+    "A.java": (
+        (
+            "package a;\npublic final class A {\n  private int x = 1;\n  public <T> T get(B b) {\n"
+            "    return f(b);\n  }\n}"
+        ),
+        ("A",),
+    ),
+    "a.rb": (
+        "require 'x'\nclass A\n  def f(a)\n    a.b\n  end\nend",
+        ("A",),
+    ),
+    "a.php": (
+        "<?php\nclass A {\n  public function f($a) {\n    return $a;\n  }\n}",
+        ("A",),
+    ),
+    "a.sh": (
+        "set -e\nrun() {\n  x\n}",
+        ("run",),
+    ),
+    "a.md": (
+        "# A\ntext\n## B\n#tag",
+        ("A", "B"),
+    ),
+    "a.json": (
+        '{\n  "a": {\n      "b": 1\n  },\n  "c": 2\n}',
+        ("a", "c"),
+    ),
+    "a.yaml": (
+        "a:\n  b: 1\n# c\nd: 2",
+        ("a", "d"),
+    ),
+    "a.toml": (
+        "x = 1\n[a]\nb = 1",
+        ("a",),
+    ),
+    "a.unknown": (
+        "def f():\n    pass",
+        (),
+    ),
+}
+
+
+def test_each_family_names_what_it_defines() -> None:
+    for path, (text, names) in FILES.items():
+        [whole] = blocks(path, text.split("\n"))
+        assert whole.names == names, path
+
+
+def test_a_block_begins_with_what_belongs_to_its_definition() -> None:
+    """Decorators and comments before a definition are shown with it, also a decorator of several lines."""
+    lines = [
+        "import os",
+        "",
+        "# Why",
+        "@cache(",
+        "    1,",
+        ")",
+        "def f():",
+        *["    pass"] * 40,
+        "",
+        "def g():",
+    ]
+    assert blocks("a.py", lines) == [
+        CodeBlock(1, 2),
+        CodeBlock(3, 48, ("f",)),
+        CodeBlock(49, 49, ("g",)),
+    ]
+
+
+def test_a_class_is_cut_into_its_members_and_a_function_is_not() -> None:
+    """A member knows the line of its class; what a function defines inside is a part of it."""
+    lines = [
+        "class A:",
+        "    def f(self):",
+        "        def inner(): ...",
+        *["        pass"] * 40,
+        "    def g(self):",
+    ]
+    assert blocks("a.py", lines) == [
+        CodeBlock(1, 1, ("A",)),
+        CodeBlock(2, 43, ("f",), parent=1),
+        CodeBlock(44, 44, ("g",), parent=1),
+    ]
+
+
+def test_texts_are_cut_at_their_headings() -> None:
+    """Markdown outside of fences, and reStructuredText by the lines below its headings."""
+    filler = ["text"] * 45
+    text = ["# One", "```", "# no heading", "```", *filler, "## Two", "text"]
+    assert [each.names for each in blocks("a.md", text)] == [("One",), ("Two",)]
+    text = ["One", "===", ".. code-block::", *filler, "Two", "~~~", "text"]
+    assert [(each.first, each.names) for each in blocks("a.rst", text)] == [
+        (1, ("One",)),
+        (49, ("Two",)),
+    ]
+
+
+def test_a_long_block_is_cut_where_it_is_blank() -> None:
+    """Blocks of about the size of a definition: no function of a thousand lines takes all."""
+    lines = ["x" if number % 10 else "" for number in range(1, 201)]
+    found = blocks("a.unknown", lines)
+    assert all(block.last - block.first <= 60 for block in found)
+    assert all(not lines[block.last - 1] for block in found)
+
+
+@given(
+    st.sampled_from(("a.py", "a.js", "a.md", "a.rst", "a.unknown")),
+    st.lists(
+        st.sampled_from(("def f():", "class A:", "    def g():", "  @x", "# y", "", "---", "code")),
+        max_size=300,
+    ),
+)
+def test_blocks_are_the_file(path: str, lines: list[str]) -> None:
+    """Each line is in exactly one block."""
+    shown = [line for each in blocks(path, lines) for line in range(each.first, each.last + 1)]
+    assert shown == list(range(1, len(lines) + 1))
