@@ -68,7 +68,7 @@ def start_session(
         protocol,
         settings.check,
         settings.context,
-        settings.leave_out,
+        settings.never_choose,
         settings.conventions,
         settings.secrets,
     )
@@ -250,7 +250,7 @@ def guessed(
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder; name another with --workspace")
     with _workspace_in(home, root) as workspace:
-        wanted = Wanted(task, settings.context, settings.leave_out, check=settings.check)
+        wanted = Wanted(task, settings.context, settings.never_choose, check=settings.check)
         policy = policy_of(settings, root)
         listing = workspace.listing()
         guess = Guess(workspace, policy, listing, wanted, workspace.history())

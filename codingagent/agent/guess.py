@@ -78,6 +78,11 @@ class Guess:
         """Return the paths of those of which only a part is shown."""
         return tuple(part.file.path for part in self.chosen if not part.is_whole)
 
+    @property
+    def numbered(self) -> tuple[str, ...]:
+        """Return the paths of the chosen files, then the globs left out, as `told` numbers them."""
+        return (*(part.file.path for part in self.chosen), *self._wanted.leave_out)
+
     def show(self, room: int) -> str:
         """Return the section of a request with the chosen parts; empty if nothing fits.
 
@@ -111,7 +116,12 @@ class Guess:
 
     def told(self) -> Iterator[str]:
         """Yield what the person reads before pasting: a line a file, what can't go, what was not searched."""
-        yield from show.for_person(self.chosen, time.time())
+        told = [
+            *show.for_person(self.chosen, time.time()),
+            *(f"left out: {shown_path(glob)}" for glob in self._wanted.leave_out),
+        ]
+        width = len(str(len(told)))
+        yield from (f"{number:{width}}  {line}" for number, line in enumerate(told, 1))
         for path, why in self._refused.items():
             yield f"{shown_path(path)} is named in the task and is not sent: {why}"
         if len(self._rows) < self._listed and self._is_cut:

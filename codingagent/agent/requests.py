@@ -80,6 +80,8 @@ class Requests:
         self._hide = context.secrecy.hide
         self.written = 0
         """Number of requests written by this process."""
+        self.choice: tuple[str, ...] = ()
+        """The files that were chosen for the first request and the globs left out, as the person saw them."""
 
     @property
     def session(self) -> Session:
@@ -114,13 +116,20 @@ class Requests:
             self.reopen()
         self.log.record(entries.PersonSaid(text, attached, now(), errand))
 
-    def refresh(self) -> None:
-        """Have `write` rewrite the request that waits, if any, from the workspace as it is now."""
-        if self.session.phase is Phase.REQUEST_DUE:
+    def refresh(self, leave_out: tuple[str, ...] | None = None) -> None:
+        """Have `write` rewrite the waiting request, from the workspace as it is now.
+
+        Args:
+            leave_out: the globs of files that are not chosen from now on; None: as before.
+
+        Raises:
+            UsageError: if none waits, or is due.
+        """
+        if self.session.phase is Phase.REQUEST_DUE and leave_out is None:
             return
         if self.session.phase is not Phase.AWAITING_ANSWER:
             raise UsageError(no_request_waits(self.session))
-        self.log.record(entries.RefreshAsked(now()))
+        self.log.record(entries.RefreshAsked(now(), leave_out=leave_out))
 
     def unsay(self) -> None:
         """Withdraw the person's last words, or files, of the request that waits; `write` rewrites it."""
@@ -203,6 +212,7 @@ class Requests:
         size = tokens.estimate(text)
         about = () if short is None else (str(short[0]), len(short[1]), tokens.estimate(short[1]))
         ready = OutboxReady(session_id, sequence, str(path), len(text), size, *about)
+        self.choice = () if first is None else first.numbered
         for line in () if first is None else first.told():
             remark(line)
         self.context.show(replace(ready, budget=budget.characters))

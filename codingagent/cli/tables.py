@@ -231,6 +231,8 @@ def _words(record: Record) -> str:
             return f"turn {record.sequence} ended{notes}"
         case entries.RefreshAsked(unsays=True):
             return "the last words were withdrawn"
+        case entries.RefreshAsked(leave_out=tuple(globs)):
+            return f"left out of the choice: {', '.join(globs) or 'nothing'}"
         case entries.RefreshAsked() | entries.SessionReopened() | entries.SessionClosed():
             return _PLAIN[type(record)]
         case _:

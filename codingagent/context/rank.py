@@ -35,6 +35,7 @@ _SATURATION, _LENGTH = 1.2, 0.75
 # Those of the first line come first. More of them cost time, and find the rest of a long message instead.
 _WORDS_LIMIT = 30
 _WORD = lazy_pattern(r"\w+(?:[./-]\w+)*")
+_PATH_LIKE = lazy_pattern(r"(?<![\w.])\.?\w+(?:[./-]\w+)*")
 _PART = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d{2,}|[^\W\d_a-zA-Z]+")
 _EXACT = lazy_pattern(
     r"[`\"']([^`\"'\n]{3,60})[`\"']"
@@ -192,8 +193,7 @@ def named_in(task: str, paths: Iterable[str]) -> set[str]:
 
 def said_in(task: str) -> set[str]:
     """Return the words of a task that look like paths."""
-    said = {word.strip("./") for word in _WORD.findall(task)}
-    return {word for word in said if "." in word or "/" in word}
+    return {word for word in _PATH_LIKE.findall(task) if "." in word or "/" in word}
 
 
 def bm25(asked: Query, counts: Sequence[tuple[int, ...]], sizes: Sequence[int] = ()) -> list[float]:

@@ -144,6 +144,8 @@ class RefreshAsked(Tagged, frozen=True, tag="refresh_asked"):
 
     at: str
     unsays: bool = False
+    leave_out: tuple[str, ...] | None = None
+    """The globs of files that are not chosen from now on; None: as before."""
 
 
 class CheckNamed(Tagged, frozen=True, tag="check_named"):

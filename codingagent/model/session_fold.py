@@ -115,6 +115,17 @@ def _begun(record: entries.Record) -> Session:
     return replace(begun, policy=record.policy, sandbox=record.sandbox, network=record.network)
 
 
+def _refreshed(session: Session, record: entries.RefreshAsked) -> Session:
+    if record.leave_out is not None:
+        session = replace(session, leave_out=record.leave_out)
+    if not (record.unsays and session.said):
+        return session
+    *others, last = session.said
+    gone = {*last.attached}.difference(*(each.attached for each in others))
+    left = tuple(path for path in session.attached if path not in gone)
+    return replace(session, said=tuple(others), attached=left)
+
+
 def _step(session: Session, record: entries.Record, was: Phase) -> Session:
     """Return the state after a record; its phase is already in it, and `was` is the one before."""
     kept = session.checkpoints
@@ -141,12 +152,9 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 attached=tuple(dict.fromkeys((*session.attached, *record.attached))),
                 touched=session.touched.union(record.attached),
             )
-        case entries.RefreshAsked() if record.unsays and session.said:
-            *others, last = session.said
-            gone = {*last.attached}.difference(*(each.attached for each in others))
-            left = tuple(path for path in session.attached if path not in gone)
-            return replace(session, said=tuple(others), attached=left)
-        case entries.RefreshAsked() | entries.AnswerSetAside():
+        case entries.RefreshAsked():
+            return _refreshed(session, record)
+        case entries.AnswerSetAside():
             return session
         case entries.GrantsRevoked():
             return replace(session, granted=session.granted.difference(record.grants))

@@ -25,7 +25,7 @@ SHORT_VARIABLE = "CODINGAGENT_SHORT"
 _NO_SETTINGS = (HOME_VARIABLE, SESSION_VARIABLE, SEQUENCE_VARIABLE, SHORT_VARIABLE)
 
 # A list in the environment is separated by commas.
-_LISTS = ("pass_env", "leave_out")
+_LISTS = ("pass_env", "always_attach", "never_choose")
 
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
@@ -101,7 +101,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
             le=10**6,
         ),
     ] = 8_000
-    leave_out: Annotated[
+    always_attach: Annotated[
+        tuple[Annotated[str, Meta(min_length=1)], ...],
+        Meta(description="files that the first request shows whole, as paths or globs"),
+    ] = ()
+    never_choose: Annotated[
         tuple[Annotated[str, Meta(min_length=1)], ...],
         _told("files that are never chosen, as globs: `docs/**`"),
     ] = ()

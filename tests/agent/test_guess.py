@@ -98,6 +98,50 @@ def test_a_person_leaves_out_what_they_like(shop: Path) -> None:
     assert "cart.py" not in chosen_in(request(home))
 
 
+def test_a_project_keeps_its_own_wishes(shop: Path) -> None:
+    """`always_attach` shows files whole, `never_choose` leaves files out; what fits nothing is said."""
+    home = shop.parent / "home"
+    home.mkdir()
+    (home / "codingagent.toml").write_text(
+        'always_attach = ["stock.py", "missing/**"]\nnever_choose = ["cart.py"]\n'
+    )
+    chosen, seen = new(shop)
+    assert "cart.py" not in chosen
+    assert "## Requested File Contents\n--- stock.py ---\n" in request(home)
+    assert "always_attach" in seen
+    assert "no file in the workspace matches" in " ".join(seen.split())
+
+
+def test_what_is_named_and_can_not_go_is_said(shop: Path) -> None:
+    """With the reason: secret, binary, ignored, too large, minified; another encoding goes."""
+    (shop / "u16.ini").write_text("value = 1\n", "utf-16")
+    named = "made.py .env discount.bin discount_notes.txt large.txt packed.js u16.ini"
+    home = shop.parent / "home"
+    line = ("new", "--no-wait", "--workspace", str(shop), f"Mend {named}")
+    status, out, err = command_line_here(home, *line)
+    assert status == 0
+    seen, chosen = " ".join((out + err).split()), chosen_in(request(home))
+    for path, why in {
+        "discount.bin": "it is not text",
+        "discount_notes.txt": "it is ignored; --attach sends it",
+        "large.txt": "it is larger than 1 MB",
+        "packed.js": "it is minified",
+        ".env": "its name is that of a secret",
+    }.items():
+        assert f"{path} is named in the task and is not sent: {why}" in seen, path
+    assert "--- made.py (" in chosen
+    assert "value = 1\n" in chosen
+
+
+def test_what_the_check_names_counts_as_named(shop: Path) -> None:
+    """The files of `--check` go first."""
+    (shop / "tests").mkdir()
+    (shop / "tests" / "test_stock.py").write_text("def test_count(): ...\n" * 9)
+    (shop / "discount.py").write_text(LONG)
+    chosen, _ = new(shop, "--check", "python -m pytest tests/test_stock.py::test_count")
+    assert "--- tests/test_stock.py (9 lines) ---" in chosen
+
+
 @pytest.mark.parametrize("words", [("--context", "0"), ("--leave-out", "**")])
 def test_none_is_none(shop: Path, words: tuple[str, str]) -> None:
     """`--context 0` sends nothing that nobody asked for."""
@@ -117,7 +161,7 @@ def test_one_looks_without_starting(shop: Path) -> None:
     home = shop.parent / "home"
     status, out, _ = command_line_here(home, "context", "--workspace", str(shop), TASK)
     assert status == 0
-    assert "\ncart.py, whole, " in out
+    assert "  cart.py, whole, " in out
     assert not home.exists()
     words = ("context", "--workspace", str(shop), "--json", "--context", "1k", TASK)
     _, out, _ = command_line_here(home, *words)
@@ -144,7 +188,7 @@ def test_one_looks_where_new_would_look(shop: Path) -> None:
     assert "workspace is not a folder; name another with --workspace" in " ".join(err.split())
     shop.rename(homes.default_workspace(home.parent))
     status, out, _ = command_line_here(home.parent, "context", TASK)
-    assert "\ncart.py, whole, " in out
+    assert "  cart.py, whole, " in out
 
 
 def test_the_request_keeps_its_limit(shop: Path) -> None:

@@ -21,6 +21,7 @@ CHECKED = SessionStarted(
         (PersonSaid("be brief", (), AT), "the person said: be brief"),
         (RefreshAsked(AT), "refresh requested"),
         (RefreshAsked(AT, unsays=True), "the last words were withdrawn"),
+        (RefreshAsked(AT, leave_out=("a.py", "b/**")), "left out of the choice: a.py, b/**"),
         (PersonSaid("see", ("a", "b"), AT), "the person said: see; attached: a, b"),
         (PersonSaid("", ("a", "b"), AT), "the person attached a, b"),
         (STARTED, "session started (workspace /w): Mend it"),

@@ -159,6 +159,37 @@ def test_files_are_withdrawn_too(tmp_path: Path) -> None:
     assert run(home, "show") == 0
 
 
+def test_the_choice_is_changed_by_its_numbers(tmp_path: Path) -> None:
+    """A line of the choice is left out and taken back, a glob too; the request is rewritten at once."""
+    home = tmp_path / "home"
+    (home / "workspace" / "docs").mkdir(parents=True)
+    for name in ("cart.py", "stock.py", "docs/cart.md"):
+        (home / "workspace" / name).write_text(f"the cart of {name}\n" * 3)
+    with terminal(home, "new", "--sandbox", "off", "Mend cart.py") as asked:
+        asked.says("1  cart.py, whole")
+        asked.says(PROMPT)
+        enter(asked, "-1")
+        asked.says("3  left out: cart.py")
+        assert "the cart of cart.py" not in request(home, 1)
+        asked.says(PROMPT, 2)
+        enter(asked, "/leave docs/**")
+        asked.says("3  left out: docs/**")
+        assert "the cart of docs" not in request(home, 1)
+        asked.says(PROMPT, 3)
+        enter(asked, "+2 -1")
+        asked.says("the request was rewritten", 3)
+        assert "the cart of cart.py" in request(home, 1)
+        assert "the cart of stock.py" not in request(home, 1)
+        asked.says(PROMPT, 4)
+        enter(asked, "+9")
+        asked.says("+9 names nothing: the choice has lines 1 to 3")
+        enter(asked, "+1")
+        asked.says("the request was rewritten", 4)
+        assert "## Requested File Contents\n--- cart.py ---" in request(home, 1)
+        enter(asked, "/quit")
+        assert asked.process.wait(HANG_S) == 0
+
+
 def test_close_and_say_mean_the_only_session(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,7 +1,8 @@
 """The commands say, refresh and revoke: run here, or handed to the other terminal."""
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -124,6 +125,47 @@ def _numbered(session: Session, numbers: list[str]) -> tuple[str, ...]:
 def unsay(home: Home, state: Session, screen: Screen) -> None:
     """Rewrite the request without the last words or files that were added to it."""
     _write_anew(home, Errand("refresh", state.session_id), lambda asked, _: asked.unsay(), screen)
+
+
+def choose(
+    home: Home, state: Session, words: Sequence[str], choice: Sequence[str], screen: Screen
+) -> None:
+    """Change which files the waiting request shows.
+
+    Args:
+        home: where the session is.
+        state: the session.
+        words: globs and -N leave files out, +N takes one back, or attaches it whole.
+        choice: what the numbers stand for.
+        screen: to answer.
+
+    Raises:
+        UsageError: if a number stands for nothing.
+    """
+    left_out, attached = list(state.leave_out), []
+    for word in words:
+        number = word.lstrip("+-")
+        if not number.isdecimal():
+            left_out.append(word)
+        elif not 0 < int(number) <= len(choice):
+            there = (
+                f"the choice has lines 1 to {len(choice)}"
+                if choice
+                else "/refresh shows the choice"
+            )
+            raise UsageError(f"{word} names nothing: {there}")
+        elif word[0] != "+":
+            left_out.append(choice[int(number) - 1])
+        elif (path := choice[int(number) - 1]) in left_out:
+            left_out.remove(path)
+        else:
+            attached.append(os.path.join(state.workspace, path))
+    globs = tuple(dict.fromkeys(left_out))
+    if globs != state.leave_out:
+        errand = Errand("refresh", state.session_id)
+        _write_anew(home, errand, lambda asked, _: asked.refresh(globs), screen)
+    if attached:
+        say(home, state, "", attached, screen)
 
 
 def write_again(home: Home, state: Session) -> str:

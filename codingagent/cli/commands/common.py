@@ -101,7 +101,7 @@ class Given(Struct, frozen=True):
     yes: bool = False
     accept_formats: bool = False
     context: str | None = None
-    leave_out: list[str] | None = None
+    never_choose: list[str] | None = None
     conventions: bool | None = None
     secrets: str | None = None
 

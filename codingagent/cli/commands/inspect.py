@@ -176,7 +176,7 @@ def _context(  # noqa: PLR0913, PLR0917  # one for each command-line option
     if was_found and not (root / "sessions").is_dir():
         # As `new --here` would, which was not run yet.
         root, workspace = Path.cwd() / homes.HERE_HOME, workspace or Path.cwd()
-    given = {"context": tokens, "leave_out": leave_out}
+    given = {"context": tokens, "never_choose": leave_out}
     resolved, folder = homes.settings_for(root, given, os.environ, workspace)
     guess, conventions = guessed(root, folder, task, resolved.settings)
     hide = Secrecy(resolved.settings.secrets).hide

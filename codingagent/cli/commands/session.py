@@ -137,6 +137,12 @@ def _begun(
     rules = select_sandbox.policy_of(settings, folder)
     select_sandbox.refuse_impossible_check(settings, rules, folder)
     files = factory.attached(place.root, folder, attach or (), rules, screen.show)
+    for pattern in settings.always_attach if folder.is_dir() else ():
+        try:
+            own = [os.path.join(folder, pattern)]
+            files += factory.attached(place.root, folder, own, rules, screen.show)
+        except UsageError as fault:  # it need not fit each workspace
+            screen.remark(f"always_attach {fault}")
     home = homes.Home.at(place.root, create=True, was_found=place.was_found)
     with home.locked():
         if place.was_found and not home_registry.is_known(home.root):
@@ -149,7 +155,7 @@ def _begun(
             requests = at_work[0].requests
             requests.begin()
             if files:
-                requests.say("", files)
+                requests.say("", tuple(dict.fromkeys(files)))
             screen.busy("looking through the workspace", count=screen.files_found)
             requests.write()
             at_work[0].try_check()

@@ -53,6 +53,8 @@ _WORDS = {
 # What people type all the same; by these names, too, a command of ours.
 _ALIASES = {"?": "/help", "help": "/help", "-h": "/help", "--help": "/help", "list": "/sessions"}
 _ALIASES |= dict.fromkeys(("exit", "quit", "q", ":q", ":wq", "exit()", "quit()"), "/quit")
+# Lines of the choice, to leave out or to take back: "-2", "+3 -1".
+_NUMBERS = lazy_pattern(r"[-+]\d{1,4}(?:\s+[-+]\d{1,4})*")
 _ANSWERS = ("y", "n", "yes", "no")
 _PROGRAM = lazy_pattern(
     r"apt|bash|brew|cargo|cat|cd|clear|cls|conda|cp|curl|docker|emacs|export|git|grep|hg|ll|ls|mkdir|mv|nano"
@@ -65,6 +67,7 @@ _LINE_WORDS = 5
 _COMMANDS = {
     "/copy": "[--short] put the request on the clipboard",
     "/attach": "GLOB    add files to the request",
+    "/leave": "GLOB    choose none of these; -N: nor the choice's line N; +N: that whole",
     "/diff": "[--turn N] show what was changed",
     "/undo": "[--turns N] restore the files as they were before",
     "/redo": "revert the last undo",
@@ -239,24 +242,25 @@ class Entered(Struct):
         name = _whole(name)
         root, rest = f"--home={self._home.root}", rest.strip()
         again = (root, "resume", session.session_id, *self._arguments)
-        if name in ("/attach", "/check", "/new") and rest in ("", "-"):  # "-" would read stdin
+        if name in ("/attach", "/leave", "/check", "/new") and rest in (
+            "",
+            "-",
+        ):  # "-" would read stdin
             raise UsageError(f"{name} needs a value: {name} {_COMMANDS[name]}")
         match name:
             case "/quit":
                 self._leave()
             case "/help":
-                width = max(map(len, _COMMANDS)) + 2
-                self._screen.remark(_HELP)
-                for each, does in _COMMANDS.items():
-                    self._screen.remark(f"  {each:{width}}{' '.join(does.split())}")
+                self._help()
             case "/unsay":
                 amend.unsay(self._home, session, self._screen)
+            case "/leave":
+                self._choose(rest)
             case "/check":
                 raise LeaveError(*again, f"--check={rest}", otherwise=again)
             case "/new":
-                raise LeaveError(
-                    *(root, "new", *_kept(session), *self._arguments, "--", rest), otherwise=again
-                )
+                given = (root, "new", *_kept(session), *self._arguments, "--", rest)
+                raise LeaveError(*given, otherwise=again)
             case _ if name in _WORDS:
                 words = _WORDS[name].replace("S", session.session_id).split()
                 try:
@@ -271,6 +275,17 @@ class Entered(Struct):
                 raise UsageError(
                     f"there is no {name}; {how}; if it is for the model, put a space before it"
                 )
+
+    def _choose(self, rest: str) -> None:
+        requests = self._work.requests
+        words = programs.split(rest)
+        amend.choose(self._home, requests.session, words, requests.choice, self._screen)
+
+    def _help(self) -> None:
+        width = max(map(len, _COMMANDS)) + 2
+        self._screen.remark(_HELP)
+        for each, does in _COMMANDS.items():
+            self._screen.remark(f"  {each:{width}}{' '.join(does.split())}")
 
     def _leave(self) -> None:
         session_id = self._work.requests.session.session_id
@@ -309,6 +324,8 @@ def _command_in(text: str, *, is_asked: bool) -> str | None:
         return " ".join((command, *own)) if is_run else ""
     if name[:1] == "/":
         return line
+    if _NUMBERS.fullmatch(line) and not is_asked:
+        return f"/leave {line}"
     said = line.lower()
     if said in _ALIASES or said in _ANSWERS:
         return _ALIASES.get(said, None if is_asked else "")
