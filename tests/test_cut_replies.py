@@ -178,7 +178,7 @@ def test_a_sentence_before_the_second_half_costs_nothing(
 
 
 def block_of(live: LiveSession) -> Block:
-    (block,) = scanner.scan(f"{live.conversation.session.cut}\n").blocks
+    (block,) = scanner.scan_lines(f"{live.conversation.session.cut}\n").blocks
     return block
 
 

@@ -27,7 +27,7 @@ def reading() -> Iterator[Figure]:
     assert len(reply.read(text).items) == COUNT
 
     def strict() -> None:
-        for block in scanner.scan(text).blocks:
+        for block in scanner.scan_lines(text).blocks:
             decoder.decode(block)
 
     name = f"a clean reply of {len(text) / 1e6:.0f} MB read, against the strict grammar alone"

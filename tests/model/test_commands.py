@@ -27,7 +27,7 @@ from tests.helpers import cpu_below
 
 
 def block_of(text: str) -> Block:
-    (block,) = scanner.scan(text).blocks
+    (block,) = scanner.scan_lines(text).blocks
     return block
 
 

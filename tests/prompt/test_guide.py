@@ -41,7 +41,7 @@ def test_the_example_of_a_good_answer_is_one() -> None:
 def test_each_block_in_the_guide_is_valid() -> None:
     """Design, the outbox: every example in PROTOCOL is parsed by a test, wherever it stands in the text."""
     # The example answer ends with [END], and the command DONE with itself: each block for itself.
-    found = scanner.scan(_TEXT)
+    found = scanner.scan_lines(_TEXT)
     decoded = [decoder.decode(block) for block in found.blocks]
     assert all(block.closed for block in found.blocks)
     assert not [note for _, notes in decoded for note in notes]

@@ -14,7 +14,6 @@ from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
     EditFile,
-    Finish,
     Kind,
     LineRange,
     MoveFile,
@@ -22,7 +21,7 @@ from codingagent.model.operations import (
 )
 from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.foreign.parser import ForeignAnswer
-from codingagent.protocols.tags.reply import Foreign, Problem, Reply, Step
+from codingagent.protocols.tags.reply import Foreign, Problem, Reply, Step, finishes
 
 _MOVES = lazy_pattern(r"\b(?:rm|mv|del|ren|move|Remove-Item|Move-Item|Rename-Item)\b")
 
@@ -30,7 +29,7 @@ _MOVES = lazy_pattern(r"\b(?:rm|mv|del|ren|move|Remove-Item|Move-Item|Rename-Ite
 def mixed(found: Reply, other: ForeignAnswer, foreign: Foreign) -> Reply:
     """Return an answer with what is beside its commands; `foreign` says whether that needs a yes."""
     ours = found.items
-    done = next((item.line for item in ours if _is_end(item)), 0)
+    done = next((item.line for item in ours if finishes(item)), 0)
     named: list[Step | Problem] = []
     placed: list[tuple[int, int, Step]] = []
     notes: list[str] = []
@@ -58,10 +57,6 @@ def mixed(found: Reply, other: ForeignAnswer, foreign: Foreign) -> Reply:
     for place, _, step in sorted(placed, key=lambda each: each[:2], reverse=True):
         kept.insert(place + 1, step)
     return replace(found, items=(*named, *kept), notes=(*found.notes, *other.notes, *notes))
-
-
-def _is_end(item: Step | Problem) -> bool:
-    return isinstance(item, Step) and isinstance(item.operation, Finish)
 
 
 def _judge(item: Step, ours: tuple[Step | Problem, ...], done: int) -> tuple[str, int | None]:

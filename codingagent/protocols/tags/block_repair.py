@@ -11,6 +11,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import takewhile
 
 from codingagent.model import chat_damage, commands
 from codingagent.model.chat_damage import Damage
@@ -28,13 +29,8 @@ _NOTE_LIMIT = 8
 _TAG_LIMIT = 20_000
 
 # Damage that no author writes beside a tag, not even in a document about these tags.
-_UNSEEN = {
-    d.value
-    for d in (
-        *(Damage.SOFT_HYPHENS, Damage.ZERO_WIDTH, Damage.BLANKS),
-        *(Damage.CITATIONS, Damage.DIRECTION),
-    )
-}
+_UNSEEN = {Damage.SOFT_HYPHENS.value, Damage.ZERO_WIDTH.value, Damage.BLANKS.value}
+_UNSEEN |= {Damage.CITATIONS.value, Damage.DIRECTION.value}
 _TRAIL = lazy_pattern(r"(?:<br[ \t]*/?>|[ \t])*$", re.IGNORECASE)
 _BLANK_REST = lazy_pattern(r"(?:\s|`{3,}|\[END\])*")
 
@@ -159,10 +155,8 @@ class _Mender:
         if is_quoted and not self._is_all_quoted:
             self._doubt(tag, "it is quoted, and no [REPLY] line before it is")
         if (inner := self._opens_alike(tag, close, closings)) is not None:
-            line = self._lines.of(inner.start)
-            self._doubt(
-                tag, f"{inner.text} opens in it, at line {line}, so a closing tag may be missing"
-            )
+            where = f"{inner.text} opens in it, at line {self._lines.of(inner.start)}"
+            self._doubt(tag, f"{where}, so a closing tag may be missing")
         self._put(tag)
         self._put(close, about=tag)
         self._put_body(tag, close)
@@ -197,10 +191,9 @@ class _Mender:
         """
         if not tag.how or tag_blocks.until_of(tag.text) is not None:
             return None
-        for inner in closings.openings(tag.end, close.start):
-            if set(inner.how) == set(tag.how) and inner.name not in ("REPLY", "END"):
-                return inner
-        return None
+        inside = closings.openings(tag.end, close.start)
+        alike = (inner for inner in inside if set(inner.how) == set(tag.how))
+        return next((inner for inner in alike if inner.name not in ("REPLY", "END")), None)
 
     def _put_unclosed(self, tag: Tag, following: list[Tag]) -> int:
         if not tag.how:
@@ -237,11 +230,10 @@ class _Mender:
         body = self._text[start:end]
         if "quoted" in opening.how:
             # A tag can't be quoted by itself: who quotes takes whole lines, and marks each of them.
-            body = _without_lead(body, opening.prefix) or ""
-            if not body:
+            if bare := _without_lead(body, opening.prefix):
+                self._put_moved(opening, closing, bare, "")
+            else:
                 self._doubt(opening, "it is quoted, and lines of its body are not")
-                return
-            self._put_moved(opening, closing, body, "")
             return
         there, here = (blanks(self._text[t.start : t.end]) for t in (opening, closing))
         is_item = "a list item" in opening.how and len(here) == len(opening.prefix)
@@ -266,12 +258,11 @@ class _Mender:
         found = (_TRAIL.search(self._text, t.start, t.end) for t in (opening, closing))
         trail, other = (each[0] if each is not None else "" for each in found)
         if trail and trail == other:
-            cut = _without_trail(body, trail)
-            if cut is not None:
-                body = cut
-                what = "<br>" if "<" in trail else "blanks"
-                note = f"{what} at the end of each line, of the tags too, were taken off"
-                self._say_of(opening, note)
+            if (cut := _without_trail(body, trail)) is not None:
+                body, what = cut, "<br>" if "<" in trail else "blanks"
+                self._say_of(
+                    opening, f"{what} at the end of each line, of the tags too, were taken off"
+                )
             elif "<" in trail:
                 self._doubt(opening, "it ends with <br>, and lines of its body do not")
         start, end = opening.end + 1, closing.start
@@ -309,10 +300,8 @@ class _Closings:
 
     def openings(self, start: int, end: int) -> Iterator[Tag]:
         first = bisect_left(self._openings, start, key=lambda tag: tag.start)
-        for index in range(first, len(self._openings)):
-            if self._openings[index].start >= end:
-                return
-            yield self._openings[index]
+        rest = (self._openings[index] for index in range(first, len(self._openings)))
+        return takewhile(lambda tag: tag.start < end, rest)
 
 
 def _without_lead(body: str, lead: str, *, blank_may_lack: bool = False) -> str | None:

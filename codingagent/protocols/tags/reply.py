@@ -123,8 +123,7 @@ _TOO_MANY = (
 def read(text: str) -> Reply:
     """Read an answer. Never raises: what can't be read is a problem among the items.
 
-    Order is the answer's own. Blocks after DONE, or after [END], are no items but named: DONE does not
-    count then (DESIGN, tag blocks: after DONE).
+    The items are in the answer's order. Blocks after DONE or [END] are only named, and DONE does not count.
     """
     mended = repair.read(text)
     found = mended.scan
@@ -134,11 +133,9 @@ def read(text: str) -> Reply:
         return Reply((Problem(Kind.ANSWER, reason, 1),), header, found.has_outbox, ())
     items: list[Step | Problem] = []
     unused: list[str] = []
-    done = False
-    invented = _invented(mended)
-    cut = ""
+    done, cut = False, ""
+    invented, arrivals = _invented(mended), Arrivals(mended)
     is_whole = all(block.closed for block in found.blocks)
-    arrivals = Arrivals(mended)
     for block in found.blocks:
         if done or block.behind_end:
             unused.append(f"{block.name} at line {block.line}")
@@ -150,21 +147,20 @@ def read(text: str) -> Reply:
             if block.name != "DONE":
                 reason, lines = continuation.advice(cut, block)
                 item = Problem(Kind(block.name), reason, block.line, lines)
-        elif invented is not None and invented[0] < block.start and _finishes(item):
+        elif invented is not None and invented[0] < block.start and finishes(item):
             item = Problem(Kind.DONE, f"{_INVENTED} (line {invented[1]} of the answer)", block.line)
         items.append(item)
-        done = isinstance(item, Step) and isinstance(item.operation, Finish)
+        done = finishes(item)
     left = [*found.unread, *(name for name in unused if not name.startswith("DONE "))]
-    if left and items and _finishes(items[-1]):
+    if left and items and finishes(items[-1]):
         items[-1] = Problem(Kind.DONE, _LEFT.format(_list(left)), items[-1].line)
         unused = []
     if not found.blocks:
         items.append(Problem(Kind.ANSWER, NO_BLOCK, 1, detail=_NO_BLOCK_EXAMPLE))
     notes = [*mended.notes, *found.notes]
     if unused:
-        notes.append(
-            f"not executed, because it comes after {'DONE' if done else '[END]'}: {_list(unused)}"
-        )
+        last = "DONE" if done else "[END]"
+        notes.append(f"not executed, because it comes after {last}: {_list(unused)}")
     if invented is not None:
         notes.append(
             f"line {invented[1]} of the answer imitates results; only this program writes them, so that"
@@ -197,7 +193,7 @@ def _beside(mended: Mended) -> str:
     return "".join(parts)
 
 
-def _finishes(item: Step | Problem) -> bool:
+def finishes(item: Step | Problem) -> bool:
     return isinstance(item, Step) and isinstance(item.operation, Finish)
 
 
@@ -210,7 +206,7 @@ def _invented(mended: Mended) -> tuple[int, int] | None:
 
 
 def objection(header: Header | None, session: Session, digest: str) -> str:
-    """Return why an answer is not this session's next one, or nothing (DESIGN, tag blocks and journal)."""
+    """Return why an answer is not this session's next one, or nothing."""
     if header is not None and header.session not in (None, session.session_id):
         return f"it answers session {paths.shown(header.session)}, not {session.session_id}"
     sequence = None if header is None else header.sequence
@@ -226,33 +222,28 @@ def _read_block(
 ) -> Step | Problem:
     if said := mended.notes_of.get(block.line):
         block = block._replace(notes=(*said, *block.notes))
-    if doubt := mended.doubts.get(block.line):
-        return Problem(Kind(block.name), f"{doubt} (line {block.line} of the answer)", block.line)
-    if not block.closed and block.name == "DONE":
-        return Problem(
-            Kind(block.name), f"{_DONE_OPEN} (line {block.line} of the answer)", block.line
-        )
+    kind, line, closing = Kind(block.name), block.line, block.closing
+    doubt = mended.doubts.get(line) or ("" if block.closed or kind is not Kind.DONE else _DONE_OPEN)
+    if doubt:
+        return Problem(kind, f"{doubt} (line {line} of the answer)", line)
     if not block.closed:
-        closing = block.closing
         reason = (
-            f"{continuation.named(block)} at line {block.line} has no closing tag {closing}, so nothing of it"
+            f"{continuation.named(block)} at line {line} has no closing tag {closing}, so nothing of it"
             " was used; send only this block again, whole"
         )
         beside = next((i for i, line in enumerate(block.body.split("\n")) if closing in line), None)
         if beside is not None:
-            reason += f" (line {block.line + 1 + beside} has text beside the tag: it must be alone)"
-        return Problem(Kind(block.name), reason, block.line)
+            reason += f" (line {line + 1 + beside} has text beside the tag: it must be alone)"
+        return Problem(kind, reason, line)
     if block.inner is not None and not (is_whole and _may_hold_tags(block, block.inner)):
-        return Problem(Kind(block.name), _unclosed_before(block, block.inner), block.line)
+        return Problem(kind, _unclosed_before(block, block.inner), line)
     try:
         operation, notes = decoder.decode(block, arrivals.of(block))
     except OperationError as fault:
-        reason = f"{fault.reason} (line {block.line} of the answer)"
+        reason = f"{fault.reason} (line {line} of the answer)"
         path = paths.shown(dict(block.attributes).get("path", "")[:300])
-        return Problem(
-            Kind(block.name), reason, block.line, fault.detail, block.notes, subject=path
-        )
-    return Step(operation, block.line, block.notes + notes)
+        return Problem(kind, reason, line, fault.detail, block.notes, subject=path)
+    return Step(operation, line, block.notes + notes)
 
 
 def _may_hold_tags(block: tag_blocks.Block, inner: tag_blocks.InnerTag) -> bool:
@@ -293,9 +284,7 @@ def _is_apart(item: Step | Problem, path: str | None) -> bool:
 
 def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
     """Return an answer without what is after the end of a block whose first half does not fit."""
-    before = [
-        item for item in reply.items if item.line < half.line and item.kind is not Kind.ANSWER
-    ]
+    before = [i for i in reply.items if i.line < half.line and i.kind is not Kind.ANSWER]
     rest = [item for item in reply.items if item.line > half.line]
     # Files and messages don't need the block; a command may, and so may all that follows it.
     path = dict(half.attributes).get("path")
@@ -315,11 +304,9 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
         again += ", and then those"
     if len(behind) < len(rest):
         again += "; its DONE was not taken"
-    problem = Problem(Kind(half.command), f"{reason}; {again}", half.line)
+    items = (*before, Problem(Kind(half.command), f"{reason}; {again}", half.line), *done)
     notes = tuple(note for note in reply.notes if not note.startswith(f"line {half.line}: "))
-    return replace(
-        reply, items=(*before, problem, *done), notes=notes, is_bare=False, cut=cut, beside=""
-    )
+    return replace(reply, items=items, notes=notes, is_bare=False, cut=cut, beside="")
 
 
 def with_note(reply: Reply, note: str) -> Reply:

@@ -1,11 +1,9 @@
 """Find the tag blocks of an answer: where each begins and ends. Not what a block means.
 
 How it works. The text is searched for `[NAME` and `[/NAME`, and only those at the start of a
-trimmed line count (specification 003, parsing rules 1 and 4). An opening that has a body is followed
-to its own closing line; all between is body, whatever it looks like (rule 3). Everything is found by
-offset and sliced once: no line objects, no work twice, so that ten megabytes take no longer than
-copying them a few times. The two hard cases are an opening with text after it and one whose attributes
-can't be read; each has its own function below.
+trimmed line count. An opening that has a body is followed to its own closing line; all between is body,
+whatever it looks like. Everything is found by offset and sliced once, so that ten megabytes take no longer
+than copying them a few times.
 """
 
 import re
@@ -22,7 +20,6 @@ from codingagent.protocols.tags.tag_blocks import (
     LineCounter,
     Scan,
     closing_tag,
-    fold_line_ends,
     gaps,
     line_end,
     until_in,
@@ -54,11 +51,6 @@ CITED = "citation marks beside its tags were taken off"
 
 # Notes are for the model to learn from; a page of the same remark teaches no more than a few.
 _NOTE_LIMIT = 12
-
-
-def scan(text: str) -> Scan:
-    r"""Find the blocks of an answer whose line ends may be `\n` or `\r\n`. Never raises."""
-    return scan_lines(fold_line_ends(text))
 
 
 def scan_lines(text: str) -> Scan:
@@ -107,15 +99,9 @@ class _Scanner:
                 self._read_tag(found)
         parts = gaps(self._blocks, len(self._text))
         around = tuple((start, end) for start, end in parts if end - start > 1)
-        return Scan(
-            tuple(self._blocks),
-            self._header,
-            self._ended,
-            self._has_outbox(around),
-            tuple(self._notes),
-            around,
-            tuple(self._unread),
-        )
+        has_outbox, notes, unread = self._has_outbox(around), self._notes, self._unread
+        blocks = tuple(self._blocks), self._header, self._ended
+        return Scan(*blocks, has_outbox, tuple(notes), around, tuple(unread))
 
     # --- one tag -------------------------------------------------------------------------------
 
@@ -130,12 +116,10 @@ class _Scanner:
             else:
                 self._read_self_closing(name, start, head)
         elif name == "REPLY":
-            head = self._read_head(found.end())
             if self._header is None:
-                line = self._line(start)
                 # It decides whether the answer is executed at all, so it is read however it is quoted.
-                self._header = dict(_HEADER_VALUE.findall(line))
-            self._at = head.end
+                self._header = dict(_HEADER_VALUE.findall(self._line(start)))
+            self._at = self._read_head(found.end()).end
         elif name == "END":
             line = self._line(start).strip()
             if "[END]" in (line, citations.behind_tag(line).strip() if line != "[END]" else ""):
@@ -173,16 +157,10 @@ class _Scanner:
             self._read_unreadable(name, start, head, closing)
         elif behind.endswith(closing):
             body = self._text[head.end : self._text.rindex(closing, head.end, line_end)]
-            fault = "two blocks on one line; write each on lines of its own"
-            self._add(
-                name,
-                head,
-                f"{body}\n" if body.strip() else "",
-                start,
-                line_end,
-                notes=notes,
-                fault=fault if closing in body else "",
-            )
+            several = "two blocks on one line; write each on lines of its own"
+            fault = several if closing in body else ""
+            body = f"{body}\n" if body.strip() else ""
+            self._add(name, head, body, start, line_end, notes=notes, fault=fault)
         elif behind:
             self._read_text_behind(name, start, head, closing)
         elif (close := self._find_closing(closing, line_end, len(self._text))) is not None:
@@ -252,8 +230,7 @@ class _Scanner:
                 ' meant, use until="TOKEN"'
             )
             notes += (note,)
-            # Perhaps no body at all, but an unclosed block with a whole request after it: headings
-            # in there are seen.
+            # Perhaps an unclosed block with a whole request after it: headings in there are seen.
             has_inner = True
             found = self._find_inner(name, start, opening, text_end)
         body_text = self._text[body_start:text_end] if text_end > body_start else ""
@@ -347,60 +324,37 @@ class _Scanner:
     ) -> None:
         if not closed and body and not body.endswith("\n"):
             body += "\n"
-        fault = (
-            f"can't read the opening tag at {_clip(head.junk)}:"
-            f' write attributes as name="value" and end the tag with ]'
-            if head.junk
-            else fault
-        )
-        line = self._line_number(start)
+        if head.junk:
+            how = 'write attributes as name="value" and end the tag with ]'
+            fault = f"can't read the opening tag at {_clip(head.junk)}: {how}"
         is_doubtful = has_inner or not closed or bool(fault) or self._passed_over
         self._passed_over = False
-        block = Block(
-            name,
-            head.attributes,
-            body,
-            line,
-            closed,
-            fault,
-            notes,
-            self._ended,
-            start,
-            end,
-            is_doubtful,
-            inner,
-        )
-        self._blocks.append(block)
+        said = name, head.attributes, body, self._line_number(start), closed, fault, notes
+        self._blocks.append(Block(*said, self._ended, start, end, is_doubtful, inner))
         self._at = end
 
-    def _note(self, offset: int, text: str) -> None:
+    def _note(self, offset: int, text: str, *, is_unread: bool = False) -> None:
+        """Add a note; with `is_unread` it is of what was meant as a block, and is none."""
         if len(self._notes) < _NOTE_LIMIT:
             self._notes.append(f"line {self._line_number(offset)}: {text}")
-
-    def _note_unread(self, offset: int, text: str) -> None:
-        """Note what was meant as a block, and is none."""
-        before = len(self._notes)
-        self._note(offset, text)
-        self._unread += self._notes[before:]
+            self._unread += self._notes[-1:] if is_unread else []
 
     def _note_stray_closing(self, name: str, found: re.Match[str]) -> None:
         if HAS_BODY.get(name) and self._text.startswith("]", found.end()):
-            self._note_unread(
-                found.start(),
-                f"[/{name}] closes nothing; if the body before it holds this line as text, send the"
-                f' block again with until="TOKEN" and [/{name} TOKEN]',
-            )
+            why = "closes nothing; if the body before it holds this line as text, send the block again"
+            note = f'[/{name}] {why} with until="TOKEN" and [/{name} TOKEN]'
+            self._note(found.start(), note, is_unread=True)
 
     def _note_lookalike(self, name: str, found: re.Match[str]) -> None:
         """Note tags that look like ours. Each look ahead costs a search, so there are few of them."""
         if name.upper() in HAS_BODY:
-            self._note(
-                found.start(), f"[{name}] is no command: names are upper case, [{name.upper()}]"
-            )
+            upper = f"names are upper case, [{name.upper()}]"
+            self._note(found.start(), f"[{name}] is no command: {upper}")
         elif name.isupper() and self._lookups < _NOTE_LIMIT:
             self._lookups += 1
             if self._find_closing(f"[/{name}]", found.end(), len(self._text)) is not None:
-                self._note_unread(found.start(), f"[{name}] is no command and was ignored")
+                note = f"[{name}] is no command and was ignored"
+                self._note(found.start(), note, is_unread=True)
 
     # --- where things are --------------------------------------------------------------------
 
@@ -452,10 +406,10 @@ class _Scanner:
     def _find_heading(self, name: str, parts: list[tuple[int, int]], start: int) -> int | None:
         for first, end in parts:
             at = max(first, start)
-            if self._text.find(name, at, end) >= 0:
-                found = _HEADINGS[name].search(self._text, at, end)
-                if found is not None:
-                    return found.start()
+            if self._text.find(name, at, end) >= 0 and (
+                found := _HEADINGS[name].search(self._text, at, end)
+            ):
+                return found.start()
         return None
 
 

@@ -90,7 +90,7 @@ def as_said(found: Scan) -> object:
 
 def test_a_closing_tag_beside_other_text_puts_the_next_block_in_doubt() -> None:
     """Design, replies as chats really give them: perhaps it was meant, and all behind it is body."""
-    (block,) = scanner.scan("[MESSAGE] x\n> [/MESSAGE]\n[DONE]\nx\n[/DONE]\n").blocks
+    (block,) = scanner.scan_lines("[MESSAGE] x\n> [/MESSAGE]\n[DONE]\nx\n[/DONE]\n").blocks
     assert block.is_doubtful
 
 
@@ -101,13 +101,13 @@ def test_a_request_is_seen_in_a_block_that_may_be_none(mark: str, end: str) -> N
     request = f"{mark}=== HEADER ===\n{mark}=== PROTOCOL ===\n"
     assert reply.read(f"[MESSAGE]\n{request}{end}").has_outbox
     assert not reply.read(f"[MESSAGE]\n{request}[/MESSAGE]\n").has_outbox
-    assert scanner.scan(f"[MESSAGE]\n{request}{end}").has_outbox
+    assert scanner.scan_lines(f"[MESSAGE]\n{request}{end}").has_outbox
 
 
 @given(_TEXTS)
 def test_a_blank_after_an_opening_is_nothing(text: str) -> None:
     """Specification 003, parsing rules: blanks behind a tag are nothing, and a clean reply no exception."""
-    plain, long = scanner.scan(text), scanner.scan(with_blanks(text))
+    plain, long = scanner.scan_lines(text), scanner.scan_lines(with_blanks(text))
     assert without_blanks(as_said(plain)) == without_blanks(as_said(long))
 
 

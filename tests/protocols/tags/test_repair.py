@@ -453,7 +453,7 @@ def test_the_repairer_reads_a_clean_reply_as_the_grammar_does() -> None:
     """Design: a clean reply is never altered."""
     text = _HEADER + create("x\n") * 3 + "[DONE]\nok\n[/DONE]\n[END]\n"
     mended = repair.read(text)
-    assert (mended.text, mended.scan, mended.notes) == (text, scanner.scan(text), [])
+    assert (mended.text, mended.scan, mended.notes) == (text, scanner.scan_lines(text), [])
 
 
 # --- hostile ---------------------------------------------------------------------------------------

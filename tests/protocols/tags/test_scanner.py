@@ -51,7 +51,7 @@ _REPLIES = st.one_of(st.text(max_size=200), st.lists(st.sampled_from(_FRAGMENTS)
 
 
 def scan(text: str) -> Scan:
-    return scanner.scan(text)
+    return scanner.scan_lines(tag_blocks.fold_line_ends(text))
 
 
 def only(text: str) -> Block:
