@@ -1,4 +1,4 @@
-"""The rules by which the body of a block is read: what is round it, before its lines, and in them.
+"""Rules that undo damage to a block's body: around it, before its lines, inside them.
 
 Each rule has its proof: the lines on disk that the body replaces, the kind of the file, or the tags of the
 same answer. What looks like damage and has no proof is written as it came, and the result says so; what is
@@ -39,7 +39,7 @@ _RECIPE = lazy_pattern(
 
 
 class BodyCase(Struct):
-    """A body on its way through the rules: each may change the lines and say so."""
+    """A body under repair: each rule may change its lines and say so."""
 
     lines: list[str]
     ground: Ground

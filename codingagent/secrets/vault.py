@@ -173,7 +173,7 @@ class Vault:
         return "".join(parts)
 
     def know(self, text: str, path: str = "", /) -> str:
-        """Return a text as it is, of a file that nobody is shown, and hide its values from now on."""
+        """Learn the secrets of a file that is not shown. Return its text unchanged."""
         with self._unheard():
             self.hide(text, path)
         return text

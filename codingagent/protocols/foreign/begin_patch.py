@@ -31,7 +31,7 @@ class Section(Struct):
 
 def begins(line: str) -> bool:
     """Return whether a line opens a patch, or a section of one."""
-    return line.startswith("*** ") and (line.rstrip() == _BEGIN or _kind(line) is not None)
+    return line.startswith("*** ") and (line.rstrip() == _BEGIN or bool(_mark(line)))
 
 
 def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Section], int]:
@@ -43,27 +43,23 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Sec
     while at < end:
         line = lines[at].rstrip()
         at += 1
-        kind = _kind(line)
         if line == _END:
             ended = True
             break
-        if kind is not None:
-            mark = next(mark for mark in _KINDS if line.startswith(mark))
+        if mark := _mark(line):
             path = line[len(mark) :].strip().strip("`")
-            sections.append(Section(at, kind, path, is_verbatim=fenced))
+            sections.append(Section(at, _KINDS[mark], path, is_verbatim=fenced))
         elif line.startswith(_MOVE) and sections and not sections[-1].body:
             sections[-1].moved_to = line[len(_MOVE) :].strip()
-        elif line == _BEGIN:
-            continue
-        elif sections:
+        elif sections and line != _BEGIN:
             sections[-1].body.append(lines[at - 1])
     if sections and not ended:
         sections[-1].is_cut = True
     return sections, at
 
 
-def _kind(line: str) -> str | None:
-    return next((kind for mark, kind in _KINDS.items() if line.startswith(mark)), None)
+def _mark(line: str) -> str:
+    return next((mark for mark in _KINDS if line.startswith(mark)), "")
 
 
 def operation_of(
@@ -86,8 +82,7 @@ def operation_of(
 
 
 def _creation(section: Section) -> CreateFile:
-    path = paths.workspace_path(section.path)
-    body = section.body
+    path, body = paths.workspace_path(section.path), section.body
     while body and not body[-1].strip():
         body.pop()
     bad = next((i for i, line in enumerate(body) if line and line[0] != "+"), None)

@@ -60,24 +60,16 @@ class DiffPart(Struct):
         if self.old_open != self.new_open:
             # It gives the last line of the file its end, or takes it.
             end = FileEnd.OPEN if self.new_open else FileEnd.ENDED
-        return DiffHunk(
-            tuple(self.lines),
-            self.old_start,
-            self.new_start,
-            self.sections,
-            self.is_counted,
-            self.is_verbatim,
-            end,
-        )
+        said = tuple(self.lines), self.old_start, self.new_start, self.sections
+        return DiffHunk(*said, self.is_counted, self.is_verbatim, end)
 
 
 def edit_of(path: str, hunks: list[DiffPart]) -> EditFile:
     """Return the edit that hunks of one file ask for; refuse one whose place nothing tells."""
     said = tuple(_checked(hunk).as_said() for hunk in hunks if hunk.changes)
     if not said:
-        raise OperationError(
-            "it changes nothing; begin the lines that go with - and those that come with +"
-        )
+        how = "begin the lines that go with - and those that come with +"
+        raise OperationError(f"it changes nothing; {how}")
     return EditFile(path, Diff(said))
 
 
@@ -89,12 +81,10 @@ def creation_of(path: str, hunks: list[DiffPart]) -> CreateFile:
         raise OperationError("a new file in several hunks; send it whole")
     hunk = hunks[0]
     if any(hunk.old):
-        raise OperationError(
-            "a new file with lines that are not added; begin each of its lines with +"
-        )
+        how = "begin each of its lines with +"
+        raise OperationError(f"a new file with lines that are not added; {how}")
     # Empty lines that lost their "+": a new file has no other kind.
-    text = joined(hunk.new)
-    text = text.removesuffix("\n") if hunk.new_open else text
+    text = "\n".join(hunk.new) if hunk.new_open else joined(hunk.new)
     is_exact = hunk.is_counted and hunk.is_verbatim
     arrival = None if is_exact else Arrival(in_code=hunk.is_verbatim)
     return CreateFile(path, text, overwrite=False, arrival=arrival)

@@ -2,8 +2,7 @@
 
 How it works. An edit that names a file and can't be meant otherwise is done in its place among the
 commands. An edit of a file that a command changes, too, comes after that command: where it only
-repeats it, the file then holds it already. Any other is named before the
-results, and the answer's DONE does not count.
+repeats it, the file then holds it already. Any other is named before the results, and DONE does not count.
 """
 
 from msgspec.structs import replace
@@ -30,33 +29,31 @@ def mixed(found: Reply, other: ForeignAnswer, foreign: Foreign) -> Reply:
     """Return an answer with what is beside its commands; `foreign` says whether that needs a yes."""
     ours = found.items
     done = next((item.line for item in ours if finishes(item)), 0)
-    named: list[Step | Problem] = []
+    refused: list[Problem] = []
     placed: list[tuple[int, int, Step]] = []
     notes: list[str] = []
     for item in other.items:
-        doubt, place = ("", -1) if isinstance(item, Problem) else _judge(item, ours, done)
         if isinstance(item, Problem):
             if item.kind is not Kind.RENAME or not _is_moved(item.subject, ours):
-                named.append(item)
-        elif doubt:
-            path = _path(item)
+                refused.append(item)
+            continue
+        doubt, place = _judge(item, ours, done)
+        if doubt:
             reason = f"The part at line {item.line} was not used: {doubt}"
-            named.append(Problem(item.kind, reason, item.line, subject=path))
+            refused.append(Problem(item.kind, reason, item.line, subject=_path(item)))
         elif place is None:
             notes.append(f"line {item.line} says once more what a command does")
         else:
             placed.append((place, item.line, replace(item, foreign=foreign)))
     if placed:
-        what = "an edit" if len(placed) == 1 else f"{len(placed)} edits"
-        notes.append(
-            f"{what} in another format beside the commands {'was' if len(placed) == 1 else 'were'} taken,"
-            " too: write commands next time"
-        )
+        what, was = ("an edit", "was") if len(placed) == 1 else (f"{len(placed)} edits", "were")
+        beside = "in another format beside the commands"
+        notes.append(f"{what} {beside} {was} taken, too: write commands next time")
     kept = list(ours)
     # From the last on, so that no place moves before it is used.
     for place, _, step in sorted(placed, key=lambda each: each[:2], reverse=True):
         kept.insert(place + 1, step)
-    return replace(found, items=(*named, *kept), notes=(*found.notes, *other.notes, *notes))
+    return replace(found, items=(*refused, *kept), notes=(*found.notes, *other.notes, *notes))
 
 
 def _judge(item: Step, ours: tuple[Step | Problem, ...], done: int) -> tuple[str, int | None]:

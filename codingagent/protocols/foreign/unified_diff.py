@@ -54,16 +54,13 @@ class FileDiff(Struct):
 
     def says(self, what: str) -> str | None:
         """Return what follows such words in the lines above the hunks."""
-        return next(
-            (mark[len(what) :].strip() for mark in self.marks if mark.startswith(what)), None
-        )
+        said = (mark[len(what) :].strip() for mark in self.marks if mark.startswith(what))
+        return next(said, None)
 
 
 def begins(lines: list[str], at: int, end: int) -> bool:
-    line = lines[at]
-    if line.startswith(("diff --git ", "Index: ")):
-        return True
-    return _is_header(lines, at, end) or is_hunk_header(line)
+    is_named = lines[at].startswith(("diff --git ", "Index: "))
+    return is_named or _is_header(lines, at, end) or is_hunk_header(lines[at])
 
 
 def start(lines: list[str], at: int, end: int) -> int:
@@ -158,7 +155,7 @@ def _is_header(lines: list[str], at: int, end: int) -> bool:
 
 
 def _is_next_file(lines: list[str], at: int, end: int) -> bool:
-    if not lines[at].startswith("--- ") or not _is_header(lines, at, end):
+    if not _is_header(lines, at, end):
         return False
     sides = (diff_paths.path_of(lines[at][4:]), diff_paths.path_of(lines[at + 1][4:]))
     return lines[min(at + 2, end - 1)].startswith("@@") and all(map(_PATH.fullmatch, sides))
@@ -190,24 +187,21 @@ def _read_header(lines: list[str], at: int, end: int, difference: FileDiff) -> i
 def _read_hunks(lines: list[str], at: int, end: int, difference: FileDiff, *, fenced: bool) -> int:
     """Read the hunks of one file; return the index after the last."""
     while at < end:
-        first = at
-        numbers: re.Match[str] | None = None
-        if is_hunk_header(lines[at]):
-            numbers = _HUNK.fullmatch(lines[at].rstrip())
-            at += 1
-        read_hunk = None
-        if numbers is not None and numbers[1] is not None:
-            read_hunk = _by_counts(lines, at, end, _counts(numbers), fenced=fenced)
+        first, numbers = at, _HUNK.fullmatch(lines[at].rstrip())
+        counts = (
+            (int(numbers[2] or "1"), int(numbers[4] or "1")) if numbers and numbers[1] else None
+        )
+        at += numbers is not None
+        read_hunk = _by_counts(lines, at, end, counts, fenced=fenced) if counts else None
         if read_hunk is None:
             read_hunk = _by_marks(lines, at, end, difference, fenced=fenced)
-            if not fenced and numbers is not None and numbers[1] is not None:
-                _check_not_cut(read_hunk, _counts(numbers), lines, difference)
+            if counts and not fenced:
+                _check_not_cut(read_hunk, counts, lines, difference)
         hunk, at = read_hunk
         hunk.line, hunk.is_verbatim = first + 1, fenced
-        if numbers is not None:
-            hunk.sections = sections_of(lines[first])
-            if numbers[1] is not None:
-                hunk.old_start, hunk.new_start = int(numbers[1]), int(numbers[3])
+        hunk.sections = sections_of(lines[first]) if numbers else ()
+        if numbers and counts:
+            hunk.old_start, hunk.new_start = int(numbers[1]), int(numbers[3])
         if hunk.lines:
             difference.hunks.append(hunk)
         behind = at
@@ -238,10 +232,6 @@ def sections_of(header: str) -> tuple[str, ...]:
     """Return what a header names after its numbers: the function or the class that the hunk is in."""
     text = _NUMBERS.sub("", header.strip("@ \t")).strip("@ \t")
     return (text,) if _WORD.search(text) else ()
-
-
-def _counts(numbers: re.Match[str]) -> tuple[int, int]:
-    return int(numbers[2] or "1"), int(numbers[4] or "1")
 
 
 def _by_counts(
@@ -402,8 +392,7 @@ def _sides(difference: FileDiff, files: Files) -> tuple[str | None, str | None]:
             index = difference.says("Index: ")
             return index, index
         old, new = both
-    old_path = None if old == _NOTHING else old
-    new_path = None if new == _NOTHING else new
+    old_path, new_path = (None if side == _NOTHING else side for side in (old, new))
     is_git = difference.git.startswith(("a/", '"a/'))
     if old_path is not None and new_path is not None:
         old_path, new_path = diff_paths.unprefixed(old_path, new_path, files, is_git=is_git)
@@ -411,12 +400,9 @@ def _sides(difference: FileDiff, files: Files) -> tuple[str | None, str | None]:
         new_path = diff_paths.unprefixed_one(new_path, "b/", files, is_git=is_git)
     elif old_path is not None:
         old_path = diff_paths.unprefixed_one(old_path, "a/", files, is_git=is_git)
-    is_new, is_gone = (
-        difference.says(f"{what} file mode") is not None for what in ("new", "deleted")
-    )
-    old_path, new_path = None if is_new else old_path, None if is_gone else new_path
+    old_path = old_path if difference.says("new file mode") is None else None
+    new_path = new_path if difference.says("deleted file mode") is None else None
     if old_path is None and new_path is None:
-        raise OperationError(
-            "it says that its file is new, and that it is deleted; write one header"
-        )
+        what = "it says that its file is new, and that it is deleted"
+        raise OperationError(f"{what}; write one header")
     return old_path, new_path

@@ -1,4 +1,4 @@
-"""An answer on its way through the repairs, and how the body of each of its blocks came."""
+"""The answer under repair, and what its tags prove about each body."""
 
 import re
 
