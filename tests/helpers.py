@@ -1,6 +1,7 @@
 """What several tests need: waiting, finding processes, swapping names, and a live session."""
 
 import contextlib
+import contextvars
 import ctypes
 import hashlib
 import io
@@ -228,7 +229,8 @@ def run_here(
             set_.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
-                status = main.run(list(words))
+                # As in a process of its own: what the command line remembers ends with it.
+                status = contextvars.copy_context().run(main.run, list(words))
             except SystemExit as end:  # a shell that asks for completion gets it so
                 status = int(end.code or 0)
     texts = []

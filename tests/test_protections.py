@@ -1156,7 +1156,7 @@ ROWS: dict[str, Row] = {
         own_tmp_no_link,
         (),
         (BOX, "PATH_ONLY | NO_FOLLOW | getattr(", "PATH_ONLY | getattr("),
-        (NO_LOOK,),
+        (NO_LOOK, (MOUNTS, "os.O_CLOEXEC | os.O_NOFOLLOW", "os.O_CLOEXEC")),
     ),
     "what is found is what was looked at": Row(
         exchanged_not_mounted,

@@ -335,7 +335,7 @@ MOVES = {
     "part": command("tail -2 .env > notes.txt"),
     "unnamed": command("cp .env \"$(printf 'notes%s' .txt)\""),
     "folder": command(
-        "mkdir .kube; mv .env .kube/config; mv .kube plain; mv plain/config notes.txt"
+        "mkdir cargo; mv .env cargo/config.toml; mv cargo plain; mv plain/config.toml notes.txt"
     ),
     "create": create("notes.txt", "GITHUB_TOKEN={0}\nPIN={1}\nMODE={2}"),
     "rename": "```diff\ndiff --git a/.env b/notes.txt\nsimilarity index 100%\nrename from .env\n"

@@ -16,8 +16,7 @@ from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
 from codingagent.model.approval import Answer, Question
-from codingagent.model.effects import may_change_anything
-from codingagent.model.events import Finished
+from codingagent.model.events import CommandRan, Finished, Interrupted
 from codingagent.model.journal_entries import ProtectedChange, ProtectedFound, ProtectedSettled
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import Kind
@@ -112,8 +111,12 @@ class Protection(Struct, frozen=True):
         return {path: found[path] for path in sorted(found) if not found[path].is_as_before}
 
     def _has_commands(self) -> bool:
-        ran = (*self.log.session.results, self.log.session.checked)
-        return any(event is not None and may_change_anything(event) for event in ran)
+        # An interrupted operation on files has changed no others.
+        return any(
+            isinstance(event, CommandRan)
+            or (isinstance(event, Interrupted) and event.kind in (Kind.RUN_COMMAND, Kind.CHECK))
+            for event in (*self.log.session.results, self.log.session.checked)
+        )
 
     # --- what of it is protected ---------------------------------------------------------------
 
