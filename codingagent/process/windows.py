@@ -28,8 +28,16 @@ from codingagent.process.output import CHUNK_BYTES, DRAIN_S, Output
 # No wait on Windows can be interrupted by Ctrl-C: between these, Python looks.
 _LOOK_UP_S = 0.2
 
-# The first word of a line of a script.
-_FIRST_WORD = re.compile(r"""\s*@?(?:"([^"]+)"|([^\s"&|<>()=,;]+))""")
+# A command of a line: what may come before its name, the name, and all up to the next command.
+_COMMAND = re.compile(
+    r"""(?P<before>(?:[\s@(]|else\b|for\s.+?\sdo\b|if(?:\s+/i)?(?:\s+not)?\s+(?:
+        (?:exist|defined|errorlevel)\s+{word} | {word}(?:\s*==\s*|\s+[a-z]{{3}}\s+){word})\s)*)
+    (?P<name>"[^"]+"|[^\s"&|<>()=,;]*)
+    (?P<rest>(?:"[^"]*"?|\^.|[<>]&|\)(?!\s*else\b)|[^"&|)])*(?:\)|[&|]+)?)""".format(
+        word=r"""(?:"[^"]*"|[^\s"()&|=])+"""
+    ),
+    re.IGNORECASE | re.VERBOSE,
+)
 
 
 class CommandLimits(NamedTuple):
@@ -67,14 +75,16 @@ def script(command: str, is_batch_file: Callable[[str], bool]) -> bytes:
     """Return a batch file that runs a command of several lines: `cmd /c` stops after the first.
 
     A batch file that calls another one (npm is one) by its name alone never comes back from it: such
-    a line gets a `call`.
+    a command gets a `call`.
     """
-    lines = ["@echo off", "chcp 65001 >nul"]
-    for line in command.split("\n"):
-        first = _FIRST_WORD.match(line)
-        word = (first[1] or first[2]) if first else ""
-        lines.append(f"call {line.lstrip()}" if word and is_batch_file(word) else line)
-    return "".join(f"{line.rstrip()}\r\n" for line in lines).encode()
+
+    def called(found: re.Match[str]) -> str:
+        before, name, rest = found.groups()
+        call = "call " if name and is_batch_file(name.strip('"')) else ""
+        return f"{before}{call}{name}{rest}"
+
+    lines = ("@echo off", "chcp 65001 >nul", *command.split("\n"))
+    return "".join(f"{_COMMAND.sub(called, line).rstrip()}\r\n" for line in lines).encode()
 
 
 def is_batch_file(name: str, variables: Mapping[str, str], folder: str) -> bool:

@@ -24,21 +24,48 @@ def test_a_command_is_the_command(command: str) -> None:
 
 
 def test_several_lines_are_a_script_in_utf8_that_comes_back_from_batch_files() -> None:
-    lines = 'npm install\n  "npm" test\nset X=ü\necho %X%\nif exist a (\n  npm run x\n)\n@npm ci'
+    lines = 'npm install\n  "npm" test\nset X=ü\necho %X%\nif exist a (\nnpm run x\n)\n@npm ci'
     text = windows.script(lines, {"npm"}.__contains__).decode()
     assert text.split("\r\n") == [
         "@echo off",
         "chcp 65001 >nul",
         "call npm install",
-        'call "npm" test',
+        '  call "npm" test',
         "set X=ü",
         "echo %X%",
         "if exist a (",
         "call npm run x",
         ")",
-        "call @npm ci",
+        "@call npm ci",
         "",
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ("npm ci && npm test || npm x & npm y", "N ci && N test || N x & N y"),
+        ("if exist a.txt (npm ci) else (npm x)", "if exist a.txt (N ci) else (N x)"),
+        ("if exist a.txt ( npm ci ) else npm x", "if exist a.txt ( N ci ) else N x"),
+        ('if not "%X%"=="a b" npm ci', 'if not "%X%"=="a b" N ci'),
+        ("if /i not %X% equ 1 npm ci", "if /i not %X% equ 1 N ci"),
+        ("if errorlevel 1 npm ci", "if errorlevel 1 N ci"),
+        ("for %%i in (a b) do npm %%i", "for %%i in (a b) do N %%i"),
+        ("cd a && (npm ci && npm x)", "cd a && (N ci && N x)"),
+        (") else npm ci", ") else N ci"),
+        ('npm ci 2>&1 | find "npm & npm" && npm x', 'N ci 2>&1 | find "npm & npm" && N x'),
+        ("echo npm ^& npm (npm) npm", "echo npm ^& npm (npm) npm"),
+        ("echo if exist a npm", "echo if exist a npm"),
+        ("call npm ci&npm x", "call npm ci&N x"),
+        ("node a.js && echo npm", "node a.js && echo npm"),
+        ('@"npm" ci', '@call "npm" ci'),
+        ('git commit -m "npm', 'git commit -m "npm'),
+    ],
+)
+def test_each_batch_file_of_a_script_is_called(line: str, written: str) -> None:
+    """Also after an operator and inside of a block: a batch file by its name alone never comes back."""
+    text = windows.script(line, {"npm"}.__contains__).decode()
+    assert text.split("\r\n")[2] == written.replace("N ", "call npm ")
 
 
 def test_a_name_is_found_as_cmd_finds_it(tmp_path: Path) -> None:
