@@ -117,9 +117,8 @@ def _value(
     if kind is None or is_about or text.startswith("checksum/", max(0, start - 9)):
         return None
     line = text[max(0, start - _LINE_CHARACTERS) : start].rpartition("\n")[2].lstrip()
-    if form is Form.CODE and (
-        line.startswith(_COMMENTS) or (not match["close"] and _ends_in_string(line))
-    ):
+    is_in_string = not match["close"] and any(line.count(quote) & 1 for quote in "\"'`")
+    if form is Form.CODE and (is_in_string or line.startswith(_COMMENTS)):
         form = Form.PROSE
     place = _literal(text, match, start, form, line)
     if place is None:
@@ -151,14 +150,9 @@ def name_at(text: str, at: int, end: int) -> tuple[int, str]:
     return start, text[start:end]
 
 
-def _ends_in_string(line: str) -> bool:
-    return any(line.count(quote) & 1 for quote in "\"'`")
-
-
 def _is_about_keys(before: str, after: str) -> bool:
     """Return whether the words around a bare `key` say which: API key, key of the API."""
-    words = [*before.lower().rstrip("-").split()[-1:], *after.lower().split()]
-    return not KEYS.isdisjoint(words)
+    return not KEYS.isdisjoint([*before.lower().rstrip("-").split()[-1:], *after.lower().split()])
 
 
 def _parts(name: str) -> list[str]:
@@ -246,9 +240,8 @@ def _literal(
         while end > start and text[end - 1] in _AFTER_A_SENTENCE:
             end -= 1
     if is_blank and not (is_flag or form is Form.PROSE or is_bare_name):
-        is_last = not text[end : end + 9].partition("\n")[0].strip() and _WORDS_BEFORE.fullmatch(
-            line
-        )
+        is_last = not text[end : end + 9].partition("\n")[0].strip()
+        is_last = is_last and _WORDS_BEFORE.fullmatch(line) is not None
         end -= text[start:end].endswith(";")
         if not (is_last and values.is_said(text[start:end])):
             return None

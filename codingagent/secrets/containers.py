@@ -116,12 +116,9 @@ def _manifest(text: str) -> Iterator[tuple[int, int, str]]:
             bare = line.strip()
             if bare and len(line) - len(line.lstrip(" ")) <= margin:
                 break
-            entry = None if bare.startswith("#") else _ENTRY.match(text, end, stop)
-            if (
-                entry
-                and values.is_literal(entry[1])
-                and not bare.endswith((":", "|", ">", "|-", ">-"))
-            ):
+            has_none = bare.startswith("#") or bare.endswith((":", "|", ">", "|-", ">-"))
+            entry = None if has_none else _ENTRY.match(text, end, stop)
+            if entry and values.is_literal(entry[1]):
                 yield *entry.span(1), "SECRET"
             end = stop
 
@@ -141,9 +138,8 @@ def _columns(text: str, leads: Places) -> Iterator[tuple[int, int, str]]:
         cells = header.strip(" \r\n").split(sign)
         if not all(map(_CELL.fullmatch, cells)) or sum(map(bool, cells)) < 2:
             continue
-        above = text[
-            text.rfind("\n", max(0, start - _HEADER_CHARACTERS), max(0, start - 1)) + 1 : start
-        ]
+        low = max(0, start - _HEADER_CHARACTERS)
+        above = text[text.rfind("\n", low, max(0, start - 1)) + 1 : start]
         if above.count(sign) == header.count(sign) and set(above.strip()) - _BORDER:
             continue  # a row like others
         kinds = _kinds(cells)

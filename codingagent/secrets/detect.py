@@ -60,13 +60,11 @@ def _joined(found: list[Secret]) -> list[Secret]:
     """Return secrets sorted; overlapping ones become one, of the kind of the longer."""
     kept: list[Secret] = []
     for each in sorted(found, key=lambda each: (each.start, -each.end)):
-        if kept and each.start < kept[-1].end:
-            last = kept[-1]
-            if each.end > last.end:
-                longer = max(each, last, key=lambda one: one.end - one.start)
-                kept[-1] = Secret(last.start, each.end, longer.kind)
-        else:
+        if not kept or each.start >= kept[-1].end:
             kept.append(each)
+        elif each.end > (last := kept[-1]).end:
+            longer = max(each, last, key=lambda one: one.end - one.start)
+            kept[-1] = Secret(last.start, each.end, longer.kind)
     return kept
 
 
@@ -150,16 +148,13 @@ def _private_keys(text: str, leads: Places) -> Iterator[Secret]:
 def _key_lines(text: str, start: int, end: int) -> Iterator[Secret]:
     """Yield the lines of a key; without an end, those that look like one."""
     closed = end >= 0
-    while start < (end if closed else len(text)):
-        stop = text.find("\n", start)
-        stop = len(text) if stop < 0 else stop
-        stop = min(stop, end) if closed else stop
+    last = end if closed else len(text)
+    while start < last:
+        stop = text.find("\n", start, last)
+        stop = last if stop < 0 else stop
         match = _BODY.match(text, start, stop)
-        if (
-            match
-            and (closed or len(match[1]) >= _SHORTEST_LINE)
-            and not _HEADER.match(text, start, stop)
-        ):
+        is_long = match and (closed or len(match[1]) >= _SHORTEST_LINE)
+        if match and is_long and not _HEADER.match(text, start, stop):
             yield Secret(match.start(1), match.end(1), "PRIVATEKEY")
         elif not closed and text[start:stop].strip():
             return
@@ -187,10 +182,8 @@ def _in_context(text: str, leads: Places, form: values.Form) -> Iterator[Secret]
         for at in found:
             if at < end:
                 continue
-            if rule.back:
-                match = expression.search(text, max(end, at - rule.back), at + rule.back)
-            else:
-                match = expression.match(text, at)
+            low, high = max(end, at - rule.back), at + rule.back
+            match = expression.search(text, low, high) if rule.back else expression.match(text, at)
             if match and rule.check(match[1], form):
                 yield Secret(match.start(1), match.end(1), rule.kind)
                 end = match.end(1)

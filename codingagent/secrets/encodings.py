@@ -27,12 +27,9 @@ def forms_of(value: str) -> list[str]:
     in_json = json.dumps(value)[1:-1]
     plain = json.dumps(value, ensure_ascii=False)[1:-1]
     in_urls = [quote(value, safe=""), quote(value), quote_plus(value)]
-    in_html = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    in_htmls = [
-        in_html,
-        escape(value),
-        escape(value).replace("&quot;", "&#34;").replace("x27", "39"),
-    ]
+    in_html = escape(value)
+    in_htmls = [escape(value, quote=False), in_html]
+    in_htmls += [in_html.replace("&quot;", "&#34;").replace("x27", "39")]
     in_shells = [re.sub(r"[^\w@%+=:,./-]", r"\\\g<0>", value), value.replace("'", "'\"'\"'")]
     doubled = [value.replace(sign, sign * 2) for sign in "'\"%$"]
     # As Go writes JSON.
@@ -53,8 +50,7 @@ def decoded(run: str) -> str:
     digits = digits.translate({ord("-"): "+", ord("_"): "/"})
     meanings = []
     for start in range(4):
-        part = digits[start:]
-        part = part[: len(part) - 1] if len(part) % 4 == 1 else part
+        part = digits[start : len(digits) - ((len(digits) - start) % 4 == 1)]
         data = b64decode(part + "=" * (-len(part) % 4))
         meanings.append(data.replace(b"\0", b"").decode("utf-8", "replace"))  # UTF-16, too
     return "\0".join(meanings)

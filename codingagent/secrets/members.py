@@ -246,12 +246,8 @@ def _in_lines(text: str, at: int, most: int, margin: int | None) -> tuple[list[_
         stop = text.find("\n", at, most) + 1 or most
         bare = text[at:stop].strip()
         depth = stop - at - len(text[at:stop].lstrip(" "))
-        is_inside = (
-            depth > margin or (depth == margin and bare[0] == "-")
-            if bare and margin is not None
-            else True
-        )
-        if not is_inside or (margin is None and bare.startswith("[")):
+        is_deep = margin is None or depth > margin or (depth == margin and bare[:1] == "-")
+        if (bare and not is_deep) or (margin is None and bare.startswith("[")):
             break
         if entry := expression.match(text, at, stop - text.startswith("\n", stop - 1)):
             found.append(_member(entry, entry["key"] or ""))

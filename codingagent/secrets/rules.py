@@ -16,9 +16,8 @@ from codingagent.secrets import values
 from codingagent.secrets.values import Form
 
 
-def any_value(value: str, form: Form) -> bool:
+def any_value(value: str, _form: Form) -> bool:
     """Accept what the expression matched, unless it is an example."""
-    del form
     return not values.is_example(value)
 
 
@@ -264,22 +263,16 @@ def _is_literal(word: str) -> bool:
 
 
 def _stated(value: str, form: Form) -> bool:
-    return (
-        form is Form.PROSE
-        and len(value) >= 8
-        and values.is_said(value)
-        and values.is_password(value, form, quoted=False)
-    )
+    is_long = len(value) >= 8 and values.is_said(value)
+    return is_long and values.is_password(value, form, quoted=False)
 
 
-def _in_address(value: str, form: Form) -> bool:
-    del form
+def _in_address(value: str, _form: Form) -> bool:
     return _is_literal(value.strip("[]()"))
 
 
-def _login(value: str, form: Form) -> bool:
+def _login(value: str, _form: Form) -> bool:
     """Accept Basic credentials: base64 of a name, a colon and a password."""
-    del form
     with contextlib.suppress(ValueError):
         plain = base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
         return _is_literal(plain.partition(b":")[2].decode("ascii"))

@@ -80,12 +80,8 @@ def is_example(value: str) -> bool:
     if not _RUN.search(low):
         return False
     steps = [ord(two) - ord(one) in (0, 1) for one, two in itertools.pairwise(low)]
-    inside = [False, *steps]
-    rest = "".join(
-        each
-        for each, after, before in zip(value, inside, [*steps, False], strict=False)
-        if not (after or before)
-    )
+    apart = [not (a or b) for a, b in itertools.pairwise([False, *steps, False])]
+    rest = "".join(itertools.compress(value, apart))
     is_mixed = len(set(rest)) >= _DIFFERENT and any(map(str.isdigit, rest))
     return len(rest) < _SHORTEST_REST or not (is_mixed or is_random(rest))
 
@@ -117,9 +113,8 @@ def is_random(value: str) -> bool:
     if not letters or not digits:  # letters alone: only where upper and lower case alternate
         runs = sorted(_consonants(piece) for piece in pieces if not piece.isupper())
         capitals = sum(len(piece) > 1 and piece.isupper() for piece in pieces)
-        mixed = (
-            len(pieces) * 3.2 > len(value) or capitals > 2 or (len(runs) > 1 and sum(runs[-2:]) > 7)
-        )
+        mixed = len(pieces) * 3.2 > len(value) or capitals > 2
+        mixed = mixed or (len(runs) > 1 and sum(runs[-2:]) > 7)
         return len(value) == letters >= 16 and mixed
     if len(value) >= 16 and value.isalnum() and max(map(_consonants, pieces)) > 3:
         return True
@@ -146,11 +141,9 @@ def is_password(value: str, form: Form, *, quoted: bool = True) -> bool:
 
     In data, nearly every value is. Elsewhere it needs a digit, or signs that no word has.
     """
-    if not 4 <= len(value) <= 1000 or (
-        _is_plain(value, bare=not quoted and form is not Form.DATA) and not _is_number(value)
-    ):
+    if not 4 <= len(value) <= 1000 or value.startswith("--"):  # an option
         return False
-    if value.startswith("--"):  # an option
+    if _is_plain(value, bare=not quoted and form is not Form.DATA) and not _is_number(value):
         return False
     if " " in value:  # words: seldom a password
         said = value.endswith((".", "?", "!", ":")) or len(value) > 100
@@ -179,11 +172,9 @@ def is_token(value: str, form: Form, *, quoted: bool = True, named: bool = True)
 
     Without a telling name (`named`), identifiers and digests are none.
     """
-    if (
-        not 8 <= len(value) <= 4000
-        or " " in value
-        or _is_plain(value, bare=not quoted and form is not Form.DATA)
-    ):
+    if not 8 <= len(value) <= 4000 or " " in value:
+        return False
+    if _is_plain(value, bare=not quoted and form is not Form.DATA):
         return False
     if not named and (_UUID.fullmatch(value) or _DIGEST.fullmatch(value) or _PATH.fullmatch(value)):
         return False

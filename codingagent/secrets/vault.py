@@ -232,11 +232,8 @@ class Vault:
         """Return the names of what is hidden in a file on disk, in order."""
         there = self.names_in(text)
         found = dict.fromkeys(_NAME.findall(self.hide(text, path)))
-        return [
-            name
-            for name in found
-            if name in self.by_name and name not in there and self.by_name[name].kind != LITERAL
-        ]
+        known = (name for name in found if name in self.by_name and name not in there)
+        return [name for name in known if self.by_name[name].kind != LITERAL]
 
     def names_in(self, text: str) -> set[str]:
         """Return the known names in a text."""
