@@ -6,6 +6,7 @@ search belongs is decided in `find`; it must fit one place only.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -57,11 +58,9 @@ def read_replacements(body: str) -> tuple[Replacement, ...]:
     at = 0
     while at < len(lines):
         if (opened := _OPEN.fullmatch(lines[at])) is None:
-            if lines[at].strip():
-                raise OperationError(
-                    f"Line {at + 1} of the body is outside of SEARCH/REPLACE; {_HOW}"
-                )
             at += 1
+            if lines[at - 1].strip():
+                raise OperationError(f"Line {at} of the body is outside of SEARCH/REPLACE; {_HOW}")
             continue
         replacement, at = _read_replacement(lines, at, len(opened[1]))
         replacements.append(replacement)
@@ -91,8 +90,7 @@ def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replaceme
 
 
 def _is_open(line: str, length: int) -> bool:
-    opened = _OPEN.fullmatch(line)
-    return opened is not None and len(opened[1]) == length
+    return (opened := _OPEN.fullmatch(line)) is not None and len(opened[1]) == length
 
 
 # --- applying --------------------------------------------------------------------------------------
@@ -191,9 +189,9 @@ def _apply_diff(diff: Diff, lines: "_Lines", earlier: Sequence[Hunk], path: str)
 
 def _refused(fault: OperationError, count: int) -> OperationError:
     # Seen in the wild: a model that sends only the failed one again, and loses the others.
-    all_of_them = f"; none of the {count} was applied: send all of them again"
-    only = "; nothing was changed: send the edit again"
-    return OperationError(fault.reason + (all_of_them if count > 1 else only), fault.detail)
+    all_of_them = f"none of the {count} was applied: send all of them again"
+    how = all_of_them if count > 1 else "nothing was changed: send the edit again"
+    return OperationError(f"{fault.reason}; {how}", fault.detail)
 
 
 def _in_either_reading(
@@ -204,14 +202,8 @@ def _in_either_reading(
     Refuse it if neither fits, or if both do and come to different texts.
     """
     plain = replace(arrival, lead="")
-    shifted = tuple(
-        replace(
-            each,
-            search=_without_lead(each.search, arrival.lead),
-            replace=_without_lead(each.replace, arrival.lead),
-        )
-        for each in change
-    )
+    bare = partial(_without_lead, lead=arrival.lead)
+    shifted = tuple(Replacement(bare(e.search), bare(e.replace), e.is_verbatim) for e in change)
     done: list[Edited] = []
     faults: list[OperationError] = []
     for reading in (change, shifted):
@@ -278,9 +270,7 @@ def _moved(earlier: Hunk, later: Hunk) -> Hunk:
     if earlier.new_start <= later.old_start:
         return earlier
     by = later.new_count - later.old_count
-    return Hunk(
-        earlier.old_start, earlier.old_count, max(1, earlier.new_start + by), earlier.new_count
-    )
+    return replace(earlier, new_start=max(1, earlier.new_start + by))
 
 
 class _Lines(Struct):
@@ -297,9 +287,7 @@ class _Lines(Struct):
         return cls(raw[:-1] if ended else raw, ended, "\r" in text)
 
     def text(self) -> str:
-        if not self.raw:
-            return ""
-        return "\n".join(self.raw) + ("\n" if self.ended else "")
+        return "\n".join(self.raw) + ("\n" if self.ended and self.raw else "")
 
     def contents(self) -> list[str]:
         """Return the lines without their ends; to be read only."""

@@ -192,10 +192,9 @@ class _Look:
         if parses is False:
             if self.ground.parses_with(self.undone):
                 return True
-            bare = [self.row.undo(line) for line in self._others_undone]
-            return bool(self.ground.parses_with(bare)) and not self.ground.parses_with(
-                self._others_undone
-            )
+            others = self._others_undone
+            bare = self.ground.parses_with([self.row.undo(line) for line in others])
+            return bool(bare) and not self.ground.parses_with(others)
         # `a &lt; b` is Python, too.
         if parses is True and self.row.damage is not Damage.ENTITIES:
             return False
@@ -207,14 +206,10 @@ class _Look:
         if file_kinds.cannot_hold(self.row.trace, self._others_undone, self.path, text):
             return not self._has_the_like()
         is_whole = len(self.ground.replaced) == len(self.ground.lines)
-        whole = "\n".join(self.new)
-        return (
-            is_whole
-            and self.row.damage is Damage.ENTITIES
-            and file_kinds.is_markup(self.path)
-            and "<" not in whole
-            and _ENCODED_TAG.search(whole) is not None
-        )
+        if not is_whole or self.row.damage is not Damage.ENTITIES:
+            return False
+        whole = "\n".join(self.new) if file_kinds.is_markup(self.path) else "<"
+        return "<" not in whole and _ENCODED_TAG.search(whole) is not None
 
     @cached_property
     def _others_undone(self) -> list[str]:
@@ -231,13 +226,12 @@ class _Look:
             count = len(self.row.trace.findall("\n".join(lines)))
             code = (file_kinds.bare(line, self.path) for line in lines)
             return sum(len(self.row.trace.findall(line)) for line in code) < count
-        is_of_a_language = self.row.damage in (Damage.QUOTES, Damage.BRACKETS) or (
-            self.row.damage is Damage.BLANKS and any("\u3000" in line for line in lines)
-        )
-        return is_of_a_language and (
-            any(map(self.row.trace.search, self.ground.lines))
-            or any(c.isalpha() and not c.isascii() for line in lines for c in line)
-        )
+        text = "".join(lines)
+        is_wide = self.row.damage is Damage.BLANKS and "\u3000" in text
+        if self.row.damage not in (Damage.QUOTES, Damage.BRACKETS) and not is_wide:
+            return False
+        is_there = any(map(self.row.trace.search, self.ground.lines))
+        return is_there or any(c.isalpha() and not c.isascii() for c in text)
 
     def _has_the_like(self) -> bool:
         """Return whether the file has such marks already where only code can be."""
@@ -259,9 +253,9 @@ class _Look:
     def _is_in_fence(self) -> bool:
         """Return whether a line of code in a text is indented so, and no line by ordinary spaces."""
         marks = [line.startswith(("```", "~~~")) for line in self.new]
-        return any(
-            sum(marks[:index]) % 2 and not self.new[index].startswith("&") for index in self.changed
-        ) and not any(line.startswith("  ") for line in self.new)
+        plain = [index for index in self.changed if not self.new[index].startswith("&")]
+        has_blanks = any(line.startswith("  ") for line in self.new)
+        return not has_blanks and any(sum(marks[:index]) % 2 for index in plain)
 
     @cached_property
     def is_odd_there(self) -> bool:
@@ -416,9 +410,6 @@ def may_be_damaged(text: str) -> bool:
 
 
 def refusal(what: str, arrival: Arrival) -> str:
-    how = (
-        "send this block again with the characters that are meant for the file"
-        if arrival.in_code
-        else "send this block again, inside of a code block"
-    )
+    meant, fenced = " with the characters that are meant for the file", ", inside of a code block"
+    how = f"send this block again{meant if arrival.in_code else fenced}"
     return f"The body looks damaged on its way: {what}. Nothing was done; {how}"

@@ -8,6 +8,7 @@ the same text, nothing is taken. Where a new line may be meant as it came, nothi
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 
@@ -66,9 +67,8 @@ def check_new_lines(
         levels.check(ground, sought.search, sought.replace, placed)
     if not sought.is_verbatim and levels.is_cut(placed, ground):
         raise OperationError(f"REPLACE has a line that is broken into two; {_again(sought)}")
-    is_spared = sought.is_verbatim or chat_damage.Kept.LINES in chat_damage.kept_in(
-        joined(sought.search)
-    )
+    kept = chat_damage.kept_in(joined(sought.search))
+    is_spared = sought.is_verbatim or chat_damage.Kept.LINES in kept
     if not is_spared and blank_lines.are_doubled(placed, ground):
         raise OperationError(
             f"REPLACE has blank lines in twos, where the file has one at a time; {_again(sought)};"
@@ -147,9 +147,7 @@ def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
     these a level may have ended.
     """
     both = [line for line in (*sought.search, *sought.replace) if line.strip()]
-    if any(line[0].isspace() for line in both):
-        return
-    if not blanks(place.change("x")):
+    if any(line[0].isspace() for line in both) or not blanks(place.change("x")):
         return
     derive = _NewLines(lines, sought, _Repair((), str), lines[place.start :][: place.count])
     known = set(sought.search)
@@ -211,19 +209,13 @@ def mended(lines: list[str], sought: Sought) -> Found | None:
                 undone = [repair.undo(line) for line in shaped.search]
                 file = [repair.undo(line) for line in lines] if repair.folds_file else lines
                 places = rule.run(file, undone)
-                starts = {place.start for place in places}
-                if len(starts) > 1:
-                    several.extend(places)
-                results += [
-                    _worked_out(lines, shaped, repair, place, rule.run is without_indentation, name)
-                    for place in places
-                    if len(starts) == 1
-                ]
+                if len({place.start for place in places}) > 1:
+                    several += places
+                    continue
+                is_bare = rule.run is without_indentation
+                results += [_worked_out(lines, shaped, repair, p, is_bare, name) for p in places]
         if results:
-            if any(
-                (f.start, f.count, f.new) != (results[0].start, results[0].count, results[0].new)
-                for f in results
-            ):
+            if len({(found.start, found.count, found.new) for found in results}) > 1:
                 raise OperationError(
                     f"{sought.label} fits after undoing what a chat did to it, but what REPLACE was before"
                     f" can be read in more than one way; {_again(sought)}, its SEARCH letter by letter as"
@@ -266,13 +258,9 @@ def _worked_out(
         else:
             new.append(place.change(derive.undone(index)))
     what = " and ".join(damage.value for damage in repair.damages)
-    parts = [
-        name,
-        f"after undoing {what}" if what and not repair.folds_file else "",
-        f"up to {what} that are in the file" if repair.folds_file else "",
-        place.note.removeprefix("fitted "),
-    ]
-    note = "fitted " + ", ".join(part for part in parts if part)
+    how = f"after undoing {what}" if what else ""
+    how = f"up to {what} that are in the file" if repair.folds_file else how
+    note = "fitted " + ", ".join(filter(None, (name, how, place.note.removeprefix("fitted "))))
     undone = UNHARMED if repair.folds_file else frozenset(repair.damages)
     return Found(place.start, place.count, tuple(new), common_ends(there, new), note, undone)
 
@@ -301,12 +289,9 @@ def as_the_others(lines: list[str], sought: Sought, place: Place) -> Found | Non
 
 def _pairs(search: Sequence[str], there: Sequence[str]) -> dict[str, str]:
     """Return the true line for each line of a search, where that is one and the same."""
-    pairs: dict[str, str] = {}
-    doubtful: set[str] = set()
-    for here, true in zip(search, there, strict=True):
-        if pairs.setdefault(here, true) != true:
-            doubtful.add(here)
-    return {here: true for here, true in pairs.items() if here not in doubtful}
+    both = dict.fromkeys(zip(search, there, strict=True))
+    times = Counter(here for here, _ in both)
+    return {here: true for here, true in both if times[here] == 1}
 
 
 class _NewLines:
@@ -335,13 +320,8 @@ class _NewLines:
         trace = _ROW_OF[damage].trace
         marks = {found[0] for found in trace.finditer(line)}
         if damage is Damage.ESCAPES:
-            proven = {
-                *(found[0] for found in trace.finditer(self._search)),
-                r"\_",
-                r"\*",
-                r"\[",
-                r"\]",
-            }
+            proven = {r"\_", r"\*", r"\[", r"\]"}
+            proven |= {found[0] for found in trace.finditer(self._search)}
             is_doubtful = bool(marks - proven) or any(mark in self._file for mark in marks)
         elif damage is Damage.ENTITIES:
             is_doubtful = trace.search(self._file) is not None and "&amp;" not in self._search
@@ -353,11 +333,8 @@ class _NewLines:
     def _as_in_file(self, index: int) -> str:
         """Return a new line with what the file has and the search lacks: only what did not change is sure."""
         line = self._sought.replace[index]
-        plain = {
-            Damage.QUOTES: "\"'",
-            Damage.BLANKS: " ",
-            Damage.ZERO_WIDTH: "\ufeff\u200b\u2060\u00ad",
-        }
+        plain = {Damage.QUOTES: "\"'", Damage.BLANKS: " "}
+        plain[Damage.ZERO_WIDTH] = "\ufeff\u200b\u2060\u00ad"
         if not any(c in line for damage in self._repair.damages for c in plain[damage]):
             return line
         raise self._refusal("where the file has characters that chats change")

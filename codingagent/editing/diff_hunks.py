@@ -96,18 +96,15 @@ def _sections(lines: list[str], name: str) -> list[tuple[int, int]]:
         if not line.strip().startswith(name) or not _is_same_head(line.strip(), name):
             continue
         depth = len(line) - len(line.lstrip())
-        end = next(
-            (
-                at
-                for at in range(start + 1, len(lines))
-                if (text := lines[at].strip())
-                and len(lines[at]) - len(lines[at].lstrip()) <= depth
-                and (text[0].isalnum() or text[0] in "_$")
-            ),
-            len(lines),
-        )
-        found.append((start, end))
+        ends = (at for at in range(start + 1, len(lines)) if _begins_next(lines[at], depth))
+        found.append((start, next(ends, len(lines))))
     return found
+
+
+def _begins_next(line: str, depth: int) -> bool:
+    """Return whether a line begins what follows a class or function of some depth."""
+    text = line.lstrip()
+    return bool(text) and len(line) - len(text) <= depth and (text[0].isalnum() or text[0] in "_$")
 
 
 def _is_same_head(line: str, name: str) -> bool:

@@ -89,19 +89,9 @@ def is_python(path: str) -> bool:
 # --- text within code ------------------------------------------------------------------------------
 
 # What opens a run of text over several lines, and what ends it.
-_RUNS = (
-    ('"""', '"""'),
-    ("'''", "'''"),
-    ("`", "`"),
-    ("/*", "*/"),
-    ("<!--", "-->"),
-    ("<pre", "</pre"),
-    ("<textarea", "</textarea"),
-    (r"\begin{verbatim}", r"\end{verbatim}"),
-    (r"\begin{lstlisting}", r"\end{lstlisting}"),
-    ("=begin", "=end"),
-)
-_ENDS = dict(_RUNS)
+_ENDS = {'"""': '"""', "'''": "'''", "`": "`", "/*": "*/", "<!--": "-->", "<pre": "</pre"}
+_ENDS |= {"<textarea": "</textarea", "=begin": "=end", r"\begin{verbatim}": r"\end{verbatim}"}
+_ENDS |= {r"\begin{lstlisting}": r"\end{lstlisting}"}
 _TICKED = words("js mjs cjs ts mts cts jsx tsx vue svelte go")
 _SCALAR = lazy_pattern(r"(\s*)(?:- )?[^#]*[:-][ \t]+[|>][-+0-9]*[ \t]*(?:#.*)?")
 _HEREDOC = lazy_pattern(r"<<[-~]?[ \t]*(['\"]?)(\w+)\1")
@@ -156,7 +146,7 @@ def _end_behind(line: str, end: str, tokens: re.Pattern[str]) -> str:
 
 @cache
 def _tokens(has_ticks: bool) -> re.Pattern[str]:
-    marks = {mark for run in _RUNS for mark in run if has_ticks or mark != "`"}
+    marks = {mark for run in _ENDS.items() for mark in run if has_ticks or mark != "`"}
     every = sorted(marks, key=len, reverse=True)
     return re.compile("|".join([*map(re.escape, every), r"\\."]))
 

@@ -48,17 +48,12 @@ def find(lines: list[str], sought: Sought) -> Found:
             sought, note = without_citations(lines, sought)
             if not sought.is_literal and (found := as_the_others(lines, sought, place)) is not None:
                 return found
-            new = place.new(sought.replace)
+            new, same = place.new(sought.replace), common_ends(search, sought.replace)
             if rule.run is up_to_indentation and not sought.is_verbatim:
                 check_flush(sought, place, lines)
             check_new_lines(lines, sought, new, (place.start, place.start + place.count))
-            return Found(
-                place.start,
-                place.count,
-                new,
-                common_ends(search, sought.replace),
-                ", ".join(filter(None, (place.note, note))),
-            )
+            note = ", ".join(filter(None, (place.note, note)))
+            return Found(place.start, place.count, new, same, note)
     for way_out in RULES:
         if (fitting := way_out.run(lines, sought)) is not None:
             return fitting
@@ -96,10 +91,8 @@ def _elided(lines: list[str], sought: Sought) -> Found | None:
     new: list[str] = []
     for index, line in enumerate(sought.replace):
         new += gaps[kept.index(index)] if index in kept else [line]
-    there = lines[first:last]
-    note = (
-        f"fitted with {sum(map(len, gaps))} lines of the file for '{clip(search[dots[0]].strip())}'"
-    )
+    there, left_out = lines[first:last], clip(search[dots[0]].strip())
+    note = f"fitted with {sum(map(len, gaps))} lines of the file for '{left_out}'"
     return Found(first, last - first, tuple(new), common_ends(there, new), note)
 
 

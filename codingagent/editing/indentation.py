@@ -87,9 +87,8 @@ def _check_kind_of_part(moves: "_Moves") -> None:
     there = file_kinds.lines_of_text(ground.lines, moves.path)
     code = [line for index, line in enumerate(ground.lines) if index not in there]
     text = ground.text_among(moves.new)
-    check_kind(
-        code, [line for index, line in enumerate(moves.new) if index not in text], "the body"
-    )
+    new = [line for index, line in enumerate(moves.new) if index not in text]
+    check_kind(code, new, "the body")
 
 
 def _is_odd_at_the_margin(moves: "_Moves") -> bool:
@@ -140,7 +139,7 @@ class _Moves:
 
     @property
     def fresh(self) -> list[str]:
-        """New lines that do not be among the replaced ones, wherever they begin."""
+        """New lines that are not among the replaced ones, whatever their indentation."""
         known = set(map(_key, self.ground.replaced))
         return [line for line in self.new if _key(line) not in known]
 
@@ -170,14 +169,11 @@ class _Moves:
         return MendedLines(new, (f"{what}: it was given back {how}",))
 
     def refusal(self, what: str) -> OperationError:
-        how = (
-            "write each line with the indentation that it is to have"
-            if self.arrival.in_code
-            else "send this block again, inside of a code block"
-        )
-        return OperationError(
-            f"{what}, and it can't be known for each new line. Nothing was done; {how}"
-        )
+        how = "send this block again, inside of a code block"
+        if self.arrival.in_code:
+            how = "write each line with the indentation that it is to have"
+        why = f"{what}, and it can't be known for each new line"
+        return OperationError(f"{why}. Nothing was done; {how}")
 
 
 def _key(line: str) -> str:
@@ -205,8 +201,7 @@ def _width(moved: list[tuple[str, set[str]]]) -> int:
     """Return how many blanks replace a tab in lines that are known; 0 if they do not all agree."""
     for width in TAB_WIDTHS if moved else ():
         if all(
-            any(spread(line, width) == spread(each, width) for each in there)
-            for line, there in moved
+            spread(line, width) in {spread(each, width) for each in there} for line, there in moved
         ):
             return width
     return 0
@@ -235,9 +230,7 @@ _REMARK = lazy_pattern(r"\S (?:#|//|--) ")
 
 
 def _is_certainly_lost(moves: _Moves, *, is_thin: bool) -> bool:
-    deeper = [
-        line for line, there in moves.moved if any(depth(each) > depth(line) for each in there)
-    ]
+    deeper = [a for a, there in moves.moved if any(depth(b) > depth(a) for b in there)]
     is_inside = all(moves.old_leads)
     if moves.parses is False:
         return bool(deeper) or is_inside
@@ -345,9 +338,8 @@ def _is_too_deep(moves: _Moves, shift: str) -> bool:
         return more.isspace() and len(shift) >= least + len(more)
     if moves.parses is not None:
         return False
-    if 0 in ground.text_among(moves.new) or min(map(len, moves.old_leads), default=99) >= len(
-        shift
-    ):
+    is_no_deeper = min(map(len, moves.old_leads), default=99) >= len(shift)
+    if is_no_deeper or 0 in ground.text_among(moves.new):
         return False
     ends, old_ends = (
         [*last_word(part[::-1]), *last_word(part)] for part in (moves.new, ground.replaced)
