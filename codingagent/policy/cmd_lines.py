@@ -4,6 +4,7 @@ So each line is asked about, but for the person's own check and a few plain ones
 """
 
 import re
+from collections.abc import Iterable
 
 from codingagent.policy import rules as policies
 
@@ -31,7 +32,7 @@ _PLAIN = tuple(
 )
 # Anything else may be an operator, a variable, a device or an escape.
 _PLAIN_LINE = re.compile(r"[\w .,:=@/+\\-]+", re.ASCII)
-_DRIVE_OR_ABOVE = re.compile(r"(^|[ =:])([A-Za-z]:|[\\/]{1,2}\w+[\\/]|~)|\.\.")
+_DRIVE_OR_ABOVE = re.compile(r"(^|[ =:,])([A-Za-z]:|\\|/\S*[/.]|~)|\.\.")
 
 _BETWEEN_COMMANDS = re.compile(r"[&|\n()]+|\b(?:do|else)\b", re.IGNORECASE)
 _BEFORE_A_COMMAND = re.compile(
@@ -42,24 +43,28 @@ _NAME = re.compile(r'"([^"]+)"|([^\s"<>,;=/]+)')
 _ENDING = re.compile(r"\.(exe|com|cmd|bat)$")
 
 
-def judge_cmd_line(policy: policies.Policy, line: str) -> policies.Verdict:
-    """Judge a line; the person's check, as it stands, is theirs."""
+def judge_cmd_line(
+    policy: policies.Policy, line: str, variables: Iterable[str] = ()
+) -> policies.Verdict:
+    """Judge a line; the person's check, as it stands, is theirs. Variables may choose what any line runs."""
     rules = policy.shell
     names = _names(line)
     for name in names:
         if name in _BLOCKED or name in rules.blocked_commands:
             return policies.deny_command(name, name)
-    if line == policy.cmd_check:
+    has_variables = any(True for _ in variables)
+    if line == policy.cmd_check and not has_variables:
         return policies.Allow()
     words = line.casefold().split()
-    is_plain = _PLAIN_LINE.fullmatch(line) is not None
+    is_plain = _PLAIN_LINE.fullmatch(line) is not None and not has_variables
     if rules.allowed_commands and (not is_plain or names[0] not in rules.allowed_commands):
         return policies.deny_unlisted(rules)
     stays = is_plain and not _DRIVE_OR_ABOVE.search(line)
     if not rules.approval_required or (stays and any(words[: len(p)] == p for p in _PLAIN)):
         return policies.Allow()
     rule, why = "shell.unguarded", "no sandbox guards commands on Windows"
-    return policies.Ask((rule,), (why,), (f"exactly the line `{policies.clipped(line)}`",))
+    grants = () if has_variables else (f"exactly the line `{policies.clipped(line)}`",)
+    return policies.Ask((rule,), (why,), grants)
 
 
 def _names(line: str) -> list[str]:

@@ -53,7 +53,7 @@ def judge_command(
     if not rules.enabled:
         return Deny("shell.enabled", "Commands are turned off", "Use file operations and messages")
     if policy.cmd_check is not None:
-        return judge_cmd_line(policy, command)
+        return judge_cmd_line(policy, command, variables)
     line = read_line(command)
     denied = _deny_line(policy, line, workspace) or _deny_variables(policy, line, variables)
     return denied or _ask_for_line(policy, line, workspace, variables) or Allow()

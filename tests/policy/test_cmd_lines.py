@@ -25,6 +25,7 @@ def judged(line: str, policy: Policy = STANDARD) -> Verdict:
         "git log --oneline",
         "dir",
         "dir src",
+        "dir /s /b src",
         r"type src\main.py",
         "npm run check && echo %OK%",
     ],
@@ -57,6 +58,11 @@ def test_plain_lines_and_the_check_run_unasked(line: str) -> None:
         r"type ..\other\file",
         r"type \\server\share\x",
         r"dir \Users\Max",
+        "dir /s /b \\",
+        r"type \hiberfil.sys",
+        r"git show --x=\a",
+        "pytest /a.py",
+        "pytest //server/share",
         "echo 'x & del y'",
         "npm install left-pad",
         "npm run check && echo %OK% & del x",
@@ -70,6 +76,14 @@ def test_all_else_is_asked_and_always_means_exactly_this_line(line: str) -> None
     assert verdict.grants == judged(line).grants  # type: ignore[union-attr]
     other = judged(f"{line} ")
     assert not isinstance(other, Ask) or other.grants != verdict.grants
+
+
+def test_a_variable_that_an_answer_sets_is_asked_about() -> None:
+    """`GIT_EXTERNAL_DIFF` names a program that `git diff` runs."""
+    for line in ("git diff", STANDARD.cmd_check or ""):
+        verdict = judge_command(STANDARD, line, "C:\\work", ("X",))
+        assert isinstance(verdict, Ask)
+        assert not verdict.grants, "always would mean any value"
 
 
 @pytest.mark.parametrize(
