@@ -134,14 +134,8 @@ def check_reading(
     """Refuse what leaves a file that can't be read any more, and could be before; return notes.
 
     Several changes of one file may pass through a state that can't be read: then what all of them
-    make of it counts, up to the next command, which would see that state.
-
-    Args:
-        operation: the change.
-        old: the file's text before it; None: there is no such file, or it is no text.
-        new: the text after it.
-        later: what follows in the answer.
-        is_json: the answer is a JSON message.
+    make of it counts, up to the next command, which would see that state. `old` is None where there is
+    no file, or no text; `later` is what follows in the answer.
     """
     path = operation.path
     if operation.unchecked or not syntax_check.is_known(path, new):
@@ -150,14 +144,11 @@ def check_reading(
     way_out = _WAY_OUT[is_json]
     in_code = operation.arrival is not None and operation.arrival.in_code
     again = "send it again" if in_code else "send it again, inside of a code block"
-    if is_whole and old is not None and file_kinds.is_python(path):
-        lost = syntax_check.lost_underscores(old, new)
-        if lost:
-            names = ", ".join(f"{name.strip('_')} for {name}" for name in lost[:5])
-            raise OperationError(
-                f"The body looks damaged on its way: '{shown(path)}' would have {names}. Nothing was"
-                f" written; {again}.{way_out}"
-            )
+    is_over = is_whole and old is not None and file_kinds.is_python(path)
+    if is_over and (lost := syntax_check.lost_underscores(old or "", new)):
+        names = ", ".join(f"{name.strip('_')} for {name}" for name in lost[:5])
+        what = f"The body looks damaged on its way: '{shown(path)}' would have {names}"
+        raise OperationError(f"{what}. Nothing was written; {again}.{way_out}")
     fault = syntax_check.find_fault(path, new)
     if fault is None:
         return ()
@@ -169,11 +160,8 @@ def check_reading(
         and not operation.is_literal
     )
     if is_mangleable and fault.is_indentation:
-        raise OperationError(
-            f"The body looks damaged on its way: its indentation is gone ({where}). Nothing was written;"
-            f" {again}.{way_out}",
-            detail,
-        )
+        what = f"The body looks damaged on its way: its indentation is gone ({where})"
+        raise OperationError(f"{what}. Nothing was written; {again}.{way_out}", detail)
     if old is None or not syntax_check.can_read(path, old):
         return ()
     if _is_mended(path, new, later):

@@ -104,8 +104,7 @@ def _readings(body: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield a body as it came, then without what a chat does to markers, and notes on that."""
     notes: tuple[str, ...] = ()
     yield body, notes
-    bare = fences.without_fence(body) if fences.is_marked_up(body) else None
-    if bare is not None:
+    if fences.is_marked_up(body) and (bare := fences.without_fence(body)) is not None:
         body, notes = bare, (fences.NOTE,)
         yield body, notes
     if _with_markers(body) == body:
@@ -150,6 +149,4 @@ def marker_of(line: str) -> str | None:
     found = _MARKER.fullmatch(text)
     if found is None:
         return None
-    if found[1]:
-        return f"{found[1]} SEARCH"
-    return found[2] or f"{found[3]} REPLACE"
+    return f"{found[1]} SEARCH" if found[1] else found[2] or f"{found[3]} REPLACE"

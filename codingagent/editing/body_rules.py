@@ -107,9 +107,8 @@ def _without_extra_fence(case: BodyCase) -> list[str] | None:
         return None
     if case.is_whole:
         # In a fence of its own no chat has put another round it.
-        if case.arrival.in_code:
-            return None
-        return lines[1:] if fences.depth_after(lines[1:], lines[0]) == 0 else None
+        is_open = not case.arrival.in_code and fences.depth_after(lines[1:], lines[0]) == 0
+        return lines[1:] if is_open else None
     there, gone = (
         sum(map(fences.is_fence, part)) for part in (case.ground.lines, case.ground.replaced)
     )
@@ -195,9 +194,8 @@ def _are_numbers(case: BodyCase, mark: str, first: int, *, is_deep: bool) -> boo
 
 
 def _marks(case: BodyCase) -> list[str] | None:
-    if not case.lines or not all(line.startswith("+") for line in case.lines):
-        return None
-    if file_kinds.ending(case.path) in ("diff", "patch"):
+    has_all = bool(case.lines) and all(line.startswith("+") for line in case.lines)
+    if not has_all or file_kinds.ending(case.path) in ("diff", "patch"):
         return None
     bare = [line[1:] for line in case.lines]
     old = _first_word(case.ground.replaced)
@@ -227,7 +225,7 @@ def _lead(case: BodyCase) -> list[str] | None:
     if old and depth in (here, here - len(lead)):
         return None if depth == here else back
     parses = [case.ground.parses_with(lines) for lines in (case.lines, back)]
-    is_proven = parses[0] is False and parses[1] is True
+    is_proven = parses == [False, True]
     is_shifted = case.is_whole and file_kinds.is_program(case.path) and parses[0] is not True
     if is_proven or case.arrival.is_moved or is_shifted:
         return back
@@ -278,11 +276,8 @@ def _blank_lines(case: BodyCase) -> list[str] | None:
         case.refuse("the blank lines between lines of the file are gone")
     if Kept.LINES not in case.arrival.kept and blank_lines.are_doubled(case.lines, case.ground):
         case.refuse("blank lines are in twos, where the file has one at a time")
-    if (
-        not case.ground.lines
-        and file_kinds.is_code(case.path)
-        and blank_lines.is_in_twos(case.lines, is_go=case.path.endswith(".go"))
-    ):
+    is_new = not case.ground.lines and file_kinds.is_code(case.path)
+    if is_new and blank_lines.is_in_twos(case.lines, is_go=case.path.endswith(".go")):
         case.refuse("blank lines are in twos")
     return None
 
@@ -320,9 +315,7 @@ def _whole_file(case: BodyCase) -> None:
     if (is_flat or leads == {"", " "}) and levels.has_levels(code):
         is_yaml = file_kinds.ending(case.path) in ("yml", "yaml")
         if is_yaml or file_kinds.is_code(case.path) or file_kinds.is_markup(case.path):
-            case.refuse(
-                "no line is indented" if is_flat else "no line is indented by more than a blank"
-            )
+            case.refuse(f"no line is indented{'' if is_flat else ' by more than a blank'}")
 
 
 def _lacks_tabs(makefile: str) -> bool:

@@ -11,7 +11,6 @@ from typing import Literal
 
 from codingagent.editing import file_kinds
 from codingagent.model import citations
-from codingagent.model.citations import Citation
 from codingagent.model.patterns import lazy_pattern
 
 Says = Literal["keep", "undo", "ask"]
@@ -51,11 +50,12 @@ def verdict(
     if not (is_prose or is_sure) and any(_is_slice(mark, path, rest) for mark in marks):
         return ("ask", f"{shown}, which may be meant") if is_broken else ("keep", "")
     if _is_handled(text, marks, pattern, is_prose=is_prose):
-        return (
-            ("ask", f"{shown}, which it may handle") if is_sure and not is_prose else ("keep", kept)
-        )
+        is_odd = is_sure and not is_prose
+        return ("ask", f"{shown}, which it may handle") if is_odd else ("keep", kept)
     if is_broken or is_sure:
-        others = {form.chat for form in forms if form.is_typed} - _sure_chats(forms)
+        # A mark that nobody types proves the others of its chat.
+        sure = {form.chat for form in forms if not form.is_typed}
+        others = {form.chat for form in forms if form.is_typed} - sure
         if not others or is_broken:
             return "undo", "which no author writes" if is_sure else "with which it can't be read"
         return "ask", f"{shown}, and others that may be meant"
@@ -67,11 +67,6 @@ def verdict(
         if any(pattern.search(file_kinds.bare(line, path)) for line in code):
             return "undo", "where only code can be"
     return "ask", shown
-
-
-def _sure_chats(forms: Sequence[Citation]) -> set[str]:
-    """Return the chats of which there is a mark that nobody types: it proves their others."""
-    return {form.chat for form in forms if not form.is_typed}
 
 
 def _is_slice(mark: re.Match[str], path: str, rest: str) -> bool:

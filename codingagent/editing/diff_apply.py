@@ -122,15 +122,13 @@ def _choose(file: HunkFile, hunks: list[PlacedHunk]) -> None:
         is_ordered = is_ordered and _in_order(hunks)
     for index, hunk in enumerate(hunks):
         if not hunk.has_text and _numbered(file, hunks, index) is None:
-            raise OperationError(
-                f"{hunk.label} has only blank lines of the old text; {_MORE_LINES}"
-            )
+            what = f"{hunk.label} has only blank lines of the old text"
+            raise OperationError(f"{what}; {_MORE_LINES}")
         places.only(file.lines, hunk.label, hunk.fits, _MORE_LINES)
     for one, other in pairwise(sorted(hunks, key=lambda hunk: hunk.fits[0].first)):
         if other.fits[0].first < one.fits[0].last:
-            raise OperationError(
-                f"{one.label} and {other.label} change the same lines; send them as one hunk"
-            )
+            what = f"{one.label} and {other.label} change the same lines"
+            raise OperationError(f"{what}; send them as one hunk")
 
 
 def _in_order(hunks: list[PlacedHunk]) -> bool:
@@ -164,11 +162,9 @@ def _numbered(file: HunkFile, hunks: list[PlacedHunk], index: int) -> HunkFit | 
     said = hunks[index].said
     if said.old_start is None:
         return None
-    both = (reversed(hunks[:index]), hunks[index + 1 :])
-    nearest = [
-        next((each for each in map(_shift, others) if each is not None), None) for others in both
-    ]
-    moved = [shift for shift in nearest if shift is not None]
+    both = (map(_shift, reversed(hunks[:index])), map(_shift, hunks[index + 1 :]))
+    near = (next((shift for shift in each if shift is not None), None) for each in both)
+    moved = [shift for shift in near if shift is not None]
     if not said.is_counted and any(moved) and (len(moved) < 2 or moved[0] != moved[1]):
         return None  # its numbers are as wrong as its counts
     named = {said.old_start - 1 + shift for shift in moved or [0, hunks[index].shift]}
@@ -229,8 +225,7 @@ def _is_as_numbered(file: HunkFile, hunk: PlacedHunk, *, is_last: bool) -> bool:
 def _applied_at(file: HunkFile, hunk: PlacedHunk) -> int | None:
     """Return where the new side of a hunk is, if that can't be by chance."""
     if hunk.fits:
-        fit = hunk.fits[0]
-        return _stands_beside(file, hunk, fit)
+        return _stands_beside(file, hunk, hunk.fits[0])
     said = hunk.said
     if not hunk.new:
         return None

@@ -40,10 +40,8 @@ def first_elision(
 
     Known lines have no blanks round them. Without `bare` three dots alone are code, as in Python.
     """
-    at = range(len(lines))
-    return next(
-        (i for i in at if is_elision(lines, i, bare=bare) and lines[i].strip() not in known), None
-    )
+    found = (i for i in range(len(lines)) if is_elision(lines, i, bare=bare))
+    return next((i for i in found if lines[i].strip() not in known), None)
 
 
 def elision_in(body: str, old: str, path: str) -> str:
@@ -110,9 +108,8 @@ def _is_stub(lines: Sequence[str], index: int) -> bool:
     below = next((line for line in lines[index + 1 : index + 6] if line.strip()), "")
     opens = above.rstrip().endswith(":") and len(blanks(above)) < len(indent)
     documented = above.rstrip().endswith(('"""', "'''")) and blanks(above) == indent
-    return (
-        bool(indent) and (opens or documented) and (not below or len(blanks(below)) < len(indent))
-    )
+    is_last = not below or len(blanks(below)) < len(indent)
+    return bool(indent) and (opens or documented) and is_last
 
 
 # --- a comment in place of lines, in any language ----------------------------------------------------

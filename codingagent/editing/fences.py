@@ -29,11 +29,8 @@ def is_marked_up(body: str) -> bool:
     """Return, cheaply, whether a fence or a label can be round a body."""
     head, tail = body[:200], body[-60:]
     is_label = head.strip().partition("\n")[0].strip().lower() in _LANGUAGES
-    return (
-        is_label
-        or bool(_COPY.search(head))
-        or any(mark in part for mark in ("```", "~~~") for part in (head, tail))
-    )
+    is_label = is_label or _COPY.search(head) is not None
+    return is_label or any(mark in part for mark in ("```", "~~~") for part in (head, tail))
 
 
 def has_label(lines: Sequence[str]) -> bool:
@@ -49,9 +46,8 @@ def is_fence(line: str) -> bool:
 def is_one_fence(lines: Sequence[str]) -> bool:
     """Return whether lines are one fence, open at the first and closed at the last that has a word."""
     words = [line for line in lines if line.strip()]
-    if len(words) < 2 or not (is_fence(words[0]) and is_fence(words[-1])):
-        return False
-    return depth_after(words[1:-1], words[0]) == 0
+    is_pair = len(words) > 1 and is_fence(words[0]) and is_fence(words[-1])
+    return is_pair and depth_after(words[1:-1], words[0]) == 0
 
 
 def depth_after(lines: Sequence[str], opening: str) -> int:

@@ -103,7 +103,7 @@ def lacks_levels(ground: Ground, new: Sequence[str]) -> bool:
     """Return whether a new line opens a level and the next is not as deep as any such line of the file."""
     known = set(ground.replaced)
     lines = [*last_word(ground.lines[: ground.start]), *new]
-    for opener in (_opens_code, _opens_comment):
+    for opener in (lambda line: is_opener(line) and not _STARRED.match(line), _COMMENT.search):
         fresh = [level for level in _levels(lines, opener) if level[1] not in known]
         there = _levels(ground.lines, opener) if fresh else []
         deeper = {step for _, _, step in there if step > 0}
@@ -114,7 +114,7 @@ def lacks_levels(ground: Ground, new: Sequence[str]) -> bool:
     return False
 
 
-def _levels(lines: Sequence[str], opener: Callable[[str], bool]) -> list[tuple[str, str, int]]:
+def _levels(lines: Sequence[str], opener: Callable[[str], object]) -> list[tuple[str, str, int]]:
     """Return each line that opens a level, the one behind it, and by how much that is deeper."""
     words = [line for line in lines if line.strip()]
     return [
@@ -122,14 +122,6 @@ def _levels(lines: Sequence[str], opener: Callable[[str], bool]) -> list[tuple[s
         for a, b in pairwise(words)
         if opener(a) and not CLOSER.match(b) and b[0] != "#"
     ]
-
-
-def _opens_code(line: str) -> bool:
-    return is_opener(line) and _STARRED.match(line) is None
-
-
-def _opens_comment(line: str) -> bool:
-    return _COMMENT.search(line) is not None
 
 
 _STARRED = lazy_pattern(r"[ \t]*(?:/?\*+(?:[ \t!]|$)|//)")

@@ -114,11 +114,8 @@ def up_to_trailing_blanks(lines: list[str], search: list[str]) -> list[Place]:
 
 def _common_trail(place: Sequence[str], search: Sequence[str]) -> str:
     """Return the blanks that each line of a search has at its end beyond those of the file."""
-    ends = [
-        (_trail(there), _trail(here))
-        for there, here in zip(place, search, strict=True)
-        if here.strip()
-    ]
+    both = (each for each in zip(place, search, strict=True) if each[1].strip())
+    ends = (map(_trail, each) for each in both)
     extra = {here.removeprefix(there) if here.startswith(there) else "" for there, here in ends}
     return extra.pop() if len(extra) == 1 else ""
 
@@ -135,11 +132,11 @@ def up_to_indentation(lines: list[str], search: list[str]) -> list[Place]:
     # Blank lines have no indentation to compare.
     rows = [row for row, line in enumerate(search) if line.strip()]
     wanted = [search[row] for row in rows]
-    found = (
-        _shifted((lines[start + row] for row in rows), wanted, start, len(search))
-        for start in starts
-    )
-    return [_with_trail(place, lines, search) for place in found if place is not None]
+    found: list[Place] = []
+    for start in starts:
+        place = _shifted((lines[start + row] for row in rows), wanted, start, len(search))
+        found += [_with_trail(place, lines, search)] if place is not None else []
+    return found
 
 
 def _with_trail(place: Place, lines: list[str], search: list[str]) -> Place:
@@ -161,9 +158,8 @@ def _shifted(place: Iterable[str], search: list[str], start: int, count: int) ->
         shift = this
     add, drop = shift or ("", "")
     by = f"{_measure(add)} more" if add else f"{_measure(drop)} less"
-    return Place(
-        start, count, f"fitted when indented by {by}", lambda line: _shift(line, add, drop)
-    )
+    change = partial(_shift, add=add, drop=drop)
+    return Place(start, count, f"fitted when indented by {by}", change)
 
 
 def _shift(line: str, add: str, drop: str) -> str:

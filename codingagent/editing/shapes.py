@@ -21,8 +21,7 @@ def shapes(sought: Sought) -> Iterator[tuple[str, Sought]]:
     yield "", sought
     for rule in RULES:
         strip = rule.run
-        search = strip(sought.search, "-")
-        if search is None or not search:
+        if not (search := strip(sought.search, "-")):
             continue
         new = strip(sought.replace, "+")
         if new is None:
@@ -37,10 +36,8 @@ def shapes(sought: Sought) -> Iterator[tuple[str, Sought]]:
                 is_level = levels_are_known(search, sought.replace, sought.search)
                 if not is_level or any(map(_NUMBER.match, new)):
                     continue
-        yield (
-            rule.said,
-            Sought(search, new, sought.label, sought.way, is_verbatim=sought.is_verbatim),
-        )
+        bare = Sought(search, new, sought.label, sought.way, is_verbatim=sought.is_verbatim)
+        yield rule.said, bare
 
 
 def without_number(line: str) -> str:
@@ -132,9 +129,8 @@ def _unmarked(lines: Sequence[str], mark: str) -> tuple[str, ...] | None:
 
 
 def _added(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
-    if not all(line.startswith("+") for line in lines):
-        return None
-    return tuple(line[1:] for line in lines)
+    is_added = all(line.startswith("+") for line in lines)
+    return tuple(line[1:] for line in lines) if is_added else None
 
 
 def _unspaced(lines: Sequence[str], side: str) -> tuple[str, ...] | None:

@@ -91,10 +91,8 @@ def lost_underscores(old: str, new: str) -> tuple[str, ...]:
     missing = {name.strip("_"): name for name in names if name not in new}
     if not missing:
         return ()
-    wanted = {
-        (before, name.strip("_"), behind): name
-        for before, name, behind in _neighbours(old, frozenset(missing.values()))
-    }
+    there = _neighbours(old, frozenset(missing.values()))
+    wanted = {(before, name.strip("_"), behind): name for before, name, behind in there}
     for bare in _neighbours(old, frozenset(missing)):
         wanted.pop(bare, None)
     found = (wanted.get(bare) for bare in _neighbours(new, frozenset(missing)))
@@ -106,11 +104,8 @@ def _neighbours(text: str, names: frozenset[str]) -> list[tuple[str, str, str]]:
     found: list[tuple[str, str, str]] = []
     for line in text.split("\n"):
         tokens = ["", *_TOKEN.findall(line), ""]
-        found += [
-            (tokens[i - 1], token, tokens[i + 1])
-            for i, token in enumerate(tokens)
-            if token in names
-        ]
+        threes = zip(tokens, tokens[1:], tokens[2:], strict=False)
+        found += [each for each in threes if each[1] in names]
     return found
 
 
