@@ -87,8 +87,7 @@ def open_workspace(
     sandbox = choose_sandbox(settings, policy, place.root, place.hidden, place.temporary)
     with contextlib.ExitStack() as stack:
         git = partial(_git, place.root)
-        lines = settings.list_entries
-        opened = Workspace(place.root, place.hidden, git=git, entries=lines)
+        opened = Workspace(place.root, place.hidden, git=git)
         workspace = stack.enter_context(contextlib.closing(opened))
         variables = environment(persons_variables(), settings.pass_env)
         runner = Runner(sandbox, variables, memory.limit_bytes(settings.command_memory))

@@ -25,6 +25,8 @@ from codingagent.workspace.workspace import Workspace
 # About two seconds of work; tests/benchmarks/choosing.py measures it.
 FILES_LIMIT = 5_000
 BYTES_LIMIT = 64_000_000
+# What the list of files names: tests/benchmarks/context.py measures it.
+_LIKELY_FILES, _LATELY_COMMITS = 100, 300
 # Fewer show nothing of use.
 _FEWEST_TOKENS = 200
 # No text of this many characters has more tokens.
@@ -77,6 +79,12 @@ class Guess:
     def parts(self) -> tuple[str, ...]:
         """Return the paths of those of which only a part is shown."""
         return tuple(part.file.path for part in self.chosen if not part.is_whole)
+
+    @property
+    def likely(self) -> list[str]:
+        """Return the best files of the order, and those that were changed lately."""
+        lately = (path for commit in self._log[:_LATELY_COMMITS] for path in commit.paths)
+        return [*(file.path for file in self._ranked[:_LIKELY_FILES]), *lately]
 
     @property
     def numbered(self) -> tuple[str, ...]:

@@ -190,7 +190,9 @@ class Requests:
         context, settings = self._material(listed), self.context.settings
         budget = render.Budget(settings.context_chars, settings.list_entries)
         guess = self._guess(context)
-        context = context if guess is None else replace(context, choose=guess.show)
+        context = (
+            context if guess is None else replace(context, choose=guess.show, likely=guess.likely)
+        )
         dialect, secrecy = self._dialect(), self.context.secrecy
         hidden = secrecy.session(self.session)
         text = secrecy.seal(render.render(hidden, context, budget, dialect), dialect.guide)

@@ -48,7 +48,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         int, _told("characters in a request, at most", ge=10_000, le=_HIGHEST)
     ] = 200_000
     list_entries: Annotated[
-        int, _told("lines of the file list in a request, at most", ge=20, le=_HIGHEST)
+        int, _told("names in the file list of a request, at most", ge=20, le=_HIGHEST)
     ] = 2_000
     command_timeout: Annotated[
         int, _told("seconds for a command that names no timeout", ge=1, le=3600)

@@ -16,8 +16,7 @@ from codingagent.model.events import CommandRan, Event, Refused, succeeded
 from codingagent.model.operations import Kind
 from codingagent.model.results import Result, check_result
 from codingagent.model.session_state import Said, Session
-from codingagent.prompt import file_contents, guide
-from codingagent.prompt import file_list as listing
+from codingagent.prompt import file_contents, file_list, guide
 from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import Listing
 
@@ -26,10 +25,6 @@ CONTINUE = (
     " with a summary."
 )
 
-_FEWEST_ENTRIES = 20
-# About 3,000 tokens: a longer list tells a model little that it can use.
-_LIST_CHARACTERS = 12_000
-_SHORT_LINE = 20
 
 _SEEN_CHARACTERS = 3_000
 
@@ -87,6 +82,8 @@ class Material(Struct, frozen=True):
     conventions: Sequence[FileView] = ()
     """Files in which the repository says how to work on it."""
     choose: Callable[[int], str] = lambda _: ""
+    likely: Sequence[str] = ()
+    """Files that the list names before others, the likeliest first."""
 
     @property
     def files(self) -> tuple[FileView, ...]:
@@ -141,7 +138,7 @@ def render(
     prompt = _prompt(session, context, dialect, budget.characters // _EARLIER_SHARE)
     tail = f"{environment}\n=== PROMPT ===\n{prompt}"
     room = max(budget.characters - len(head) - len(tail), 0)
-    files = _files(session, context.listing, room // 4, budget.entries)
+    files = _files(session, context, room // 4, budget.entries)
     files += file_contents.conventions(context.conventions, room // 4)
     room -= len(files)
     outcome = dialect.results(session, room // 2, False)
@@ -314,12 +311,9 @@ def _environment(environment: Environment, dialect: Dialect) -> str:
     return f"## Environment\n{lines}"
 
 
-def _files(session: Session, files: Listing, room: int, entries: int) -> str:
-    room = min(room, _LIST_CHARACTERS)
-    is_long = len(files.files) > min(entries, _LIST_CHARACTERS // _SHORT_LINE)
-    wanted = listing.folders_for(files, session.touched, session.task) if is_long else ()
-    within = listing.Room(room, _FEWEST_ENTRIES)
-    text = "\n".join(listing.lines(files, entries, session.touched, wanted, within))
+def _files(session: Session, context: Material, room: int, entries: int) -> str:
+    likely = dict.fromkeys((*session.touched, *context.likely, *session.parts, *session.known))
+    text = "\n".join(file_list.lines(context.listing, likely, entries, room))
     return f"## Workspace Files\n{text}\n\n"
 
 

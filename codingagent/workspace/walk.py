@@ -8,13 +8,13 @@ import contextlib
 import itertools
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct, field
 
 from codingagent.errors import WorkError
-from codingagent.prompt.file_list import by_folder, open_folders, shown_path
+from codingagent.prompt.file_list import by_folder, shown_path
 from codingagent.workspace.dirfd import Folder, is_link, walk_names
 from codingagent.workspace.git_files import Belonging, Git, belonging, paths_below
 from codingagent.workspace.git_repository import RULES_LIMIT_BYTES, ignore_text
@@ -35,13 +35,11 @@ _DEPTH_LIMIT = 150
 class ListingWalk(Struct):
     """One listing of all files that belong to the workspace; ignored ones are counted up to a limit.
 
-    Measuring a file costs as much as everything else about it. So of very many files, only those
-    with a line of their own, of `entries` lines at most, are measured.
+    Measuring a file costs as much as everything else about it. So very many files are not measured.
     """
 
     hidden: tuple[Path, ...]
     git: Callable[[], Git | None]
-    entries: int
     files: dict[str, int | None] = field(default_factory=dict)
     """All files with their sizes, folder by folder; None for one that was not measured."""
     links: list[str] = field(default_factory=list)
@@ -72,17 +70,14 @@ class ListingWalk(Struct):
             names = self._without_own(root, path, names, ignored)
         if ".ca-" in text:
             names = [name for name in names if not is_temporary(name.rpartition("/")[2])]
-        folders = by_folder(names)
-        open_: Collection[str] = folders.keys()
         if len(names) > _MEASURED_LIMIT:
-            counts = {folder: len(held) for folder, held in folders.items()}
-            open_ = open_folders(counts, self.entries)
-        measured = sorted(f"{folder}/" if folder else "" for folder in folders if folder in open_)
-        for prefix, opened in _opened(root, measured):
+            self.files.update(dict.fromkeys(names))
+            return
+        folders = by_folder(names)
+        for prefix, opened in _opened(
+            root, sorted(f"{folder}/" * bool(folder) for folder in folders)
+        ):
             self._measure(opened, prefix, sorted(folders[prefix.removesuffix("/")]))
-        for folder, held in folders.items():
-            if folder not in open_:
-                self.files.update(dict.fromkeys(held))
 
     def uncount(self, size_bytes: int) -> None:
         """Uncount an ignored file that is listed after all."""

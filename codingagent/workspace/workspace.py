@@ -36,7 +36,6 @@ class Workspace(PathWalk):
     Args:
         root, hidden, open_folder, is_guest: as for `PathWalk`.
         git: returns git, which knows the files that belong to the workspace; None if there is none.
-        entries: the maximum number of lines in a listing.
 
     Raises:
         UsageError: if the root is not a folder, or too much of the machine to hand to a model.
@@ -50,12 +49,10 @@ class Workspace(PathWalk):
         *,
         is_guest: bool = False,
         git: "Callable[[], Git | None]" = lambda: None,
-        entries: int = 2_000,
     ) -> None:
         super().__init__(root, hidden, open_folder, is_guest=is_guest)
         self._git = git
         self._hidden_paths = hidden
-        self._entries = entries
         self._count_listed: Callable[[], int] = int
         self._texts = FileTexts(self.read, self.read_each, self.listing)
 
@@ -348,7 +345,7 @@ class Workspace(PathWalk):
         # Imported late: most commands list nothing.
         from codingagent.workspace.walk import ListingWalk
 
-        walk = ListingWalk(self._hidden_paths, self._git, self._entries)
+        walk = ListingWalk(self._hidden_paths, self._git)
         self._count_listed = lambda: walk.count
         walk.walk(self._folder, self.root, known)
         files = walk.files
