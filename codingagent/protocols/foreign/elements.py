@@ -70,10 +70,5 @@ class Closings:
 def inner(lines: list[str], start: int, end: int) -> tuple[int, int]:
     """Return where the text of an element begins and ends, without CDATA marks on lines of their own."""
     words = [i for i in range(start, end) if lines[i].strip()]
-    if (
-        len(words) < 2
-        or lines[words[0]].strip() != "<![CDATA["
-        or lines[words[-1]].strip() != "]]>"
-    ):
-        return start, end
-    return words[0] + 1, words[-1]
+    marks = [lines[i].strip() for i in (*words[:1], *words[-1:])]
+    return (words[0] + 1, words[-1]) if marks == ["<![CDATA[", "]]>"] else (start, end)

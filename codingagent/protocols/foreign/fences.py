@@ -58,14 +58,9 @@ class Fences:
     """All fence lines of a text."""
 
     def __init__(self, lines: list[str]) -> None:
-        self._all = _parted(
-            [
-                Fence(at, found[1], found[2], found[3])
-                for at, line in enumerate(lines)
-                if ("```" in line or "~~~" in line)
-                and (found := _FENCE.fullmatch(without_direction(line))) is not None
-            ]
-        )
+        marked = ((at, line) for at, line in enumerate(lines) if "```" in line or "~~~" in line)
+        found = ((at, _FENCE.fullmatch(without_direction(line))) for at, line in marked)
+        self._all = _parted([Fence(at, one[1], one[2], one[3]) for at, one in found if one])
         self._lines = [fence.line for fence in self._all]
         # What was found from which line on: openings without a close must not each look to the end.
         self._closes: dict[tuple[str, int], tuple[int, int | None]] = {}
@@ -197,11 +192,8 @@ def unwrapped(lines: list[str]) -> list[str]:
     last = next(i for i in range(len(lines) - 1, -1, -1) if lines[i].strip())
     found = Fences(lines)
     opening = found.at(first)
-    if (
-        opening is None
-        or opening.info not in (*TEXT_LANGUAGES, *MARKDOWN_LANGUAGES)
-        or found.count() < 4
-    ):
+    may_wrap = opening and opening.info in (*TEXT_LANGUAGES, *MARKDOWN_LANGUAGES)
+    if opening is None or not may_wrap or found.count() < 4:
         return lines
     close, ending = found.close(opening, is_markdown=False)
     if close != last or ending is Ending.DOUBTFUL:

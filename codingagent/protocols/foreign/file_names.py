@@ -165,9 +165,8 @@ class Files:
         path = meant = self.plain(text)
         fits = [] if name.is_new else self.fits(path)
         if len(fits) > 1:
-            raise OperationError(
-                f"{_ambiguous(path, fits)}, and 'New file:' before it if it is one"
-            )
+            how = "and 'New file:' before it if it is one"
+            raise OperationError(f"{_ambiguous(path, fits)}, {how}")
         if fits and "/" not in path:
             meant = fits[0]
         elif fits and fits != [path] and not self.has_folder(path.partition("/")[0]):
@@ -266,20 +265,14 @@ def name_in_comment(line: str, at: int, files: Files) -> Name | None:
     """Return the path that a line of code has for its only comment, or None."""
     if len(line) > _LINE_LIMIT or (comment := _COMMENT.fullmatch(line)) is None:
         return None
-    text = (
-        (comment["html"] or comment["block"] or comment["line"]).strip().removesuffix('"""').strip()
-    )
+    said = comment["html"] or comment["block"] or comment["line"]
+    text = said.strip().removesuffix('"""').strip()
     if text.startswith("!"):
         return None
     name = re.sub(r"(?i)^(?:file(?:name|path)?|path)[ \t]*:[ \t]*", "", text).strip("`\"'")
-    if is_path(name, files) and (
-        "/" in name
-        or name in files
-        or name != text
-        or name.rpartition(".")[2].lower() in _EXTENSIONS
-    ):
-        return Name((name,), at)
-    return None
+    is_sure = "/" in name or name in files or name != text
+    is_sure = is_sure or name.rpartition(".")[2].lower() in _EXTENSIONS
+    return Name((name,), at) if is_sure and is_path(name, files) else None
 
 
 def name_in_info(info: str, at: int, files: Files) -> Name | None:

@@ -118,14 +118,11 @@ class Headings:
         is_whole = name.is_whole or (bool(between) and _SAYS_WHOLE.search(between[-1]) is not None)
         text = name.texts[0]
         is_new = text not in self._files and not self._files.fits(text)
-        is_sure = name.is_new or (
-            whole_files.is_of_language(fence.language, text)
-            and self._is_only_fence(name.line, fence)
-            and not any(map(_SAYS_USE.search, between))
-        )
-        if is_whole or (is_new and is_sure):
-            return replace(name, is_whole=True)
-        return None
+        is_whole = is_whole or (is_new and name.is_new)
+        if not is_whole and is_new and whole_files.is_of_language(fence.language, text):
+            is_used = any(map(_SAYS_USE.search, between))
+            is_whole = not is_used and self._is_only_fence(name.line, fence)
+        return replace(name, is_whole=True) if is_whole else None
 
     def of_section(self, at: int) -> Name | None:
         """Return the one path of the heading over a line, if nothing but a few lines of text is between."""

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections import Counter
 from collections.abc import Callable
 
 from codingagent.editing import apply, body_repair
@@ -39,11 +40,8 @@ class _Values:
         self.notes: tuple[str, ...] = ()
         self._attributes = dict(block.attributes)
         if len(self._attributes) < len(block.attributes):
-            seen: set[str] = set()
-            for name, _ in block.attributes:
-                if name in seen:
-                    raise OperationError(f"Attribute '{name}' is given twice; give it once")
-                seen.add(name)
+            ((name, _),) = Counter(name for name, _ in block.attributes).most_common(1)
+            raise OperationError(f"Attribute '{name}' is given twice; give it once")
 
     def get(self, name: str) -> str | None:
         return self._attributes.get(name)
@@ -51,9 +49,8 @@ class _Values:
     def need(self, name: str, example: str) -> str:
         value = self.get(name)
         if value is None:
-            raise OperationError(
-                f"Missing attribute '{name}'; write [{self.tag} {name}=\"{example}\"]"
-            )
+            how = f'write [{self.tag} {name}="{example}"]'
+            raise OperationError(f"Missing attribute '{name}'; {how}")
         return value
 
     def arrival(self) -> Arrival | None:
@@ -86,9 +83,8 @@ class _Values:
         if value is None:
             return None
         if not (value.isascii() and value.isdigit() and len(value) < 10):
-            raise OperationError(
-                f"Invalid {name} '{paths.shown(value)}'; write a whole number, {name}=\"12\""
-            )
+            how = f'write a whole number, {name}="12"'
+            raise OperationError(f"Invalid {name} '{paths.shown(value)}'; {how}")
         if not 1 <= int(value) <= highest:
             raise OperationError(f"Invalid {name} '{value}'; it must be from 1 to {highest}")
         return int(value)
@@ -96,9 +92,8 @@ class _Values:
     def lines(self) -> tuple[int | None, int | None]:
         start, end = self.number("start_line"), self.number("end_line")
         if start is not None and end is not None and start > end:
-            raise OperationError(
-                f"Invalid line range {start}-{end}; start_line must not be after end_line"
-            )
+            how = "start_line must not be after end_line"
+            raise OperationError(f"Invalid line range {start}-{end}; {how}")
         return start, end
 
     def unchecked(self) -> bool:
@@ -122,9 +117,8 @@ def _create_file(values: _Values) -> Operation:
         try:
             data = base64.b64decode("".join(values.body.split()), validate=True)
         except (binascii.Error, ValueError) as fault:
-            raise OperationError(
-                f"The body is not valid base64 ({fault}); send it again"
-            ) from fault
+            what = f"The body is not valid base64 ({fault})"
+            raise OperationError(f"{what}; send it again") from fault
         return CreateFile(path, data, overwrite=overwrite, unchecked=unchecked)
     arrival = values.arrival()
     # What may be undone in it depends on the file that it takes the place of.
@@ -147,9 +141,8 @@ def _edit_file(values: _Values) -> Operation:
         name = "start_line" if start is None else "end_line"
         raise OperationError(f"Missing attribute '{name}'; write both start_line and end_line")
     if apply.has_markers(values.body):
-        raise OperationError(
-            "Line numbers and <<<<<<< SEARCH markers together; leave out start_line and end_line"
-        )
+        what = "Line numbers and <<<<<<< SEARCH markers together"
+        raise OperationError(f"{what}; leave out start_line and end_line")
     arrival = values.arrival()
     return EditFile(path, LineRange(start, end, values.body), arrival, unchecked)
 
@@ -174,8 +167,7 @@ def _run_command(values: _Values) -> Operation:
     if arrival is not None:
         command = values.take(body_repair.mend_command(command, arrival))
     command = command.strip()
-    lines = [line.strip() for line in command.split("\n")]
-    if all(not line or line.startswith("#") for line in lines):
+    if all(line.strip()[:1] in ("", "#") for line in command.split("\n")):
         raise OperationError("The command is empty; write it between the tags")
     if "\0" in command:
         raise OperationError("The command has a NUL character; write it without")
@@ -213,9 +205,8 @@ def decode(block: Block, arrival: Arrival = AS_IT_IS) -> tuple[Operation, tuple[
     values = _Values(block, arrival)
     until = values.get("until")
     if command.has_body and until is not None and not _is_token(until):
-        raise OperationError(
-            f"Invalid until '{paths.shown(until)}'; write letters, digits and -_. only"
-        )
+        how = "write letters, digits and -_. only"
+        raise OperationError(f"Invalid until '{paths.shown(until)}'; {how}")
     operation = DECODE[block.name](values)
     return operation, values.unknown(_KNOWN[block.name]) + values.notes
 

@@ -15,20 +15,17 @@ from codingagent.protocols.tags.reply import NO_BLOCK, Problem, Step
 _OUR_LINES = lazy_pattern(r"^[ \t]*\[(?:REPLY\b[^\]\n]*|END)\][ \t]*$\n?", re.MULTILINE)
 _NAME = lazy_pattern(r"[\w./-]+")
 
-_NOTHING = {
-    False: NO_BLOCK,
-    True: (
-        "No operations message was found in the answer, so nothing was done. Answer with one JSON"
-        " object, for example:"
-    ),
-}
+_NO_MESSAGE = (
+    "No operations message was found in the answer, so nothing was done. Answer with one JSON"
+    " object, for example:"
+)
 _SHOWN = "nothing was done, and the person was shown your words."
 
 
 def items_of(text: str, files: Iterable[str], *, is_json: bool) -> tuple[Step | Problem, ...]:
     """Return the words of an answer as a message to the person, and the missing command as a problem."""
     words = _OUR_LINES.sub("", text).strip("\n")
-    reason = _NOTHING[is_json]
+    reason = _NO_MESSAGE if is_json else NO_BLOCK
     example = _skeleton(words, _named(words, files), is_json=is_json)
     if not words.strip():
         return (Problem(Kind.ANSWER, reason, 1, example),)
@@ -37,14 +34,9 @@ def items_of(text: str, files: Iterable[str], *, is_json: bool) -> tuple[Step | 
 
 
 def whole_file(text: str, path: str, old: str) -> CreateFile | None:
-    """Return a new text of a file, if an answer without a command can mean nothing else.
+    """Return the new text of the only attached file, if an answer without a command can mean nothing else.
 
-    Its only code block follows a sentence that names the file, and has at least half of its lines.
-
-    Args:
-        text: the answer.
-        path: the only file that the person attached.
-        old: its text.
+    Its only code block follows a sentence that names the file, and has at least half of its `old` lines.
     """
     lines = text.split("\n")
     fences = [at for at, line in enumerate(lines) if line.lstrip().startswith(("```", "~~~"))]

@@ -63,9 +63,8 @@ def _thoughts(mended: Mended) -> _Said:
     text, found = mended.text, mended.scan
     start = _first_word(text)
     opened = _THOUGHT.match(text, start)
-    if (opened is None or opened[1]) and not any(
-        text.find("/think", *part) >= 0 for part in found.around
-    ):
+    is_closed = any(text.find("/think", *part) >= 0 for part in found.around)
+    if (opened is None or opened[1]) and not is_closed:
         return None
     end = -1
     if opened is not None and not opened[1]:
@@ -156,7 +155,7 @@ def _is_same(one: Block, two: Block) -> bool:
     return (one.name, one.attributes, one.body) == (two.name, two.attributes, two.body)
 
 
-def _marked_paths(mended: Mended) -> _Said:
+def _marked_paths(mended: Mended) -> None:
     found = mended.scan
     for damage, undo in _IN_VALUES.items():
         made = {b.start: whole for b in found.blocks if (whole := _unmarked(b, damage, undo)) != b}
@@ -167,7 +166,6 @@ def _marked_paths(mended: Mended) -> _Said:
     cited = (block.line for block in found.blocks if scanner.CITED in block.notes)
     if (first := next(cited, None)) is not None:
         mended.ways.setdefault(Damage.CITATIONS, first)
-    return None
 
 
 def _unmarked(block: Block, damage: Damage, undo: Callable[[str], str]) -> Block:
@@ -204,18 +202,12 @@ def _direction(mended: Mended) -> _Said:
     return {}
 
 
-def _encoded_markers(mended: Mended) -> _Said:
+def _encoded_markers(mended: Mended) -> None:
     """Tags hold no character that HTML needs encoded but quotes, so the markers show what they can't."""
-    for block in mended.scan.blocks:
-        if (
-            block.name == "EDIT_FILE"
-            and not block.is_doubtful
-            and "until" not in dict(block.attributes)
-            and chat_damage.has_encoded_marker(block.body)
-        ):
-            mended.ways[Damage.ANGLES] = 1
-            break
-    return None
+    edits = (b for b in mended.scan.blocks if b.name == "EDIT_FILE" and not b.is_doubtful)
+    plain = (block.body for block in edits if "until" not in dict(block.attributes))
+    if any(map(chat_damage.has_encoded_marker, plain)):
+        mended.ways[Damage.ANGLES] = 1
 
 
 RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (

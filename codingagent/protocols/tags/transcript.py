@@ -71,14 +71,9 @@ def last_header(text: str) -> Header | None:
 
 
 def answer_in(text: str, session_id: str, sequence: int) -> tuple[str, str]:
-    """Return a text in which only the answer to a request is left, and a note that says so.
+    """Return a pasted text in which only the answer to the waiting request is left, and a note on that.
 
-    A text that is no more than one answer is returned as it is, without a note.
-
-    Args:
-        text: what was pasted; its lines end in "\n".
-        session_id: the session that waits.
-        sequence: its request that waits.
+    A text that is no more than one answer is returned as it is, without a note. Its lines end in "\n".
     """
     requests = _requests(text)
     if requests is None:
@@ -224,12 +219,10 @@ def _end_of(text: str, start: int, scan: Scan, turns: list[int]) -> int:
 
     turn = first(turns[bisect_right(turns, start) :])
     end = min(turn, first(found.end() for found in _END.finditer(text, start)))
+    if end not in (turn, len(text)):
+        return end
     # A label is only a word of the chat's: it counts where nothing else tells the end.
-    return (
-        min(end, first(found.start() for found in _PERSON.finditer(text, start, end)))
-        if end in (turn, len(text))
-        else end
-    )
+    return min(end, first(found.start() for found in _PERSON.finditer(text, start, end)))
 
 
 def _says_anything(answer: str) -> bool:
