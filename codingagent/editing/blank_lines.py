@@ -1,4 +1,4 @@
-"""Blank lines that a chat has doubled: what proves it is how the file has them.
+"""Blank lines that a chat has doubled; how the file has them proves it.
 
 How it works. All blank lines of a body are in twos, or no line of the answer has a single one; and in
 the file so many of them are rare before a line of the same sort, or the lines replaced had half of them.

@@ -93,7 +93,7 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
     if lines is not None and fences.is_one_fence(case.lines):
         case.say("the body is one code fence from its first line to its last, and was written so")
     is_program = case.is_whole and file_kinds.is_program(case.path)
-    if lines is None and is_program and fences.is_fence(_first_word(case.lines)):
+    if lines is None and is_program and fences.is_fence(_first_line(case.lines)):
         case.refuse("it begins with a code fence that ends before its last line")
     return None
 
@@ -116,7 +116,7 @@ def _without_extra_fence(case: BodyCase) -> list[str] | None:
     return lines[1:] if file_kinds.is_prose(case.path) and there % 2 == 0 and with_all % 2 else None
 
 
-def _first_word(lines: Sequence[str]) -> str:
+def _first_line(lines: Sequence[str]) -> str:
     return next((line for line in lines if line.strip()), "")
 
 
@@ -164,14 +164,14 @@ def _numbers(case: BodyCase) -> list[str] | None:
     mark = "".join(sorted({each[2] or each[3] for each in found if each}))
     if mark not in "\t→" and all(line.startswith(" ") for line in bare if line):
         bare = [line.removeprefix(" ") for line in bare]
-    lead = blanks(_first_word(case.ground.replaced))
+    lead = blanks(_first_line(case.ground.replaced))
     is_deep = len(bare) == 1 and lead != "" and blanks(bare[0]) == lead
     if case.is_proven(bare) or _are_numbers(case, mark, first, is_deep=is_deep):
         return bare
     if len(bare) > 1:
         case.say("each line begins with its number, and was written so")
     elif is_program:
-        old = _first_word(case.ground.replaced)
+        old = _first_line(case.ground.replaced)
         if old and indentation.is_alike(bare[0], old):
             case.refuse("it begins with the number of a line")
     return None
@@ -198,9 +198,9 @@ def _marks(case: BodyCase) -> list[str] | None:
     if not has_all or file_kinds.ending(case.path) in ("diff", "patch"):
         return None
     bare = [line[1:] for line in case.lines]
-    old = _first_word(case.ground.replaced)
+    old = _first_line(case.ground.replaced)
     is_deep = bool(blanks(old)) and file_kinds.is_program(case.path)
-    is_deep = is_deep and blanks(_first_word(bare)) == blanks(old)
+    is_deep = is_deep and blanks(_first_line(bare)) == blanks(old)
     parses = [case.ground.parses_with(each) for each in (case.lines, bare)]
     if case.is_proven(bare) or is_deep or parses == [False, True]:
         return bare
@@ -220,7 +220,7 @@ def _lead(case: BodyCase) -> list[str] | None:
     as_is, shifted = (sum(line in known for line in lines) for lines in (case.lines, back))
     if as_is != shifted:
         return back if shifted > as_is else None
-    old, new = (_first_word(part) for part in (case.ground.replaced, case.lines))
+    old, new = (_first_line(part) for part in (case.ground.replaced, case.lines))
     depth, here = len(blanks(old)), len(blanks(new))
     if old and depth in (here, here - len(lead)):
         return None if depth == here else back

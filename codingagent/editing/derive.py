@@ -331,7 +331,7 @@ class _NewLines:
             raise self._refusal(f"with {damage.value} that may be meant")
 
     def _as_in_file(self, index: int) -> str:
-        """Return a new line with what the file has and the search lacks: only what did not change is sure."""
+        """Return a new line without the characters that the search lost and the file has; refuse others."""
         line = self._sought.replace[index]
         plain = {Damage.QUOTES: "\"'", Damage.BLANKS: " "}
         plain[Damage.ZERO_WIDTH] = "\ufeff\u200b\u2060\u00ad"

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from codingagent.editing import file_kinds
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import joined
 
 _FENCE = lazy_pattern(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
@@ -17,7 +16,7 @@ _COPY = lazy_pattern(
     r"|نسخ(?: الكود)?|คัดลอก(?:โค้ด)?)[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_LANGUAGES = file_kinds.words(
+_LANGUAGES = words(
     "plaintext text python py javascript js typescript ts jsx tsx bash sh shell zsh console powershell json"
     " yaml yml toml ini html xml css scss markdown md c cpp c++ csharp c# java kotlin swift go rust ruby php"
     " perl lua r sql diff makefile dockerfile latex tex vue svelte scala haskell elixir dart"

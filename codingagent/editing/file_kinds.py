@@ -8,13 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
 from codingagent.model.chat_damage import ENTITY
-from codingagent.model.patterns import lazy_pattern
-
-
-def words(text: str) -> frozenset[str]:
-    """Return the words of a text: a list of names reads better without quotes."""
-    return frozenset(text.split())
-
+from codingagent.model.patterns import lazy_pattern, words
 
 # Languages whose every character outside of strings and comments has a meaning.
 _CODE = words(

@@ -20,7 +20,7 @@ from codingagent.editing.levels import (
     is_opener,
     is_out,
     lacks_levels,
-    last_word,
+    last_line,
 )
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival, Kept
@@ -106,8 +106,8 @@ def _is_odd_at_the_margin(moves: "_Moves") -> bool:
         return False
     for _, a, a_end, b, b_end in _steps(old, new):
         there = [line for line in old[a:a_end] if line.strip()] or [
-            *last_word([*ground.lines[: ground.start], *old[:a]]),
-            *last_word([*old[a_end:], *ground.lines[ground.end :]][::-1]),
+            *last_line([*ground.lines[: ground.start], *old[:a]]),
+            *last_line([*old[a_end:], *ground.lines[ground.end :]][::-1]),
         ]
         if any(is_out(line, there) for line in new[b:b_end]):
             return True
@@ -342,12 +342,12 @@ def _is_too_deep(moves: _Moves, shift: str) -> bool:
     if is_no_deeper or 0 in ground.text_among(moves.new):
         return False
     ends, old_ends = (
-        [*last_word(part[::-1]), *last_word(part)] for part in (moves.new, ground.replaced)
+        [*last_line(part[::-1]), *last_line(part)] for part in (moves.new, ground.replaced)
     )
     if ends[0] != ends[1] and list(map(_key, ends)) == list(map(_key, old_ends)):
         deeper = all(depth(a) > depth(b) for a, b in zip(ends, old_ends, strict=True))
         return deeper and len(moves.leads) > 2 and any(map(str.strip, moves.fresh))
-    before, first = last_word(ground.lines[: ground.start])[0], last_word(moves.new[::-1])[0]
+    before, first = last_line(ground.lines[: ground.start])[0], last_line(moves.new[::-1])[0]
     step = depth(first) - depth(before)
     within = file_kinds.lines_of_text(ground.lines, moves.path)
     words = [line for i, line in enumerate(ground.lines) if line.strip() and i not in within]

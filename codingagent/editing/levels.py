@@ -84,7 +84,8 @@ def is_cut_from_file(new: Sequence[str], ground: Ground) -> bool:
     return False
 
 
-def last_word(lines: Sequence[str]) -> list[str]:
+def last_line(lines: Sequence[str]) -> list[str]:
+    """Return the last line with a word as a list of one, which may be empty."""
     return [next((line for line in reversed(lines) if line.strip()), "")]
 
 
@@ -102,7 +103,7 @@ def is_out(line: str, there: Sequence[str]) -> bool:
 def lacks_levels(ground: Ground, new: Sequence[str]) -> bool:
     """Return whether a new line opens a level and the next is not as deep as any such line of the file."""
     known = set(ground.replaced)
-    lines = [*last_word(ground.lines[: ground.start]), *new]
+    lines = [*last_line(ground.lines[: ground.start]), *new]
     for opener in (lambda line: is_opener(line) and not _STARRED.match(line), _COMMENT.search):
         fresh = [level for level in _levels(lines, opener) if level[1] not in known]
         there = _levels(ground.lines, opener) if fresh else []

@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled when first used.
+"""Regular expressions that are compiled when first used, and lists of words.
 
 A start imports about 150 of them and uses 20; compiling all would be an eighth of its time.
 """
@@ -16,6 +16,11 @@ class _Late:
         # From now on each is found without coming here.
         vars(self).update({each: getattr(made, each) for each in dir(made) if each[0] != "_"})
         return getattr(made, name)
+
+
+def words(*lines: str) -> frozenset[str]:
+    """Return the words of several lines: a list of names reads better without quotes."""
+    return frozenset(" ".join(lines).split())
 
 
 def lazy_pattern(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:

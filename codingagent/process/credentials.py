@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
+from codingagent.model.patterns import words
 from codingagent.secrets.files import NAMES, is_secret_file
-from codingagent.secrets.words import words
 
 # Names of files and folders, with or without a leading dot or underscore. Elsewhere the names added here are
 # common ones without a secret; inside a tool folder they are credentials.

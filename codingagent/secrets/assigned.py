@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, words
 from codingagent.secrets import values
 from codingagent.secrets.values import Form
-from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, SETTINGS, TRAILING, Places, words
+from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, SETTINGS, TRAILING, Places
 
 _OTHER_LANGUAGES = words("kennwort contraseñ senha wachtwoord hasło пароль 密码 パスワード")
 _ENGLISH = words("pass pw secret token key cred auth salt psk")
@@ -78,7 +78,7 @@ _CDATA = "<![CDATA["
 _LINE_CHARACTERS = 300
 _QUOTED_CHARACTERS = 1000
 LONG = 200
-"""A value of more characters that is none is looked at once, whatever it holds."""
+"""A longer value that is no secret is judged only once."""
 _AFTER_A_SENTENCE = ".,;:)}]"
 _BEFORE_A_NAME = {"", "ENV", "ARG", "set", "setenv", "export", "#define", ":", "{:", "(:"}
 _WORDS_BEFORE = lazy_pattern(r"(?:[\w/.-]{1,60}[ \t]+){1,4}[\w/.:-]{0,60}")
@@ -102,7 +102,7 @@ def spans(text: str, leads: Places, form: Form) -> Iterator[tuple[int, int, str]
 def _value(
     text: str, at: int, stem: str, form: Form
 ) -> tuple[int, str, list[tuple[int, int]]] | None:
-    """Return where a value ends, its kind and its spans; without any it is too long to be looked at again."""
+    """Return a value's end, kind and spans; none for a long value that is no secret: judge it only once."""
     match = _SEPARATOR.match(text, at + len(stem))
     if match is None:
         return None

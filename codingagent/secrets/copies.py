@@ -34,7 +34,7 @@ class Copies:
         return path in self.paths and not self.lines.isdisjoint(lines | _names_of(text))
 
     def keep(self, path: str, text: str = "") -> bool:
-        """Keep by what a secret file's copies are known; return whether that was new."""
+        """Remember a secret file's lines, which its copies have too. Return whether any is new."""
         news = (_lines_of(text) | _names_of(text)) - self.lines
         news = news if len(news) + len(self.lines) <= _MOST else set()
         is_new = path not in self.paths and not files.is_secret_file(path)

@@ -11,10 +11,10 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, words
 from codingagent.secrets import assigned, containers, members, values
 from codingagent.secrets.rules import CONTEXT, RULES, STATED, Pattern, compiled
-from codingagent.secrets.words import Places, places, words
+from codingagent.secrets.words import Places, places
 
 
 class Secret(Struct, frozen=True):

@@ -57,7 +57,7 @@ def decoded(run: str) -> str:
 
 
 def starts(text: str, beginning: str) -> Iterator[int]:
-    """Yield where a text begins like this, also within a place before."""
+    """Yield each place of a beginning in a text; places may overlap."""
     at = text.find(beginning)
     while at >= 0:
         yield at

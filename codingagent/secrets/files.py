@@ -2,8 +2,7 @@
 
 from msgspec import Struct
 
-from codingagent.model.patterns import lazy_pattern
-from codingagent.secrets.words import words
+from codingagent.model.patterns import lazy_pattern, words
 
 # Files and folders of credentials, in lower case, with or without a leading dot or underscore.
 NAMES = words(

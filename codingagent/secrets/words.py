@@ -1,10 +1,6 @@
 """Lists of words by which names and values are judged, and where a word is in a text."""
 
-
-def words(*lines: str) -> frozenset[str]:
-    """Return the words of several lines."""
-    return frozenset(" ".join(lines).split())
-
+from codingagent.model.patterns import words
 
 Places = dict[str, list[int]]
 """Where words are in a text; one that is not in it has no entry."""

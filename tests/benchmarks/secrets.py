@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from codingagent.model.patterns import words
 from codingagent.secrets.detect import find_secrets
-from codingagent.secrets.words import words
 from tests.benchmarks.measuring import Figure, milliseconds
 from tests.secrets import corpus
 

@@ -11,9 +11,8 @@ from enum import Enum
 
 from msgspec import Struct
 
-from codingagent.editing.file_kinds import words
 from codingagent.model.chat_damage import without_direction
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, words
 from codingagent.protocols.tags.reply import BLOCK_LINE
 
 _FENCE = lazy_pattern(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*")

@@ -10,11 +10,10 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from codingagent.editing.file_kinds import words
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.chat_damage import TURN
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, words
 from codingagent.protocols.foreign import elements
 
 # A longer line is no heading, whatever it says.

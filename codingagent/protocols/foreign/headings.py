@@ -8,10 +8,9 @@ import re
 from msgspec.structs import replace
 
 from codingagent.editing.edit_markers import MarkedEdit
-from codingagent.editing.file_kinds import words
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, words
 from codingagent.protocols.foreign import fences, whole_files
 from codingagent.protocols.foreign.fences import Fence, Fences
 from codingagent.protocols.foreign.file_names import (

@@ -14,11 +14,10 @@ from functools import partial
 from msgspec import Struct
 
 from codingagent.editing.edit_markers import MarkedEdit
-from codingagent.editing.file_kinds import words
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.operations import Kind
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import blanks
 from codingagent.model.rule import Rule
 from codingagent.protocols.foreign import (

@@ -4,12 +4,11 @@ import re
 from itertools import pairwise
 
 from codingagent.editing import elisions
-from codingagent.editing.file_kinds import words
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import CreateFile
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import joined
 from codingagent.protocols.foreign import elements, fences
 from codingagent.protocols.foreign.file_names import Files, Name, is_path, name_in_comment

@@ -282,7 +282,7 @@ class _Mender:
 
 
 class _Closings:
-    """The closing tags, each kind in its order; a search in them never looks at one twice."""
+    """The tags of an answer: its closing tags by kind, and its openings, each in order."""
 
     def __init__(self, every: Iterable[Tag]) -> None:
         self._by_text: dict[tuple[str, bool], list[Tag]] = {}

@@ -61,7 +61,7 @@ def _line_ends(mended: Mended) -> _Said:
 def _thoughts(mended: Mended) -> _Said:
     """Blank the text up to `</think>`, if it begins the answer or is outside of all blocks."""
     text, found = mended.text, mended.scan
-    start = _first_word(text)
+    start = _start_of_text(text)
     opened = _THOUGHT.match(text, start)
     is_closed = any(text.find("/think", *part) >= 0 for part in found.around)
     if (opened is None or opened[1]) and not is_closed:
@@ -80,7 +80,7 @@ def _thoughts(mended: Mended) -> _Said:
     return {"drafts": f", with {drafts} blocks in it that were not executed" if drafts else ""}
 
 
-def _first_word(text: str) -> int:
+def _start_of_text(text: str) -> int:
     """Return the offset of the first word that is not a fence, a label or a byte-order mark."""
     found = re.match(r"(?:\s|\ufeff|`{3,}[a-z]*\n|(?:plaintext|text|Copy code)\n)*", text)
     return found.end() if found else 0

@@ -35,7 +35,7 @@ SAID = "the tag was read without what the chat made of it: {what}"
 
 
 class _Line:
-    """A line on its way through the rules; `prefix` is what was taken off its start."""
+    """A line under repair; `prefix` is what was taken off its start."""
 
     def __init__(self, text: str, names: frozenset[str]) -> None:
         self.text = text
