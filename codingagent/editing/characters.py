@@ -8,13 +8,13 @@ else asked for again. What nothing proves is taken as written.
 
 import re
 from collections.abc import Iterable, Sequence
-from enum import Enum, auto
 from functools import cached_property, reduce
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from codingagent.editing import cited, file_kinds, syntax_check
+from codingagent.editing.cited import Says
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage, DamageRow
@@ -63,14 +63,6 @@ class Ground(Struct, dict=True):
         return not self.known.isdisjoint(lines)
 
 
-class _Says(Enum):
-    """What to do with text that looks damaged."""
-
-    KEEP = auto()
-    UNDO = auto()
-    ASK = auto()
-
-
 class MendedLines(NamedTuple):
     """New lines as they were meant, and what was undone in them."""
 
@@ -87,11 +79,11 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
         if (look := _look(row, new, ground)) is None:
             continue
         says, why = _verdict(look, arrival.way)
-        if says is _Says.ASK:
+        if says == "ask":
             raise OperationError(refusal(f"it holds {row.damage.value}, {why}", arrival))
-        if says is _Says.KEEP and why:
+        if says == "keep" and why:
             notes.append(why)
-        if says is _Says.UNDO:
+        if says == "undo":
             is_cited = row.damage is Damage.CITATIONS
             new = without_empty(new, look.undone) if is_cited else look.undone
             notes.append(f"{row.damage.value} were undone in the body, {why}")
@@ -112,7 +104,7 @@ def check(new: list[str], ground: Ground, spared: str) -> str:
         if look is None or any(mark in spared for mark in look.targets):
             continue
         if row.damage is Damage.CITATIONS:
-            if _verdict(look, frozenset())[0] is not _Says.KEEP:
+            if _verdict(look, frozenset())[0] != "keep":
                 return str(row.damage.value)
             continue
         is_odd = file_kinds.is_program(ground.path) and look.is_odd_there
@@ -310,7 +302,7 @@ _ESCAPES = frozenset((Damage.ESCAPES, Damage.UNDERSCORES))
 _UNSEEN = frozenset((Damage.SOFT_HYPHENS, Damage.ZERO_WIDTH, Damage.BLANKS, Damage.LINKS))
 
 
-def _verdict(look: _Look, way: Channel) -> tuple[_Says, str]:
+def _verdict(look: _Look, way: Channel) -> tuple[Says, str]:
     """Return what to do, and the proof or why there is none."""
     damage, is_prose = look.row.damage, file_kinds.is_prose(look.path)
     if damage is Damage.CITATIONS:
@@ -322,65 +314,65 @@ def _verdict(look: _Look, way: Channel) -> tuple[_Says, str]:
     # The tags may have escapes of another extent.
     is_other = damage in _ESCAPES and not _ESCAPES.isdisjoint(way)
     if look.stands_so or look.is_all_that_changes or is_other:
-        return _Says.KEEP, ""
+        return "keep", ""
     if look.is_syntax:
-        return _Says.UNDO, "where only plain ones have a meaning"
+        return "undo", "where only plain ones have a meaning"
     if look.stands_undone and look.is_throughout:
         may_be_meant = (is_prose and damage not in _UNSEEN) or look.may_be_meant
-        return _Says.ASK if may_be_meant else _Says.UNDO, "where lines of the file have none"
+        return "ask" if may_be_meant else "undo", "where lines of the file have none"
     if look.is_impossible:
         is_lost = file_kinds.is_makefile(look.path) and damage is Damage.BLANKS
         is_sure = look.is_throughout and not (is_lost or look.may_be_meant)
-        return _Says.UNDO if is_sure else _Says.ASK, "where a file of its kind has none"
+        return "undo" if is_sure else "ask", "where a file of its kind has none"
     if look.is_odd_there:
-        return _Says.ASK, "which no such file is likely to have"
-    return _Says.KEEP, ""
+        return "ask", "which no such file is likely to have"
+    return "keep", ""
 
 
-def _of_citations(look: _Look, way: Channel) -> tuple[_Says, str]:
+def _of_citations(look: _Look, way: Channel) -> tuple[Says, str]:
     parses = (look.ground.parses_with(look.new), look.ground.parses_with(look.undone))
     says, why = cited.verdict(look.new, look.path, look.ground.lines, parses)
     if says == "keep" and why and Damage.CITATIONS in way:
         says, why = "ask", "as the tags of this answer do, and they may be meant"
     elif says == "keep" and look.stands_undone and not look.stands_so:
         says, why = "ask", "where lines of the file have none"
-    return _Says[says.upper()], why
+    return says, why
 
 
-def _of_direction(look: _Look, *, is_in_tags: bool) -> tuple[_Says, str]:
+def _of_direction(look: _Look, *, is_in_tags: bool) -> tuple[Says, str]:
     """Return what to do with direction marks before lines; within a line they are the text's own."""
     if look.stands_so or any(map(look.row.trace.search, look.ground.lines)):
-        return _Says.KEEP, ""
+        return "keep", ""
     words = [line for line in look.new if line.strip()]
     is_proven = len(words) > 1 or look.stands_undone or is_in_tags
     if is_proven and all(map(look.row.trace.search, words)):
-        return _Says.UNDO, "before each of its lines"
+        return "undo", "before each of its lines"
     if file_kinds.is_program(look.path):
         # No text begins so outside of a string.
         text = look.ground.text_among(look.new)
         first = (look.new[i].lstrip() for i in look.changed if i not in text)
         is_sure = look.stands_undone or any(map(chat_damage.TURN.match, first))
-        return (_Says.UNDO, "before its lines") if is_sure else (_Says.KEEP, "")
+        return ("undo", "before its lines") if is_sure else ("keep", "")
     is_odd = bool(look.ground.lines) and not look.is_all_that_changes
-    return (_Says.ASK, "where lines of the file have none") if is_odd else (_Says.KEEP, "")
+    return ("ask", "where lines of the file have none") if is_odd else ("keep", "")
 
 
-def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
+def _by_tags(look: _Look, way: Channel) -> tuple[Says, str]:
     """Return what the tags of the answer, or the markers of an edit in it, prove of a body."""
     damage, text = look.row.damage, "\n".join(look.new)
     why = f"as in {'edits of this answer' if damage not in way else 'the tags of this answer'}"
     if look.row.trace is chat_damage.LEADING_BLANK:
-        return _Says.KEEP, ""  # all blanks are damaged, or none
+        return "keep", ""  # all blanks are damaged, or none
     match damage:
         case Damage.ENTITIES:
             rest, undone = chat_damage.ENTITY.sub("", text), "\n".join(look.undone)
             if damage in way and '"' in rest:
-                return _Says.KEEP, ""  # it would have been encoded with the tags
+                return "keep", ""  # it would have been encoded with the tags
             is_twice = not any(c in undone for c in "<>") and ("&lt;" in undone or "&gt;" in undone)
             is_sure = look.is_throughout and not is_twice
         case Damage.ESCAPES | Damage.UNDERSCORES:
             if chat_damage.is_spared_by_escapes(text):
-                return _Says.KEEP, ""
+                return "keep", ""
             is_sure = damage is Damage.UNDERSCORES or chat_damage.is_escaped_throughout(text)
             is_sure = (is_sure and look.is_throughout) or look.stands_undone
         case Damage.BLANKS:
@@ -397,10 +389,10 @@ def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
         case _:
             if not look.is_throughout:
                 is_lost = look.is_impossible and not look.stands_so
-                return (_Says.ASK, f"{why}, and some may be meant") if is_lost else (_Says.KEEP, "")
+                return ("ask", f"{why}, and some may be meant") if is_lost else ("keep", "")
             is_sure = look.is_impossible or look.is_foreign
     is_sure = is_sure and not look.may_be_meant
-    return (_Says.UNDO, why) if is_sure else (_Says.ASK, f"{why}, and they may be meant")
+    return ("undo", why) if is_sure else ("ask", f"{why}, and they may be meant")
 
 
 def may_be_damaged(text: str) -> bool:

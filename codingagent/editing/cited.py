@@ -14,6 +14,7 @@ from codingagent.model import citations
 from codingagent.model.patterns import lazy_pattern
 
 Says = Literal["keep", "undo", "ask"]
+"""What to do with text that looks damaged."""
 
 # A program that looks for such marks, or tries what does, says one of these beside them.
 _HANDLES = lazy_pattern(
