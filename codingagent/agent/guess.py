@@ -108,9 +108,8 @@ class Guess:
 
     def _choose(self, tokens: int) -> list[Chosen]:
         """Choose, and hide the secrets of what is chosen; choose anew while that is not all hidden yet."""
-        shares = choose.shares_of(self._asked, self._log)
         while True:
-            self.chosen = choose.choose(self._asked, self._ranked, self._texts, tokens, shares)
+            self.chosen = choose.choose(self._asked, self._ranked, self._texts, tokens, self._log)
             new = [part.file.path for part in self.chosen if part.file.path not in self._shown]
             changed = False
             for path in new:

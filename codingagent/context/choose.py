@@ -30,6 +30,8 @@ _SEEDS = 6
 _SHARES = {"test": 0.3, "doc": 0.2}
 _ASKED_SHARE = 0.4
 _LATEST = 200
+# New entries of a changelog stand in its first lines, where so many commits of sources write some.
+_TOP_LINES, _KEPT_SHARE = 25, 0.1
 _GAP_TOKENS, _FILE_TOKENS = 9, 14
 _IMPORTS_LINES = 30
 _IMPORTS_WITHIN = 120
@@ -37,6 +39,7 @@ _HOLE_LINES = 2
 _LEAST_TOKENS = 60
 
 _IDENTIFIER = lazy_pattern(r"[A-Za-z_$][\w$]{3,}")
+_CHANGELOG = lazy_pattern(r"(?i)(?:^|/)(?:change(?:s|log)|history|news|release[-_]notes)[^/]*$")
 _IMPORT = lazy_pattern(
     r"\s*(?:import\b|from\s+\S+\s+import\b|use\s|#\s*include|require\b|(?:const|let|var)\s.*\brequire\()"
 )
@@ -67,7 +70,7 @@ def choose(
     ranked: Sequence[Ranked],
     texts: Mapping[str, str],
     budget: int,
-    shares: Mapping[str, float],
+    log: Sequence[PastCommit] = (),
 ) -> list[Chosen]:
     """Return parts of files that together cost at most the budget; all files, if these do.
 
@@ -76,14 +79,17 @@ def choose(
         ranked: the files, the best first.
         texts: the texts of those that may be shown.
         budget: the number of tokens.
-        shares: the part of the budget for tests and documents, as of `shares_of`.
+        log: the commits of the past, the latest first.
     """
     files = [file for file in ranked if texts.get(file.path)]
     if len(ranked) <= FILES_LIMIT:
         wholes = [_whole(file, texts[file.path]) for file in files]
         if sum(each.tokens for each in wholes) <= budget:
             return wholes
-    return _fill(_ordered(asked, files, texts), texts, budget, shares)
+    latest = [commit.paths for commit in log[:_LATEST]]
+    latest = [paths for paths in latest if "source" in map(kind_of, paths)]
+    ordered = _ordered(asked, files, texts, _changelog(latest))
+    return _fill(ordered, texts, budget, _shares(asked, latest))
 
 
 def _whole(file: Ranked, text: str) -> Chosen:
@@ -91,10 +97,9 @@ def _whole(file: Ranked, text: str) -> Chosen:
     return Chosen(file, tuple(range(1, count + 1)), count, _FILE_TOKENS + estimate(text))
 
 
-def shares_of(asked: Query, log: Sequence[PastCommit]) -> dict[str, float]:
+def _shares(asked: Query, latest: Sequence[Sequence[str]]) -> dict[str, float]:
     """Return which part of the budget tests and documents get: as often as they changed with sources."""
-    kinds = [{kind_of(path) for path in commit.paths} for commit in log[:_LATEST]]
-    kinds = [each for each in kinds if "source" in each]
+    kinds = [{kind_of(path) for path in paths} for paths in latest]
     shares = {
         kind: most * (sum(kind in each for each in kinds) / len(kinds) if kinds else 0.5)
         for kind, most in _SHARES.items()
@@ -106,12 +111,21 @@ def shares_of(asked: Query, log: Sequence[PastCommit]) -> dict[str, float]:
     return shares
 
 
+def _changelog(latest: Sequence[Sequence[str]]) -> str:
+    """Return the changelog that commits of sources keep; empty if they keep none."""
+    found = Counter(path for paths in latest for path in paths if _CHANGELOG.search(path))
+    [(path, count)] = found.most_common(1) or [("", 0)]
+    return path if count > len(latest) * _KEPT_SHARE else ""
+
+
 def kind_of(path: str) -> str:
     """Return whether a path is that of a test, a document or a source: "test", "doc", "source"."""
     return "test" if TESTS.search(path) else "doc" if DOCS.search(path) else "source"
 
 
-def _ordered(asked: Query, files: Sequence[Ranked], texts: Mapping[str, str]) -> list[_Candidate]:
+def _ordered(
+    asked: Query, files: Sequence[Ranked], texts: Mapping[str, str], changelog: str
+) -> list[_Candidate]:
     found = []
     for file in files:
         lines = lines_of(texts[file.path])
@@ -134,6 +148,8 @@ def _ordered(asked: Query, files: Sequence[Ranked], texts: Mapping[str, str]) ->
     for each, text, said, name, named in zip(found, low, by_text, by_name, exact, strict=True):
         of_file = 1 + _NAMED_FILE / _FILE if each.file.is_named else each.file.score / best
         score = _FILE * of_file + _TEXT * said + _NAME * name + named
+        if each.file.path == changelog and each.block.first <= _TOP_LINES:
+            score += _NAMED_PLACE
         scores.append(score - _LENGTH * math.log(len(text) + 60))
     calls = _calls(found, scores)
     scored = [

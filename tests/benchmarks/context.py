@@ -204,7 +204,7 @@ def chosen(
 ) -> list[choose.Chosen]:
     """Return the choice for a task, from the best files of an order."""
     texts = {file.path: task.texts[file.path] for file in ranked[: choose.FILES_LIMIT]}
-    return choose.choose(asked, ranked, texts, budget, choose.shares_of(asked, task.log))
+    return choose.choose(asked, ranked, texts, budget, task.log)
 
 
 class Figures:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.context.choose import Chosen, choose, shares_of
+from codingagent.context.choose import Chosen, choose
 from codingagent.context.rank import look, query, rank
 from codingagent.model.observations import PastCommit
 
@@ -13,7 +13,7 @@ def chosen(
 ) -> list[Chosen]:
     asked = query(task)
     ranked = rank(asked, [look(asked, path, text) for path, text in texts.items()], log)
-    return choose(asked, ranked, texts, budget, shares_of(asked, log))
+    return choose(asked, ranked, texts, budget, log)
 
 
 def functions(*names: str, lines: int = 10) -> str:
@@ -87,17 +87,30 @@ def test_what_calls_the_best_block_and_what_it_calls_come_along() -> None:
 def test_tests_and_documents_have_a_share() -> None:
     """As often as past commits changed them with sources, and more where the task asks for them."""
     log = tuple(PastCommit("x", ("a.py", "tests/test_a.py")) for _ in range(10))
-    shares = shares_of(query("Fix a"), log)
-    assert shares["test"] > 0 == shares["doc"]
-    assert shares_of(query("Fix a, with a test"), log)["test"] > shares["test"]
-    assert shares_of(query("Fix a, and its docs"), log)["doc"] > 0
     texts = {
         "a.py": functions(*[f"wanted{n}" for n in range(50)]),
         "tests/test_a.py": functions(*[f"test_wanted{n}" for n in range(50)]),
     }
-    sizes = {part.file.path: part.tokens for part in chosen("wanted", texts, 2_000, log)}
-    assert 0 < sizes["tests/test_a.py"] <= 2_000 * shares["test"]
-    assert sizes["a.py"] > 1_000
+
+    def tokens(task: str, log: tuple[PastCommit, ...]) -> int:
+        sizes = {part.file.path: part.tokens for part in chosen(task, texts, 2_000, log)}
+        assert sum(sizes.values()) > 1_500
+        return sizes.get("tests/test_a.py", 0)
+
+    never = tuple(PastCommit("x", ("a.py",)) for _ in range(10))
+    assert tokens("wanted", never) == 0
+    assert 300 < tokens("wanted", log) <= 600 < tokens("wanted, with a test", log) <= 800
+
+
+def test_the_top_of_a_changelog_goes_where_commits_keep_one() -> None:
+    """New entries stand there; what a task says of old ones does not count."""
+    old = "".join(f"## 1.{n}\n\n- wanted mended\n\n" for n in range(100))
+    texts = {"CHANGES.md": f"# Changes\n\n## Unreleased\n\n- new\n\n{old}"}
+    texts["a.py"] = functions(*[f"wanted{n}" for n in range(90)])
+    log = tuple(PastCommit("x", ("a.py", "CHANGES.md")) for _ in range(10))
+    for kept, is_shown in ((log, True), ((), False)):
+        parts = {part.file.path: part.shown for part in chosen("wanted", texts, 1_000, kept)}
+        assert (3 in parts.get("CHANGES.md", ())) is is_shown
 
 
 def test_no_budget_no_files() -> None:
@@ -105,7 +118,7 @@ def test_no_budget_no_files() -> None:
     assert chosen("alpha", {"a.py": functions("alpha")}, 0) == []
     asked = query("alpha")
     ranked = rank(asked, [look(asked, "a.py", "alpha"), look(asked, "b.py", "alpha")])
-    parts = choose(asked, ranked, {"b.py": "alpha\n"}, 1_000, shares_of(asked, ()))
+    parts = choose(asked, ranked, {"b.py": "alpha\n"}, 1_000)
     assert [part.file.path for part in parts] == ["b.py"]
 
 
