@@ -132,7 +132,9 @@ def _value(
         return values.is_token(text[first:last], form, quoted=is_quoted, named=kind != "MAYBE")
 
     spans = [(first, last)]
-    if {",", ";"} & {*text[first:last]} and not values.is_reference(text[first:last]):
+    signs = {*text[first:last]}
+    # The ; of an &amp; parts nothing.
+    if signs & {",", ";"} and "&" not in signs and not values.is_reference(text[first:last]):
         pieces = [each.span(1) for each in _PIECE.finditer(text, first, last)]
         spans = pieces if len(pieces) > 1 and all(fits(*each) for each in pieces) else spans
     if len(spans) == 1 and not fits(first, last):
