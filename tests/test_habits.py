@@ -150,7 +150,7 @@ def test_answers_saved_by_hand_while_new_waits(
                 file.flush()
                 file.write(text[len(text) // 2 :])
         assert process.wait(HANG_S) == 0
-    assert answers == 4  # the first request shows the file that the task needs
+    assert answers == 3  # the first request shows the file that the task needs
     assert is_mended(folder / "workspace")
     assert "complete" in run(folder, variables, COMMAND, "list").stdout
     diff = run(folder, variables, COMMAND, "diff").stdout
@@ -229,7 +229,7 @@ def test_driven_by_a_command_line_model(
     done = run(
         folder,
         variables,
-        *(COMMAND, "new", "--here", "Mend add"),
+        *(COMMAND, "new", "--here", "--context", "0", "Mend add"),
         *("--check", "python3 -m unittest -q", "--reply-with", line),
     )
     assert is_mended(folder)

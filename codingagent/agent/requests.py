@@ -434,6 +434,7 @@ class Requests:
             return
         # The model knows what this very answer wrote whole.
         written = {each.path for each in file_changes(session.results) if each.after == "whole"}
+        from codingagent.context.show import part_of
         from codingagent.prompt import tracebacks
 
         root = str(self.context.workspace.root)
@@ -445,10 +446,11 @@ class Requests:
                 if not self.context.may_read(named.path):
                     continue
                 whole = shown.view(named.path, None, None)
-                view = shown.view(named.path, *named.range_of(whole.total_lines))
             except OperationError:
                 continue  # nobody asked for it: not text, or gone since
-            yield replace(view, reason="named in an output above")
+            # A chat that has seen all of it, as it is, need not see it again.
+            if session.known.get(named.path) != whole.digest:
+                yield replace(part_of(whole, named.lines), reason="named in an output above")
 
 
 def waiting(

@@ -37,6 +37,8 @@ _IMPORTS_LINES = 30
 _IMPORTS_WITHIN = 120
 _HOLE_LINES = 2
 _LEAST_TOKENS = 60
+# Of a file that a failed command names.
+_AROUND_LINES = 120
 
 _IDENTIFIER = lazy_pattern(r"[A-Za-z_$][\w$]{3,}")
 _CHANGELOG = lazy_pattern(r"(?i)(?:^|/)(?:change(?:s|log)|history|news|release[-_]notes)[^/]*$")
@@ -260,10 +262,22 @@ def _fill(
                 total += price
                 spent[path] += price
                 have.update(range(before, after))
-    return [
+    found = [
         Chosen(file, tuple(sorted(shown[path])), len(costs[path][0]), round(spent[path]))
         for path, file in files.items()
     ]
+    return sorted(found, key=lambda part: kind_of(part.file.path) != "source")
+
+
+def around(path: str, lines: Sequence[str], wanted: Sequence[int]) -> tuple[int, ...]:
+    """Return the lines of the blocks that hold some lines, the last ones first, with imports and classes."""
+    shown: set[int] = set()
+    found = blocks(path, lines)
+    for line in dict.fromkeys(reversed(wanted)):
+        for block in found:
+            if block.first <= line <= block.last and len(shown) < _AROUND_LINES:
+                shown.update(range(block.first, block.last + 1), {block.parent} - {0})
+    return tuple(sorted(shown | imports(lines))) if shown else ()
 
 
 def imports(lines: Sequence[str]) -> set[int]:

@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from msgspec.structs import replace
+
 from codingagent.context.blocks import CodeBlock, blocks, lines_of
-from codingagent.context.choose import Chosen
+from codingagent.context.choose import Chosen, around
 from codingagent.model.plain_text import plural
+from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import shown_path
 
 _NOTE = (
@@ -28,15 +31,31 @@ def for_model(chosen: Sequence[Chosen], texts: Mapping[str, str]) -> str:
         chosen: the files.
         texts: their texts by path, the same that they were chosen from.
     """
-    shown = "".join(framed(part.file.path, texts[part.file.path], part.shown) for part in chosen)
+    shown = "".join(_framed(part.file.path, texts[part.file.path], part.shown) for part in chosen)
     return f"{_NOTE}\n\n{shown}\n" if shown else ""
 
 
-def framed(path: str, text: str, shown: Sequence[int], reason: str = "") -> str:
-    """Return the shown lines of a file between its markers; a gap is a line that says what is in it."""
+def part_of(view: FileView, wanted: Sequence[int]) -> FileView:
+    """Return the blocks of a whole file that hold some lines, or all of a short one."""
+    lines = lines_of(view.text)
+    known = [min(line, len(lines)) for line in wanted]
+    shown = around(view.path, lines, known)
+    if not shown or len(shown) == len(lines):
+        return view
+    about = f"parts of {len(lines):,} {plural(len(lines), 'line')}"
+    return replace(view, text=_body(view.path, lines, shown), first_line=0, about=about)
+
+
+def _framed(path: str, text: str, shown: Sequence[int]) -> str:
+    """Return the shown lines of a file between its markers."""
     lines = lines_of(text)
     name, count = shown_path(path), f"{len(lines):,} {plural(len(lines), 'line')}"
     about = count if len(shown) == len(lines) else f"parts of {count}"
+    return f"--- {name} ({about}) ---\n{_body(path, lines, shown)}--- end {name} ---\n"
+
+
+def _body(path: str, lines: Sequence[str], shown: Sequence[int]) -> str:
+    """Return the shown lines of a file; a gap is a line that says what is in it."""
     body: list[str] = []
     found: list[CodeBlock] = []
     before = 0
@@ -47,8 +66,7 @@ def framed(path: str, text: str, shown: Sequence[int], reason: str = "") -> str:
         if number <= len(lines):
             body.append(f"{lines[number - 1]}\n")
         before = number
-    said = f"{about}; {reason}" if reason else about
-    return f"--- {name} ({said}) ---\n{''.join(body)}--- end {name} ---\n"
+    return "".join(body)
 
 
 def _gap(found: Iterable[CodeBlock], first: int, last: int) -> str:

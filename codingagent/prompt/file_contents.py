@@ -52,6 +52,8 @@ class FileView(Struct, frozen=True):
     """Why it is included though nobody asked for it."""
     digest: str = ""
     """The digest of the whole file."""
+    about: str = ""
+    """Which parts of the file it shows, if these are not lines in a row; `first_line` is then 0."""
 
     def clipped(self, limit: int) -> "FileView":
         """Return the view with at most about `limit` characters, in whole lines."""
@@ -144,8 +146,8 @@ def framed(view: FileView, room: int) -> str:
             f"--- {path} ---\n({view.total_lines} lines, none of which fitted here: ask for fewer files,"
             f" or for a range with start_line and end_line)\n--- end {path} ---\n"
         )
-    said = ""
-    if cut or not view.is_whole:
+    said = view.about
+    if not said and (cut or not view.is_whole):
         rest = f'; ask for the rest with start_line="{last + 1}"' if cut else ""
         said = f"lines {view.first_line}-{last} of {view.total_lines}{rest}"
     elif _LOOKALIKE.search(text.replace("\r", "\n")):

@@ -9,10 +9,6 @@ from codingagent.model.patterns import lazy_pattern
 # More files do not help: the cause is near a compiler's first error, or the last frame of a stack.
 _FILES_LIMIT = 5
 
-# How many lines to show around those that are named; a file no longer than this is shown whole.
-_AROUND_LINES = 25
-_WHOLE_LINES = 120
-
 # No output of a result is much longer; and no expression here may be made to run for hours.
 _OUTPUT_LIMIT = 20_000
 _IN_NO_PATH = r"\s\"'`()\[\]{}<>|:,;*?=\x00-\x1f"
@@ -28,7 +24,8 @@ _PLACE = lazy_pattern(
     # PHP: in /w/x.php on line 3
     rf"|({_PATH}\.\w{{1,10}}) on line (\d{{1,7}})"
 )
-_STACK_ENDS_LAST = "Traceback (most recent call last)"
+_STACK_ENDS_LAST = lazy_pattern(r"Traceback \(most recent call last\)|(?m:^ *\S+\.py:\d+: in )")
+_MISSING = lazy_pattern(r"No module named '(\w+)")
 
 
 class Named(Struct, frozen=True):
@@ -37,18 +34,9 @@ class Named(Struct, frozen=True):
     path: str
     lines: tuple[int, ...]
 
-    def range_of(self, total_lines: int) -> tuple[int, int]:
-        """Return the first and the last line to show of a file of this length."""
-        if total_lines <= _WHOLE_LINES:
-            return 1, max(total_lines, 1)
-        known = [line for line in self.lines if line <= total_lines] or [total_lines]
-        # Lines near the last one named are shown with it.
-        near = [line for line in known if abs(line - known[-1]) <= _WHOLE_LINES - 2 * _AROUND_LINES]
-        return max(min(near) - _AROUND_LINES, 1), min(max(near) + _AROUND_LINES, total_lines)
-
 
 def named_in(output: str, root: str, files: Iterable[str]) -> tuple[Named, ...]:
-    """Return the files, of all that may be meant, that an output names together with a line.
+    """Return the files, of all that may be meant, that an output names together with a line; the cause first.
 
     `root` is the workspace's full path, as a command sees it.
     """
@@ -62,8 +50,13 @@ def named_in(output: str, root: str, files: Iterable[str]) -> tuple[Named, ...]:
         if meant is not None and line:
             lines.setdefault(meant, []).append(line)
     found = [Named(path, tuple(numbers)) for path, numbers in lines.items()]
-    chosen = found[-_FILES_LIMIT:] if _STACK_ENDS_LAST in output else found[:_FILES_LIMIT]
-    return tuple(chosen)
+    if (missing := _MISSING.search(output)) and not {f"{missing[1]}.py", missing[1]} & {
+        part for path in known for part in path.split("/")
+    }:
+        # What is not installed is no fault of the tests' set-up, which imports it.
+        found = [each for each in found if not each.path.endswith("conftest.py")]
+    # A stack ends with its innermost frame, a compiler begins with the cause.
+    return tuple((found[::-1] if _STACK_ENDS_LAST.search(output) else found)[:_FILES_LIMIT])
 
 
 def _places(output: str) -> Iterator[tuple[str, int]]:

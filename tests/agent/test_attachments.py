@@ -193,7 +193,7 @@ def test_an_output_is_no_way_around_the_policy(folder: Path, tmp_path: Path) -> 
     policy = tmp_path / "policy.toml"
     policy.write_text(BLOCKING)
     (folder / "src" / "secret.py").write_text("key = 1\n")
-    settings = Settings(workspace=str(folder), policy=str(policy), sandbox="off")
+    settings = Settings(workspace=str(folder), policy=str(policy), sandbox="off", context=0)
     with live_session(tmp_path / "other", settings=settings) as live:
         live.answer("[RUN_COMMAND]\necho src/secret.py:1 top.py:1; exit 1\n[/RUN_COMMAND]\n")
         request = live.request(2)

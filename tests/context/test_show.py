@@ -2,7 +2,8 @@
 
 from codingagent.context.choose import Chosen
 from codingagent.context.rank import Ranked
-from codingagent.context.show import for_model, for_person
+from codingagent.context.show import for_model, for_person, part_of
+from codingagent.prompt.file_contents import FileView, framed
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 121))
 
@@ -56,3 +57,18 @@ def test_the_person_sees_one_line_a_file() -> None:
         "shop/cart.py, lines 3-3 of 120, 1,204 tokens: named in the task; changed lately",
         "shop/cart.py, lines 3-4, 9-9 of 120, 1,204 tokens",
     ]
+
+
+def test_of_a_file_that_an_output_names_the_blocks_are_shown() -> None:
+    """The block of the innermost frame, whole, with the imports; a short file is shown whole."""
+    functions = [f"def f{n}():\n" + f"    {n}\n" * 20 for n in range(40)]
+    text = "import os\n\n" + "\n".join(functions)
+    view = FileView("a.py", text, 1, text.count("\n"), digest="x")
+    part = part_of(view, (70, 700))
+    assert functions[31] in part.text
+    assert "\n… lines 4-" in part.text or "… lines 2-" in part.text
+    assert part.text.startswith("import os\n")
+    assert not part.is_whole
+    assert framed(part, 10_000).startswith(f"--- a.py (parts of {view.total_lines} lines) ---\n")
+    short = FileView("a.py", "a\nb\n", 1, 2)
+    assert part_of(short, (9,)) == short

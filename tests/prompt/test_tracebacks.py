@@ -60,27 +60,27 @@ def test_of_a_python_stack_the_last_files_count_of_a_compiler_the_first() -> Non
     files = [f"f{number}.py" for number in range(9)]
     frames = "".join(f'  File "f{number}.py", line 1, in f\n' for number in range(9))
     stack = f"Traceback (most recent call last):\n{frames}ValueError\n"
-    assert [n.path for n in named_in(stack, ROOT, files)] == files[-5:]
+    assert [n.path for n in named_in(stack, ROOT, files)] == files[:-6:-1]
     errors = "".join(f"f{number}.py:1: error\n" for number in range(9))
     assert [n.path for n in named_in(errors, ROOT, files)] == files[:5]
 
 
-def test_a_short_file_is_shown_whole_and_a_long_one_around_its_lines() -> None:
-    """Within the budget, and enough to mend it."""
-    assert Named("x.py", (50,)).range_of(100) == (1, 100)
-    assert Named("x.py", (500,)).range_of(1000) == (475, 525)
-    assert Named("x.py", (10, 490, 500)).range_of(1000) == (465, 525)
-    assert Named("x.py", (3,)).range_of(1000) == (1, 28)
-    assert Named("x.py", (5000,)).range_of(1000) == (975, 1000)
-    assert Named("x.py", (1,)).range_of(0) == (1, 1)
+def test_what_is_not_installed_is_no_fault_of_the_set_up() -> None:
+    """A conftest that imports a missing module is not shown, unless the module is the workspace's own."""
+    place = "tests/conftest.py:3: in <module>\n    import shop\n"
+    output = f"{place}E   ModuleNotFoundError: No module named 'shop'"
+    files = ["tests/conftest.py", "a.py"]
+    assert named_in(output, ROOT, files) == ()
+    assert named_in(output, ROOT, [*files, "shop/__init__.py"]) == (
+        Named("tests/conftest.py", (3,)),
+    )
 
 
-@given(st.text(alphabet="ab./\\:(),\"' \n1", max_size=300), st.lists(st.integers(1, 10**6)))
-def test_no_output_is_a_fault(output: str, lines: list[int]) -> None:
+@given(st.text(alphabet="ab./\\:(),\"' \n1", max_size=300))
+def test_no_output_is_a_fault(output: str) -> None:
     """Commands print whatever they like."""
     for named in named_in(output, "/w", ("a", "a.b", "a/b.a")):
-        first, last = Named(named.path, (*named.lines, *lines)).range_of(1000)
-        assert 1 <= first <= last <= 1000
+        assert named.lines
 
 
 @pytest.mark.parametrize("hostile", ["a.a", "./", "a:", 'File "', "(", "a.b(", "1:1 "])
