@@ -56,7 +56,8 @@ def inbox(home: Path) -> list[str]:
 def test_it_answers_until_done_from_what_it_reads(home: Path) -> None:
     """README: the request on its stdin, its stdout is the answer, taken like any other."""
     line = (
-        'case "$(cat)" in *"line of a file"*) printf "[DONE]\\nread it\\n[/DONE]\\n";;'
+        'case "$(cat)" in *"Previous Command Results"*"line of a file"*)'
+        ' printf "[DONE]\\nread it\\n[/DONE]\\n";;'
         ' *) printf "[READ_FILE path=\\"a.txt\\"]\\n";; esac'
     )
     (home / "workspace" / "a.txt").write_text("line of a file\n")
