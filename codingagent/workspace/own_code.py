@@ -43,10 +43,11 @@ def own_code_in(workspace: Path) -> OwnCode:
 def _own_code_in(root: Path, path: tuple[str, ...], libraries: str) -> OwnCode:
     imported = [Path(entry) for entry in path if os.path.isabs(entry)]
     kept: set[Path] = set()
+    package, library = _PACKAGE.resolve(), Path(os.__file__).parent.resolve()
     for place in (*_installed(), *imported, *_named(libraries), *_prefixes(root)):
         kept.update(_steps(place, root))
         real = Path(os.path.realpath(place))
-        is_whole = real in (_PACKAGE.resolve(), Path(os.__file__).parent.resolve())
+        is_whole = real in (package, library)
         is_whole = is_whole or real.name in ("site-packages", "dist-packages", "lib-dynload")
         if root in kept or (is_whole and real in root.parents):
             return OwnCode(fault=_fault(root, place))
@@ -91,7 +92,7 @@ def _steps(place: Path, root: Path) -> Iterator[Path]:
     """
     end = root.parent
     for end in steps(place):
-        if root in end.parents and end.is_symlink():
+        if end.is_symlink() and root in end.parents:
             yield end
     end = end if os.path.lexists(end) else end.parent
     if end == root or root in end.parents:

@@ -71,19 +71,24 @@ def own_path(*outside: Path) -> str:
     Those are the distrusted ones, those in `outside`, the project around the current folder, and
     relative ones.
     """
-    here = next((each for each in _above_here() if os.path.lexists(each / ".git")), None)
-    places = [*_untrusted, *(each.resolve() for each in outside), *([here] if here else [])]
+    places = _not_ours(outside)
     folders = persons_path().split(os.pathsep)
     return os.pathsep.join(each for each in folders if _is_apart(each, places))
+
+
+def _not_ours(outside: Iterable[Path]) -> list[Path]:
+    here = next((each for each in _above_here() if os.path.lexists(each / ".git")), None)
+    return [*_untrusted, *(each.resolve() for each in outside), *([here] if here else [])]
 
 
 def find_program(name: str, *outside: Path) -> str | None:
     """Return the path of a program of our own; None if there is none where no answer could have put it."""
     places = [*settle(), *(each.resolve() for each in outside)]
-    for folder in own_path(*outside).split(os.pathsep):
+    not_ours = _not_ours(outside)
+    for folder in persons_path().split(os.pathsep):
         # With its folder: a bare name is looked for in the current folder first, on Windows.
         found = shutil.which(os.path.join(folder, name)) if folder else None
-        if found and _is_apart(found, places):
+        if found and _is_apart(folder, not_ours) and _is_apart(found, places):
             return found
     return None
 
@@ -152,5 +157,5 @@ def _is_apart(place: str, places: Iterable[Path]) -> bool:
     """Return whether a path is absolute and leads through none of these places, by any link on it."""
     if not os.path.isabs(place):
         return False
-    through = {each for step in steps(Path(place)) for each in (step, *step.parents)}
-    return through.isdisjoint(places)
+    # Of each step all folders above it are steps, too, but for the root.
+    return {Path(Path(place).anchor), *steps(Path(place))}.isdisjoint(places)
