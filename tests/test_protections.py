@@ -1506,9 +1506,7 @@ HELPERS = (
 def _package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a copy of the package, compiled: each check starts anew."""
     folder = tmp_path_factory.mktemp("package")
-    shutil.copytree(
-        PACKAGE, folder / "codingagent", ignore=shutil.ignore_patterns("__pycache__", "demo")
-    )
+    shutil.copytree(PACKAGE, folder / "codingagent", ignore=shutil.ignore_patterns("demo"))
     subprocess.run([sys.executable, "-m", "compileall", "-q", str(folder)], check=True)
     return folder
 

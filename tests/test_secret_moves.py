@@ -185,6 +185,7 @@ MASKS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("way", ["create", "search", "lines", "diff"])
 def test_nothing_takes_the_place_of_a_value_unasked(tmp_path: Path, way: str, mask: str) -> None:

@@ -5,15 +5,18 @@ test that nobody has. Where a process can't fork, the tests run one after the ot
 """
 
 import contextlib
+import itertools
 import multiprocessing
 import os
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from multiprocessing.sharedctypes import Synchronized
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
+
+_Groups: TypeAlias = list[list[pytest.Item]]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,13 +35,14 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         return None
     forks = multiprocessing.get_context("fork")
     following = forks.Value("i", 0)
+    groups = _groups(session.items)
     session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # noqa: SLF001  # one for all
     workers: list[ForkProcess] = []
     ends: list[Connection] = []
     try:
         for number in range(count):
             ours, theirs = forks.Pipe(duplex=False)
-            worker = forks.Process(target=_work, args=(session, number, following, theirs))
+            worker = forks.Process(target=_work, args=(session, number, groups, following, theirs))
             worker.start()
             theirs.close()
             workers.append(worker)
@@ -77,6 +81,19 @@ def _collect_reports(session: pytest.Session, ends: list[Connection]) -> None:
         hook.pytest_runtest_logreport(report=report)
 
 
+def _groups(items: list[pytest.Item]) -> _Groups:
+    """Return what a worker takes at once: a test, or all of a module that share a fixture of it."""
+
+    def shared(numbered: tuple[int, pytest.Item]) -> object:
+        number, item = numbered
+        info: Any = getattr(item, "_fixtureinfo", None)
+        fixtures = info.name2fixturedefs.values() if info else ()
+        is_shared = any(each.scope == "module" for named in fixtures for each in named)
+        return item.path if is_shared else number
+
+    return [[item for _, item in group] for _, group in itertools.groupby(enumerate(items), shared)]
+
+
 class _Reporter:
     """Sends each report to the process that collected."""
 
@@ -90,13 +107,17 @@ class _Reporter:
 
 
 def _work(
-    session: pytest.Session, number: int, following: "Synchronized[int]", end: Connection
+    session: pytest.Session,
+    number: int,
+    groups: _Groups,
+    following: "Synchronized[int]",
+    end: Connection,
 ) -> None:
     """Run tests that nobody has taken until none is left; never return into pytest."""
     status = 1
     try:
         _settle(session.config, number, end)
-        items = _items(session, following)
+        items = _items(groups, following)
         item = next(items, None)
         while item is not None:
             after = next(items, None)
@@ -121,11 +142,11 @@ def _settle(config: pytest.Config, number: int, end: Connection) -> None:
     plugins.register(_Reporter(config, end))
 
 
-def _items(session: pytest.Session, following: "Synchronized[int]") -> Iterator[pytest.Item]:
+def _items(groups: _Groups, following: "Synchronized[int]") -> Iterator[pytest.Item]:
     while True:
         with following.get_lock():
             place = following.value
             following.value += 1
-        if place >= len(session.items):
+        if place >= len(groups):
             return
-        yield session.items[place]
+        yield from groups[place]

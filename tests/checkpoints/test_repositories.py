@@ -80,6 +80,7 @@ def springs(folder: Path, mark: Path) -> bool:
     return mark.exists()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("tier", ["off", "require"])
 @pytest.mark.parametrize(
     ("way", "at"), [(way, at) for way in WAYS for at in PLACES.get(way, ("lib",))]

@@ -212,7 +212,7 @@ def test_a_program_s_operations_are_covered_too(tmp_path: Path) -> None:
     assert tree(root) == before
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_turn_that_was_killed_is_undone_alike(tmp_path: Path, seed: int) -> None:
     """Killed within the operations, gone on with, undone and redone: each byte and mode is exact."""

@@ -64,6 +64,7 @@ def shell(line: str) -> dict[str, str]:
     return {"type": "shell", "command": line}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "line",
     [
