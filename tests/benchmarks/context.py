@@ -10,8 +10,11 @@ Each figure twice: for source files, and for all files with tests, documents and
 
 - recall at 10: the part of the truth among the first ten files.
 - truth at 8k: the part of which anything is shown within 8,000 tokens.
-- hunks at 8k, 16k, 32k: the part of the changed hunks all of whose lines are shown (where a hunk only adds,
-  the line before or after). Plain: whole files in the same order instead.
+- hunks at 4k, 8k, 16k: the part of the changed hunks all of whose lines are shown (where a hunk only adds,
+  the line before or after); also of tests and of documents. Plain: whole files in the same order instead.
+- tasks at 4k, 8k, 16k: the part of the tasks all of whose source hunks are shown.
+- waste at 4k, 8k, 16k: the part of the tokens that go for files in which nothing is changed.
+- listed: the part of the truth that the list of files names, and how many tokens it takes.
 
 Beside ours: the same choice in the order of BM25 over whole texts and, with `--aider PYTHON`, the repo map
 that aider-chat makes under that Python, of every `--aider-every`th task.
@@ -31,12 +34,13 @@ from pathlib import Path
 
 from codingagent.context import choose, eligible, rank
 from codingagent.model.observations import PastCommit
+from codingagent.prompt import file_list
 from codingagent.prompt.tokens import estimate
 
 NEWEST = 1_500
 LOG_LIMIT = 1_000
 FILES_LIMIT = 10
-BUDGETS = (8_000, 16_000, 32_000)
+BUDGETS = (4_000, 8_000, 16_000)
 # No task that a person would give: versions, dependencies, reverts, formatting.
 _NO_TASK = re.compile(
     r"(?i)^(?:(?:build|chore|ci|style|release)\b.*[:!]|bump|release|version|revert|merge|prepare|update dep"
@@ -218,6 +222,9 @@ class Figures:
         if given:
             self._found[name].append(sum(given) / len(given))
 
+    def count(self, name: str, value: float) -> None:
+        self._found[name].append(value)
+
     def __str__(self) -> str:
         return "".join(
             f"| {name} | {sum(values) / len(values):.3f} | {len(values)} |\n"
@@ -244,18 +251,30 @@ def take(task: Task, repository: str, figures: Figures) -> None:
         _recall(task, figures, ", of tasks that name a file", ranked)
         _recall(task, figures, ", their names taken out", rank.rank(plain, rows_of_bare, task.log))
     for budget in BUDGETS:
-        shown = {part.file.path: set(part.shown) for part in chosen(task, asked, ranked, budget)}
-        wholes = _wholes((file.path for file in ranked), task.texts, budget)
         name = f"{budget // 1000}k"
+        found = chosen(task, asked, ranked, budget)
+        shown = {part.file.path: set(part.shown) for part in found}
+        wholes = _wholes((file.path for file in ranked), task.texts, budget)
         for kind, truth in (("source", task.sources), ("all", task.truth)):
             hunks = [hunk for hunk in task.hunks if hunk.path in truth]
-            if budget == BUDGETS[0]:
+            are_shown = [covered(hunk, shown.get(hunk.path, ())) for hunk in hunks]
+            if budget == BUDGETS[1]:
                 figures.add(f"{kind}: truth at {name}", (path in shown for path in truth))
-            figures.add(
-                f"{kind}: hunks at {name}",
-                (covered(hunk, shown.get(hunk.path, ())) for hunk in hunks),
-            )
+            figures.add(f"{kind}: hunks at {name}", are_shown)
             figures.add(f"{kind}: hunks at {name}, plain", (h.path in wholes for h in hunks))
+            if kind == "source":
+                figures.add(f"tasks at {name}", [all(are_shown)])
+                figures.add(f"tasks at {name}, {repository}", [all(are_shown)])
+                figures.add(f"source: hunks at {name}, {repository}", are_shown)
+        for kind in ("test", "doc"):
+            hunks = [hunk for hunk in task.hunks if choose.kind_of(hunk.path) == kind]
+            figures.add(
+                f"{kind}: hunks at {name}", (covered(h, shown.get(h.path, ())) for h in hunks)
+            )
+        tokens = sum(part.tokens for part in found)
+        idle = sum(part.tokens for part in found if part.file.path not in task.truth)
+        figures.count(f"waste at {name}", idle / (tokens or 1))
+    _take_list(task, ranked, figures)
     by_text = sorted(
         zip(
             rank.bm25(asked, [row.counts for row in rows], [row.size for row in rows]),
@@ -266,10 +285,24 @@ def take(task: Task, repository: str, figures: Figures) -> None:
     )
     order = [rank.Ranked(row.path, score) for score, row in by_text]
     _recall(task, figures, ", BM25", order)
-    found = chosen(task, asked, order, BUDGETS[0])
+    found = chosen(task, asked, order, BUDGETS[1])
     present = {part.file.path for part in found}
     figures.add("source: truth at 8k, BM25", (path in present for path in task.sources))
     figures.add("all: truth at 8k, BM25", (path in present for path in task.truth))
+
+
+def _take_list(task: Task, ranked: Sequence[rank.Ranked], figures: Figures) -> None:
+    """Add what the list of files names, as a first request has it."""
+    lately = [path for commit in task.log[:300] for path in commit.paths]
+    listing = file_list.Listing(dict.fromkeys(task.texts, 1))
+    lines = file_list.lines(listing, [*(file.path for file in ranked[:100]), *lately])
+    named: set[str] = set()
+    for line in lines:
+        folder, in_folder, names = line.strip().rpartition("/: ")
+        each = re.split(r", | and ", names.partition(" (")[0])
+        named.update(f"{folder}/{name}" if in_folder else name for name in each)
+    figures.add("listed", (path in named for path in task.truth))
+    figures.count("list, tokens", estimate("\n".join(lines)))
 
 
 def _recall(task: Task, figures: Figures, name: str, ranked: Sequence[rank.Ranked]) -> None:
@@ -342,7 +375,7 @@ def take_aider(task: Task, python: str, figures: Figures) -> None:
     asked = rank.query(task.message)
     rows = [rank.look(asked, path, text) for path, text in task.texts.items()]
     ranked = rank.rank(asked, rows, task.log)
-    found = chosen(task, asked, ranked, BUDGETS[0])
+    found = chosen(task, asked, ranked, BUDGETS[1])
     ours = {part.file.path for part in found}
     for kind, truth in (("source", task.sources), ("all", task.truth)):
         figures.add(f"{kind}: recall at 10, aider", (path in first for path in truth))
