@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from codingagent.context.blocks import CodeBlock, blocks, lines_of
-from codingagent.context.rank import DOCS, TESTS, Query, Ranked, bm25, parts_of
+from codingagent.context.rank import DOCS, TESTS, Query, Ranked, bm25, parts_of, said_shares
 from codingagent.model.observations import PastCommit
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.tokens import estimate
@@ -143,7 +143,8 @@ def _ordered(
         [tuple(text.count(word) for word in asked.words) for text in low],
         [len(text) + 20 for text in low],
     )
-    by_name = _by_name(asked, found)
+    names = [{part for name in each.block.names for part in parts_of(name)} for each in found]
+    by_name = said_shares(names, asked.parts.__contains__)
     best = max((file.score for file in files), default=0.0) or 1.0
     exact = _by_exact(asked, found, low)
     scores = []
@@ -159,18 +160,6 @@ def _ordered(
         for each, score, more in zip(found, scores, calls, strict=True)
     ]
     return sorted(scored, key=lambda each: -each.score)
-
-
-def _by_name(asked: Query, found: Sequence[_Candidate]) -> list[float]:
-    """Return which part of each block's own names the task says; rare parts weigh more."""
-    names = [{part for name in each.block.names for part in parts_of(name)} for each in found]
-    held = Counter(part for parts in names for part in parts)
-    weights = {part: math.log(1 + len(found) / count) for part, count in held.items()}
-    said = {part for part in held if part in asked.parts}
-    return [
-        sum(weights[part] for part in parts & said) / (sum(weights[part] for part in parts) or 1.0)
-        for parts in names
-    ]
 
 
 def _by_exact(asked: Query, found: Sequence[_Candidate], low: Sequence[str]) -> list[float]:

@@ -10,7 +10,7 @@ import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -156,7 +156,9 @@ def rank(
     often = Counter(path for commit in log for path in commit.paths)
     most = math.log1p(max((often[path] for path in paths), default=0)) or 1.0
     alike = _alike(asked, log)
-    own = _own_names(asked, paths)
+    title = asked.task.strip().partition("\n")[0].lower()
+    names = [parts_of(path.rpartition("/")[2].partition(".")[0]) for path in paths]
+    own = said_shares(names, title.__contains__)
     largest = math.log1p(max((row.size for row in rows), default=0)) or 1.0
     named = named_in(asked.task, paths) | set(attached)
     ranked = []
@@ -227,13 +229,11 @@ def _of_its_kind(asked: Query, path: str) -> float:
     return _SETTINGS if _CONFIGURED.search(path) else 0.0
 
 
-def _own_names(asked: Query, paths: Sequence[str]) -> list[float]:
-    """Return which part of each file's own name the task's first line says; rare parts weigh more."""
-    title = asked.task.strip().partition("\n")[0].lower()
-    names = [parts_of(path.rpartition("/")[2].partition(".")[0]) for path in paths]
+def said_shares(names: Sequence[set[str]], is_said: Callable[[str], bool]) -> list[float]:
+    """Return which part of each name is said; rare parts weigh more."""
     held = Counter(part for parts in names for part in parts)
-    weights = {part: math.log(1 + len(paths) / count) for part, count in held.items()}
-    said = {part for part in held if part in title}
+    weights = {part: math.log(1 + len(names) / count) for part, count in held.items()}
+    said = set(filter(is_said, held))
     return [
         sum(weights[part] for part in parts & said) / (sum(weights[part] for part in parts) or 1.0)
         for parts in names
