@@ -31,6 +31,7 @@ from codingagent.process.bubblewrap import (
 from codingagent.process.repositories import repositories_in
 from codingagent.process.runner import Runner, environment, run_tool, try_out
 from codingagent.storage.toml_file import read_toml
+from codingagent.workspace.dirfd import resolved
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import find_program, persons_path
 
@@ -44,10 +45,10 @@ def policy_of(settings: Settings, workspace: Path) -> Policy:
     if not path.is_file():
         known = ", ".join(PRESETS)
         raise UsageError(f"policy '{name}' is neither a preset ({known}) nor a file; name one")
-    root = workspace.resolve()
+    root = resolved(workspace)
     # Its name leads through no folder of the workspace, and neither do its links.
     named = Path(os.path.abspath(path))  # not beyond links
-    if root in named.parents or root in path.resolve().parents:
+    if root in named.parents or root in resolved(path).parents:
         raise UsageError(
             f"policy file '{name}' is in the workspace, where an answer could change it; put it"
             " elsewhere"

@@ -20,6 +20,7 @@ from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.request_queue import RequestQueue
 from codingagent.storage.toml_file import read_toml
+from codingagent.workspace.dirfd import resolved
 from codingagent.workspace.path_walk import is_too_much
 from codingagent.workspace.workspace import Workspace
 
@@ -306,15 +307,14 @@ def workspace_of(home: Path, settings: Settings) -> Path:
 
 def check_apart(home: Path, workspace: Path) -> None:
     """Refuse (UsageError) a workspace in which an answer could write answers, requests or the record."""
-    real = workspace.resolve()
-    inner = home.resolve()
+    real, inner = resolved(workspace), resolved(home)
     if real in inner.parents and inner.parent != real:
         raise UsageError(
             f"home '{home}' is in a subfolder of the workspace, where commands could move it away; put"
             " it directly in the workspace, or outside"
         )
     for name in ("inbox", "outbox", "sessions"):
-        own = (home / name).resolve()
+        own = resolved(home / name)
         if own == real or own in real.parents:
             raise UsageError(f"'{workspace}' belongs to codingagent itself; name another workspace")
 

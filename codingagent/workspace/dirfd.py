@@ -278,6 +278,26 @@ def steps(path: Path) -> Iterator[Path]:
     yield Path(path.anchor)
 
 
+IGNORES_CASE = sys.platform == "darwin"
+"""Whether one folder has a path in several spellings, which differ as paths: not on Windows."""
+
+
+def resolved(path: Path) -> Path:
+    """Return a path without links, in the disk's own spelling: that is what can be compared."""
+    real = path.resolve()
+    if not IGNORES_CASE:
+        return real
+    at = Path(real.anchor)
+    for name in real.parts[1:]:
+        with contextlib.suppress(OSError):
+            listed = os.listdir(at)
+            if name not in listed:
+                seen = paths.folded(name)
+                name = next((each for each in listed if paths.folded(each) == seen), name)  # noqa: PLW2901
+        at /= name
+    return at
+
+
 def open_root(root: Path) -> Folder:
     if _HAS_HANDLES:
         return Folder(os.open(root, os.O_RDONLY | _ONLY_FOLDER))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from codingagent.workspace.dirfd import steps
+from codingagent.workspace.dirfd import resolved, steps
 
 _PACKAGE = Path(__file__).parents[1]
 _INSTALL = "install it elsewhere: `pipx install codingagent`"
@@ -36,7 +36,7 @@ class OwnCode(Struct, frozen=True):
 
 def own_code_in(workspace: Path) -> OwnCode:
     """Return what of a workspace this program runs from; links in the workspace's path count as resolved."""
-    return _own_code_in(workspace.resolve(), tuple(sys.path), os.environ.get("LD_LIBRARY_PATH", ""))
+    return _own_code_in(resolved(workspace), tuple(sys.path), os.environ.get("LD_LIBRARY_PATH", ""))
 
 
 @cache

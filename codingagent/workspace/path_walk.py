@@ -250,11 +250,12 @@ def _checked_root(root: Path, *, is_guest: bool) -> Path:
             f"workspace {name!a} has a name that is not UTF-8; rename it or name another"
         )
     try:
-        real = root.resolve(strict=True)
+        root.resolve(strict=True)
     except OSError:
         raise UsageError(
             f"workspace {root} does not exist; make the folder or name another"
         ) from None
+    real = dirfd.resolved(root)
     if not real.is_dir():
         raise UsageError(f"workspace {root} is not a folder; name a folder")
     named = Path(os.path.abspath(root))
@@ -271,7 +272,7 @@ def _checked_root(root: Path, *, is_guest: bool) -> Path:
 
 def is_too_much(real: Path) -> bool:
     """Return whether a folder is more of the machine than anyone may hand to a model."""
-    home = Path.home().resolve()
+    home = dirfd.resolved(Path.home())
     if real in (home, *home.parents) or real == Path(real.anchor):
         return True
     if _ON_WINDOWS:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from codingagent.errors import UsageError
-from codingagent.workspace.dirfd import steps
+from codingagent.workspace.dirfd import IGNORES_CASE, resolved, steps
 
 # A process serves one person: where it or another once let an answer write is never trusted again.
 _untrusted: set[Path] = set()
@@ -28,7 +28,7 @@ class UntrustedError(UsageError):
 
 def distrust(*folders: Path) -> None:
     """Take no program from these folders any more, nor from below them."""
-    _untrusted.update(each.resolve() for each in folders)
+    _untrusted.update(map(resolved, folders))
     if _persons:
         os.environ["PATH"] = own_path()
 
@@ -158,4 +158,7 @@ def _is_apart(place: str, places: Iterable[Path]) -> bool:
     if not os.path.isabs(place):
         return False
     # Of each step all folders above it are steps, too, but for the root.
-    return {Path(Path(place).anchor), *steps(Path(place))}.isdisjoint(places)
+    through = {Path(Path(place).anchor), *steps(Path(place))}
+    if IGNORES_CASE:
+        through.update(steps(resolved(Path(place))))
+    return through.isdisjoint(places)

@@ -1,0 +1,62 @@
+"""macOS, imitated: a folder has many spellings there, and a path keeps the one that was typed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import REPOSITORY
+
+_BEGIN = """
+import os, sys
+sys.platform = "darwin"
+from pathlib import Path
+from codingagent.errors import UsageError
+here = Path(sys.argv[1])
+"""
+
+PROGRAMS = {
+    "a path": """
+from codingagent.workspace.dirfd import resolved
+found = [resolved(here / name) for name in ("MAX/proj", "cafe\\u0301", "max/none", "Max/Proj")]
+print(found == [here / name for name in ("Max/Proj", "caf\\u00e9", "Max/none", "Max/Proj")])
+""",
+    "the person's own folder": """
+os.environ["HOME"] = str(here / "max")
+from codingagent.workspace.path_walk import is_too_much
+print(is_too_much(here / "Max") and is_too_much(here) and not is_too_much(here / "Max/Proj"))
+""",
+    "programs": """
+from codingagent.workspace import programs
+programs.distrust(here / "max/proj")
+os.environ["PATH"] = f"{here}/MAX/PROJ/bin:/usr/bin:{here}/Max/other"
+print(programs.own_path() == f"/usr/bin:{here}/Max/other")
+""",
+    "a home in a subfolder": """
+from codingagent.storage.homes import check_apart
+try:
+    check_apart(here / "MAX/proj/sub/home", here / "Max/Proj")
+except UsageError:
+    print(True)
+""",
+    "a policy file": """
+from codingagent.model.settings import Settings
+from codingagent.process.select_sandbox import policy_of
+try:
+    policy_of(Settings(policy=f"{here}/Max/Proj/policy.toml"), here / "max/PROJ")
+except UsageError as fault:
+    print("in the workspace" in str(fault))
+""",
+}
+
+
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_a_folder_is_found_in_any_spelling(tmp_path: Path, what: str) -> None:
+    here = tmp_path.resolve()
+    (here / "Max/Proj").mkdir(parents=True)
+    (here / "Max/Proj/policy.toml").touch()
+    (here / "caf\u00e9").mkdir()
+    words = [sys.executable, "-c", _BEGIN + PROGRAMS[what], str(here)]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.stdout == "True\n", done.stderr
