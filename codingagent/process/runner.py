@@ -330,13 +330,18 @@ class Transport:
             program = argv[0] if is_path else programs.find_program(argv[0])
             if program is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            handle = subprocess.PIPE if sys.platform == "win32" else theirs.fileno()
             self._process = subprocess.Popen(
                 [program, *argv[1:]],
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
+                stdin=handle,
+                stdout=handle,
                 # What it starts may be a server, which runs commands.
                 env=programs.persons_variables(),
             )
+            if self._process.stdin and self._process.stdout:
+                from codingagent.process import windows
+
+                windows.carry(theirs.dup(), self._process.stdin, self._process.stdout)
         except (OSError, ValueError) as fault:
             self.connection.close()
             why = fault.strerror if isinstance(fault, OSError) else None

@@ -9,6 +9,7 @@ import contextlib
 import os
 import queue
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -101,10 +102,16 @@ def is_batch_file(name: str, variables: Mapping[str, str], folder: str) -> bool:
 
 
 def decoded(data: bytes) -> str:
-    """Return output as text: UTF-8, or else in the code page of the console, as cmd's programs write."""
+    """Return output as text: UTF-8, or else in the code page of the console, as cmd's programs write.
+
+    Each line is judged by itself: one command starts programs of both kinds.
+    """
     try:
         return data.decode()
     except UnicodeDecodeError:
+        lines = data.splitlines(keepends=True)
+        if len(lines) > 1:
+            return "".join(map(decoded, lines))
         return data.decode(_console_encoding(), "replace")
 
 
@@ -204,6 +211,25 @@ def _copy(pipe: IO[bytes], stream: int, came: "queue.Queue[tuple[int, bytes]]") 
         came.put((stream, chunk))
 
 
+def carry(connection: socket.socket, to_program: IO[bytes], from_program: IO[bytes]) -> None:
+    """Carry what comes on a connection to a program, and back: a socket is no standard input there."""
+
+    def send() -> None:
+        with contextlib.suppress(OSError), to_program:
+            while piece := connection.recv(CHUNK_BYTES):
+                to_program.write(piece)
+                to_program.flush()
+
+    def receive() -> None:
+        with contextlib.suppress(OSError), from_program, connection:
+            while piece := os.read(from_program.fileno(), CHUNK_BYTES):
+                connection.sendall(piece)
+            connection.shutdown(socket.SHUT_RDWR)
+
+    for work in (send, receive):
+        threading.Thread(target=work, daemon=True).start()
+
+
 if sys.platform == "win32":
     import ctypes
     from ctypes import wintypes
@@ -267,9 +293,13 @@ if sys.platform == "win32":
 
         def end(self) -> int:
             found = _Accounting()
-            self._kernel.QueryInformationJobObject(
-                self._handle, _ACCOUNTING, ctypes.byref(found), ctypes.sizeof(found), None
-            )
+            for _ in range(10):
+                self._kernel.QueryInformationJobObject(
+                    self._handle, _ACCOUNTING, ctypes.byref(found), ctypes.sizeof(found), None
+                )
+                if not found.ActiveProcesses:
+                    break
+                time.sleep(0.01)  # the console's own process ends a moment after the command
             self._kernel.TerminateJobObject(self._handle, 1)
             return int(found.ActiveProcesses)
 

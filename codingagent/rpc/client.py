@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import json
-import shlex
 import socket
 import threading
 import time
@@ -186,9 +185,10 @@ class Client:
     @classmethod
     def _over_command(cls, endpoint: Command, timeout_s: float | None) -> Self:
         from codingagent.process.runner import Transport
+        from codingagent.workspace.programs import split
 
         try:
-            argv = shlex.split(endpoint.line)
+            argv = split(endpoint.line)
         except ValueError as fault:
             raise UsageError(f"{endpoint.line!r} is not a command line: {fault}") from fault
         if not argv:

@@ -171,6 +171,10 @@ class RemoteMethods:
         known = _LANGUAGES.get(lang)
         if known is None:
             return _not_started(f"unsupported language: {lang}")
+        if os.name == "nt":
+            return _not_started(
+                "exec_code needs a POSIX shell: write_file the program, then exec it"
+            )
         interpreter, flag = known
         if shutil.which(interpreter, path=self._host.variables.get("PATH", os.defpath)) is None:
             return _not_started(f"{interpreter} is not installed here")

@@ -3,7 +3,9 @@
 import contextlib
 import os
 import signal
+import socket
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,7 @@ def test_a_network_folder_is_refused_in_words() -> None:
 def test_output_is_utf8_or_the_code_page_of_the_console(data: bytes) -> None:
     assert windows.decoded(data)[0] == "a"
     assert windows.decoded("ü 中".encode()) == "ü 中"
+    assert windows.decoded(b"a\xe9\r\n" + "ü 中\n".encode()).endswith("\r\nü 中\n")
 
 
 # --- reading, with a process group in place of a job object ---------------------------------------
@@ -166,3 +169,26 @@ def test_an_interrupt_ends_it_whole() -> None:
 
     with none_left(marker), pytest.raises(KeyboardInterrupt):
         watched(f"X={marker} sleep 100 & X={marker} sleep 100", extras=Extras(is_flooded=interrupt))
+
+
+def test_a_connection_is_carried_to_a_program_and_back() -> None:
+    """`call` speaks to a program over pipes there: it ends when we hang up, and its end is ours."""
+    for line, sent in (("cat", b"x" * 2**20), ("head -c 3", b"abc")):
+        ours, theirs = socket.socketpair()
+        with (
+            ours,
+            subprocess.Popen(
+                line.split(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            ) as process,
+        ):
+            assert process.stdin and process.stdout
+            windows.carry(theirs, process.stdin, process.stdout)
+            threading.Thread(target=ours.sendall, args=(sent,), daemon=True).start()
+            found = b""
+            while len(found) < len(sent):
+                found += ours.recv(2**16)
+            assert found == sent
+            if line == "cat":
+                ours.shutdown(socket.SHUT_WR)
+            assert process.wait() == 0
+            assert ours.recv(1) == b""

@@ -40,6 +40,10 @@ try:
 except UsageError:
     print(True)
 """,
+    "doctor": """
+from codingagent.process.select_sandbox import _UNCONFINED
+print(_UNCONFINED.startswith("none: commands run with your own rights; the policy asks before"))
+""",
     "a policy file": """
 from codingagent.model.settings import Settings
 from codingagent.process.select_sandbox import policy_of

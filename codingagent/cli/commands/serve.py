@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import sys
 from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
@@ -198,8 +197,10 @@ def _serve_until_stopped(
 
 def _served_here(home: Path | None) -> Command:
     """Return a server started for a single call, in the home that was named, if any."""
+    from codingagent.workspace.programs import quoted
+
     # The server must find an unnamed home itself: a named one is trusted. -P: nothing is imported from the
     # current folder, which may be a workspace.
     named = () if home is None else ("--home", os.fspath(home))
     words = (sys.executable, "-P", "-m", "codingagent", *named, "serve", "--stdio")
-    return Command(shlex.join(words))
+    return Command(quoted(words))
