@@ -17,6 +17,7 @@ from codingagent.model import paths
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
 from codingagent.secrets.vault import Hides
+from codingagent.workspace.dirfd import from_root
 from codingagent.workspace.workspace import Workspace
 
 # As for READ_FILE: more files in one request do not help a model.
@@ -127,11 +128,10 @@ def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
     given = os.path.expanduser(pattern)
     # Links in the parent are followed: the root's own name has none.
     parent, name = os.path.split(os.path.normpath(os.path.join(folder, given)))
-    from_folder = os.path.relpath(os.path.join(os.path.realpath(parent), name), root)
+    from_folder = from_root(os.path.join(os.path.realpath(parent), name), root)
     outside = from_folder == os.pardir or from_folder.startswith(os.pardir + os.sep)
-    is_elsewhere = os.path.isabs(from_folder)  # on Windows: another drive
     meanings = []
-    if not outside and not is_elsewhere:
+    if not outside:
         meanings.append(from_folder.replace(os.sep, "/"))
     elif os.path.isabs(given) or os.path.lexists(os.path.join(folder, given)):
         raise OperationError(

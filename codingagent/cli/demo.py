@@ -6,6 +6,7 @@ them is new each time.
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from importlib.resources import as_file, files
@@ -20,6 +21,7 @@ from codingagent.errors import WorkError
 from codingagent.model.file_settled import Hint
 from codingagent.model.settings import Settings
 from codingagent.storage import homes
+from codingagent.workspace import programs
 
 # Placeholder for the session's id in the recorded answers.
 _RECORDED_SESSION = "00000000"
@@ -34,6 +36,9 @@ def play(screen: Screen) -> None:
         home = homes.Home.at(Path(folder), create=True, is_passing=True)
         workspace = homes.workspace_of(home.root, Settings())
         shutil.copytree(recorded / "workspace", workspace, dirs_exist_ok=True)
+        if os.name == "nt":
+            # `python` is else the Store's, which runs nothing.
+            programs.put_first(str(Path(sys.executable).parent))
         screen.is_passing = True
         screen.remark("this is a demo: the answers are recorded, everything else is real")
         screen.remark(f"it works in {folder}, which is deleted at the end")

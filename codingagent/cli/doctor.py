@@ -148,7 +148,8 @@ def _watching(inbox: Path) -> Finding:
         watch.fault
         or "no event came for a file written there; a network drive, WSL or a container?"
     )
-    remedy = "" if not watch.fault else "raise fs.inotify.max_user_instances to get events"
+    is_full = watch.fault and sys.platform == "linux"
+    remedy = "raise fs.inotify.max_user_instances to get events" if is_full else ""
     return Finding("inbox", None, f"{inbox} can't be watched ({why}): {slow}", remedy)
 
 

@@ -278,6 +278,14 @@ def steps(path: Path) -> Iterator[Path]:
     yield Path(path.anchor)
 
 
+def from_root(place: str, root: Path) -> str:
+    """Return a path as it is written from a root; `..` if no path leads to it: another drive of Windows."""
+    try:
+        return os.path.relpath(place, root)
+    except ValueError:
+        return os.pardir
+
+
 IGNORES_CASE = sys.platform == "darwin"
 """Whether one folder has a path in several spellings, which differ as paths: not on Windows."""
 

@@ -116,7 +116,7 @@ def _paths_in(key: str, value: str, root: Path, beside: Path) -> Iterator[str]:
     for said in () if key in _NO_PATHS else [value] if is_path else value.split():
         word = os.path.expanduser(said.strip("\"';!"))
         place = os.path.normpath(os.path.join(beside if key == "path" else root, word))
-        inside = os.path.relpath(place, root)
+        inside = dirfd.from_root(place, root)
         is_one = is_path or ((os.sep in word or "." in word) and os.path.lexists(place))
         if is_one and inside != "." and not inside.startswith(".."):
             yield f"./{inside.replace(os.sep, '/')}"

@@ -43,6 +43,15 @@ def persons_path() -> str:
     return _persons[0] if _persons else os.environ.get("PATH", "")
 
 
+def put_first(folder: str) -> None:
+    """Put a folder first on the person's PATH, for commands."""
+    path = os.pathsep.join((folder, persons_path()))
+    if _persons:
+        _persons[0] = path
+    else:
+        os.environ["PATH"] = path
+
+
 def persons_variables() -> dict[str, str]:
     """Return the environment as the person has it."""
     return {**os.environ, "PATH": persons_path()} if _persons else dict(os.environ)
@@ -83,6 +92,8 @@ def _not_ours(outside: Iterable[Path]) -> list[Path]:
 
 def find_program(name: str, *outside: Path) -> str | None:
     """Return the path of a program of our own; None if there is none where no answer could have put it."""
+    if os.name == "nt" and name == "git":
+        name = "git.exe"  # cmd.exe would read what stands in the arguments of a batch file
     places = [*settle(), *(each.resolve() for each in outside)]
     not_ours = _not_ours(outside)
     for folder in persons_path().split(os.pathsep):
@@ -96,7 +107,8 @@ def find_program(name: str, *outside: Path) -> str | None:
 def quoted(words: Iterable[str]) -> str:
     """Return words as a line of the person's shell."""
     if os.name == "nt":
-        return " ".join(f'"{word}"' if re.search(r"[^\w./\\:-]", word) else word for word in words)
+        plain = re.compile(r"[\w./\\:-]+").fullmatch
+        return " ".join(word if plain(word) else f'"{word}"' for word in words)
     return shlex.join(words)
 
 

@@ -1,6 +1,7 @@
 """`copy` and `paste`, with a clipboard that is a program of the test's own."""
 
 import base64
+import io
 import itertools
 import json
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from codingagent.cli.stdio import be_utf8
 from tests.cli.terminals import on_terminal
 from tests.helpers import run_here
 from tests.warm import start_command
@@ -93,6 +95,16 @@ def test_copy_puts_the_request_on_the_clipboard(live: LiveSession) -> None:
 def test_copy_prints_into_a_pipe(live: LiveSession) -> None:
     """Anyone who has another clipboard pipes the request there."""
     assert live.run("copy").stdout == live.request.read_text()
+
+
+def test_what_a_program_reads_is_utf8_with_plain_line_ends() -> None:
+    """Design, safety: on Windows a pipe has the code page, which lacks most characters."""
+    read = io.BytesIO()
+    stream = io.TextIOWrapper(read, encoding="cp1252", newline="\r\n")
+    be_utf8(stream)
+    stream.write("→ ü\n")
+    stream.flush()
+    assert read.getvalue() == "→ ü\n".encode()
 
 
 def test_copy_in_parts_waits_between_them(live: LiveSession) -> None:

@@ -1,7 +1,10 @@
 """Windows, imitated: folders by name, and names that lead elsewhere than they say (design, workspace)."""
 
+import ast
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,7 +18,7 @@ from codingagent.model.paths import is_plain_on_windows
 from codingagent.workspace import path_walk
 from codingagent.workspace.dirfd import Folder, is_link
 from codingagent.workspace.workspace import Workspace
-from tests.helpers import NamedWorkspace
+from tests.helpers import REPOSITORY, NamedWorkspace
 
 ODD = [
     "D:",
@@ -129,3 +132,33 @@ def test_what_no_person_hands_to_a_model_is_no_workspace() -> None:
         assert path_walk.is_too_much(Path(name))
     with pytest.raises(UsageError, match="too much to hand to a model"):
         Workspace(Path("/usr"))
+
+
+LINES: dict[str, tuple[str, object]] = {
+    "words": (
+        r"quoted(['a b', r'C:\p\x.txt', '', '--check', '\u00fc'])",
+        '"a b" C:\\p\\x.txt "" --check \u00fc',
+    ),
+    "an editor": (
+        r"""split(r'"C:\Program Files\n.exe" -w C:\a')""",
+        ["C:\\Program Files\\n.exe", "-w", "C:\\a"],
+    ),
+    "a file": (r"split(r'src\main.py')", ["src\\main.py"]),
+    "another drive": (r"from_root('D:\\x', 'C:\\y')", ".."),
+    "a folder first": ("put_first('C:x') or persons_variables()['PATH'][:4]", "C:x:"),
+}
+
+
+@pytest.mark.parametrize("what", LINES)
+def test_lines_of_the_person_are_read_and_written_as_windows_does(what: str) -> None:
+    """An empty word stays one, a backslash is part of a path."""
+    program, expected = LINES[what]
+    line = (
+        "from codingagent.workspace.programs import *; from codingagent.workspace.dirfd import from_root;"
+        f" import ntpath, os; os.name = 'nt'; os.path = ntpath; print(ascii({program}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", line], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert not done.stderr
+    assert ast.literal_eval(done.stdout) == expected
