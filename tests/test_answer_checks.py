@@ -109,17 +109,23 @@ WHOLE = "\n\n".join(PARTS)
 FIRST, LAST = PARTS[0].replace("x + 0", "x"), PARTS[5].replace("+ 5", "- 5")
 
 
-def test_a_lone_comment_in_place_of_lines_is_asked_again_in_any_language(live: LiveSession) -> None:
-    """Models say in the person's language that the rest stays the same; DONE does not end the task then."""
-    file = live.workspace / "a.py"
-    for said in SAID.replace("\n", "|").split("|"):
+def test_a_lone_comment_in_place_of_lines_is_asked_again_in_any_language(
+    live: LiveSession, request: pytest.FixtureRequest
+) -> None:
+    """Models say in the person's language that the rest stays the same; DONE does not end the task then.
+
+    In one of the places in turn; in the deep run, in each.
+    """
+    file, is_deep = live.workspace / "a.py", request.config.getoption("--deep")
+    for number, said in enumerate(SAID.replace("\n", "|").split("|")):
         file.write_text(WHOLE)
-        for answer in (
+        answers = (
             create(f"{FIRST}\n\n# {said}\n"),
             create(f"# {said}\n\n\n{LAST}"),
             f'[EDIT_FILE path="a.py" start_line="1" end_line="11"]\n{FIRST}\n# {said}\n[/EDIT_FILE]\n',
             edit(f"{PARTS[0]}\n\n{PARTS[1]}", f"def f0(x):\n    # {said}\n"),
-        ):
+        )
+        for answer in answers if is_deep else [answers[number % 4]]:
             told = live.answer(f"{answer}[DONE]\nx\n[/DONE]\n")
             assert "would stand in place of lines of 'a.py'" in told, (said, answer, told)
             assert file.read_text() == WHOLE
