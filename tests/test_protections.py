@@ -1393,7 +1393,7 @@ ROWS: dict[str, Row] = {
         ("policy",),
         (
             "process/select_sandbox.py",
-            "if root in named.parents or root in path.resolve().parents:",
+            "if root in named.parents or root in resolved(path).parents:",
             "if False:",
         ),
     ),
