@@ -256,7 +256,9 @@ def test_a_file_that_the_chat_never_saw_is_not_known_at_its_new_path(
     """Design, the person's changes: what took the place of a known file is not taken for it."""
     with moving as live:
         live.answer('[CREATE_FILE path="n.txt"]\none\n[/CREATE_FILE]\n', "1.txt")
-        live.answer(move("b.txt", "n.txt", ' overwrite="true"'), "2.txt")
+        (live.workspace / "late.txt").write_text("late\n")
+        live.answer(move("late.txt", "n.txt", ' overwrite="true"'), "2.txt")
+        assert (live.workspace / "n.txt").read_text() == "late\n"
         assert "n.txt" not in live.conversation.session.known
 
 
