@@ -18,8 +18,8 @@ from codingagent.model.observations import PastCommit
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.tokens import estimate
 
-# The best files hold 97 % of what is changed; more of them cost time.
-FILES_LIMIT = 60
+# The best files hold nearly all that is changed; more of them cost time.
+FILES_LIMIT = 50
 _FILE, _TEXT, _NAME, _CALLER, _CALLEE, _EXACT = 3.0, 2.0, 1.0, 1.0, 1.0, 0.7
 # For a file that the task names, and for a definition or an option that at most three blocks have.
 _NAMED_FILE, _NAMED_PLACE, _NAMED_IN = 1.0, 3.0, 3
