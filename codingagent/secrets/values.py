@@ -59,6 +59,7 @@ _TECHNICAL = lazy_pattern(
     re.IGNORECASE,
 )
 _PATH = lazy_pattern(r"[~.]{0,2}/[\w.-]+(?:/[\w.@-]*)*")
+_HOSTS = lazy_pattern(r"(?:\*?[\w-]*(?:\.[\w-]+)+(?:/\d+)?(?:,|$)){2,}")
 _UUID = lazy_pattern(r"\{?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\}?", re.IGNORECASE)
 _DIGEST = lazy_pattern(
     r"(?:sha\d+|md5)[-:].*|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{128}", re.IGNORECASE
@@ -172,7 +173,7 @@ def is_token(value: str, form: Form, *, quoted: bool = True, named: bool = True)
 
     Without a telling name (`named`), identifiers and digests are none.
     """
-    if not 8 <= len(value) <= 4000 or " " in value:
+    if not 8 <= len(value) <= 4000 or " " in value or _HOSTS.fullmatch(value):
         return False
     if _is_plain(value, bare=not quoted and form is not Form.DATA):
         return False

@@ -229,6 +229,7 @@ COLLECTIONS = [
 
 # Collections of something else.
 NO_SECRETS_HELD = [
+    ("a.py", 'setenv("a_new_key", "192.168.0.0/24,127.0.0.1,localhost.localdomain")'),
     (
         "a.py",
         "tokens = {'root': [(r'\\b[0-9a-f]{8}2x', Number), ('sizeM1', Name)], 'x': ['a', 'b'], 'y': ['d']}",
