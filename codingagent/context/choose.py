@@ -31,7 +31,7 @@ _SHARES = {"test": 0.3, "doc": 0.2}
 _ASKED_SHARE = 0.4
 _LATEST = 200
 # New entries of a changelog stand in its first lines, where so many commits of sources write some.
-_TOP_LINES, _KEPT_SHARE = 25, 0.1
+_TOP_LINES, _TOP_TOKENS, _KEPT_SHARE = 25, 400, 0.1
 _GAP_TOKENS, _FILE_TOKENS = 9, 14
 _IMPORTS_LINES = 30
 _IMPORTS_WITHIN = 120
@@ -131,9 +131,15 @@ def _ordered(
     found = []
     for file in files:
         lines = lines_of(texts[file.path])
+        parts = blocks(file.path, lines)
+        if file.path == changelog:
+            top = min(_TOP_LINES, len(lines))
+            while top > 1 and estimate("\n".join(lines[:top])) > _TOP_TOKENS:
+                top -= 1
+            parts = [CodeBlock(1, top), *(each for each in parts if each.first > top)]
         found += [
             _Candidate(file, block, "\n".join(lines[block.first - 1 : block.last]))
-            for block in blocks(file.path, lines)
+            for block in parts
         ]
     if not found:
         return []
@@ -151,7 +157,7 @@ def _ordered(
     for each, text, said, name, named in zip(found, low, by_text, by_name, exact, strict=True):
         of_file = 1 + _NAMED_FILE / _FILE if each.file.is_named else each.file.score / best
         score = _FILE * of_file + _TEXT * said + _NAME * name + named
-        if each.file.path == changelog and each.block.first <= _TOP_LINES:
+        if each.file.path == changelog and each.block.first == 1:
             score += _NAMED_PLACE
         scores.append(score - _LENGTH * math.log(len(text) + 60))
     calls = _calls(found, scores)

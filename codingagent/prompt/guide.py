@@ -55,7 +55,8 @@ RULES = """\
 2. Never write "..." or "rest unchanged" for lines of a file: what you write is what it will hold.
 3. Don't guess what a file says: READ_FILE what this request does not show, all in one answer.
 4. New or short files: CREATE_FILE, whole. Longer files: EDIT_FILE with SEARCH/REPLACE.
-5. A failed command does not stop the next. Verify your changes with RUN_COMMAND, in the same answer.
+5. A failed command does not stop the next. Verify your changes with RUN_COMMAND, in the same answer:
+   the tests that they concern, not all, on these files, no installed copy (Python: PYTHONPATH=src or .).
 6. End that answer with DONE. It counts if everything before it succeeded, each command with exit code
    0; else the task stays open. Leave it out only if you must see results first.
 7. Unclear? Send one MESSAGE with your question and stop.

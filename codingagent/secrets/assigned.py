@@ -107,6 +107,8 @@ def _value(
     if match is None:
         return None
     start, name = name_at(text, at, match.end("rest"))
+    if name[0] == "$" and match["blank"] is not None:  # "$PWD" python3: a shell's variable
+        return None
     kind = "PASSWORD" if stem in _OTHER_LANGUAGES else kind_of(name)
     said = match["said"] or ""
     if kind == "MAYBE" and _is_about_keys(text[max(0, start - 20) : start], said):

@@ -108,8 +108,10 @@ def test_the_top_of_a_changelog_goes_where_commits_keep_one() -> None:
     texts = {"CHANGES.md": f"# Changes\n\n## Unreleased\n\n- new\n\n{old}"}
     texts["a.py"] = functions(*[f"wanted{n}" for n in range(90)])
     log = tuple(PastCommit("x", ("a.py", "CHANGES.md")) for _ in range(10))
+    # Also where its lines are long, and many are not released yet.
+    texts["CHANGES.md"] = texts["CHANGES.md"].replace("- new\n", f"- new {'word ' * 40}\n" * 60)
     for kept, is_shown in ((log, True), ((), False)):
-        parts = {part.file.path: part.shown for part in chosen("wanted", texts, 1_000, kept)}
+        parts = {part.file.path: part.shown for part in chosen("wanted", texts, 3_000, kept)}
         assert (3 in parts.get("CHANGES.md", ())) is is_shown
 
 

@@ -229,6 +229,7 @@ COLLECTIONS = [
 
 # Collections of something else.
 NO_SECRETS_HELD = [
+    ("a.sh", 'PYTHONPATH="$PWD" python3 -m pytest'),
     ("a.py", 'setenv("a_new_key", "192.168.0.0/24,127.0.0.1,localhost.localdomain")'),
     (
         "a.py",

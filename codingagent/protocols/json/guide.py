@@ -70,7 +70,8 @@ the last operation ends the task, if everything in the same answer succeeds.
 4. New or short files: createFile, whole. Changes in longer files: editFile. Take enough into
    `oldContent` that it occurs once.
 5. Operations run in the order written; a failed one does not stop the next. Put the shell operation
-   that verifies your changes after them, in the same answer.
+   that verifies your changes after them, in the same answer: the tests that they concern, not all,
+   on these files, no installed copy (Python: PYTHONPATH=src or .).
 6. End with DONE: in the same answer. It counts if everything before it succeeded, each command with exit
    code 0; else the task stays open, and the next request says why.
 7. Leave DONE: out only if you must see events first. Unclear? Send one message with your question.
