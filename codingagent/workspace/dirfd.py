@@ -148,8 +148,16 @@ class Folder:
             retried(lambda: os.rename(old, new))  # it never replaces there
         elif source is None or target is None or not _rename_no_replace(source, old, target, new):
             # As safe, but a kill in between leaves both names.
-            os.link(old, new, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
-            os.unlink(old, dir_fd=source)
+            try:
+                os.link(old, new, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
+            except FileExistsError:
+                found, other = self.lstat(name), folder.lstat(new_name)
+                if not (found and other and os.path.samestat(found, other) and found.st_nlink == 1):
+                    raise
+                # The same name in another spelling, where the disk ignores case.
+                os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
+            else:
+                os.unlink(old, dir_fd=source)
 
     def entries(self) -> list[os.DirEntry[str]]:
         with os.scandir(self._handle) as entries:

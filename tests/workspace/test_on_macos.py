@@ -1,11 +1,13 @@
 """macOS, imitated: a folder has many spellings there, and a path keeps the one that was typed."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from codingagent.workspace.dirfd import Folder
 from tests.helpers import REPOSITORY
 
 _BEGIN = """
@@ -64,3 +66,21 @@ def test_a_folder_is_found_in_any_spelling(tmp_path: Path, what: str) -> None:
     words = [sys.executable, "-c", _BEGIN + PROGRAMS[what], str(here)]
     done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.stdout == "True\n", done.stderr
+
+
+class _AnyCase(Folder):
+    """A folder of a disk that ignores case."""
+
+    def at(self, name: str) -> str:
+        return super().at(name.lower())
+
+
+def test_a_file_gets_its_name_in_another_spelling(tmp_path: Path) -> None:
+    """No call there both renames and never replaces, and the new name is already found: it is this file."""
+    folder = _AnyCase(str(tmp_path))
+    (tmp_path / "readme.md").write_text("x")
+    folder.move("README.md", folder, "Readme.md", overwrite=False)
+    assert (tmp_path / "readme.md").read_text() == "x"
+    os.link(tmp_path / "readme.md", tmp_path / "other")
+    with pytest.raises(FileExistsError):
+        folder.move("README.md", folder, "OTHER", overwrite=False)
