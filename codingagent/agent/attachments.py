@@ -17,7 +17,7 @@ from codingagent.model import paths
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
 from codingagent.secrets.vault import Hides
-from codingagent.workspace.dirfd import from_root
+from codingagent.workspace.real_paths import from_root
 from codingagent.workspace.workspace import Workspace
 
 # As for READ_FILE: more files in one request do not help a model.

@@ -31,9 +31,9 @@ from codingagent.process.bubblewrap import (
 from codingagent.process.repositories import repositories_in
 from codingagent.process.runner import Runner, environment, run_tool, try_out
 from codingagent.storage.toml_file import read_toml
-from codingagent.workspace.dirfd import resolved
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import find_program, persons_path
+from codingagent.workspace.real_paths import resolved
 
 
 def policy_of(settings: Settings, workspace: Path) -> Policy:

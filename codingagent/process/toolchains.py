@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from codingagent.process import credentials
-from codingagent.workspace.dirfd import small_file, steps
+from codingagent.workspace.dirfd import small_file
+from codingagent.workspace.real_paths import steps
 
 _BIN = ("bin", "sbin", "shims")
 

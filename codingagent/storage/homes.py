@@ -20,8 +20,8 @@ from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.request_queue import RequestQueue
 from codingagent.storage.toml_file import read_toml
-from codingagent.workspace.dirfd import resolved
 from codingagent.workspace.path_walk import is_too_much
+from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.workspace import Workspace
 
 HERE_HOME = ".codingagent"

@@ -23,8 +23,6 @@ from codingagent.workspace.sharing import retried, sync
 # A larger file is digested only at its beginning: nobody waits for a whole disk image.
 _DIGEST_LIMIT_BYTES = 64 * 1024 * 1024
 
-_STEP_LIMIT = 1000
-
 _HAS_HANDLES = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -261,57 +259,6 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
     # Package managers make circles of junctions.
     is_folder = entry.is_dir(follow_symlinks=False)
     return is_folder and (os.name != "nt" or not is_link(entry.stat(follow_symlinks=False)))
-
-
-def steps(path: Path) -> Iterator[Path]:
-    """Yield each place that an absolute path leads through: every link, and every folder by its real path.
-
-    The last one is where it ends, or the first that is missing. Links without end lead to the root.
-    """
-    at, left = Path(path.anchor), list(path.parts[1:])
-    for _ in range(_STEP_LIMIT):
-        if not left:
-            return
-        name = left.pop(0)
-        inner = at.parent if name == ".." else at / name
-        yield inner
-        if os.path.islink(inner):  # false where nobody may look, as below
-            target = inner.readlink()
-            at = Path(target.anchor) if target.is_absolute() else at
-            left = [*target.parts[target.is_absolute() :], *left]
-        elif os.path.lexists(inner):
-            at = inner
-        else:
-            return
-    yield Path(path.anchor)
-
-
-def from_root(place: str, root: Path) -> str:
-    """Return a path as it is written from a root; `..` if no path leads to it: another drive of Windows."""
-    try:
-        return os.path.relpath(place, root)
-    except ValueError:
-        return os.pardir
-
-
-IGNORES_CASE = sys.platform == "darwin"
-"""Whether one folder has a path in several spellings, which differ as paths: not on Windows."""
-
-
-def resolved(path: Path) -> Path:
-    """Return a path without links, in the disk's own spelling: that is what can be compared."""
-    real = path.resolve()
-    if not IGNORES_CASE:
-        return real
-    at = Path(real.anchor)
-    for name in real.parts[1:]:
-        with contextlib.suppress(OSError):
-            listed = os.listdir(at)
-            if name not in listed:
-                seen = paths.folded(name)
-                name = next((each for each in listed if paths.folded(each) == seen), name)  # noqa: PLW2901
-        at /= name
-    return at
 
 
 def open_root(root: Path) -> Folder:

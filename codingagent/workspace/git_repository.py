@@ -15,6 +15,7 @@ from msgspec import Struct
 from codingagent.errors import OperationError
 from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace import dirfd
+from codingagent.workspace.real_paths import from_root
 
 # Far more of an ignore file than anyone writes by hand.
 RULES_LIMIT_BYTES = 1 << 20
@@ -116,7 +117,7 @@ def _paths_in(key: str, value: str, root: Path, beside: Path) -> Iterator[str]:
     for said in () if key in _NO_PATHS else [value] if is_path else value.split():
         word = os.path.expanduser(said.strip("\"';!"))
         place = os.path.normpath(os.path.join(beside if key == "path" else root, word))
-        inside = dirfd.from_root(place, root)
+        inside = from_root(place, root)
         is_one = is_path or ((os.sep in word or "." in word) and os.path.lexists(place))
         if is_one and inside != "." and not inside.startswith(".."):
             yield f"./{inside.replace(os.sep, '/')}"

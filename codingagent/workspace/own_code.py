@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from codingagent.workspace.dirfd import resolved, steps
+from codingagent.workspace.real_paths import resolved, steps
 
 _PACKAGE = Path(__file__).parents[1]
 _INSTALL = "install it elsewhere: `pipx install codingagent`"

@@ -16,6 +16,7 @@ from codingagent.model import paths
 from codingagent.workspace import dirfd
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import distrust
+from codingagent.workspace.real_paths import resolved
 
 # System folders are not projects.
 _SYSTEM = frozenset(
@@ -255,7 +256,7 @@ def _checked_root(root: Path, *, is_guest: bool) -> Path:
         raise UsageError(
             f"workspace {root} does not exist; make the folder or name another"
         ) from None
-    real = dirfd.resolved(root)
+    real = resolved(root)
     if not real.is_dir():
         raise UsageError(f"workspace {root} is not a folder; name a folder")
     named = Path(os.path.abspath(root))
@@ -272,7 +273,7 @@ def _checked_root(root: Path, *, is_guest: bool) -> Path:
 
 def is_too_much(real: Path) -> bool:
     """Return whether a folder is more of the machine than anyone may hand to a model."""
-    home = dirfd.resolved(Path.home())
+    home = resolved(Path.home())
     if real in (home, *home.parents) or real == Path(real.anchor):
         return True
     if _ON_WINDOWS:

@@ -20,7 +20,7 @@ here = Path(sys.argv[1])
 
 PROGRAMS = {
     "a path": """
-from codingagent.workspace.dirfd import resolved
+from codingagent.workspace.real_paths import resolved
 found = [resolved(here / name) for name in ("MAX/proj", "cafe\\u0301", "max/none", "Max/Proj")]
 print(found == [here / name for name in ("Max/Proj", "caf\\u00e9", "Max/none", "Max/Proj")])
 """,

@@ -154,8 +154,8 @@ def test_lines_of_the_person_are_read_and_written_as_windows_does(what: str) -> 
     """An empty word stays one, a backslash is part of a path."""
     program, expected = LINES[what]
     line = (
-        "from codingagent.workspace.programs import *; from codingagent.workspace.dirfd import from_root;"
-        f" import ntpath, os; os.name = 'nt'; os.path = ntpath; print(ascii({program}))"
+        "from codingagent.workspace.programs import *\nfrom codingagent.workspace.real_paths import *\n"
+        f"import ntpath, os; os.name = 'nt'; os.path = ntpath; print(ascii({program}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", line], cwd=REPOSITORY, capture_output=True, text=True, check=False
