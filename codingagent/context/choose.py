@@ -114,8 +114,10 @@ def _shares(asked: Query, latest: Sequence[Sequence[str]]) -> dict[str, float]:
 
 
 def _changelog(latest: Sequence[Sequence[str]]) -> str:
-    """Return the changelog that commits of sources keep; empty if they keep none."""
-    found = Counter(path for paths in latest for path in paths if _CHANGELOG.search(path))
+    """Return the changelog that commits of sources keep, without its ending; empty if they keep none."""
+    found = Counter(
+        path.partition(".")[0] for paths in latest for path in paths if _CHANGELOG.search(path)
+    )
     [(path, count)] = found.most_common(1) or [("", 0)]
     return path if count > len(latest) * _KEPT_SHARE else ""
 
@@ -132,7 +134,7 @@ def _ordered(
     for file in files:
         lines = lines_of(texts[file.path])
         parts = blocks(file.path, lines)
-        if file.path == changelog:
+        if changelog and file.path.partition(".")[0] == changelog:
             top = min(_TOP_LINES, len(lines))
             while top > 1 and estimate("\n".join(lines[:top])) > _TOP_TOKENS:
                 top -= 1
@@ -157,7 +159,7 @@ def _ordered(
     for each, text, said, name, named in zip(found, low, by_text, by_name, exact, strict=True):
         of_file = 1 + _NAMED_FILE / _FILE if each.file.is_named else each.file.score / best
         score = _FILE * of_file + _TEXT * said + _NAME * name + named
-        if each.file.path == changelog and each.block.first == 1:
+        if each.block.first == 1 and changelog == each.file.path.partition(".")[0] != "":
             score += _NAMED_PLACE
         scores.append(score - _LENGTH * math.log(len(text) + 60))
     calls = _calls(found, scores)

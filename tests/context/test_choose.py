@@ -103,11 +103,11 @@ def test_tests_and_documents_have_a_share() -> None:
 
 
 def test_the_top_of_a_changelog_goes_where_commits_keep_one() -> None:
-    """New entries stand there; what a task says of old ones does not count."""
+    """New entries stand there; what a task says of old ones does not count. Its ending may change."""
     old = "".join(f"## 1.{n}\n\n- wanted mended\n\n" for n in range(100))
     texts = {"CHANGES.md": f"# Changes\n\n## Unreleased\n\n- new\n\n{old}"}
     texts["a.py"] = functions(*[f"wanted{n}" for n in range(90)])
-    log = tuple(PastCommit("x", ("a.py", "CHANGES.md")) for _ in range(10))
+    log = tuple(PastCommit("x", ("a.py", "CHANGES.rst")) for _ in range(10))
     # Also where its lines are long, and many are not released yet.
     texts["CHANGES.md"] = texts["CHANGES.md"].replace("- new\n", f"- new {'word ' * 40}\n" * 60)
     for kept, is_shown in ((log, True), ((), False)):
