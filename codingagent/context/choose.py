@@ -43,7 +43,7 @@ _AROUND_LINES = 120
 _IDENTIFIER = lazy_pattern(r"[A-Za-z_$][\w$]{3,}")
 _CHANGELOG = lazy_pattern(r"(?i)(?:^|/)(?:change(?:s|log)|history|news|release[-_]notes)[^/]*$")
 _IMPORT = lazy_pattern(
-    r"\s*(?:import\b|from\s+\S+\s+import\b|use\s|#\s*include|require\b|(?:const|let|var)\s.*\brequire\()"
+    r"(?:import\b|from\s+\S+\s+import\b|use\s|#\s*include|require\b|(?:const|let|var)\s.*\brequire\()"
 )
 
 
@@ -278,8 +278,14 @@ def around(path: str, lines: Sequence[str], wanted: Sequence[int]) -> tuple[int,
 
 
 def imports(lines: Sequence[str]) -> set[int]:
-    """Return the lines of a file's imports, which go with any part of it."""
-    found = [at for at, line in enumerate(lines[:_IMPORTS_WITHIN], 1) if _IMPORT.match(line)]
+    """Return the lines of a file's imports, each to its closing bracket: they go with any part of it."""
+    found: list[int] = []
+    opened = ""
+    for at, line in enumerate(lines[:_IMPORTS_WITHIN], 1):
+        if opened or _IMPORT.match(line):
+            found.append(at)
+            opened = opened or line.rstrip()[-1:]
+            opened = "" if opened not in {"(", "{"} or line[:1] in {")", "}"} else opened
     if found and found[-1] <= _IMPORTS_LINES:
         return set(range(found[0], found[-1] + 1))
     return set(found[:_IMPORTS_LINES])

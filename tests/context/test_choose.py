@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.context.choose import Chosen, choose
+from codingagent.context.choose import Chosen, choose, imports
 from codingagent.context.rank import look, query, rank
 from codingagent.model.observations import PastCommit
 
@@ -113,6 +113,13 @@ def test_the_top_of_a_changelog_goes_where_commits_keep_one() -> None:
     for kept, is_shown in ((log, True), ((), False)):
         parts = {part.file.path: part.shown for part in chosen("wanted", texts, 3_000, kept)}
         assert (3 in parts.get("CHANGES.md", ())) is is_shown
+
+
+def test_imports_are_whole_and_only_those_of_the_file() -> None:
+    """Each to its closing bracket; none from inside a function."""
+    text = "import a\nfrom b import (\n    c,\n    d,\n)\n" + "x = 1\n" * 40
+    lines = (text + "def f():\n    import e\nimport {\n  g\n} from 'h'\n").split("\n")
+    assert imports(lines) == {1, 2, 3, 4, 5, 48, 49, 50}
 
 
 def test_no_budget_no_files() -> None:
