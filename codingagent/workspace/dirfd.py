@@ -57,6 +57,7 @@ class NotFoundError(OperationError):
 
 # linux/fs.h
 _NO_REPLACE = 1
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP)  # exFAT, a share
 
 
 def _rename_no_replace(source: int, name: str, target: int, new_name: str) -> bool:
@@ -148,11 +149,12 @@ class Folder:
             # As safe, but a kill in between leaves both names.
             try:
                 os.link(old, new, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
-            except FileExistsError:
+            except OSError as fault:
                 found, other = self.lstat(name), folder.lstat(new_name)
-                if not (found and other and os.path.samestat(found, other) and found.st_nlink == 1):
+                # The same name in another spelling where the disk ignores case, or a disk without links.
+                is_same = found and other and os.path.samestat(found, other) and found.st_nlink == 1
+                if not is_same and (other or fault.errno not in _NO_LINKS):
                     raise
-                # The same name in another spelling, where the disk ignores case.
                 os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
             else:
                 os.unlink(old, dir_fd=source)

@@ -84,3 +84,14 @@ def test_a_file_gets_its_name_in_another_spelling(tmp_path: Path) -> None:
     os.link(tmp_path / "readme.md", tmp_path / "other")
     with pytest.raises(FileExistsError):
         folder.move("README.md", folder, "OTHER", overwrite=False)
+
+
+def test_a_file_is_moved_on_a_disk_without_links(tmp_path: Path) -> None:
+    """exFAT and shares have none. A folder stands for such a file: it can't be linked anywhere."""
+    folder = Folder(str(tmp_path))
+    (tmp_path / "a").mkdir()
+    folder.move("a", folder, "b", overwrite=False)
+    (tmp_path / "c").touch()
+    with pytest.raises(FileExistsError):
+        folder.move("b", folder, "c", overwrite=False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "c"]
