@@ -16,16 +16,14 @@ BLOCKED_COMMANDS = (
     *("sudo", "su", "doas", "pkexec", "runuser", "chroot", "nsenter", "unshare"),
     # Change the machine's disks.
     *("mount", "umount", "mkfs*", "mke2fs", "mkswap", "fdisk", "sfdisk", "gdisk", "cfdisk"),
-    "parted",
-    *("wipefs", "blkdiscard", "cryptsetup", "swapon", "swapoff", "losetup", "dmsetup"),
+    *("wipefs", "blkdiscard", "cryptsetup", "swapon", "swapoff", "losetup", "dmsetup", "parted"),
     # Stop the machine.
     *("shutdown", "reboot", "halt", "poweroff", "init", "telinit", "kexec"),
     *_each("systemctl", "poweroff,reboot,halt,kexec,suspend,hibernate,rescue,emergency,isolate"),
     *("insmod", "modprobe", "rmmod", "iptables", "ip6tables", "nft", "ufw", "firewall-cmd"),
     # Change its users.
     *("passwd", "chpasswd", "useradd", "userdel", "usermod", "adduser", "deluser", "visudo"),
-    "vipw",
-    *("groupadd", "groupdel", "groupmod", "setenforce"),
+    *("groupadd", "groupdel", "groupmod", "setenforce", "vipw", "dscl", "sysadminctl"),
 )
 
 # Destroy what can't be restored.
@@ -35,7 +33,7 @@ DESTROYING_COMMANDS = (
     "rsync --del",
     *("find -delete", "fd --exec-batch", "shred", "srm", "wipe", "dd of=*", "truncate"),
     *("rsync --delete*", "chmod -R", "chmod --recursive", "chown -R", "chown --recursive"),
-    "chgrp -R",
+    *("chgrp -R", "tmutil", "hdiutil"),
     *_each("git", "clean,restore,reset --hard,reset --merge,reset --keep,rm -f,rm --force"),
     *_each("git checkout", "--,.,-f,--force"),
     *_each("git switch", "-f,--force,--discard-changes"),
@@ -72,7 +70,7 @@ PUBLISHING_COMMANDS = (
     *("hg push", "svn commit", "svn ci", "jj git push", "hub pull-request"),
     *_each("cargo", "publish,yank,owner,login"),
     *("poetry publish", "uv publish", "pdm publish", "hatch publish", "flit publish"),
-    "maturin publish",
+    *("maturin publish", "pod trunk", "fastlane", "altool", "notarytool"),
     *("twine upload", "python* setup.py upload", "gem push", "gem yank", "dotnet nuget push"),
     *("mvn deploy", "gradle publish*", "gradlew publish*", "sbt publish*", "vsce publish"),
     *("lerna publish", "changeset publish", "semantic-release", "release-it", "goreleaser release"),
@@ -108,15 +106,16 @@ REACHING_COMMANDS = (
     *("firebase deploy", "wrangler deploy", "wrangler publish", "surge", "doctl"),
     *_each("git config", "--global,--system"),
     *_each("systemctl", "start,stop,restart,enable,disable,mask,daemon-reload"),
-    *("service", "launchctl", "sysctl -w", "osascript"),
+    *("service", "launchctl", "sysctl -w", "osascript", "security", "open", "softwareupdate"),
+    *_each("defaults", "write,delete,import,rename"),
+    *_each("brew", "upgrade,reinstall,services,remove"),
     *_each("apt", "install,remove,purge,upgrade,autoremove"),
     *_each("apt-get", "install,remove,purge,upgrade,dist-upgrade,autoremove"),
     *("dpkg -i", "dnf install", "dnf remove", "yum install", "yum remove", "pacman -S"),
     "pacman -R",
     *("apk add", "apk del", "snap install", "snap remove", "brew install", "brew uninstall"),
     *("npm install -g", "npm i -g", "npm install --global", "npm uninstall -g", "yarn global"),
-    "npm install --location=global",
-    *("pip* install --break-system-packages",),
+    *("npm install --location=global", "pip* install --break-system-packages"),
 )
 
 ASKED_COMMANDS = (*DESTROYING_COMMANDS, *PUBLISHING_COMMANDS, *REACHING_COMMANDS)

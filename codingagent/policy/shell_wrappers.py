@@ -51,6 +51,10 @@ class InnerCommands(Struct, frozen=True):
     """It runs its input, or output substituted into its words, as a program."""
 
 
+# GNU's tools as Homebrew names them.
+_GNU = lazy_pattern("g(ch(mod|own)|cp|dd|env|find|ln|mv|rm|sed|shred|tar|timeout|xargs)")
+
+
 def command_name(word: Word) -> str | None:
     """Return a command's name without folders, in lower case; None if the line alone does not tell.
 
@@ -61,7 +65,8 @@ def command_name(word: Word) -> str | None:
     if not word.literal and "/" not in word.tail:
         return None
     # Lower case, because some file systems find sudo under SUDO.
-    return (word.text if word.literal else word.tail).rpartition("/")[2].casefold() or None
+    name = (word.text if word.literal else word.tail).rpartition("/")[2].casefold()
+    return name[1:] if _GNU.fullmatch(name) else name or None
 
 
 def is_assignment(word: Word) -> bool:
@@ -85,44 +90,39 @@ class _Shape(Struct, frozen=True):
 
 
 _SHAPES = {
-    "builtin": _Shape(),
-    "busybox": _Shape(),
+    **dict.fromkeys(("builtin", "busybox", "command", "entr", "firejail", "nohup"), _Shape()),
+    **dict.fromkeys(("setsid", "toybox", "unbuffer"), _Shape()),
+    **dict.fromkeys(("chroot", "taskset"), _Shape(operands=1)),
+    "arch": _Shape("h"),
     "caffeinate": _Shape("tw"),
-    "chroot": _Shape(operands=1),
     "chrt": _Shape("TPD", operands=1),
-    "command": _Shape(),
     "doas": _Shape("uC"),
-    "entr": _Shape(),
     "exec": _Shape("a"),
-    "firejail": _Shape(),
     "flock": _Shape("wE", ("timeout", "wait", "conflict-exit-code"), 1, "c"),
     "ionice": _Shape("cnpPu", ("class", "classdata")),
     "ltrace": _Shape("aeFlnopsuxX"),
     "nice": _Shape("n", ("adjustment",)),
-    "nohup": _Shape(),
     "npx": _Shape("p", ("package",), text="c"),
     "nsenter": _Shape("tSG", ("target",)),
     "parallel": _Shape("jaILnNPsSCdEvr", ("jobs", "arg-file", "colsep", "delay"), joined=True),
     "pkexec": _Shape(long=("user",)),
     "prlimit": _Shape("p"),
     "runuser": _Shape("ugGsw", ("user", "group", "shell"), text="c"),
-    "script": _Shape("IOBTEmo", text="c"),
+    "sandbox-exec": _Shape("fpnD"),
+    "script": _Shape("IOBTEmo", operands=1, text="c"),
     "setpriv": _Shape(long=("reuid", "regid", "groups", "pdeathsig", "securebits")),
-    "setsid": _Shape(),
     "stdbuf": _Shape("ioe", ("input", "output", "error")),
     "strace": _Shape("abeIoOpPsSuUXE"),
     "su": _Shape("gGsw", ("group", "shell"), text="c"),
     "sudo": _Shape("ugpChrtTDRU", ("user", "group", "prompt", "chdir", "host", "role", "type")),
     "systemd-run": _Shape("upEHM", ("unit", "property", "setenv")),
-    "taskset": _Shape(operands=1),
     "time": _Shape("fo", ("format", "output")),
     "timeout": _Shape("ks", ("kill-after", "signal"), 1),
-    "toybox": _Shape(),
-    "unbuffer": _Shape(),
     "unshare": _Shape("RwSG", ("root", "wd", "setuid", "setgid")),
     "uvx": _Shape("pw", ("from", "with", "python")),
     "bunx": _Shape("p", ("package",)),
     "watch": _Shape("nq", ("interval", "equexit"), joined=True),
+    "xcrun": _Shape(long=("sdk", "toolchain")),
     "xargs": _Shape(
         "adEILnPs",
         ("arg-file", "delimiter", "max-args", "max-procs", "max-chars", "process-slot-var"),
