@@ -84,8 +84,10 @@ def lines_of(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def blocks(path: str, lines: Sequence[str]) -> list[CodeBlock]:
+@functools.lru_cache(maxsize=64)
+def blocks(path: str, text: str) -> Sequence[CodeBlock]:
     """Return the blocks of a file, in its order; together they hold each line once."""
+    lines = lines_of(text)
     if not lines:
         return []
     heads = list(_heads(path, lines))

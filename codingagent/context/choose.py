@@ -19,7 +19,7 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.tokens import estimate
 
 # The best files hold nearly all that is changed; more of them cost time.
-FILES_LIMIT = 50
+FILES_LIMIT = 40
 _FILE, _TEXT, _NAME, _CALLER, _CALLEE, _EXACT = 3.0, 2.0, 1.0, 1.0, 1.0, 0.7
 # For a file that the task names, and for a definition or an option that at most three blocks have.
 _NAMED_FILE, _NAMED_PLACE, _NAMED_IN = 1.0, 3.0, 3
@@ -133,7 +133,7 @@ def _ordered(
     found = []
     for file in files:
         lines = lines_of(texts[file.path])
-        parts = blocks(file.path, lines)
+        parts = [*blocks(file.path, texts[file.path])]
         if changelog and file.path.partition(".")[0] == changelog:
             top = min(_TOP_LINES, len(lines))
             while top > 1 and estimate("\n".join(lines[:top])) > _TOP_TOKENS:
@@ -266,15 +266,15 @@ def _fill(
     return sorted(found, key=lambda part: kind_of(part.file.path) != "source")
 
 
-def around(path: str, lines: Sequence[str], wanted: Sequence[int]) -> tuple[int, ...]:
+def around(path: str, text: str, wanted: Sequence[int]) -> tuple[int, ...]:
     """Return the lines of the blocks that hold some lines, the last ones first, with imports and classes."""
     shown: set[int] = set()
-    found = blocks(path, lines)
+    found = blocks(path, text)
     for line in dict.fromkeys(reversed(wanted)):
         for block in found:
             if block.first <= line <= block.last and len(shown) < _AROUND_LINES:
                 shown.update(range(block.first, block.last + 1), {block.parent} - {0})
-    return tuple(sorted(shown | imports(lines))) if shown else ()
+    return tuple(sorted(shown | imports(lines_of(text)))) if shown else ()
 
 
 def imports(lines: Sequence[str]) -> set[int]:

@@ -39,11 +39,11 @@ def part_of(view: FileView, wanted: Sequence[int]) -> FileView:
     """Return the blocks of a whole file that hold some lines, or all of a short one."""
     lines = lines_of(view.text)
     known = [min(line, len(lines)) for line in wanted]
-    shown = around(view.path, lines, known)
+    shown = around(view.path, view.text, known)
     if not shown or len(shown) == len(lines):
         return view
     about = f"parts of {len(lines):,} {plural(len(lines), 'line')}"
-    return replace(view, text=_body(view.path, lines, shown), first_line=0, about=about)
+    return replace(view, text=_body(view.path, view.text, shown), first_line=0, about=about)
 
 
 def _framed(path: str, text: str, shown: Sequence[int]) -> str:
@@ -51,18 +51,17 @@ def _framed(path: str, text: str, shown: Sequence[int]) -> str:
     lines = lines_of(text)
     name, count = shown_path(path), f"{len(lines):,} {plural(len(lines), 'line')}"
     about = count if len(shown) == len(lines) else f"parts of {count}"
-    return f"--- {name} ({about}) ---\n{_body(path, lines, shown)}--- end {name} ---\n"
+    return f"--- {name} ({about}) ---\n{_body(path, text, shown)}--- end {name} ---\n"
 
 
-def _body(path: str, lines: Sequence[str], shown: Sequence[int]) -> str:
+def _body(path: str, text: str, shown: Sequence[int]) -> str:
     """Return the shown lines of a file; a gap is a line that says what is in it."""
+    lines = lines_of(text)
     body: list[str] = []
-    found: list[CodeBlock] = []
     before = 0
     for number in (*shown, len(lines) + 1):
         if number > before + 1:
-            found = found or blocks(path, lines)
-            body.append(_gap(found, before + 1, number - 1))
+            body.append(_gap(blocks(path, text), before + 1, number - 1))
         if number <= len(lines):
             body.append(f"{lines[number - 1]}\n")
         before = number

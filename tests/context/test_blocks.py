@@ -84,7 +84,7 @@ FILES = {
 
 def test_each_family_names_what_it_defines() -> None:
     for path, (text, names) in FILES.items():
-        [whole] = blocks(path, text.split("\n"))
+        [whole] = blocks(path, text)
         assert whole.names == names, path
 
 
@@ -102,7 +102,7 @@ def test_a_block_begins_with_what_belongs_to_its_definition() -> None:
         "",
         "def g():",
     ]
-    assert blocks("a.py", lines) == [
+    assert blocks("a.py", "\n".join([*lines, ""])) == [
         CodeBlock(1, 2),
         CodeBlock(3, 48, ("f",)),
         CodeBlock(49, 49, ("g",)),
@@ -118,7 +118,7 @@ def test_a_class_is_cut_into_its_members_and_a_function_is_not() -> None:
         *["        pass"] * 40,
         "    def g(self):",
     ]
-    assert blocks("a.py", lines) == [
+    assert blocks("a.py", "\n".join([*lines, ""])) == [
         CodeBlock(1, 1, ("A",)),
         CodeBlock(2, 43, ("f",), parent=1),
         CodeBlock(44, 44, ("g",), parent=1),
@@ -129,9 +129,9 @@ def test_texts_are_cut_at_their_headings() -> None:
     """Markdown outside of fences, and reStructuredText by the lines below its headings."""
     filler = ["text"] * 45
     text = ["# One", "```", "# no heading", "```", *filler, "## Two", "text"]
-    assert [each.names for each in blocks("a.md", text)] == [("One",), ("Two",)]
+    assert [each.names for each in blocks("a.md", "\n".join([*text, ""]))] == [("One",), ("Two",)]
     text = ["One", "===", ".. code-block::", *filler, "Two", "~~~", "text"]
-    assert [(each.first, each.names) for each in blocks("a.rst", text)] == [
+    assert [(each.first, each.names) for each in blocks("a.rst", "\n".join([*text, ""]))] == [
         (1, ("One",)),
         (49, ("Two",)),
     ]
@@ -140,7 +140,7 @@ def test_texts_are_cut_at_their_headings() -> None:
 def test_a_long_block_is_cut_where_it_is_blank() -> None:
     """Blocks of about the size of a definition: no function of a thousand lines takes all."""
     lines = ["x" if number % 10 else "" for number in range(1, 201)]
-    found = blocks("a.unknown", lines)
+    found = blocks("a.unknown", "\n".join([*lines, ""]))
     assert all(block.last - block.first <= 60 for block in found)
     assert all(not lines[block.last - 1] for block in found)
 
@@ -154,5 +154,9 @@ def test_a_long_block_is_cut_where_it_is_blank() -> None:
 )
 def test_blocks_are_the_file(path: str, lines: list[str]) -> None:
     """Each line is in exactly one block."""
-    shown = [line for each in blocks(path, lines) for line in range(each.first, each.last + 1)]
+    shown = [
+        line
+        for each in blocks(path, "\n".join([*lines, ""]))
+        for line in range(each.first, each.last + 1)
+    ]
     assert shown == list(range(1, len(lines) + 1))
