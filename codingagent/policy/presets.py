@@ -30,16 +30,13 @@ BLOCKED_COMMANDS = (
 DESTROYING_COMMANDS = (
     *_each("rm", "-r,-R,--recursive,-f,--force"),
     *("rimraf", "npx rimraf", "del-cli", "npx del-cli", "tar --remove-files", "zip -m", "zip -rm"),
-    "rsync --del",
     *("find -delete", "fd --exec-batch", "shred", "srm", "wipe", "dd of=*", "truncate"),
     *("rsync --delete*", "chmod -R", "chmod --recursive", "chown -R", "chown --recursive"),
-    *("chgrp -R", "tmutil", "hdiutil"),
-    *_each("git", "clean,restore,reset --hard,reset --merge,reset --keep,rm -f,rm --force"),
-    *_each("git checkout", "--,.,-f,--force"),
-    *_each("git switch", "-f,--force,--discard-changes"),
-    *_each("git stash", "drop,clear"),
-    *_each("git branch", "-D,-f,--force"),
-    *_each("git", "tag -d,tag --delete,update-ref,reflog expire,reflog delete,gc --prune"),
+    *("chgrp -R", "rsync --del", "tmutil", "hdiutil", "killall", "pkill", "crontab", "kill -1"),
+    *_each("git", "clean,restore,reset --hard,reset --merge,reset --keep,rm -f,rm --force,tag -d"),
+    *_each("git", "checkout --,checkout .,checkout -f,checkout --force,switch -f,switch --force"),
+    *_each("git", "switch --discard-changes,stash drop,stash clear,branch -D,branch -f"),
+    *_each("git", "branch --force,tag --delete,update-ref,reflog expire,reflog delete,gc --prune"),
     *_each("git", "filter-branch,filter-repo,worktree remove,submodule deinit,checkout-index -f"),
     *_each("docker", "system prune,volume rm,volume prune,compose down -v,compose down --volumes"),
     *_each("docker", "rm -f,rm --force,image prune,container prune,compose rm"),
@@ -52,7 +49,6 @@ DESTROYING_COMMANDS = (
     *("mongosh *drop*", "mongo *drop*", "django-admin flush", "supabase db reset"),
     *("prisma db push --force-reset", "alembic downgrade"),
     *("rake db:drop", "prisma migrate reset", "python* manage.py flush", "diskutil"),
-    *("killall", "pkill", "crontab", "kill -1"),
 )
 
 # Publish where others see it.
@@ -108,12 +104,11 @@ REACHING_COMMANDS = (
     *_each("systemctl", "start,stop,restart,enable,disable,mask,daemon-reload"),
     *("service", "launchctl", "sysctl -w", "osascript", "security", "open", "softwareupdate"),
     *_each("defaults", "write,delete,import,rename"),
-    *_each("brew", "upgrade,reinstall,services,remove"),
+    *_each("brew", "install,uninstall,upgrade,reinstall,services,remove"),
     *_each("apt", "install,remove,purge,upgrade,autoremove"),
     *_each("apt-get", "install,remove,purge,upgrade,dist-upgrade,autoremove"),
     *("dpkg -i", "dnf install", "dnf remove", "yum install", "yum remove", "pacman -S"),
-    "pacman -R",
-    *("apk add", "apk del", "snap install", "snap remove", "brew install", "brew uninstall"),
+    *("pacman -R", "apk add", "apk del", "snap install", "snap remove"),
     *("npm install -g", "npm i -g", "npm install --global", "npm uninstall -g", "yarn global"),
     *("npm install --location=global", "pip* install --break-system-packages"),
 )
@@ -134,11 +129,11 @@ REASONS = {
 CHOOSING_VARIABLES = frozenset(
     {
         *("PATH", "HOME", "SHELL", "ENV", "IFS", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),
-        "GCONV_PATH",
         *("XDG_CONFIG_HOME", "GIT_DIR", "GIT_PAGER", "GIT_EDITOR", "PAGER", "MANPAGER", "EDITOR"),
         *("VISUAL", "BROWSER", "LESSOPEN", "LESSCLOSE", "PERL5OPT", "PERL5LIB", "NODE_OPTIONS"),
         *("NODE_PATH", "RUBYOPT", "RUBYLIB", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH"),
         *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "RUSTC_WRAPPER", "MAKEFLAGS", "GOFLAGS"),
+        "GCONV_PATH",
     }
 )
 

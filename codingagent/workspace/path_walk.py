@@ -24,8 +24,8 @@ _SYSTEM = frozenset(
         *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/root", "/run"),
         *("/sbin", "/srv", "/sys", "/usr", "/var"),
         # macOS
-        *("/Applications", "/Library", "/System", "/Users", "/Volumes", "/private"),
-        *("/private/etc", "/private/tmp", "/private/var"),
+        *("/Applications", "/Library", "/Users", "/Volumes", "/private", "/private/etc"),
+        *("/private/tmp", "/private/var"),
     }
 )
 
@@ -279,4 +279,6 @@ def is_too_much(real: Path) -> bool:
     if _ON_WINDOWS:
         of_system = (os.environ.get(name) for name in _SYSTEM_OF_WINDOWS)
         return any(name and Path(name) in (real, *real.parents) for name in of_system)
-    return os.fspath(real) in _SYSTEM
+    # On macOS all of the disk has a second name below /System, and each file a third one by its number.
+    is_other = real.parts[1] in ("System", ".vol") or real.parent == Path("/Volumes")
+    return is_other or os.fspath(real) in _SYSTEM

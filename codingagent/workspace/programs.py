@@ -22,6 +22,14 @@ _unknown: list[Callable[[], Iterable[Path]]] = []
 _persons: list[str] = []
 
 
+# Without one of these, git of macOS only asks the person to install them (xcode-select(1)).
+_TOOLS = (
+    "/Library/Developer/CommandLineTools",
+    "/Applications/Xcode.app",
+    "/var/db/xcode_select_link",
+)
+
+
 class UntrustedError(UsageError):
     """An answer could have written the program that was named."""
 
@@ -96,10 +104,12 @@ def find_program(name: str, *outside: Path) -> str | None:
         name = "git.exe"  # cmd.exe would read what stands in the arguments of a batch file
     places = [*settle(), *(each.resolve() for each in outside)]
     not_ours = _not_ours(outside)
+    tools = (*_TOOLS, os.environ.get("DEVELOPER_DIR", ""))
+    stub = "/usr/bin/git" if IGNORES_CASE and not any(map(os.path.exists, tools)) else ""
     for folder in persons_path().split(os.pathsep):
         # With its folder: a bare name is looked for in the current folder first, on Windows.
         found = shutil.which(os.path.join(folder, name)) if folder else None
-        if found and _is_apart(folder, not_ours) and _is_apart(found, places):
+        if found and found != stub and _is_apart(folder, not_ours) and _is_apart(found, places):
             return found
     return None
 

@@ -42,6 +42,14 @@ try:
 except UsageError:
     print(True)
 """,
+    "Apple's git": """
+from codingagent.workspace.programs import find_program
+os.environ["PATH"] = "/usr/bin"
+os.environ["DEVELOPER_DIR"] = "/"
+is_found = find_program("git") == "/usr/bin/git"
+del os.environ["DEVELOPER_DIR"]
+print(is_found and (find_program("git") is None or os.path.exists("/System")))
+""",
     "doctor": """
 from codingagent.process.select_sandbox import _UNCONFINED
 print(_UNCONFINED.startswith("none: commands run with your own rights; the policy asks before"))

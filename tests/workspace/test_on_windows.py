@@ -128,7 +128,8 @@ def test_a_junction_is_a_link(tmp_path: Path) -> None:
 
 
 def test_what_no_person_hands_to_a_model_is_no_workspace() -> None:
-    for name in ("/", "/usr", "/private/etc", "/System", "/Library"):
+    of_macos = ("/System/Volumes/Data/Users/max/proj", "/Volumes/Backup", "/.vol/1234/56")
+    for name in ("/", "/usr", "/private/etc", "/System", "/Library", *of_macos):
         assert path_walk.is_too_much(Path(name))
     with pytest.raises(UsageError, match="too much to hand to a model"):
         Workspace(Path("/usr"))
