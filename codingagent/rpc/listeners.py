@@ -221,5 +221,5 @@ class StandardStreams:
         else:  # noqa: RET505  # the type checker follows it
             poll = select.poll()
             poll.register(ours, select.POLLIN)
-            poll.register(self._output, 0)
+            poll.register(self._output, select.POLLHUP)  # macOS reports none unasked
             return any(handle == self._output for handle, _ in poll.poll())
