@@ -318,4 +318,5 @@ def watch_inbox(home: Home) -> "Watch":
 
 def reply_runner() -> Runner:
     """Return the runner of the person's own command for answers: unconfined, with its whole environment."""
-    return Runner(Unconfined(), dict(os.environ))
+    # cmd.exe else looks in the current folder first, where an answer may have put a program.
+    return Runner(Unconfined(), {**os.environ, "NoDefaultCurrentDirectoryInExePath": "1"})

@@ -30,6 +30,8 @@ _PATIENCE_S = 5.0
 _SAID_BYTES = 200
 
 _REMEDY = "attach the file itself, or pipe an answer: `codingagent paste < FILE`"
+if os.name == "nt":  # PowerShell has no `<`
+    _REMEDY = "attach the file itself, or save an answer in the inbox as .txt"
 
 
 def lacking(variables: Mapping[str, str]) -> tuple[str, str] | None:

@@ -30,7 +30,7 @@ _RECORDED_SESSION = "00000000"
 def play(screen: Screen) -> None:
     """Play the recorded session; save the answers in the inbox as a person would."""
     with (
-        tempfile.TemporaryDirectory(prefix="codingagent-demo-") as folder,
+        tempfile.TemporaryDirectory(prefix="ca-demo-", ignore_cleanup_errors=True) as folder,
         as_file(files("codingagent") / "demo") as recorded,
     ):
         home = homes.Home.at(Path(folder), create=True, is_passing=True)

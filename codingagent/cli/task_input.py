@@ -53,7 +53,7 @@ def edited(name: str, begun: str = "") -> bytes:
 
     from codingagent.process.runner import open_editor
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = Path(folder) / name
         path.write_text(begun, "utf-8", "replace")
         open_editor(path)

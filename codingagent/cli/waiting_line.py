@@ -207,7 +207,8 @@ def as_paste(keys: list[KeyPress]) -> list[KeyPress]:
     The classic console of Windows marks no paste. It sends what is pasted as keys.
     """
     enters = (Keys.ControlM, Keys.ControlJ)
-    typed = [key for key in keys if len(key.key) == 1 or key.key in (*enters, Keys.ControlI)]
+    parts = (*enters, Keys.ControlI, Keys.BracketedPaste)
+    typed = [key for key in keys if len(key.key) == 1 or key.key in parts]
     if len(typed) < 2 or not any(key.key in enters for key in typed):
         return keys
     return [KeyPress(Keys.BracketedPaste, "".join(key.data for key in typed))]

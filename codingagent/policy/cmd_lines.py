@@ -32,7 +32,8 @@ _PLAIN = tuple(
 )
 # Anything else may be an operator, a variable, a device or an escape.
 _PLAIN_LINE = re.compile(r"[\w .,:=@/+\\-]+", re.ASCII)
-_DRIVE_OR_ABOVE = re.compile(r"(^|[ =:,])([A-Za-z]:|\\|/\S*[/.]|~)|\.\.")
+# Out of the project, or into a file: `git diff --output=.git/hooks/pre-commit`.
+_LEAVES = re.compile(r"(^|[ =:,])([A-Za-z]:|\\|/\S*[/.]|~)|\.\.| --(out|ext)", re.IGNORECASE)
 
 _BETWEEN_COMMANDS = re.compile(r"[&|\n()]+|\b(?:do|else)\b", re.IGNORECASE)
 _BEFORE_A_COMMAND = re.compile(
@@ -59,7 +60,7 @@ def judge_cmd_line(
     is_plain = _PLAIN_LINE.fullmatch(line) is not None and not has_variables
     if rules.allowed_commands and (not is_plain or names[0] not in rules.allowed_commands):
         return policies.deny_unlisted(rules)
-    stays = is_plain and not _DRIVE_OR_ABOVE.search(line)
+    stays = is_plain and not _LEAVES.search(line)
     if not rules.approval_required or (stays and any(words[: len(p)] == p for p in _PLAIN)):
         return policies.Allow()
     rule, why = "shell.unguarded", "no sandbox guards commands on Windows"

@@ -102,7 +102,8 @@ def environment(base: Variables, passed: Sequence[str] = ()) -> dict[str, str]:
 
     An allow list, because no list of secrets is ever complete.
     """
-    names = {*_PASSED, *passed}
+    # Windows tells all names in capitals.
+    names = {*_PASSED, *passed, *(map(str.upper, passed) if os.name == "nt" else ())}
     chosen = {name: value for name, value in base.items() if name in names or name.upper() in names}
     return {**chosen, **{name: value for name, value in _SET.items() if name not in passed}}
 

@@ -4,7 +4,6 @@ There is no supervisor there: this takes its place. What is text here (command l
 code page) is computed on every system; what asks the system stands in branches of `sys.platform`.
 """
 
-import codecs
 import contextlib
 import os
 import queue
@@ -84,7 +83,7 @@ def script(command: str, is_batch_file: Callable[[str], bool]) -> bytes:
         call = "call " if name and is_batch_file(name.strip('"')) else ""
         return f"{before}{call}{name}{rest}"
 
-    lines = ("@echo off", "chcp 65001 >nul", *command.split("\n"))
+    lines = ("@echo off", f"{system_program('chcp.com')} 65001 >nul", *command.split("\n"))
     return "".join(f"{_COMMAND.sub(called, line).rstrip()}\r\n" for line in lines).encode()
 
 
@@ -112,15 +111,7 @@ def decoded(data: bytes) -> str:
         lines = data.splitlines(keepends=True)
         if len(lines) > 1:
             return "".join(map(decoded, lines))
-        return data.decode(_console_encoding(), "replace")
-
-
-def _console_encoding() -> str:
-    try:
-        codecs.lookup("oem")
-    except LookupError:  # not Windows
-        return "utf-8"
-    return "oem"
+        return data.decode("oem" if sys.platform == "win32" else "utf-8", "replace")
 
 
 def run(
@@ -142,9 +133,9 @@ def run(
         try:
             line = command_line(command)
             if "\n" in command.strip("\n"):
-                place = Path(
-                    stack.enter_context(tempfile.TemporaryDirectory(prefix="ca-")), "run.cmd"
-                )
+                # A virus scanner may hold the script for a moment.
+                scratch = tempfile.TemporaryDirectory(prefix="ca-", ignore_cleanup_errors=True)
+                place = Path(stack.enter_context(scratch), "run.cmd")
                 place.write_bytes(script(command, lambda n: is_batch_file(n, environment, folder)))
                 line = command_line(f'"{place}"')
             process, job = _started(line, folder, environment, limits, extras)
@@ -202,7 +193,7 @@ def _chunks(came: "queue.Queue[tuple[int, bytes]]", wait_s: float) -> Iterator[t
     """Yield what has come; wait so long for the first of it."""
     with contextlib.suppress(queue.Empty):
         yield came.get(timeout=wait_s)
-        while True:
+        for _ in range(came.maxsize):  # a flood never leaves it empty, and limits must hold
             yield came.get_nowait()
 
 

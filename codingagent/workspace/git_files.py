@@ -162,8 +162,8 @@ def _directory(
         found = stack.enter_context(repository_above(tree))
         if found is not None:
             repository, above = found[0], "/".join(found[1])
-    scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="codingagent-")))
-    return _Directory(git, scratch, tree, above), repository
+    scratch = tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
+    return _Directory(git, Path(stack.enter_context(scratch)), tree, above), repository
 
 
 class _Asking(Struct, frozen=True):

@@ -52,7 +52,7 @@ def _read(
     common = top / repository.common
     options = ("--no-merges", "--no-renames", "--name-only", "-z", "--no-show-signature")
     words = ("log", f"-{limit}", *options, "--format=%x01%ct %B%x02", head, "--")
-    with tempfile.TemporaryDirectory() as own:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as own:
         Path(own, "refs").mkdir()
         Path(own, "config").write_text(_CONFIG, "ascii")
         Path(own, "HEAD").write_text(f"{head}\n", "ascii")

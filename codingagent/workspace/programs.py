@@ -10,11 +10,12 @@ import os
 import re
 import shlex
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from codingagent.errors import UsageError
-from codingagent.workspace.real_paths import IGNORES_CASE, resolved, steps
+from codingagent.workspace.real_paths import resolved, steps
 
 # A process serves one person: where it or another once let an answer write is never trusted again.
 _untrusted: set[Path] = set()
@@ -181,6 +182,6 @@ def _is_apart(place: str, places: Iterable[Path]) -> bool:
         return False
     # Of each step all folders above it are steps, too, but for the root.
     through = {Path(Path(place).anchor), *steps(Path(place))}
-    if IGNORES_CASE:
+    if sys.platform != "linux":  # also junctions, mapped drives and short names
         through.update(steps(resolved(Path(place))))
     return through.isdisjoint(places)

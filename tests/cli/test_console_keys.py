@@ -27,3 +27,9 @@ def test_words_and_a_lone_enter_are_typed(text: str) -> None:
 def test_a_marked_paste_stays_one() -> None:
     marked = [KeyPress(Keys.BracketedPaste, "[DONE]\r\n"), KeyPress(Keys.Left)]
     assert as_paste(marked) == marked
+
+
+def test_a_paste_that_the_library_saw_is_no_less_than_the_rest_of_it() -> None:
+    first = KeyPress(Keys.BracketedPaste, "[REPLY]\n")
+    [paste] = as_paste([first, *keys("[END]\r")])
+    assert paste.data == "[REPLY]\n[END]\r"

@@ -44,6 +44,8 @@ def test_plain_lines_and_the_check_run_unasked(line: str) -> None:
         "reg add HKCU\\x",
         "robocopy a b /mir",
         "git.exe push",
+        "git diff --output=.git/hooks/pre-commit",
+        "git log -p --ext-diff",
         "git push",
         "cmd /c del x",
         "wsl rm -rf x",

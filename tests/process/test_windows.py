@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from codingagent.agent import factory
 from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.process import windows
 from tests.helpers import new_marker, none_left
@@ -30,7 +31,7 @@ def test_several_lines_are_a_script_in_utf8_that_comes_back_from_batch_files() -
     text = windows.script(lines, {"npm"}.__contains__).decode()
     assert text.split("\r\n") == [
         "@echo off",
-        "chcp 65001 >nul",
+        r"C:\Windows\System32\chcp.com 65001 >nul",
         "call npm install",
         '  call "npm" test',
         "set X=ü",
@@ -159,6 +160,26 @@ def test_limits_end_it_whole() -> None:
         assert outcome.ended_by == "time_limit"
         outcome, _ = watched(f"X={marker} sleep 100", extras=Extras(is_flooded=lambda: True))
         assert outcome.ended_by == "output_limit"
+
+
+def test_limits_hold_while_the_screen_is_slower_than_the_command() -> None:
+    """The pieces that wait to be shown never run out then."""
+    process = subprocess.Popen(["yes"], stdout=subprocess.PIPE, start_new_session=True)
+    with process:
+
+        def show(text: str) -> None:
+            threading.Event().wait(0.002 if text else 0)
+
+        outcome = windows.watched(process, Group(process), 0.2, show, PLAIN)
+    assert outcome.ended_by == "time_limit"
+
+
+def test_the_persons_own_command_is_not_looked_for_in_the_current_folder(tmp_path: Path) -> None:
+    """There an answer may have written it; cmd.exe asks this variable (NeedCurrentDirectoryForExePath)."""
+    with contextlib.closing(factory.reply_runner()) as runner:
+        shown: list[str] = []
+        line = "echo $NoDefaultCurrentDirectoryInExePath"
+        assert runner.run(line, str(tmp_path), 10, shown.append).output == "1\n"
 
 
 def test_an_interrupt_ends_it_whole() -> None:

@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -135,6 +136,41 @@ def test_what_no_person_hands_to_a_model_is_no_workspace() -> None:
         Workspace(Path("/usr"))
 
 
+def test_a_program_behind_a_junction_into_the_workspace_is_not_ours(tmp_path: Path) -> None:
+    """Nor one on a mapped drive: to Python neither is a link, and only the resolved path says it."""
+    (tmp_path / "project/bin").mkdir(parents=True)
+    (tmp_path / "junction").symlink_to(tmp_path / "project/bin")
+    program = (
+        "import os, sys; from pathlib import Path; from codingagent.workspace import programs\n"
+        "here = sys.argv[1]; sys.platform = 'win32'; os.path.islink = lambda _: False\n"
+        "os.environ['PATH'] = f'{here}/junction:/usr/bin'; programs.distrust(Path(here, 'project'))\n"
+        "print(programs.own_path())"
+    )
+    words = [sys.executable, "-c", program, str(tmp_path.resolve())]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.stdout == "/usr/bin\n", done.stderr
+
+
+def test_a_temporary_file_that_a_program_holds_ends_nothing() -> None:
+    """A virus scanner reads what was just written: it stays in the temporary folder then."""
+    program = (
+        "import os, tempfile; from codingagent.cli.task_input import edited\n"
+        "def held(*_, **__): raise PermissionError(13, 'held')\n"
+        "os.environ.update(VISUAL='true'); tempfile.tempdir = os.environ['TMPDIR']\n"
+        "os.unlink = held; print(edited('a.txt', 'words'))"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=REPOSITORY,
+            env={**os.environ, "TMPDIR": folder},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.stdout == "b'words'\n", done.stderr
+
+
 LINES: dict[str, tuple[str, object]] = {
     "words": (
         r"quoted(['a b', r'C:\p\x.txt', '', '--check', '\u00fc'])",
@@ -146,6 +182,10 @@ LINES: dict[str, tuple[str, object]] = {
     ),
     "a file": (r"split(r'src\main.py')", ["src\\main.py"]),
     "another drive": (r"from_root('D:\\x', 'C:\\y')", ".."),
+    "a variable that is passed": (
+        "__import__('codingagent.process.runner').process.runner.environment({'A': 'a'}, ['a'])['A']",
+        "a",
+    ),
     "a folder first": ("put_first('C:x') or persons_variables()['PATH'][:4]", "C:x:"),
 }
 

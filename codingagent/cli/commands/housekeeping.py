@@ -22,6 +22,7 @@ from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, told_as
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.session_log import SessionLog
+from codingagent.workspace.sharing import retried
 
 app = typer.Typer()
 
@@ -116,7 +117,7 @@ def _remove(path: Path) -> None:
         else:
             if os.name == "nt":
                 os.chmod(name, stat.S_IWRITE)  # git's objects are read-only, and stay there so
-            os.unlink(name)
+            retried(lambda: os.unlink(name))
 
     with disk_errors(f"{path} can't be deleted"):
         if path.is_symlink() or not path.is_dir():
