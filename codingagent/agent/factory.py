@@ -33,6 +33,7 @@ from codingagent.storage.vault_file import VaultFile
 from codingagent.workspace.git_repository import is_bare, named_in_config
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import find_program, persons_variables
+from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.workspace import Workspace
 
 # The code that parses and executes answers is imported when first used: the first request is out by then.
@@ -279,7 +280,8 @@ def check_workspace(home: Home, session: Session) -> None:
     """Refuse (UsageError) a workspace that the session's home has no authority over."""
     root = Path(session.workspace)
     check_apart(home.root, root)
-    if home.was_found and home.root.parent.resolve() not in (root, *root.parents):
+    real = resolved(root)  # a mapped drive of Windows has two names
+    if home.was_found and resolved(home.root.parent) not in (real, *real.parents):
         # Anyone who can write to a folder can plant a home there, with a session in it.
         raise UsageError(
             f"session {session.session_id} works in '{root}', not where its home was found: if it is yours,"

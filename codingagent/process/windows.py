@@ -133,7 +133,6 @@ def run(
         try:
             line = command_line(command)
             if "\n" in command.strip("\n"):
-                # A virus scanner may hold the script for a moment.
                 scratch = tempfile.TemporaryDirectory(prefix="ca-", ignore_cleanup_errors=True)
                 place = Path(stack.enter_context(scratch), "run.cmd")
                 place.write_bytes(script(command, lambda n: is_batch_file(n, environment, folder)))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from codingagent.errors import UsageError
-from codingagent.workspace.real_paths import resolved, steps
+from codingagent.workspace.real_paths import IGNORES_CASE, resolved, steps
 
 # A process serves one person: where it or another once let an answer write is never trusted again.
 _untrusted: set[Path] = set()

@@ -13,9 +13,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from codingagent.agent import factory
 from codingagent.errors import OperationError, UsageError
 from codingagent.model.paths import is_plain_on_windows
+from codingagent.model.session_state import Session
+from codingagent.storage.homes import Home
 from codingagent.workspace import path_walk
 from codingagent.workspace.dirfd import Folder, is_link
 from codingagent.workspace.workspace import Workspace
@@ -169,6 +173,17 @@ def test_a_temporary_file_that_a_program_holds_ends_nothing() -> None:
             check=False,
         )
     assert done.stdout == "b'words'\n", done.stderr
+
+
+def test_a_session_on_a_mapped_drive_goes_on(tmp_path: Path) -> None:
+    """Its record has the drive, its home resolves to the share behind it: a link stands for the drive."""
+    (tmp_path / "share").mkdir()
+    (tmp_path / "drive").symlink_to(tmp_path / "share")
+    home = Home.at(tmp_path / "drive/.codingagent", create=True, was_found=True, is_passing=True)
+    session = Session("a1b2c3d4", "task", str(tmp_path / "drive"), "", "")
+    factory.check_workspace(home, session)
+    with pytest.raises(UsageError, match="not where its home was found"):
+        factory.check_workspace(home, replace(session, workspace=str(tmp_path / "other")))
 
 
 LINES: dict[str, tuple[str, object]] = {
