@@ -17,7 +17,7 @@ from codingagent.model import paths
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
 from codingagent.secrets.vault import Hides
-from codingagent.workspace.real_paths import from_root
+from codingagent.workspace.real_paths import from_root, resolved
 from codingagent.workspace.workspace import Workspace
 
 # As for READ_FILE: more files in one request do not help a model.
@@ -126,9 +126,9 @@ def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
         raise OperationError("it is empty; name a file")
     written = pattern.replace(os.sep, "/")
     given = os.path.expanduser(pattern)
-    # Links in the parent are followed: the root's own name has none.
+    # Links in the parent are followed, as in the root: a mapped drive of Windows has two names.
     parent, name = os.path.split(os.path.normpath(os.path.join(folder, given)))
-    from_folder = from_root(os.path.join(os.path.realpath(parent), name), root)
+    from_folder = from_root(os.path.join(resolved(Path(parent)), name), resolved(root))
     outside = from_folder == os.pardir or from_folder.startswith(os.pardir + os.sep)
     meanings = []
     if not outside:

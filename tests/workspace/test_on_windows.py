@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from codingagent.agent import factory
+from codingagent.agent import attachments, factory
 from codingagent.errors import OperationError, UsageError
 from codingagent.model.paths import is_plain_on_windows
 from codingagent.model.session_state import Session
@@ -180,6 +180,9 @@ def test_a_session_on_a_mapped_drive_goes_on(tmp_path: Path) -> None:
     (tmp_path / "share").mkdir()
     (tmp_path / "drive").symlink_to(tmp_path / "share")
     home = Home.at(tmp_path / "drive/.codingagent", create=True, was_found=True, is_passing=True)
+    (tmp_path / "share/a").touch()
+    meanings = attachments._meanings  # noqa: SLF001  # a workspace resolves its root here
+    assert meanings(tmp_path / "drive", "a", tmp_path / "drive") == ["a"]
     session = Session("a1b2c3d4", "task", str(tmp_path / "drive"), "", "")
     factory.check_workspace(home, session)
     with pytest.raises(UsageError, match="not where its home was found"):
