@@ -89,15 +89,28 @@ def script(command: str, is_batch_file: Callable[[str], bool]) -> bytes:
 
 def is_batch_file(name: str, variables: Mapping[str, str], folder: str) -> bool:
     """Return whether cmd.exe would run a batch file for this name."""
+    return _program(name, variables, folder).lower().endswith((".bat", ".cmd"))
+
+
+def searched(command: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables for a command: a program on PATH comes before one of its name in the folder.
+
+    cmd.exe looks in the current folder first: `git status`, which runs unasked, would run a git.bat there.
+    """
+    first = command.split(None, 1)[0].strip('"') if command.strip() else ""
+    is_on_path = bool(first) and not re.search(r"[\\/:]", first) and _program(first, variables)
+    return {**variables, **({"NoDefaultCurrentDirectoryInExePath": "1"} if is_on_path else {})}
+
+
+def _program(name: str, variables: Mapping[str, str], *folders: str) -> str:
+    """Return the file that cmd.exe would run for a name, looking in some folders before PATH; or nothing."""
     known = variables.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").lower().split(";")
     endings = [""] if os.path.splitext(name)[1].lower() in known else known
     places = variables.get("PATH", "").split(os.pathsep) if not re.search(r"[\\/:]", name) else []
-    for place in (folder, *places):
-        for ending in endings:
-            path = os.path.join(place, name + ending)
-            if os.path.isfile(path):
-                return path.lower().endswith((".bat", ".cmd"))
-    return False
+    paths = (
+        os.path.join(place, name + ending) for place in (*folders, *places) for ending in endings
+    )
+    return next(filter(os.path.isfile, paths), "")
 
 
 def decoded(data: bytes) -> str:
@@ -128,7 +141,7 @@ def run(
             f"cmd.exe does not work in a network folder ({folder}): map it to a drive letter first"
         )
         return Outcome(-1, "", 0.0, failure=why)
-    environment = {**variables, **extras.variables}
+    environment = searched(command, {**variables, **extras.variables})
     with contextlib.ExitStack() as stack:
         try:
             line = command_line(command)

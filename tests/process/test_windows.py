@@ -213,3 +213,15 @@ def test_a_connection_is_carried_to_a_program_and_back() -> None:
                 ours.shutdown(socket.SHUT_WR)
             assert process.wait() == 0
             assert ours.recv(1) == b""
+
+
+def test_a_program_on_path_comes_before_one_of_its_name_in_the_folder(tmp_path: Path) -> None:
+    """cmd.exe would look in the workspace first: a git.bat there is an answer's, or a clone's."""
+    (tmp_path / "git.exe").touch()
+    here = {"PATH": str(tmp_path)}
+    name = "NoDefaultCurrentDirectoryInExePath"
+    assert name in windows.searched("git status", here)
+    assert name in windows.searched('"git.exe" log', here)
+    assert name not in windows.searched("gradlew test", here)
+    assert name not in windows.searched(r".\git status", here)
+    assert windows.searched("", here) == here
