@@ -10,7 +10,6 @@ from msgspec import Struct
 from codingagent.agent.context import may_read
 from codingagent.agent.file_views import Views
 from codingagent.context import choose, eligible, rank, show
-from codingagent.context.blocks import lines_of
 from codingagent.context.choose import Chosen
 from codingagent.errors import OperationError
 from codingagent.model import paths
@@ -18,7 +17,6 @@ from codingagent.model.observations import PastCommit
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import Listing, shown_path
-from codingagent.prompt.tokens import estimate
 from codingagent.secrets.vault import Hides
 from codingagent.workspace.workspace import Workspace
 
@@ -138,18 +136,8 @@ class Guess:
             )
 
     def parts_as_json(self) -> Iterator[dict[str, Any]]:
-        """Yield an object a part: `path`, `firstLine`, `lastLine` or `whole`, `lines`; `tokens`, `why`."""
-        for part in self.chosen:
-            path, why = part.file.path, "; ".join(show.reasons(part, time.time()))
-            text = self._texts[path]
-            lines = lines_of(text)
-            if part.is_whole:
-                about = {"whole": True, "lines": part.total, "tokens": part.tokens}
-                yield {"path": path, **about, "why": why}
-            for first, last in () if part.is_whole else show.spans(part.shown):
-                tokens = estimate("\n".join(lines[first - 1 : last]))
-                about = {"firstLine": first, "lastLine": last, "tokens": tokens}
-                yield {"path": path, **about, "why": why}
+        """Yield an object a part, as `show.for_programs`."""
+        return show.for_programs(self.chosen, self._texts, time.time())
 
     def _look(self, listing: Listing) -> Iterator[rank.Row]:
         """Count the task's words in the files, up to the limits: of too many, in the likeliest first."""

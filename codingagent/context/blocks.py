@@ -112,9 +112,8 @@ def blocks(path: str, text: str) -> Sequence[CodeBlock]:
 def _cuts(lines: Sequence[str], heads: Sequence[_Definition]) -> list[CodeBlock]:
     """Return where blocks begin: at what stands at the outermost level, and at the members of classes."""
     cuts = [CodeBlock(1, 0)]
-    around: list[
-        tuple[_Definition, bool]
-    ] = []  # the definitions that a line is in, and whether members follow
+    # The definitions that a line is in, and whether members follow.
+    around: list[tuple[_Definition, bool]] = []
     for head in heads:
         while around and around[-1][0].indentation >= head.indentation:
             around.pop()

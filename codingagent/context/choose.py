@@ -65,6 +65,7 @@ class _Candidate(NamedTuple):
     block: CodeBlock
     text: str
     score: float = 0.0
+    """What it has to begin with: the top of a kept changelog has some."""
 
 
 def choose(
@@ -138,7 +139,9 @@ def _ordered(
             top = min(_TOP_LINES, len(lines))
             while top > 1 and estimate("\n".join(lines[:top])) > _TOP_TOKENS:
                 top -= 1
-            parts = [CodeBlock(1, top), *(each for each in parts if each.first > top)]
+            text = "\n".join(lines[:top])
+            found.append(_Candidate(file, CodeBlock(1, top), text, _NAMED_PLACE))
+            parts = [each for each in parts if each.first > top]
         found += [
             _Candidate(file, block, "\n".join(lines[block.first - 1 : block.last]))
             for block in parts
@@ -158,9 +161,7 @@ def _ordered(
     scores = []
     for each, text, said, name, named in zip(found, low, by_text, by_name, exact, strict=True):
         of_file = 1 + _NAMED_FILE / _FILE if each.file.is_named else each.file.score / best
-        score = _FILE * of_file + _TEXT * said + _NAME * name + named
-        if each.block.first == 1 and changelog == each.file.path.partition(".")[0] != "":
-            score += _NAMED_PLACE
+        score = each.score + _FILE * of_file + _TEXT * said + _NAME * name + named
         scores.append(score - _LENGTH * math.log(len(text) + 60))
     calls = _calls(found, scores)
     scored = [
@@ -280,12 +281,11 @@ def around(path: str, text: str, wanted: Sequence[int]) -> tuple[int, ...]:
 def imports(lines: Sequence[str]) -> set[int]:
     """Return the lines of a file's imports, each to its closing bracket: they go with any part of it."""
     found: list[int] = []
-    opened = ""
+    is_open = False
     for at, line in enumerate(lines[:_IMPORTS_WITHIN], 1):
-        if opened or _IMPORT.match(line):
+        if is_open or _IMPORT.match(line):
             found.append(at)
-            opened = opened or line.rstrip()[-1:]
-            opened = "" if opened not in {"(", "{"} or line[:1] in {")", "}"} else opened
+            is_open = line[:1] not in {")", "}"} and (is_open or line.rstrip()[-1:] in {"(", "{"})
     if found and found[-1] <= _IMPORTS_LINES:
         return set(range(found[0], found[-1] + 1))
     return set(found[:_IMPORTS_LINES])

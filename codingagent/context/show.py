@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -10,6 +11,7 @@ from codingagent.context.choose import Chosen, around
 from codingagent.model.plain_text import plural
 from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import shown_path
+from codingagent.prompt.tokens import estimate
 
 _NOTE = (
     "## Chosen Files\n"
@@ -82,7 +84,7 @@ def _gap(found: Iterable[CodeBlock], first: int, last: int) -> str:
     return f"… {span}{': ' if names else ''}{', '.join(names[:_NAMES_SHOWN])}{more}\n"
 
 
-def spans(shown: Iterable[int]) -> Iterator[tuple[int, int]]:
+def _spans(shown: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Yield the first and the last of each run of line numbers."""
     for _, run in groupby(enumerate(shown), key=lambda each: each[1] - each[0]):
         lines = [line for _, line in run]
@@ -97,18 +99,35 @@ def for_person(chosen: Sequence[Chosen], now_s: float) -> Iterator[str]:
         now_s: the present, in seconds since the epoch.
     """
     for part in chosen:
-        runs = [f"{first}-{last}" for first, last in spans(part.shown)]
+        runs = [f"{first}-{last}" for first, last in _spans(part.shown)]
         more = ", …" if len(runs) > _SPANS_SHOWN else ""
         much = (
             "whole"
             if part.is_whole
             else f"lines {', '.join(runs[:_SPANS_SHOWN])}{more} of {part.total}"
         )
-        said = "; ".join(reasons(part, now_s))
+        said = "; ".join(_reasons(part, now_s))
         yield f"{shown_path(part.file.path)}, {much}, {part.tokens:,} tokens{': ' if said else ''}{said}"
 
 
-def reasons(part: Chosen, now_s: float) -> Iterator[str]:
+def for_programs(
+    chosen: Sequence[Chosen], texts: Mapping[str, str], now_s: float
+) -> Iterator[dict[str, Any]]:
+    """Yield an object a part: `path`, `firstLine`, `lastLine` or `whole`, `lines`; `tokens`, `why`."""
+    for part in chosen:
+        path, why = part.file.path, "; ".join(_reasons(part, now_s))
+        if part.is_whole:
+            about = {"whole": True, "lines": part.total, "tokens": part.tokens}
+            yield {"path": path, **about, "why": why}
+            continue
+        lines = lines_of(texts[path])
+        for first, last in _spans(part.shown):
+            tokens = estimate("\n".join(lines[first - 1 : last]))
+            about = {"firstLine": first, "lastLine": last, "tokens": tokens}
+            yield {"path": path, **about, "why": why}
+
+
+def _reasons(part: Chosen, now_s: float) -> Iterator[str]:
     """Yield what speaks for a file, in words for the person."""
     if part.file.is_named:
         yield "named in the task"

@@ -242,10 +242,8 @@ class Entered(Struct):
         name = _whole(name)
         root, rest = f"--home={self._home.root}", rest.strip()
         again = (root, "resume", session.session_id, *self._arguments)
-        if name in ("/attach", "/leave", "/check", "/new") and rest in (
-            "",
-            "-",
-        ):  # "-" would read stdin
+        needs_value = name in ("/attach", "/leave", "/check", "/new")
+        if needs_value and rest in ("", "-"):  # "-" would read stdin
             raise UsageError(f"{name} needs a value: {name} {_COMMANDS[name]}")
         match name:
             case "/quit":
