@@ -786,11 +786,30 @@ def test_an_edit_of_a_long_file_is_not_searched_for_what_all_of_the_file_says(
     (live.workspace / "a.md").write_text("\n".join(lines))
     edits = "".join(
         f'[EDIT_FILE path="a.md"]\n<<<<<<< SEARCH\n{line}\n=======\n{line}!\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
-        for line in lines[::20]
+        for line in lines[:99]
     )
-    with cpu_below(70):
+    with cpu_below(18):
         live.answer(edits)
-    assert (live.workspace / "a.md").read_text().count("!") == 400
+    assert (live.workspace / "a.md").read_text().count("!") == 99
+
+
+def test_a_hundred_edits_of_one_file_in_a_row_are_one(live: LiveSession) -> None:
+    """Design, speed: 1,500 of them were 1,500 operations, each with several looks at the whole file."""
+    lines = [f"word {n} and more\n" for n in range(1_500)]
+    (live.workspace / "a.md").write_text("".join(lines))
+    edits = [replace_text("a.md", line, f"new {line}") for line in lines]
+    text = live.answer(edits[0] + create("b.txt", "b\n") + "".join(edits[1:1_400]))
+    assert text.count("[OK] EDIT_FILE") == 2
+    assert "1399 EDIT_FILE in a row for this file were taken as one: all of them, or none" in text
+    changed = (live.workspace / "a.md").read_text()
+    assert changed == "".join(f"new {line}" for line in lines[:1_400]) + "".join(lines[1_400:])
+    # One of them that fits nowhere: none of its row is half applied.
+    text = live.answer(
+        "".join([*edits[1_400:1_449], edits[0].replace("word", "none"), *edits[1_450:]])
+    )
+    assert "[FAILED] EDIT_FILE: 'a.md': SEARCH 50 of 100 " in text
+    assert (live.workspace / "a.md").read_text() == changed
+    assert live.answer("".join(edits[1_400:1_499])).count("[OK] EDIT_FILE") == 99
 
 
 def test_a_turn_words_each_result_and_the_session_file_only_as_often_as_it_is_shown(

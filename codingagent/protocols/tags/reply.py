@@ -1,7 +1,8 @@
 """Read an answer as the agent takes it: operations and problems in order, and notes on the rest."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Literal
 
 from msgspec import Struct
@@ -10,7 +11,8 @@ from msgspec.structs import replace
 from codingagent.editing import body_repair
 from codingagent.errors import OperationError
 from codingagent.model import commands, paths
-from codingagent.model.operations import AT_ONCE, Finish, Kind, Operation
+from codingagent.model.chat_damage import Arrival
+from codingagent.model.operations import AT_ONCE, EditFile, Finish, Kind, Operation, Replacement
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import continuation, decoder, repair, tag_blocks
@@ -25,6 +27,10 @@ NO_BLOCK = (
 _NO_BLOCK_EXAMPLE = commands.BY_TAG["READ_FILE"].example
 
 _UNUSED_LIMIT = 20
+
+# A program wrote so many edits of one file. Each by itself would cost several looks at all of it.
+_EDITS_IN_A_ROW = 100
+_AS_ONE = "{} EDIT_FILE in a row for this file were taken as one: all of them, or none"
 
 # Our own words, which a model that goes on by itself writes after its commands.
 _RESULTS = lazy_pattern(
@@ -191,6 +197,36 @@ def _beside(mended: Mended) -> str:
         parts.append(text[start:end])
         at = end
     return "".join(parts)
+
+
+def with_joined_edits(items: Iterable[Step | Problem]) -> Iterator[Step | Problem]:
+    """Yield items, a hundred or more SEARCH/REPLACE edits of one file in a row as one edit."""
+    for target, same in groupby(items, _target_of):
+        row = list(same)
+        if target is None or len(row) < _EDITS_IN_A_ROW:
+            yield from row
+            continue
+        changes: list[Replacement] = []
+        names, notes = dict[str, None](), dict[str, None]()
+        for each in row:
+            assert isinstance(each, Step), "a problem has no target"
+            assert isinstance(each.operation, EditFile), "no other operation has one"
+            assert isinstance(each.operation.change, tuple), "no other edit has one"
+            changes += each.operation.change
+            names |= dict.fromkeys(each.names)
+            notes |= dict.fromkeys(each.notes)
+        notes[_AS_ONE.format(len(row))] = None
+        edit = replace(target[0], change=tuple(changes))
+        yield replace(row[0], operation=edit, names=(*names,), notes=(*notes,))
+
+
+def _target_of(item: Step | Problem) -> tuple[EditFile, Arrival | None, Foreign] | None:
+    """Return what edits by SEARCH/REPLACE share that may be joined; None: it is none of them."""
+    if not (isinstance(item, Step) and isinstance(item.operation, EditFile) and not item.id):
+        return None
+    if not isinstance(item.operation.change, tuple):
+        return None
+    return replace(item.operation, change=()), item.operation.arrival, item.foreign
 
 
 def finishes(item: Step | Problem) -> bool:
