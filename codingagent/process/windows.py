@@ -14,7 +14,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from pathlib import Path, PureWindowsPath
 from typing import IO, NamedTuple, Protocol
 
@@ -38,6 +39,9 @@ _COMMAND = re.compile(
     ),
     re.IGNORECASE | re.VERBOSE,
 )
+
+# The variables that a command sets: `set a=`, `set /a a+=1,b=`.
+_SET = re.compile(r"""(?:\bset\s*(?:/[ap])?\s*"?|,\s*)([^\s",=%]*[\w)])\W{0,4}=""", re.IGNORECASE)
 
 
 class CommandLimits(NamedTuple):
@@ -71,18 +75,28 @@ def command_line(command: str) -> str:
     return f'"{system_program("cmd.exe")}" /d /s /c "{command}"'
 
 
-def script(command: str, is_batch_file: Callable[[str], bool]) -> bytes:
+def script(command: str, is_batch_file: Callable[[str], bool], variables: Collection[str]) -> bytes:
     """Return a batch file that runs a command of several lines: `cmd /c` stops after the first.
 
     A batch file that calls another one (npm is one) by its name alone never comes back from it: such
-    a command gets a `call`.
+    a command gets a `call`. A percent sign that names no variable stays as it is, as on one line.
     """
+    names = "|".join(map(re.escape, (*variables, *_SET.findall(command), "cd", "date", "time")))
+    arguments = r"\*|~?[a-z]*\d" if re.search(r"^\s*:\w", command, re.MULTILINE) else "%"
+    kept = re.compile(
+        rf"%(?:%|(?:(?i:{names}|errorlevel|random)|[A-Z_]{{3,}}\w*)(?::[^%\n]*)?%|{arguments})?"
+    )
+    is_looped = re.search(r"\bfor\s", command, re.IGNORECASE)
 
     def called(found: re.Match[str]) -> str:
         before, name, rest = found.groups()
-        call = "call " if name and is_batch_file(name.strip('"')) else ""
-        return f"{before}{call}{name}{rest}"
+        if name and is_batch_file(name.strip('"')):
+            # `call` reads them once more, but for what a loop has put in.
+            rest = rest if is_looped else rest.replace("%%", "%%%%")
+            return f"{before}call {name}{rest}"
+        return found[0]
 
+    command = kept.sub(lambda found: found[0] if found[0] != "%" else "%%", command)
     lines = ("@echo off", f"{system_program('chcp.com')} 65001 >nul", *command.split("\n"))
     return "".join(f"{_COMMAND.sub(called, line).rstrip()}\r\n" for line in lines).encode()
 
@@ -148,7 +162,8 @@ def run(
             if "\n" in command.strip("\n"):
                 scratch = tempfile.TemporaryDirectory(prefix="ca-", ignore_cleanup_errors=True)
                 place = Path(stack.enter_context(scratch), "run.cmd")
-                place.write_bytes(script(command, lambda n: is_batch_file(n, environment, folder)))
+                finds = partial(is_batch_file, variables=environment, folder=folder)
+                place.write_bytes(script(command, finds, environment))
                 line = command_line(f'"{place}"')
             process, job = _started(line, folder, environment, limits, extras)
         except OSError as fault:

@@ -28,7 +28,7 @@ def test_a_command_is_the_command(command: str) -> None:
 
 def test_several_lines_are_a_script_in_utf8_that_comes_back_from_batch_files() -> None:
     lines = 'npm install\n  "npm" test\nset X=ü\necho %X%\nif exist a (\nnpm run x\n)\n@npm ci'
-    text = windows.script(lines, {"npm"}.__contains__).decode()
+    text = windows.script(lines, {"npm"}.__contains__, ()).decode()
     assert text.split("\r\n") == [
         "@echo off",
         r"C:\Windows\System32\chcp.com 65001 >nul",
@@ -62,12 +62,13 @@ def test_several_lines_are_a_script_in_utf8_that_comes_back_from_batch_files() -
         ("call npm ci&npm x", "call npm ci&N x"),
         ("node a.js && echo npm", "node a.js && echo npm"),
         ('@"npm" ci', '@call "npm" ci'),
+        ('npm version 1 -m "v%s" & echo %s', 'N version 1 -m "v%%%%s" & echo %%s'),
         ('git commit -m "npm', 'git commit -m "npm'),
     ],
 )
 def test_each_batch_file_of_a_script_is_called(line: str, written: str) -> None:
     """Also after an operator and inside of a block: a batch file by its name alone never comes back."""
-    text = windows.script(line, {"npm"}.__contains__).decode()
+    text = windows.script(line, {"npm"}.__contains__, {"X"}).decode()
     assert text.split("\r\n")[2] == written.replace("N ", "call npm ")
 
 

@@ -44,6 +44,20 @@ CASES = {
         b"batch 1\nbatch 4\nbatch 5",
         None,
     ),
+    # On one line a percent sign that names no variable stays: so it does in several.
+    "percents": ("echo %h %s %x09%an%\necho 100%% %word% %E2%", b"%h %s %x09%an%\n100% w %E2%", 0),
+    "percents of a batch file": ("b %h%s\nb %h", b"batch %h%s\nbatch %h", None),
+    "variables": (
+        'set "s=12"\nset /a n=5\necho %s% %S:~1% %n%%n%\nif "%NOT_SET%"=="" echo empty',
+        b"12 2 55\nempty",
+        0,
+    ),
+    "loops": (
+        "for %i in (a b) do echo %i\nfor %%i in (c.d) do echo %%~ni%%i",
+        b"a\nb\ncc.d",
+        0,
+    ),
+    "a part of it": ("call :part 7\nexit /b\n:part\necho %~1 %h", b"7 %h", 0),
 }
 
 
@@ -66,12 +80,17 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     (folder / "a b.txt").write_bytes(b"inner\r\n")
     here = "Z:" + str(folder).replace("/", "\\")
     variables = {name: value for name, value in os.environ.items() if name != "DISPLAY"}
-    variables |= {"WINEPREFIX": str(folder / "prefix"), "WINEDEBUG": "-all", "HERE": here}
+    variables |= {
+        "WINEPREFIX": str(folder / "prefix"),
+        "WINEDEBUG": "-all",
+        "HERE": here,
+        "WORD": "w",
+    }
     variables |= {"WINEDLLOVERRIDES": "mscoree,mshtml,winemenubuilder.exe="}
     driver = ["@echo off", "setlocal enabledelayedexpansion"]
     for number, (command, _, _) in enumerate(CASES.values()):
         if "\n" in command:
-            script = windows.script(command, "b".__eq__)
+            script = windows.script(command, "b".__eq__, {"WORD"})
             (folder / f"run{number}.cmd").write_bytes(script)
         line = f'"{here}\\run{number}.cmd"' if "\n" in command else command
         variables[f"CASE{number}"] = windows.command_line(line)
