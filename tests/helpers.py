@@ -31,7 +31,7 @@ from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice
 from codingagent.storage import homes
-from codingagent.workspace.dirfd import open_by_name
+from codingagent.workspace.dirfd import Folder
 from codingagent.workspace.workspace import Workspace
 
 REPOSITORY = Path(codingagent.__file__).parents[1]
@@ -301,6 +301,10 @@ def swapping(first: Path, second: Path) -> Iterator[None]:
 
 
 # --- the workspace without handles -----------------------------------------------------------------
+
+
+def open_by_name(root: Path) -> Folder:
+    return Folder(os.fspath(root))
 
 
 class NamedWorkspace(Workspace):

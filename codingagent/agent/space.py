@@ -45,6 +45,7 @@ from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.session_log import SessionLog, Unkept
 from codingagent.storage.vault_file import VaultFile
+from codingagent.workspace.real_paths import root_of
 from codingagent.workspace.workspace import Workspace
 
 
@@ -208,7 +209,7 @@ class Space:
         if (known := self._runs.get(run_id)) is not None:
             return known
         session = self._home.runs.load(run_id)
-        if Path(session.workspace) != self._root.resolve():
+        if Path(session.workspace) != root_of(self._root):
             raise UsageError(f"{run_id} works in '{session.workspace}', not in '{self._root}'")
         received: Received = ()
         if not session.is_complete:
@@ -246,7 +247,7 @@ class Space:
         settings, home = self._settings, self._home
         record = RunStarted(
             factory.new_run_id(),
-            str(self._root.resolve()),
+            str(root_of(self._root)),
             digest_of(data),
             now(),
             factory.kept_policy(settings),

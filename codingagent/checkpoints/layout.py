@@ -13,6 +13,7 @@ from codingagent.model.session_state import Session
 from codingagent.process.runner import run_tool
 from codingagent.storage.homes import Home
 from codingagent.workspace.programs import find_program
+from codingagent.workspace.real_paths import root_of
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
@@ -59,7 +60,7 @@ def place_of_runs(home: Home, root: Path) -> WorkLayout:
     Runs number in the thousands, so they share one checkpoint store. Each has its own /tmp below
     `temporary`.
     """
-    key = digest_of(os.fsencode(root.resolve()))[:12]
+    key = digest_of(os.fsencode(root_of(root)))[:12]
     folder = home.runs.folder
     return WorkLayout(root, _hidden(home, root), folder / "tmp", folder / f"checkpoints-{key}")
 
@@ -88,7 +89,7 @@ class LazyStore:
 
             place = self._place
             if place.store and (program := find_program("git", place.root)):
-                site = Site(place.root.resolve(), place.hidden)
+                site = Site(root_of(place.root), place.hidden)
                 git = Git(program, partial(run_tool, timeout_s=GIT_S), os.environ)
                 self._checkpoints = Checkpoints(place.store, site, git)
         return self._checkpoints

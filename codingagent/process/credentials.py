@@ -135,10 +135,8 @@ def _sorted_out(entries: Iterable[os.DirEntry[str]]) -> tuple[list[str], list[st
                 hidden.append(entry.path)
             elif entry.name not in _CODE and entry.name not in _PACKAGES:
                 inner.append(entry.path)
-        elif not entry.is_file() or (is_hidden(entry.name) and not _is_program(entry)):
+        elif not entry.is_file() or (
+            is_hidden(entry.name) and ("." in entry.name or not entry.stat().st_mode & stat.S_IXUSR)
+        ):  # without an ending it may be a program
             hidden.append(entry.path)
     return hidden, inner
-
-
-def _is_program(entry: os.DirEntry[str]) -> bool:
-    return "." not in entry.name and bool(entry.stat().st_mode & stat.S_IXUSR)

@@ -65,15 +65,13 @@ def taken_bytes(pids: Iterable[int], limit: int) -> int:
 
     Counting that is slow for large processes, so it is done only where it matters.
     """
-    resident = {pid: _resident(pid) for pid in pids}
+    resident = {}
+    for pid in pids:
+        fields = _text(f"/proc/{pid}/statm").split()
+        resident[pid] = int(fields[1]) * mmap.PAGESIZE if fields else 0
     if sum(resident.values()) <= limit:
         return sum(resident.values())
     return sum(_own(pid, bytes_) for pid, bytes_ in resident.items())
-
-
-def _resident(pid: int) -> int:
-    fields = _text(f"/proc/{pid}/statm").split()
-    return int(fields[1]) * mmap.PAGESIZE if fields else 0
 
 
 def _own(pid: int, resident: int) -> int:

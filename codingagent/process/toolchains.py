@@ -110,17 +110,15 @@ def small_text(path: Path) -> str:
 
 
 def _outermost(found: set[Path]) -> list[Path]:
-    """Return the folders that are not already visible in another one, sorted."""
+    """Return the folders that are not already visible in another one, with nothing hidden between; sorted."""
     return sorted(
         folder
         for folder in found
-        if not any(_is_seen(folder, each) for each in found.intersection(folder.parents))
+        if all(
+            any(map(credentials.is_hidden, folder.relative_to(each).parts))
+            for each in found.intersection(folder.parents)
+        )
     )
-
-
-def _is_seen(folder: Path, other: Path) -> bool:
-    """Return whether nothing is hidden on the way from one folder down to another."""
-    return not any(map(credentials.is_hidden, folder.relative_to(other).parts))
 
 
 def _is_harmless(folder: Path, homes_and_above: set[Path]) -> bool:

@@ -28,7 +28,10 @@ def write_whole(path: Path, content: str | bytes) -> None:
 def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
     """Write the content of a path to `{path}.tmp`, ready for `put_in_place`; durable if `is_synced`."""
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
-    with _clearing(path), open(_temporary(path), "wb", opener=_open_private) as file:
+    with (
+        clearing(_temporary(path), path),
+        open(_temporary(path), "wb", opener=_open_private) as file,
+    ):
         file.write(data)
         if is_synced:
             file.flush()
@@ -37,7 +40,7 @@ def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
 
 def put_in_place(path: Path) -> None:
     """Rename `{path}.tmp` to its final path."""
-    with _clearing(path):
+    with clearing(_temporary(path), path):
         sharing.retried(lambda: os.replace(_temporary(path), path))
 
 
@@ -51,12 +54,13 @@ def _temporary(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def _clearing(path: Path) -> Iterator[None]:
+def clearing(temporary: "str | Path", path: Path) -> Iterator[None]:
+    """Remove a temporary file where the disk refuses to write it, or to put it in its place."""
     try:
         yield
     except OSError as fault:
         with contextlib.suppress(OSError):
-            os.unlink(_temporary(path))
+            os.unlink(temporary)
         raise WorkError(f"{path} can't be written: {fault.strerror or fault}") from fault
 
 

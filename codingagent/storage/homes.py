@@ -20,6 +20,7 @@ from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.request_queue import RequestQueue
 from codingagent.storage.toml_file import read_toml
+from codingagent.workspace.dirfd import is_link_at
 from codingagent.workspace.path_walk import is_too_much
 from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.workspace import Workspace
@@ -253,9 +254,9 @@ def check_home(root: Path, *, was_found: bool) -> None:
         *("sessions/.lock", "sessions/runs", "sessions/desk", "outbox/short", "outbox/parts"),
     )
     for name in names:
-        if (root / name).is_symlink():
+        if is_link_at(root / name):
             raise UsageError(f"{root / name} is a link; a home needs real folders: remove it")
-    if was_found and root.is_symlink():
+    if was_found and is_link_at(root):
         raise UsageError(f"{root} is a link; if it is yours, name its target with --home")
     holds = [n for n in ("sessions", settings_.FILE_NAME) if os.path.lexists(root / n)]
     if was_found and holds and not home_registry.is_known(root):
@@ -322,7 +323,7 @@ def check_apart(home: Path, workspace: Path) -> None:
 def make_workspace(home: Path, path: Path) -> None:
     """Create the default workspace if it is missing; a named one exists already."""
     if path == home / "workspace":
-        if path.is_symlink():
+        if is_link_at(path):
             raise UsageError(
                 f"'{path}' is a link to '{path.resolve()}'; to work there, name it: --workspace"
             )

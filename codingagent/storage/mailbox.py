@@ -146,12 +146,8 @@ class Mailbox:
     def drop(self, data: bytes, session_id: str, sequence: int) -> Path:
         """Write an answer to the inbox atomically, as if you had saved it there; return its path."""
         part = self.part_path(session_id, sequence)
-        try:
+        with atomic_write.clearing(part, part):
             part.write_bytes(data)
-        except OSError as fault:
-            with contextlib.suppress(OSError):
-                part.unlink()
-            raise WorkError(f"{part} can't be written: {fault.strerror or fault}") from fault
         return self.inbox / self.put_in(part, session_id, sequence, "pasted")
 
     def part_path(self, session_id: str, sequence: int, writer: str = "") -> Path:

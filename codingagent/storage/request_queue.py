@@ -20,9 +20,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from codingagent.errors import UsageError, WorkError, disk_errors
+from codingagent.errors import UsageError, disk_errors
 from codingagent.model.patterns import lazy_pattern
-from codingagent.storage import file_lock
+from codingagent.storage import atomic_write, file_lock
 from codingagent.workspace.dirfd import small_file
 from codingagent.workspace.sharing import retried
 
@@ -81,7 +81,7 @@ class RequestQueue:
     def withdraw(self, name: str) -> bool:
         """Withdraw an errand; return whether that was in time."""
         try:
-            (self.folder / f"{name}{_ERRAND}").unlink()
+            retried((self.folder / f"{name}{_ERRAND}").unlink)
         except OSError:
             return False
         self.forget(name)
@@ -151,16 +151,10 @@ class RequestQueue:
         """Write a file atomically. It need not be durable: a power failure also ends all who wait for it."""
         stem = file.partition(".")[0]
         temporary = self.folder / f"{stem}.{secrets.token_hex(8)}.tmp"
-        try:
+        with atomic_write.clearing(temporary, self.folder / file):
             with open(temporary, "xb") as stream:
                 stream.write(data)
             retried(lambda: os.replace(temporary, self.folder / file))
-        except OSError as fault:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise WorkError(
-                f"{self.folder / file} can't be written: {fault.strerror or fault}"
-            ) from fault
 
     def _entries(self) -> "list[os.DirEntry[str]]":
         try:

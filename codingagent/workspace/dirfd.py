@@ -42,6 +42,12 @@ def is_link(found: os.stat_result) -> bool:
     return stat.S_ISLNK(found.st_mode) or getattr(found, "st_reparse_tag", 0) == _JUNCTION
 
 
+def is_link_at(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return is_link(os.lstat(path))
+    return False
+
+
 def stat_of(entry: "os.DirEntry[str]") -> os.stat_result:
     """Return an entry's own stat: on Windows it does not know its identity, nor its size of now."""
     return entry.stat(follow_symlinks=False) if os.name != "nt" else os.lstat(entry.path)
@@ -264,14 +270,8 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
 
 
 def open_root(root: Path) -> Folder:
-    if _HAS_HANDLES:
-        return Folder(os.open(root, os.O_RDONLY | _ONLY_FOLDER))
-    return open_by_name(root)
-
-
-def open_by_name(root: Path) -> Folder:
-    """Return the root of a walk on a system without folder handles."""
-    return Folder(os.fspath(root))
+    """Return the root of a walk; on a system without folder handles, by its name."""
+    return Folder(os.open(root, os.O_RDONLY | _ONLY_FOLDER) if _HAS_HANDLES else os.fspath(root))
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
@@ -453,4 +453,6 @@ _WORDS = {
 
 def reason_of(fault: OSError, path: str) -> str:
     words = _WORDS.get(fault.errno or 0) or fault.strerror or str(fault)
+    if os.name == "nt" and isinstance(fault, PermissionError):
+        words += ", or another program has it open: close it there first"
     return f"'{paths.shown(path)}' could not be used: {words}"

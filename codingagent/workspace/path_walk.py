@@ -7,6 +7,7 @@ there is no separate check, only the walk. A path that ends outside is refused.
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from codingagent.model import paths
 from codingagent.workspace import dirfd
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import distrust
-from codingagent.workspace.real_paths import resolved
+from codingagent.workspace.real_paths import resolved, root_of
 
 # System folders are not projects.
 _SYSTEM = frozenset(
@@ -59,7 +60,7 @@ class PathWalk:
         is_guest: bool,
     ) -> None:
         self.root = _checked_root(root, is_guest=is_guest)
-        self._names = tuple({os.fspath(self.root), os.path.abspath(root)})
+        self._names = {os.path.abspath(root), *map(os.fspath, (self.root, self.root.resolve()))}
         self._folder = open_folder(self.root)
         self._hidden = dirfd.hidden_identities(hidden, self._folder)
         if not is_too_much(self.root):
@@ -184,7 +185,8 @@ class PathWalk:
 
     def _target(self, place: dirfd.Position, name: str, path: str) -> list[str]:
         """Return a link's target as names still to walk, last first; an absolute one relative to the root."""
-        target = place.folder.readlink(name).replace(os.sep, "/").removeprefix("//?/")
+        target = place.folder.readlink(name).replace(os.sep, "/")
+        target = re.sub("^//[?]/(UNC/|(?=.:|/))", lambda found: "//" if found[1] else "", target)
         if not os.path.isabs(target) and not target.startswith("/"):
             return target.split("/")[::-1]
         for root in self._names:
@@ -256,12 +258,9 @@ def _checked_root(root: Path, *, is_guest: bool) -> Path:
         raise UsageError(
             f"workspace {root} does not exist; make the folder or name another"
         ) from None
-    real = resolved(root)
+    real = root_of(root)
     if not real.is_dir():
         raise UsageError(f"workspace {root} is not a folder; name a folder")
-    named = Path(os.path.abspath(root))
-    if named.drive.endswith(":") and not real.drive.endswith(":"):
-        real = named  # a mapped drive, which cmd.exe works in; it does not in what the drive stands for
     if not is_guest and is_too_much(real):
         raise UsageError(
             f"workspace {real} is too much to hand to a model; name a project's folder inside it"

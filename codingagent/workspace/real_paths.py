@@ -45,6 +45,12 @@ def from_root(place: str, root: Path) -> str:
         return os.pardir
 
 
+def root_of(path: Path) -> Path:
+    """Return a folder without links; on a mapped drive of Windows by that drive, in which cmd.exe works."""
+    real, named = resolved(path), type(path)(os.path.abspath(path))
+    return named if named.drive.endswith(":") and not real.drive.endswith(":") else real
+
+
 def resolved(path: Path) -> Path:
     """Return a path without links, in the disk's own spelling: that is what can be compared."""
     real = path.resolve()

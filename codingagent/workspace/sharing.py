@@ -8,21 +8,19 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 
-# winerror.h: access denied, sharing violation, lock violation.
-_HELD = (5, 32, 33)
 _TRIES, _PAUSE_S = 11, 0.2
 
 
 def retried(call: Callable[[], _T]) -> _T:
-    """Rename, replace or remove a file; on Windows again, for two seconds, while a program holds it.
+    """Open, rename, replace or remove a file; on Windows again, for two seconds, while a program holds it.
 
-    That is a virus scanner, OneDrive or the indexer.
+    That is a virus scanner, OneDrive or the indexer. Only some calls give the number of the fault there.
     """
     for _ in range(_TRIES - 1):
         try:
             return call()
-        except OSError as fault:
-            if getattr(fault, "winerror", None) not in _HELD:
+        except PermissionError as fault:
+            if os.name != "nt" and not hasattr(fault, "winerror"):
                 raise
             time.sleep(_PAUSE_S)
     return call()

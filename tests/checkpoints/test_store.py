@@ -25,7 +25,7 @@ from codingagent.checkpoints.store import Checkpoints, Limits, Site
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
 from codingagent.process.runner import run_tool
-from codingagent.workspace.dirfd import Folder, open_by_name, open_root, temporary_name
+from codingagent.workspace.dirfd import Folder, open_root, temporary_name
 from codingagent.workspace.git_files import Git
 from tests.helpers import (
     can_swap,
@@ -33,6 +33,7 @@ from tests.helpers import (
     fewer_examples,
     forged_index,
     line_from,
+    open_by_name,
     python,
     swapping,
     wait_until,

@@ -97,7 +97,8 @@ class _Windows(Folder):
         return found
 
     def readlink(self, name: str) -> str:
-        return f"//?/{self.target}" if name == "junction" else Folder.readlink(self, name)
+        start = "//" if self.target.startswith("?") else "//?/"
+        return f"{start}{self.target}" if name == "junction" else Folder.readlink(self, name)
 
 
 def _long(name: str) -> str:
@@ -128,8 +129,35 @@ def test_a_junction_is_a_link(tmp_path: Path) -> None:
     with pytest.raises(OperationError, match="is a link that leads out"):
         _windows(root, outside).read("junction/a")
     assert _windows(root, root / "inner").read("junction/a").data == b"mine"
+    for other in ("?/UNC/server/share/x", "?/Volume{1-2}/x"):
+        with pytest.raises(OperationError, match="is a link that leads out"):
+            _windows(root, Path(other)).read("junction/a")
     found = _Windows(os.fspath(root)).lstat("junction")
     assert is_link(found)
+
+
+def test_a_junction_is_no_folder_of_a_home(tmp_path: Path) -> None:
+    """Whoever laid it out would have the answers, or the requests, elsewhere."""
+    assert "is a link; a home needs real folders" in _in_home_with_junction(
+        tmp_path / "home", "inbox"
+    )
+    assert "is a link to" in _in_home_with_junction(tmp_path / "other", "workspace")
+
+
+def _in_home_with_junction(home: Path, name: str) -> str:
+    (home / name).mkdir(parents=True)
+    program = (
+        "import os, sys; from pathlib import Path; from types import SimpleNamespace\n"
+        "home, name = Path(sys.argv[1]), sys.argv[2]; lstat = os.lstat\n"
+        "def lies(path, **_):\n"
+        "    fields = {'st_mode': lstat(path).st_mode, 'st_reparse_tag': 0xA000_0003}\n"
+        "    return SimpleNamespace(**fields) if str(path).endswith(name) else lstat(path)\n"
+        "from codingagent.storage import homes; os.lstat = lies\n"
+        "homes.check_home(home, was_found=False); homes.make_workspace(home, home / 'workspace')\n"
+    )
+    words = [sys.executable, "-c", program, str(home), name]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    return done.stderr
 
 
 def test_what_no_person_hands_to_a_model_is_no_workspace() -> None:
@@ -204,6 +232,12 @@ LINES: dict[str, tuple[str, object]] = {
         "__import__('codingagent.process.runner').process.runner.environment({'A': 'a'}, ['a'])['A']",
         "a",
     ),
+    "a mapped drive": ("str(root_of(Mapped(r'H:\\proj')))", r"H:\proj"),
+    "a share": ("str(root_of(Mapped(r'\\\\server\\share\\proj')))", r"\\server\share\proj"),
+    "a held file": (
+        "__import__('codingagent.workspace.dirfd').workspace.dirfd.reason_of(PermissionError(13, 'x'), 'a')",
+        "'a' could not be used: permission denied, or another program has it open: close it there first",
+    ),
     "a folder first": ("put_first('C:x') or persons_variables()['PATH'][:4]", "C:x:"),
 }
 
@@ -214,7 +248,10 @@ def test_lines_of_the_person_are_read_and_written_as_windows_does(what: str) -> 
     program, expected = LINES[what]
     line = (
         "from codingagent.workspace.programs import *\nfrom codingagent.workspace.real_paths import *\n"
-        f"import ntpath, os; os.name = 'nt'; os.path = ntpath; print(ascii({program}))"
+        "import ntpath, os; from pathlib import PureWindowsPath\n"
+        "class Mapped(PureWindowsPath):\n"
+        "    def resolve(self): return PureWindowsPath(r'\\\\server\\share\\proj')\n"
+        f"os.name = 'nt'; os.path = ntpath; print(ascii({program}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", line], cwd=REPOSITORY, capture_output=True, text=True, check=False

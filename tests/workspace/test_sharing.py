@@ -52,6 +52,17 @@ queue = RequestQueue(Path(sys.argv[1]) / "queue")
 name = queue.new_name()
 queue.leave(name, b"held")
 """,
+    "withdraw": """
+from pathlib import Path
+from codingagent.storage.request_queue import RequestQueue
+queue = RequestQueue(Path(sys.argv[1]) / "queue")
+name = queue.new_name()
+left.clear()
+queue.leave(name, b"held")
+left[".errand"] = 2
+if not queue.withdraw(name):
+    print("Error: not withdrawn")
+""",
     "workspace": """
 from pathlib import Path
 from codingagent.workspace.workspace import Workspace
