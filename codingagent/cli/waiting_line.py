@@ -206,12 +206,46 @@ def as_paste(keys: list[KeyPress]) -> list[KeyPress]:
 
     The classic console of Windows marks no paste. It sends what is pasted as keys.
     """
-    enters = (Keys.ControlM, Keys.ControlJ)
-    parts = (*enters, Keys.ControlI, Keys.BracketedPaste)
+    parts = (Keys.ControlM, Keys.ControlJ, Keys.ControlI, Keys.BracketedPaste)
     typed = [key for key in keys if len(key.key) == 1 or key.key in parts]
-    if len(typed) < 2 or not any(key.key in enters for key in typed):
+    if len(typed) < 2 or not any(_ENTER.search(key.data) for key in typed):
         return keys
     return [KeyPress(Keys.BracketedPaste, "".join(key.data for key in typed))]
+
+
+class ConsolePastes:
+    """Gather what a console of Windows sends: of a paste about a thousand characters at a time.
+
+    `read` returns what is there, which may be nothing; `comes` waits so many seconds for more.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], list[KeyPress]],
+        comes: Callable[[float], object],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._read, self._comes, self._clock = read, comes, clock
+        self._burst_at = -_TOGETHER_S
+
+    def keys(self) -> list[KeyPress]:
+        """Return the keys that came, with each paste in one piece."""
+        keys, now = self._read(), self._clock()
+        # The library itself may take the first piece for a paste.
+        if len(keys) < 2 and not any(key.key == Keys.BracketedPaste for key in keys):
+            # The rest of a paste whose last line end comes by itself is no Enter.
+            is_rest = now - self._burst_at <= _TOGETHER_S
+            return [] if is_rest and [key.key for key in keys] == [Keys.ControlM] else keys
+        until = now + _TOGETHER_S
+        while (left := until - self._clock()) > 0 and self._comes(left):
+            # A key that is let go comes, too, and is nothing.
+            if more := self._read():
+                keys += more
+                until = self._clock() + _TOGETHER_S
+        self._burst_at = self._clock()
+        # An emoji comes as two halves.
+        halves = [(key.key, key.data.encode("utf-16", "surrogatepass")) for key in as_paste(keys)]
+        return [KeyPress(key, data.decode("utf-16", "surrogatepass")) for key, data in halves]
 
 
 def _input() -> Input:
@@ -230,19 +264,13 @@ if sys.platform == "win32":
 
         def __init__(self) -> None:
             super().__init__()
-            self._burst_at = -_TOGETHER_S
+            self._pastes = ConsolePastes(
+                super().read_keys,
+                lambda left_s: wait_for_handles([self.handle], timeout=int(left_s * 1000)),
+            )
 
         def read_keys(self) -> list[KeyPress]:
-            keys = list(super().read_keys())
-            if len(keys) < 2:
-                # The rest of a paste whose last line end comes by itself is no Enter.
-                is_rest = time.monotonic() - self._burst_at <= _TOGETHER_S
-                return [] if is_rest and [key.key for key in keys] == [Keys.ControlM] else keys
-            # A paste comes in pieces of about a thousand characters.
-            while wait_for_handles([self.handle], timeout=int(_TOGETHER_S * 1000)):
-                keys += super().read_keys()
-            self._burst_at = time.monotonic()
-            return as_paste(keys)
+            return self._pastes.keys()
 
 else:
     import select

@@ -4,7 +4,7 @@ import pytest
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
-from codingagent.cli.waiting_line import as_paste
+from codingagent.cli.waiting_line import ConsolePastes, as_paste
 
 
 def keys(text: str) -> list[KeyPress]:
@@ -33,3 +33,59 @@ def test_a_paste_that_the_library_saw_is_no_less_than_the_rest_of_it() -> None:
     first = KeyPress(Keys.BracketedPaste, "[REPLY]\n")
     [paste] = as_paste([first, *keys("[END]\r")])
     assert paste.data == "[REPLY]\n[END]\r"
+
+
+class Console:
+    """A console with the pieces that it sends, each at its time; an empty one is a key let go."""
+
+    def __init__(self, *pieces: tuple[float, list[KeyPress]]) -> None:
+        self.pieces, self.now = list(pieces), 0.0
+        self.pastes = ConsolePastes(self.read, self.comes, lambda: self.now)
+
+    def read(self) -> list[KeyPress]:
+        return self.pieces.pop(0)[1]
+
+    def comes(self, left_s: float) -> bool:
+        end_s = self.now + left_s
+        is_there = bool(self.pieces) and self.pieces[0][0] <= end_s
+        self.now = max(self.now, self.pieces[0][0]) if is_there else end_s
+        return is_there
+
+    def all_keys(self) -> list[KeyPress]:
+        found: list[KeyPress] = []
+        while self.pieces:
+            self.now = max(self.now, self.pieces[0][0])
+            found += self.pastes.keys()
+        return found
+
+
+def test_a_paste_in_pieces_is_one_whatever_the_first_was_taken_for() -> None:
+    """prompt_toolkit takes a piece with a line end for a paste of its own."""
+    first = [KeyPress(Keys.BracketedPaste, "[REPLY]\r[DONE]")]
+    console = Console(
+        (0, first), (0.01, keys("x" * 1000)), (0.04, keys("[END]")), (0.07, keys("\r"))
+    )
+
+    [paste] = console.all_keys()
+    assert (paste.key, paste.data) == (
+        Keys.BracketedPaste,
+        "[REPLY]\r[DONE]" + "x" * 1000 + "[END]\r",
+    )
+
+
+def test_an_enter_after_quick_typing_is_an_enter() -> None:
+    """Keys that are let go come in between, and keep nothing together."""
+    console = Console((0, keys("ok")), *[(n / 32, []) for n in range(1, 5)], (0.16, keys("\r")))
+    assert console.all_keys() == keys("ok\r")
+
+
+def test_the_last_line_end_of_a_paste_is_no_enter() -> None:
+    console = Console((0, keys("a\rb")), (0.09, keys("\r")), (1, keys("\r")))
+    assert [key.data for key in console.all_keys()] == ["a\rb", "\r"]
+
+
+def test_a_character_that_is_sent_in_halves_is_one() -> None:
+    halves = keys("\ud83d\ude00")
+    assert Console((0, [*halves, *keys("\r")])).all_keys()[0].data == "\U0001f600\r"
+    marked = [KeyPress(Keys.BracketedPaste, "\ud83d\ude00")]
+    assert Console((0, marked)).all_keys()[0].data == "\U0001f600"
