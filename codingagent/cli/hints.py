@@ -12,6 +12,7 @@ from codingagent.cli.command_table import NAMES
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import on_screen
 from codingagent.workspace.programs import quoted
+from codingagent.workspace.real_paths import from_root
 
 HOME: ContextVar[Path | None] = ContextVar("home", default=None)
 """The home that the command line named, or that must be named from now on."""
@@ -41,21 +42,29 @@ def runnable(message: str) -> str:
     return _OURS.sub(called, message)
 
 
-def git_line(workspace: str, files: Sequence[str]) -> str:
+def git_lines(workspace: str, files: Sequence[str]) -> list[str]:
     """Return what commits these files of a workspace, new and deleted ones too; a few, and plainly named."""
     git = ["git", *([] if Path(workspace) == Path.cwd() else ["-C", workspace])]
-    if len(files) > _FILES or any(on_screen(path) != path for path in files):
-        return quoted([*git, "status"])
+    no_text = '$`%"\u201c\u201d\u201e' if os.name == "nt" else ""
+    if len(files) > _FILES or any(on_screen(p) != p or {*no_text} & {*p} for p in files):
+        return [quoted([*git, "status"])]
     names = [f":(literal){path}" if re.search(r"^:|[*?[\\]", path) else path for path in files]
-    return f"{quoted([*git, 'add', '-A', '--', *names])} && {quoted([*git, 'commit'])}"
+    lines = [quoted([*git, "add", "-A", "--", *names]), quoted([*git, "commit"])]
+    return lines if os.name == "nt" else [" && ".join(lines)]  # PowerShell 5.1 has no `&&`
 
 
 def _program() -> str:
     """Return how this program is called: by its name only where PATH leads to it."""
-    called = sys.argv[0] if sys.argv else ""
-    if Path(called).stem != "codingagent" or shutil.which("codingagent"):
+    called = Path(sys.argv[0] if sys.argv else "").absolute()
+    is_module = called.parts[-2:] == ("codingagent", "__main__.py")
+    if shutil.which("codingagent") or not (is_module or called.stem == "codingagent"):
         return "codingagent"
-    return quoted([os.fspath(Path(called).absolute())])
+    path, *words = [sys.executable, "-m", "codingagent"] if is_module else [os.fspath(called)]
+    if os.name == "nt" and quoted([path]) != path:
+        # PowerShell takes a quoted path for a text, and cmd.exe knows no other call of it.
+        near = from_root(path, Path.cwd())
+        path = near if quoted([near]) == near != os.pardir else path
+    return quoted([path, *words])
 
 
 def _home_words() -> str:

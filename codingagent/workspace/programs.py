@@ -118,7 +118,7 @@ def find_program(name: str, *outside: Path) -> str | None:
 def quoted(words: Iterable[str]) -> str:
     """Return words as a line of the person's shell."""
     if os.name == "nt":
-        plain = re.compile(r"[\w./\\:-]+").fullmatch
+        plain = re.compile(r"(?!~)[\w./\\:~-]+").fullmatch
         return " ".join(word if plain(word) else f'"{word}"' for word in words)
     return shlex.join(words)
 

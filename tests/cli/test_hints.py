@@ -174,8 +174,20 @@ def test_where_there_is_no_repository_or_no_git_nothing_of_it_is_printed(
 
 def test_many_files_are_left_to_git(project: Path) -> None:
     """A line of hundreds of names is not copied; and what a terminal can't show can't be."""
-    assert hints.git_line(os.fspath(project), ["a\x1b.txt"]) == f"git -C '{project}' status"
-    assert hints.git_line(os.fspath(project), ["a"] * 100) == f"git -C '{project}' status"
+    for files in (["a\x1b.txt"], ["a"] * 100):
+        assert hints.git_lines(os.fspath(project), files) == [f"git -C '{project}' status"]
+
+
+def test_called_as_a_module_it_is_printed_so(
+    monkeypatch: pytest.MonkeyPatch, project: Path
+) -> None:
+    monkeypatch.setattr(sys, "argv", [os.fspath(REPOSITORY / "codingagent/__main__.py")])
+    variables = without_us()
+    monkeypatch.setenv("PATH", variables["PATH"])
+    line = hints.runnable("`codingagent --version`").strip("`")
+    assert "-m codingagent" in line
+    variables["PYTHONPATH"] = os.fspath(REPOSITORY)
+    assert shell(line, project, variables).startswith("codingagent ")
 
 
 def test_words_of_others_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

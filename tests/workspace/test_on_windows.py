@@ -238,6 +238,18 @@ LINES: dict[str, tuple[str, object]] = {
         "__import__('codingagent.workspace.dirfd').workspace.dirfd.reason_of(PermissionError(13, 'x'), 'a')",
         "'a' could not be used: permission denied, or another program has it open: close it there first",
     ),
+    # Both cmd.exe and PowerShell 5.1 take each of these for a call; neither `&&` nor a quoted path.
+    "what commits": (
+        "hints.git_lines(os.getcwd(), ['a b.txt', 'c.txt'])",
+        ['git add -A -- "a b.txt" c.txt', "git commit"],
+    ),
+    "what a shell would read": ("hints.git_lines(os.getcwd(), ['$x.txt'])", ["git status"]),
+    "our program": (r"ours(r'C:\venv\Scripts\codingagent')", r"C:\venv\Scripts\codingagent"),
+    "our program nearby": (r"ours(r'C:\a b\v\Scripts\codingagent')", r"v\Scripts\codingagent"),
+    "our module": (
+        r"ours(r'C:\a b\v\Lib\codingagent\__main__.py')",
+        r"v\Scripts\python.exe -m codingagent",
+    ),
     "a folder first": ("put_first('C:x') or persons_variables()['PATH'][:4]", "C:x:"),
 }
 
@@ -251,6 +263,12 @@ def test_lines_of_the_person_are_read_and_written_as_windows_does(what: str) -> 
         "import ntpath, os; from pathlib import PureWindowsPath\n"
         "class Mapped(PureWindowsPath):\n"
         "    def resolve(self): return PureWindowsPath(r'\\\\server\\share\\proj')\n"
+        "    def absolute(self): return self\n"
+        "    cwd = classmethod(lambda cls: cls(os.getcwd()))\n"
+        "import sys; from codingagent.cli import hints\n"
+        "def ours(name): sys.argv = [name]; return hints._program()\n"
+        r"sys.executable = r'C:\a b\v\Scripts\python.exe'; os.getcwd = lambda: r'C:\a b'; "
+        "os.environ['PATH'] = ''; hints.Path = Mapped\n"
         f"os.name = 'nt'; os.path = ntpath; print(ascii({program}))"
     )
     done = subprocess.run(
