@@ -171,12 +171,7 @@ class Store:
 
     # --- git -----------------------------------------------------------------------------------
 
-    def git(
-        self,
-        *words: str,
-        data: bytes = b"",
-        index: Path | None = None,
-    ) -> GitResult:
+    def git(self, *words: str, data: bytes = b"", index: Path | None = None) -> GitResult:
         """Run git on an index, by default an empty one, and return its output."""
         try:
             self._settle()

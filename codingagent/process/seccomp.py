@@ -224,10 +224,7 @@ def _of_mode(mode: int, flags: int | None) -> list[_Step | str]:
     counts = (
         []
         if flags is None
-        else [
-            _Step(_LOAD, _argument(flags)),
-            _Step(_JUMP_ANY_BIT, CREATING, no="allow"),
-        ]
+        else [_Step(_LOAD, _argument(flags)), _Step(_JUMP_ANY_BIT, CREATING, no="allow")]
     )
     return [
         f"mode {(mode, flags)}",

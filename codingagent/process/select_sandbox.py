@@ -116,10 +116,7 @@ def choose_sandbox(
 
 
 def bubblewrap_for(
-    workspace: Path,
-    hidden: tuple[Path, ...],
-    temporary: Path,
-    has_network: bool,
+    workspace: Path, hidden: tuple[Path, ...], temporary: Path, has_network: bool
 ) -> Bubblewrap | None:
     """Return bubblewrap set up for a workspace; None where it is not installed."""
     program = find_bubblewrap() if sys.platform == "linux" else None

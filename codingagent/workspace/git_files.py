@@ -112,10 +112,7 @@ class Belonging(Struct):
 
 
 def belonging(
-    root: Path,
-    git: Git,
-    hidden: Iterable[str] = (),
-    repositories: int = REPOSITORIES,
+    root: Path, git: Git, hidden: Iterable[str] = (), repositories: int = REPOSITORIES
 ) -> Belonging:
     """Return the files that belong to a folder (a real path), but for the hidden paths below it.
 

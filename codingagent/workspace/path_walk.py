@@ -121,12 +121,7 @@ class PathWalk:
 
     @contextlib.contextmanager
     def _walk(
-        self,
-        path: str,
-        *,
-        writing: bool = False,
-        create: bool = False,
-        follow_last: bool = True,
+        self, path: str, *, writing: bool = False, create: bool = False, follow_last: bool = True
     ) -> Iterator[dirfd.Position]:
         """Open the parent without following symlinks; yield it with the final component, which is not a link.
 

@@ -11,13 +11,7 @@ import typer
 from codingagent.agent import factory
 from codingagent.agent.requests import Requests, waiting
 from codingagent.checkpoints import layout
-from codingagent.cli.commands.common import (
-    home_of,
-    inbox_of,
-    latest_of,
-    opened,
-    settings_of,
-)
+from codingagent.cli.commands.common import home_of, inbox_of, latest_of, opened, settings_of
 from codingagent.cli.commands.options import Attach, Json, OpenSessionName, argument, flag, value
 from codingagent.cli.handoff import announce, held_or_handed, write_request
 from codingagent.cli.output import fail, screen_for

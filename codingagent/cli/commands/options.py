@@ -101,8 +101,7 @@ NoConventions = Annotated[
     bool, flag("--no-conventions", "Do not show AGENTS.md, or a file like it, in requests.")
 ]
 CheckCommand = Annotated[
-    _Text,
-    value("--check", "COMMAND", "Run this after changes; [DONE] needs its success."),
+    _Text, value("--check", "COMMAND", "Run this after changes; [DONE] needs its success.")
 ]
 Protocol = Annotated[
     Literal["tags", "json"],
@@ -134,8 +133,7 @@ ReplyTimeout = Annotated[
     ),
 ]
 MaxTurns = Annotated[
-    int | None,
-    value("--max-turns", "N", "Stop after this many answers. [default: 20]", min=1),
+    int | None, value("--max-turns", "N", "Stop after this many answers. [default: 20]", min=1)
 ]
 
 # --- rules and output ------------------------------------------------------------------------------
@@ -152,12 +150,7 @@ PolicyName = Annotated[
 SandboxUse = Annotated[
     _Text,
     _choice(
-        "--sandbox",
-        "HOW",
-        "auto, require (refuse without one) or off.",
-        "auto",
-        "require",
-        "off",
+        "--sandbox", "HOW", "auto, require (refuse without one) or off.", "auto", "require", "off"
     ),
 ]
 Secrets = Annotated[
@@ -176,10 +169,7 @@ Network = Annotated[
 AcceptFormats = Annotated[
     bool, flag("--accept-formats", "Apply diffs and other formats without asking.")
 ]
-Yes = Annotated[
-    bool,
-    flag("--yes", "Approve what needs approval, but not what is blocked."),
-]
+Yes = Annotated[bool, flag("--yes", "Approve what needs approval, but not what is blocked.")]
 Always = Annotated[bool, flag("--always", "Approve exactly this for the rest of the session.")]
 Reason = Annotated[str, value("--reason", "TEXT", "The reason, which the model is told.")]
 Changes = Annotated[

@@ -25,12 +25,10 @@ _NEXT = "it counts from the next request on: codingagent refresh writes one now"
 def _secrets(
     context: typer.Context,
     action: Annotated[
-        Literal["list", "allow", "hide", "show"],
-        argument("[ACTION]", "list, allow, hide or show."),
+        Literal["list", "allow", "hide", "show"], argument("[ACTION]", "list, allow, hide or show.")
     ] = "list",
     what: Annotated[
-        str,
-        argument("[WHAT]", "A name, a file or a glob; with hide also any text, - reads it."),
+        str, argument("[WHAT]", "A name, a file or a glob; with hide also any text, - reads it.")
     ] = "",
     session: Annotated[
         str | None, value("--session", "ID", "A session or run id. [default: the latest session]")

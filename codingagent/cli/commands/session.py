@@ -441,12 +441,7 @@ def _answer(
 
 
 def _answer_session(
-    home: Home,
-    session: str,
-    operation_id: str | None,
-    answer: Answer,
-    given: Given,
-    screen: Screen,
+    home: Home, session: str, operation_id: str | None, answer: Answer, given: Given, screen: Screen
 ) -> None:
     """Answer for a session, or have the terminal that holds the home's lock do it."""
     state = home.sessions.load(session)
