@@ -17,7 +17,7 @@ from codingagent import __version__
 from codingagent.cli.command_table import COMMANDS, NAMES
 from codingagent.cli.hints import HOME
 from codingagent.cli.output import LeaveError, fail, suggestion
-from codingagent.cli.stdio import be_plainer, silence
+from codingagent.cli.stdio import be_plainer, has_no_reader, is_stuck, silence
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.programs import distrust_later, own_programs
@@ -120,9 +120,6 @@ def run(arguments: list[str]) -> int:
         return fail(_usage(fault, arguments), 2)
     except (KeyboardInterrupt, typer.Abort):
         return fail("stopped", 130)
-    except BrokenPipeError:
-        silence(sys.stdout)
-        return 0
     except RuntimeError as fault:
         # What pathlib raises, before Python 3.13, for a link to itself and for a user without a home.
         if not str(fault).startswith(("Symlink loop", "Could not determine home")):
@@ -130,9 +127,12 @@ def run(arguments: list[str]) -> int:
         return fail(f"{fault}; name another folder, or set HOME", 2)
     except OSError as fault:
         # Errors with no better message below: a folder without permission, a deleted current folder.
+        reason = f"{fault.filename}: " * bool(fault.filename) + (fault.strerror or str(fault))
+        if not fault.filename and is_stuck(sys.stdout):
+            remedy = "give it a disk with room, or the screen"
+            reason = f"standard output can't be written: {reason}; {remedy}"
         silence(sys.stdout)
-        where = f"{fault.filename}: " if fault.filename else ""
-        return fail(f"{where}{fault.strerror or fault}", 1)
+        return 0 if has_no_reader(fault) else fail(reason, 1)
     return status if isinstance(status, int) else 0
 
 

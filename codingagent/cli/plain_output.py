@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from codingagent.cli import layout
 from codingagent.cli.hints import runnable
 from codingagent.cli.layout import Line, Span
-from codingagent.cli.stdio import silence
+from codingagent.cli.stdio import has_no_reader, silence
 from codingagent.editing import diff
 from codingagent.editing.diff import LINES_LIMIT, Difference
 from codingagent.errors import WorkError
@@ -65,7 +65,7 @@ class Screen:
 
     def check(self) -> None:
         """Raise a WorkError if something could not be shown, unless its reader only went away."""
-        if self._fault is not None and not isinstance(self._fault, BrokenPipeError):
+        if self._fault is not None and not has_no_reader(self._fault):
             reason = self._fault.strerror or self._fault
             raise WorkError(f"standard output can't be written: {reason}; what was done stays")
 

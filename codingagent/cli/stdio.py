@@ -2,6 +2,7 @@
 
 import codecs
 import contextlib
+import errno
 import io
 import os
 from typing import TextIO
@@ -17,6 +18,22 @@ def silence(stream: TextIO) -> None:
     """Discard the rest of the output: its reader has gone, or its disk is full."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def is_stuck(stream: TextIO) -> bool:
+    """Return whether nothing can be written: a line end is tried."""
+    try:
+        stream.write("\n")
+        stream.flush()
+    except OSError:
+        return True
+    return False
+
+
+def has_no_reader(fault: OSError) -> bool:
+    """Return whether a pipe's reader has gone: Windows calls that an invalid argument, of no file."""
+    is_told_so = os.name == "nt" and fault.errno == errno.EINVAL and fault.filename is None
+    return isinstance(fault, BrokenPipeError) or is_told_so
 
 
 def be_utf8(stream: TextIO) -> None:

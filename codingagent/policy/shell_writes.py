@@ -21,7 +21,8 @@ _CHANGES_OPTION = {
     "wget": ("-O", "--output-document"),
 }
 _HARMLESS = lazy_pattern(
-    r"/dev/(null|zero|full|tty|std(in|out|err)|fd/\d+)|(/private)?(/var)?/tmp(/.*)?"
+    r"/dev/(null|zero|full|tty|std(in|out|err)|fd/\d+)|"
+    r"(/private)?((/var)?/tmp|/var/folders/[^/]+/[^/]+/T)(/.*)?"
 )
 _HOME = lazy_pattern(r"~|\$HOME\b|\$\{HOME\b")
 _HERE = lazy_pattern(r"\$PWD\b|\$\{PWD\}|\$\(pwd\)")

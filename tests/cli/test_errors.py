@@ -99,7 +99,7 @@ def test_output_that_can_not_be_written_is_an_error(tmp_path: Path, words: list[
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "No space left on device" in done.stderr
+    assert "standard output can't be written: No space left on device; " in done.stderr
     if "x" not in words:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as piped:
             assert piped.stdout is not None

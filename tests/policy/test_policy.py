@@ -126,6 +126,7 @@ ORDINARY = [
     "echo a > out.txt 2> err.txt",
     "echo a > /dev/null",
     "echo a > /tmp/x.txt",
+    "echo a > /var/folders/zz/zyx_n0000gn/T/x.txt",  # macOS
     "echo a | tee -a log.txt",
     "echo x > /home/u/project/a.txt",
     'echo x > "$PWD/a.txt"',

@@ -250,6 +250,8 @@ LINES: dict[str, tuple[str, object]] = {
         r"ours(r'C:\a b\v\Lib\codingagent\__main__.py')",
         r"v\Scripts\python.exe -m codingagent",
     ),
+    "a pipe without a reader": ("stdio.has_no_reader(OSError(22, 'Invalid argument'))", True),
+    "a file of a wrong name": ("stdio.has_no_reader(OSError(22, 'Invalid argument', 'a?'))", False),
     "a folder first": ("put_first('C:x') or persons_variables()['PATH'][:4]", "C:x:"),
 }
 
@@ -265,7 +267,7 @@ def test_lines_of_the_person_are_read_and_written_as_windows_does(what: str) -> 
         "    def resolve(self): return PureWindowsPath(r'\\\\server\\share\\proj')\n"
         "    def absolute(self): return self\n"
         "    cwd = classmethod(lambda cls: cls(os.getcwd()))\n"
-        "import sys; from codingagent.cli import hints\n"
+        "import sys; from codingagent.cli import hints, stdio\n"
         "def ours(name): sys.argv = [name]; return hints._program()\n"
         r"sys.executable = r'C:\a b\v\Scripts\python.exe'; os.getcwd = lambda: r'C:\a b'; "
         "os.environ['PATH'] = ''; hints.Path = Mapped\n"
