@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from codingagent.agent import factory
 from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.process import windows
 from tests.helpers import new_marker, none_left
+
+linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="/bin/sh stands for cmd, and /proc is asked"
+)
 
 CMD = r"C:\Windows\System32\cmd.exe"
 
@@ -138,6 +143,7 @@ def watched(
     return outcome, "".join(shown)
 
 
+@linux
 def test_output_is_shown_as_it_comes_and_kept() -> None:
     outcome, shown = watched("echo a; echo b >&2; exit 3")
     assert (outcome.exit_code, outcome.output, outcome.ended_by) == (3, "a\nb\n", "itself")
@@ -146,6 +152,7 @@ def test_output_is_shown_as_it_comes_and_kept() -> None:
     assert (outcome.stdout, outcome.stderr) == ("a\n", "b\n")
 
 
+@linux
 def test_what_it_leaves_running_ends_with_it() -> None:
     """Design, commands: then the whole tree is ended, and a background child does not keep us."""
     marker = new_marker()
@@ -154,6 +161,7 @@ def test_what_it_leaves_running_ends_with_it() -> None:
         assert (outcome.output, outcome.ended_by) == ("started\n", "itself")
 
 
+@linux
 def test_limits_end_it_whole() -> None:
     marker = new_marker()
     with none_left(marker):
@@ -163,6 +171,7 @@ def test_limits_end_it_whole() -> None:
         assert outcome.ended_by == "output_limit"
 
 
+@linux
 def test_limits_hold_while_the_screen_is_slower_than_the_command() -> None:
     """The pieces that wait to be shown never run out then."""
     process = subprocess.Popen(["yes"], stdout=subprocess.PIPE, start_new_session=True)
@@ -175,6 +184,7 @@ def test_limits_hold_while_the_screen_is_slower_than_the_command() -> None:
     assert outcome.ended_by == "time_limit"
 
 
+@linux
 def test_the_persons_own_command_is_not_looked_for_in_the_current_folder(tmp_path: Path) -> None:
     """There an answer may have written it; cmd.exe asks this variable (NeedCurrentDirectoryForExePath)."""
     with contextlib.closing(factory.reply_runner()) as runner:
@@ -183,6 +193,7 @@ def test_the_persons_own_command_is_not_looked_for_in_the_current_folder(tmp_pat
         assert runner.run(line, str(tmp_path), 10, shown.append).output == "1\n"
 
 
+@linux
 def test_an_interrupt_ends_it_whole() -> None:
     marker = new_marker()
 
@@ -193,6 +204,7 @@ def test_an_interrupt_ends_it_whole() -> None:
         watched(f"X={marker} sleep 100 & X={marker} sleep 100", extras=Extras(is_flooded=interrupt))
 
 
+@linux
 def test_a_connection_is_carried_to_a_program_and_back() -> None:
     """`call` speaks to a program over pipes there: it ends when we hang up, and its end is ours."""
     for line, sent in (("cat", b"x" * 2**20), ("head -c 3", b"abc")):

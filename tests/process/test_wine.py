@@ -1,6 +1,6 @@
-"""The lines and scripts that codingagent writes for cmd.exe, run by wine's cmd.exe.
+"""The lines and scripts that codingagent writes for cmd.exe, run by it on Windows, else by wine's.
 
-It is not Windows: wine reads a batch file in the code page of the system, whatever `chcp` says, and
+wine is not Windows: wine reads a batch file in the code page of the system, whatever `chcp` says, and
 loses the exit code of a batch file that a script calls. So neither is tried here.
 """
 
@@ -8,15 +8,17 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from codingagent.model.observations import PLAIN
 from codingagent.process import windows
 
 WINE, SERVER = shutil.which("wine"), shutil.which("wineserver")
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or not (WINE and SERVER),
+    sys.platform == "darwin" or (sys.platform == "linux" and not (WINE and SERVER)),
     reason="there is no wine, whose cmd.exe would run them: apt-get install wine64",
 )
 
@@ -74,10 +76,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     puts in late (`!X!`) is a command line as it stands.
     """
     folder = tmp_path_factory.mktemp("a folder")
-    if shutil.disk_usage(folder).free < 2**30:
-        pytest.skip("what wine lays on the disk, 700 MB, has no room there")
     (folder / "b.cmd").write_bytes(b"@echo off\r\necho batch %1\r\nexit /b 3\r\n")
     (folder / "a b.txt").write_bytes(b"inner\r\n")
+    if sys.platform == "win32":
+        return {name: _ran(command, folder) for name, (command, _, _) in CASES.items()}
+    if shutil.disk_usage(folder).free < 2**30:
+        pytest.skip("what wine lays on the disk, 700 MB, has no room there")
     here = "Z:" + str(folder).replace("/", "\\")
     variables = {name: value for name, value in os.environ.items() if name != "DISPLAY"}
     variables |= {
@@ -112,6 +116,15 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
         name: Ran((folder / f"out{n}").read_bytes(), int((folder / f"code{n}").read_text()))
         for n, name in enumerate(CASES)
     }
+
+
+def _ran(command: str, folder: Path) -> Ran:
+    """Run a case as the agent does; the bytes are those of its console, or of a script in UTF-8."""
+    variables = {**os.environ, "HERE": str(folder), "WORD": "w"}
+    limits = windows.CommandLimits(60, None)
+    outcome = windows.run(command, str(folder), variables, limits, lambda _: None, PLAIN)
+    assert not outcome.failure
+    return Ran(outcome.output.encode("cp437"), outcome.exit_code)
 
 
 @pytest.mark.parametrize("name", CASES)

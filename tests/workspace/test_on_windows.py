@@ -25,6 +25,8 @@ from codingagent.workspace.dirfd import Folder, is_link
 from codingagent.workspace.workspace import Workspace
 from tests.helpers import REPOSITORY, NamedWorkspace
 
+posix = pytest.mark.skipif(sys.platform == "win32", reason="it makes what only POSIX has")
+
 ODD = [
     "D:",
     "a.txt:b",
@@ -45,6 +47,7 @@ def _entered(workspace: Workspace, path: str) -> None:
         pass
 
 
+@posix
 @pytest.mark.parametrize("name", ODD)
 def test_a_name_that_leads_elsewhere_is_refused_in_each_operation(
     tmp_path: Path, name: str
@@ -160,6 +163,7 @@ def _in_home_with_junction(home: Path, name: str) -> str:
     return done.stderr
 
 
+@posix
 def test_what_no_person_hands_to_a_model_is_no_workspace() -> None:
     of_macos = ("/System/Volumes/Data/Users/max/proj", "/Volumes/Backup", "/.vol/1234/56")
     for name in ("/", "/usr", "/private/etc", "/System", "/Library", *of_macos):
@@ -168,6 +172,7 @@ def test_what_no_person_hands_to_a_model_is_no_workspace() -> None:
         Workspace(Path("/usr"))
 
 
+@posix
 def test_a_program_behind_a_junction_into_the_workspace_is_not_ours(tmp_path: Path) -> None:
     """Nor one on a mapped drive: to Python neither is a link, and only the resolved path says it."""
     (tmp_path / "project/bin").mkdir(parents=True)
@@ -183,6 +188,7 @@ def test_a_program_behind_a_junction_into_the_workspace_is_not_ours(tmp_path: Pa
     assert done.stdout == "/usr/bin\n", done.stderr
 
 
+@posix
 def test_a_temporary_file_that_a_program_holds_ends_nothing() -> None:
     """A virus scanner reads what was just written: it stays in the temporary folder then."""
     program = (
@@ -203,6 +209,7 @@ def test_a_temporary_file_that_a_program_holds_ends_nothing() -> None:
     assert done.stdout == "b'words'\n", done.stderr
 
 
+@posix
 def test_a_session_on_a_mapped_drive_goes_on(tmp_path: Path) -> None:
     """Its record has the drive, its home resolves to the share behind it: a link stands for the drive."""
     (tmp_path / "share").mkdir()
@@ -252,7 +259,7 @@ LINES: dict[str, tuple[str, object]] = {
     ),
     "a pipe without a reader": ("stdio.has_no_reader(OSError(22, 'Invalid argument'))", True),
     "a file of a wrong name": ("stdio.has_no_reader(OSError(22, 'Invalid argument', 'a?'))", False),
-    "a folder first": ("put_first('C:x') or persons_variables()['PATH'][:4]", "C:x:"),
+    "a folder first": ("put_first('C:x') or persons_variables()['PATH'][:4]", f"C:x{os.pathsep}"),
 }
 
 
