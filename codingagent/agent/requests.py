@@ -377,6 +377,11 @@ class Requests:
             # Keep no more of a file than a whole request could hold.
             view = view.clipped(self.context.settings.context_chars)
             room -= len(view.text)
+            if not view.is_whole and (start, end) != (None, None):
+                from codingagent.context.show import in_frame
+
+                text = shown.view(path, None, None).text
+                view = in_frame(view, text, imported=all(path != other for other, *_ in views))
             views[path, start, end] = view
         known = {path for path, _, _ in views}
         offered = tuple(self._offered(shown, listing, known))

@@ -109,6 +109,26 @@ def blocks(path: str, text: str) -> Sequence[CodeBlock]:
     return found
 
 
+def enclosing(path: str, lines: Sequence[str], at: int) -> set[int]:
+    """Return the lines that begin what a line is in: its function, its class."""
+    heads = {head.line for head in _heads(path, lines)}
+    found: set[int] = set()
+    depth: int | None = None
+    # A blank line is in what the next line is in.
+    while at < len(lines) and not lines[at - 1].strip():
+        at += 1
+    for number in range(at, 0, -1):
+        line = lines[number - 1]
+        bare = line.lstrip()
+        if not bare or (depth is not None and (bare[0] in ")]}" or _BELONGS_BELOW.match(line))):
+            continue
+        if depth is None or len(line) - len(bare) < depth:
+            if depth is not None and number in heads:
+                found.add(number)
+            depth = len(line) - len(bare)
+    return found
+
+
 def _cuts(lines: Sequence[str], heads: Sequence[_Definition]) -> list[CodeBlock]:
     """Return where blocks begin: at what stands at the outermost level, and at the members of classes."""
     cuts = [CodeBlock(1, 0)]

@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from codingagent.context.blocks import CodeBlock, blocks, lines_of
-from codingagent.context.choose import Chosen, around
+from codingagent.context.blocks import CodeBlock, blocks, enclosing, lines_of
+from codingagent.context.choose import Chosen, around, imports
 from codingagent.model.plain_text import plural
 from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import shown_path
@@ -48,6 +48,19 @@ def part_of(view: FileView, wanted: Sequence[int]) -> FileView:
     return replace(view, text=_body(view.path, view.text, shown), first_line=0, about=about)
 
 
+def in_frame(view: FileView, text: str, *, imported: bool = True) -> FileView:
+    """Return lines of a file with its imports, what they stand in, and what the gaps define."""
+    lines, first = lines_of(text), view.first_line
+    end = first + view.text.count("\n")
+    frame = sorted((imports(lines) if imported else set()) | enclosing(view.path, lines, first))
+    above = _body(view.path, text, [each for each in frame if each < first], 0, first)
+    below = _body(view.path, text, [each for each in frame if each >= end], end - 1)
+    if not frame and ": " not in above + below:  # the heading's numbers say as much
+        return view
+    reach = min(*frame, first, end - 1), max(*frame, first, end - 1)
+    return replace(view, above=above, below=below, reach=reach)
+
+
 def _framed(path: str, text: str, shown: Sequence[int]) -> str:
     """Return the shown lines of a file between its markers."""
     lines = lines_of(text)
@@ -56,15 +69,15 @@ def _framed(path: str, text: str, shown: Sequence[int]) -> str:
     return f"--- {name} ({about}) ---\n{_body(path, text, shown)}--- end {name} ---\n"
 
 
-def _body(path: str, text: str, shown: Sequence[int]) -> str:
-    """Return the shown lines of a file; a gap is a line that says what is in it."""
+def _body(path: str, text: str, shown: Sequence[int], before: int = 0, end: int = 0) -> str:
+    """Return the shown lines of a file between two; a gap is a line that says what is in it."""
     lines = lines_of(text)
+    end = end or len(lines) + 1
     body: list[str] = []
-    before = 0
-    for number in (*shown, len(lines) + 1):
+    for number in (*shown, end):
         if number > before + 1:
             body.append(_gap(blocks(path, text), before + 1, number - 1))
-        if number <= len(lines):
+        if number < end:
             body.append(f"{lines[number - 1]}\n")
         before = number
     return "".join(body)

@@ -33,6 +33,8 @@ _NAMED = 40
 # The text around a requested file, not counting its path, is shorter than this.
 FRAME_CHARACTERS = 200
 
+_IN_FRAME = ", and what they stand in; … marks lines left out"
+
 # How the text above says that something was cut.
 _CUT_FILE = lazy_pattern(
     r"lines (\d+)-(\d+) of (\d+); ask for the rest|\d+ lines, none of which fitted"
@@ -54,6 +56,11 @@ class FileView(Struct, frozen=True):
     """The digest of the whole file."""
     about: str = ""
     """Which parts of the file it shows, if these are not lines in a row; `first_line` is then 0."""
+    above: str = ""
+    below: str = ""
+    """What goes along with lines asked for, if all of it fits: imports, their class, what gaps define."""
+    reach: tuple[int, int] = (0, 0)
+    """The first and the last line with these."""
 
     def clipped(self, limit: int) -> "FileView":
         """Return the view with at most about `limit` characters, in whole lines."""
@@ -150,6 +157,8 @@ def framed(view: FileView, room: int) -> str:
     if not said and (cut or not view.is_whole):
         rest = f'; ask for the rest with start_line="{last + 1}"' if cut else ""
         said = f"lines {view.first_line}-{last} of {view.total_lines}{rest}"
+        if not cut and len(around := view.above + text + view.below) <= room and around != text:
+            text, said = around, f"{said}{_IN_FRAME}"
     elif _LOOKALIKE.search(text.replace("\r", "\n")):
         said = f"{view.total_lines} lines"
     about = f" ({'; '.join(filter(None, (said, view.reason)))})" if said or view.reason else ""
@@ -166,7 +175,7 @@ def lines_shown(request: str, views: Iterable[FileView]) -> Iterator[tuple[str, 
         if not (below.startswith("(") and "none of which fitted" in below[:60]):
             found = _LINES.search(heading, len(view.path))
             lines = (1, view.total_lines) if found is None else (int(found[1]), int(found[2]))
-            yield view.path, *lines
+            yield view.path, *(view.reach if _IN_FRAME in heading else lines)
 
 
 def cuts(request: str, views: Iterable[FileView]) -> Iterator[str]:

@@ -320,6 +320,29 @@ def test_read_file_of_some_lines(live: LiveSession) -> None:
     assert "[FAILED]" in live.answer('[READ_FILE path="a.txt" start_line="101"]\n')
 
 
+def test_lines_asked_for_come_with_what_they_stand_in(live: LiveSession) -> None:
+    """The imports once, the class and the function around them, what the gaps define; numbers stay true."""
+    methods = [f"    def m{n}(self):\n" + "        a = 1\n" * 20 for n in range(4)]
+    text = "import os\n\n\nclass Cart:\n" + "\n".join(methods)
+    (live.workspace / "a.py").write_text(text, "utf-8")
+    lines = text.split("\n")
+    ask = '[READ_FILE path="a.py" start_line="{}" end_line="{}"]\n'
+    live.answer(ask.format(50, 52) + ask.format(54, 54))
+    heading = "--- a.py (lines {} of 91, and what they stand in; … marks lines left out) ---\n"
+    assert live.contents() == (
+        heading.format("50-52")
+        + "import os\n… lines 2-3\nclass Cart:\n… lines 5-48: m0, m1\n    def m2(self):\n"
+        + "".join(f"{line}\n" for line in lines[49:52])
+        + "… lines 53-91: m2, m3\n--- end a.py ---\n"
+        + heading.format("54-54")
+        + "… lines 1-3\nclass Cart:\n… lines 5-48: m0, m1\n"
+        + "    def m2(self):\n… lines 50-53: m2\n        a = 1\n"
+        + "… lines 55-91: m2, m3\n--- end a.py ---"
+    )
+    live.answer(ask.format(1, 91))
+    assert live.contents() == f"--- a.py ---\n{text}--- end a.py ---"
+
+
 def test_a_glob_reads_all_that_fit(live: LiveSession) -> None:
     """Design, attributes added: path may be a glob; brackets are never a glob."""
     for path in ("a.py", "sub/b.py", "sub/deep/c.py", "d.txt", "[id].py"):

@@ -2,8 +2,8 @@
 
 from codingagent.context.choose import Chosen
 from codingagent.context.rank import Ranked
-from codingagent.context.show import for_model, for_person, part_of
-from codingagent.prompt.file_contents import FileView, framed
+from codingagent.context.show import for_model, for_person, in_frame, part_of
+from codingagent.prompt.file_contents import FileView, framed, lines_shown
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 121))
 
@@ -72,3 +72,25 @@ def test_of_a_file_that_an_output_names_the_blocks_are_shown() -> None:
     assert framed(part, 10_000).startswith(f"--- a.py (parts of {view.total_lines} lines) ---\n")
     short = FileView("a.py", "a\nb\n", 1, 2)
     assert part_of(short, (9,)) == short
+
+
+def test_where_the_frame_does_not_fit_the_lines_asked_for_come_bare() -> None:
+    """The record of what went out knows the lines of the frame, where it went."""
+    text = "import os\n\n\ndef f():\n" + "    a = 1\n" * 60
+    view = in_frame(FileView("a.py", "    a = 1\n" * 10, 20, 64), text)
+    shown = f"\n{framed(view, 1_000)}"
+    assert "\ndef f():\n… lines 5-19: f\n    a = 1\n" in shown
+    assert [*lines_shown(shown, [view])] == [("a.py", 1, 29)]
+    bare = f"\n{framed(view, 310)}"
+    assert bare == f"\n--- a.py (lines 20-29 of 64) ---\n{view.text}--- end a.py ---\n"
+    assert [*lines_shown(bare, [view])] == [("a.py", 20, 29)]
+
+
+def test_closing_brackets_and_comments_at_the_margin_end_no_function() -> None:
+    """What a line is in is told by indentation; a signature of several lines closes at the margin."""
+    text = (
+        "def f(\n    a,\n) -> None:\n    if a:\n        b = 2\n# note\n        c = 3\n"
+        + "x = 1\n" * 40
+    )
+    view = in_frame(FileView("a.py", "        c = 3\n", 7, 47), text)
+    assert view.above == "def f(\n… lines 2-6: f\n"
