@@ -218,7 +218,7 @@ class Execution:
             assert self.session.checked is not None, "it was just run"
             self.context.remark(
                 "if the check itself is wrong: stop with Ctrl-C, then name another: codingagent resume"
-                f" {self.session.session_id} --check 'COMMAND'"
+                f' {self.session.session_id} --check "COMMAND"'
             )
             why = results.check_result(self.session.checked).summary
             return f"Not accepted: the person's check fails: {why}; fix that"

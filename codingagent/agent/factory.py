@@ -32,7 +32,7 @@ from codingagent.storage.shown_texts import ShownTexts
 from codingagent.storage.vault_file import VaultFile
 from codingagent.workspace.git_repository import is_bare, named_in_config
 from codingagent.workspace.own_code import own_code_in
-from codingagent.workspace.programs import find_program, persons_variables
+from codingagent.workspace.programs import find_program, persons_variables, quoted
 from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.workspace import Workspace
 
@@ -130,7 +130,7 @@ class OpenSession:
         variables = environment(persons_variables(), context.settings.pass_env)
         if complaint := complaint_about(context.settings.check, root, variables, run):
             session_id = context.log.session.session_id
-            remedy = f"to name another: codingagent resume {session_id} --check 'COMMAND'"
+            remedy = f'to name another: codingagent resume {session_id} --check "COMMAND"'
             context.remark(f"{complaint}; {remedy}")
 
 
@@ -285,7 +285,7 @@ def check_workspace(home: Home, session: Session) -> None:
         # Anyone who can write to a folder can plant a home there, with a session in it.
         raise UsageError(
             f"session {session.session_id} works in '{root}', not where its home was found: if it is yours,"
-            f" name the home with --home '{home.root}'"
+            f" name the home with --home {quoted([str(home.root)])}"
         )
 
 

@@ -167,7 +167,7 @@ class Store:
             retried(lambda: os.replace(new, path))
             for other in self.path.glob("index.*"):
                 if other != path:
-                    other.unlink()
+                    retried(other.unlink)
 
     # --- git -----------------------------------------------------------------------------------
 

@@ -135,7 +135,8 @@ class WaitingLine:
         entry = self._session.prompt(default=buffer.document, pre_run=begin)
         if self._is_edited:
             self._is_edited = False
-            words = edited("words.txt", buffer.text).decode("utf-8", "replace").strip()
+            words = edited("words.txt", buffer.text).decode("utf-8-sig", "replace").strip()
+            words = words.replace("\r\n", "\n")
             buffer.reset(Document(words, len(words)))
         if entry is not None and entry.is_line:
             buffer.reset(append_to_history=True)

@@ -4,12 +4,14 @@ import os
 import sys
 from pathlib import Path
 
+from codingagent.workspace.sharing import retried
+
 
 def is_held(path: Path) -> bool:
     """Return whether a living process holds a lock file; nothing is created or written."""
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        handle = os.open(path, flags)
+        handle = retried(lambda: os.open(path, flags))
     except OSError:
         return False
     try:

@@ -197,7 +197,8 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        self._handle = retried(lambda: os.open(path, flags, 0o600))
         self._end = sum(map(len, _lines(path)))
         # No one was told of a record that a kill truncated.
         os.ftruncate(self._handle, self._end)

@@ -14,8 +14,9 @@ from tests.helpers import REPOSITORY
 _HELD = """
 import sys
 left = {names}
+events = {{"os.rename", "os.remove"}}
 def hook(event, arguments):
-    if event in ("os.rename", "os.remove") and any(n in str(arguments[0]) for n in list(left)):
+    if event in events and any(n in str(arguments[0]) for n in list(left)):
         name = next(n for n in left if n in str(arguments[0]))
         left[name] -= 1
         if left[name] == 0:
@@ -63,6 +64,29 @@ queue.leave(name, b"held")
 left[".errand"] = 2
 if not queue.withdraw(name):
     print("Error: not withdrawn")
+""",
+    "asker": """
+from pathlib import Path
+from codingagent.storage.request_queue import RequestQueue
+queue = RequestQueue(Path(sys.argv[1]) / "queue")
+queue.leave(queue.new_name(), b"held")
+left[".asker"] = 1
+events.add("open")
+if len([*queue.take()]) != 1:
+    print("Error: not taken")
+""",
+    "journal": """
+from pathlib import Path
+from codingagent.storage.journal import Sessions
+left["journal.jsonl"] = 1
+events.add("open")
+Sessions(Path(sys.argv[1])).open("a1b2c3d4").close()
+""",
+    "delete": """
+from pathlib import Path
+from codingagent.cli.commands.housekeeping import _remove
+(Path(sys.argv[1]) / "held").touch()
+_remove(Path(sys.argv[1]) / "held")
 """,
     "workspace": """
 from pathlib import Path

@@ -162,7 +162,7 @@ def reply_command(
     if given:
         raise UsageError(f"--reply-with and {given[0]} can't be combined; leave one out")
     if not line.strip():
-        raise UsageError("--reply-with names no command; for example: --reply-with 'llm -m MODEL'")
+        raise UsageError('--reply-with names no command; for example: --reply-with "llm -m MODEL"')
     if timeout_s is not None and not math.isfinite(timeout_s):
         raise UsageError(f"--reply-timeout is {timeout_s}; it must be a number of seconds")
     from codingagent.cli.reply_command import ReplyCommand

@@ -121,6 +121,6 @@ def _remove(path: Path) -> None:
 
     with disk_errors(f"{path} can't be deleted"):
         if path.is_symlink() or not path.is_dir():
-            path.unlink(missing_ok=True)
+            retried(lambda: path.unlink(missing_ok=True))
         else:
             shutil.rmtree(path, onerror=let_in)

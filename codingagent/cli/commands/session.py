@@ -335,7 +335,7 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     return _answer(context, session, operation_id, answer, given, json=json)
 
 
-@app.command(epilog="Example: codingagent deny a1b2c3d4 --reason 'keep build/'", name="deny")
+@app.command(epilog='Example: codingagent deny a1b2c3d4 --reason "keep build/"', name="deny")
 def _deny(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     session: options.AwaitingName = None,
