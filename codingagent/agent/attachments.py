@@ -33,10 +33,7 @@ class Attachable(Struct, frozen=True):
 
 
 def attachable(
-    workspace: Workspace,
-    patterns: Iterable[str],
-    folder: Path,
-    policy: Policy,
+    workspace: Workspace, patterns: Iterable[str], folder: Path, policy: Policy
 ) -> Attachable:
     """Return the files that some paths, folders or globs name; UsageError if one names none to be shown.
 

@@ -32,12 +32,7 @@ from codingagent.model.effects import (
     may_change_anything,
     named,
 )
-from codingagent.model.operations import (
-    Finish,
-    Kind,
-    Operation,
-    RunCommand,
-)
+from codingagent.model.operations import Finish, Kind, Operation, RunCommand
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.session_state import Phase, Session
 from codingagent.policy.rules import Ask

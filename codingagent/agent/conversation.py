@@ -19,12 +19,7 @@ from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, TurnE
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Phase, Session
-from codingagent.model.ui_events import (
-    ReplyAccepted,
-    ReplyRejected,
-    SessionDone,
-    TurnDone,
-)
+from codingagent.model.ui_events import ReplyAccepted, ReplyRejected, SessionDone, TurnDone
 from codingagent.protocols.tags import continuation
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.storage.clock import now

@@ -212,11 +212,7 @@ def _hidden_errors(secrecy: Secrecy) -> Iterator[None]:
 
 
 def attached(
-    home: Path,
-    root: Path,
-    patterns: Sequence[str],
-    policy: Policy,
-    show: Callable[[Notice], None],
+    home: Path, root: Path, patterns: Sequence[str], policy: Policy, show: Callable[[Notice], None]
 ) -> tuple[str, ...]:
     """Return the workspace files that a person names from the current folder; say which can't be shown."""
     if not patterns:

@@ -21,13 +21,7 @@ from codingagent.errors import OperationError, UsageError
 from codingagent.model import journal_entries as entries
 from codingagent.model import paths
 from codingagent.model.effects import file_changes
-from codingagent.model.events import (
-    CommandRan,
-    FileFetched,
-    FileRequested,
-    Refused,
-    succeeded,
-)
+from codingagent.model.events import CommandRan, FileFetched, FileRequested, Refused, succeeded
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.model.ui_events import OutboxReady, QuestionAsked, Waiting
