@@ -898,7 +898,7 @@ def outsider_does_not_hold_us() -> bool:
 
 def stopped_before_killed() -> bool:
     """A process that sees its child killed can't do anything about it: it is stopped already."""
-    from codingagent.process.supervisor import _reap_all, is_zombie, kill_all
+    from codingagent.process.supervisor import _reap_all, kill_all, living
 
     dead = os.fork()
     if dead == 0:
@@ -917,7 +917,7 @@ def stopped_before_killed() -> bool:
     child = int.from_bytes(os.read(told, 4), "big")
     # Between the two lies what takes a while: the names of those who are gone.
     pids = [child, *[dead] * 5000, parent]
-    kill_all(lambda: pids if not is_zombie(parent) else [])
+    kill_all(lambda: pids if living([parent]) else [])
     _reap_all()
     return not Path("saw").exists()
 

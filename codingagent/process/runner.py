@@ -248,8 +248,8 @@ class Runner:
                 return
             pid = self._supervisor[0].pid
 
-            def living() -> list[int]:
-                return [p for p in supervisor.tree(pid) if not supervisor.is_zombie(p)]
+            def living() -> set[int]:
+                return supervisor.living(supervisor.tree(pid))
 
             # Between two reads a process may end and its child move up, so look twice.
             supervisor.kill_all(lambda: living() or living())

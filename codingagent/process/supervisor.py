@@ -198,7 +198,7 @@ def _run(
             look_at = done_at + max(_LOOK_EVERY_S, _REST * (done_at - now))
     took = time.monotonic() - started
     code = ended.get(pid)
-    stopped = kill_all(lambda: _tree_of_group(pid), ended) - {pid}
+    stopped = kill_all(lambda: tree(os.getpid(), pid), ended) - {pid}
     if failure:
         return {"failure": failure}
     has_begun, left_running = _told(status)
@@ -207,7 +207,7 @@ def _run(
         "ended_by": ended_by,
         "stopped": left_running if order["is_told"] else len(stopped),
         "has_begun": has_begun or not order["is_told"],
-        "alive": sum(not is_zombie(other) for other in stopped),
+        "alive": len(living(stopped)),
         "took_s": took,
     }
 
@@ -304,7 +304,7 @@ def kill_all(find: Callable[[], Iterable[int]], ended: dict[int, int] | None = N
         pids = list(find())
         if not pids or time.monotonic() > deadline:
             return alive
-        alive.update(pid for pid in pids if not is_zombie(pid))
+        alive.update(living(pids))
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in pids:
                 _signal(pid, number)
@@ -319,21 +319,16 @@ def _signal(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _tree_of_group(group: int) -> set[int]:
-    """Return all descendants; where there is no subreaper (macOS), also what is in a process group."""
-    found = set(tree(os.getpid()))
-    if not _has_proc():
-        found.update(pid for pid, _, of in _ps() if of == group and pid != os.getpid())
-    return found
+def tree(root: int, adopted: int | None = None) -> list[int]:
+    """Return all descendants of a process, including ended ones.
 
-
-def tree(root: int) -> list[int]:
-    """Return all descendants of a process, including ended ones."""
+    Where there is no subreaper (macOS), those in the process group `adopted` are its children, too.
+    """
     children_of = _children
     if not _has_proc():
         below: dict[int, list[int]] = {}
-        for child, parent, _ in _ps():
-            below.setdefault(parent, []).append(child)
+        for child, parent, group in _ps():
+            below.setdefault(root if group == adopted else parent, []).append(child)
         children_of = lambda pid: below.get(pid, [])  # noqa: E731
     found: list[int] = []
     todo = [root]
@@ -365,10 +360,14 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def is_zombie(pid: int) -> bool:
-    """Return whether a process has ended, reaped or not."""
+def living(pids: Iterable[int]) -> set[int]:
+    """Return those processes that have not ended, reaped or not."""
     if not _has_proc():
-        return all(other != pid for other, _, _ in _ps())
+        return {pid for pid, _, _ in _ps()}.intersection(pids)
+    return {pid for pid in pids if not _is_zombie(pid)}
+
+
+def _is_zombie(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] in "ZX"
