@@ -132,20 +132,20 @@ class RestoreTarget:
 
     def _go(self, folder: str, *, create: bool) -> None:
         """Go to a folder from the root, or from where the walk is if that is above it."""
-        if folder and folder == self._at:
-            return
-        rest = folder
-        if self._at and folder.startswith(f"{self._at}/"):
-            # A deep tree would otherwise cost the square of its depth.
-            rest = folder[len(self._at) + 1 :]
-        else:
+        # A deep tree would otherwise cost the square of its depth.
+        if not f"{folder}/".startswith(f"{self._at}/"):
             self.close()
-        for name in rest.split("/") if rest else ():
-            _refuse_protected(name)
-            missing = create and self._place.folder.lstat(name) is None
-            self._place.enter(name, create=missing)
-            if self._place.folder.identity() in self._hidden:
-                raise OperationError("not covered: it belongs to codingagent itself")
+        try:
+            for name in filter(None, folder[len(self._at) :].split("/")):
+                _refuse_protected(name)
+                missing = create and self._place.folder.lstat(name) is None
+                self._place.enter(name, create=missing)
+                if self._place.folder.identity() in self._hidden:
+                    raise OperationError("not covered: it belongs to codingagent itself")  # noqa: TRY301
+        except BaseException:
+            # The walk ended somewhere on the way: the next one begins at the root.
+            self.close()
+            raise
         self._at = folder
 
 

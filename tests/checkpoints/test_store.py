@@ -177,6 +177,19 @@ def test_every_kind_of_change_is_seen(yard: Yard) -> None:
     assert change.old.blob == change.new.blob
 
 
+def test_a_folder_that_is_gone_leads_the_walk_nowhere_else(yard: Yard) -> None:
+    """Design, checkpoints: the file that is read next is sought from the right folder."""
+    for name in ("a/f", "a/b/gone/f", "a/x/f"):
+        yard.write(name, "old")
+    old = yard.take()
+    (yard.root / "a/b/gone/f").unlink()
+    (yard.root / "a/b/gone").rmdir()
+    for name in ("a/f", "a/x/f"):
+        yard.write(name, "newer")
+    changed = {"a/f": "modified", "a/b/gone/f": "deleted", "a/x/f": "modified"}
+    assert yard.kinds(old, yard.take()) == changed
+
+
 def test_without_changes_the_checkpoint_is_the_same(yard: Yard) -> None:
     """Design, checkpoints: the store stays small."""
     yard.write("a", "a")
