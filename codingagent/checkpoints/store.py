@@ -316,7 +316,10 @@ class Checkpoints(Reader):
 
 def _changed_ns(path: str) -> int:
     try:
-        return os.lstat(path).st_ctime_ns
+        found = os.lstat(path)
+        return max(
+            found.st_ctime_ns, found.st_mtime_ns
+        )  # on Windows the first one is when it was made
     except OSError:
         return 0
 

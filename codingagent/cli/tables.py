@@ -14,7 +14,7 @@ from codingagent.cli import layout
 from codingagent.cli.hints import runnable
 from codingagent.cli.layout import Line, Look, Span, look_of
 from codingagent.cli.plain_output import diff_style, write_json_line
-from codingagent.cli.stdio import is_living
+from codingagent.cli.stdio import be_utf8, is_living
 from codingagent.errors import UsageError
 from codingagent.model import journal_entries as entries
 from codingagent.model import plain_text
@@ -278,6 +278,7 @@ def show_diff(
         )
         show_lines(coloured, may_page=True)
     else:
+        be_utf8(sys.stdout)  # it may be kept as a patch
         sys.stdout.write(text)
     if not text:
         _print("nothing was changed")

@@ -499,6 +499,14 @@ def test_a_file_that_came_with_its_folder_counts_as_new(yard: Yard) -> None:
     assert young == {f"{place.name}/b/c"}
 
 
+def test_a_file_that_was_written_later_than_made_counts_as_changed(yard: Yard) -> None:
+    """Windows tells when a file was made where other systems tell when it was changed."""
+    made_ns = yard.write("a", "x").stat().st_ctime_ns
+    os.utime(yard.root / "a", ns=(2 * made_ns, 2 * made_ns))
+    since_ns = (yard.root / "a").stat().st_ctime_ns + 1
+    assert [left.path for left in yard.checkpoints.younger(since_ns)] == ["a"]
+
+
 def test_unreadable_files_and_folders_are_left_out_and_said(yard: Yard) -> None:
     """Design, checkpoints: what can't be read is said; it stops nothing."""
     yard.write("a", "a")

@@ -1,5 +1,7 @@
 """What people see, on real terminals of many widths, and what pipes get."""
 
+import contextlib
+import io
 import itertools
 import json
 import re
@@ -103,6 +105,18 @@ def _told(waiting: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     assert run(waiting, "undo") == 0
     capsys.readouterr()
     return waiting
+
+
+def test_a_diff_in_a_pipe_is_a_patch_whatever_the_pipe_is_said_to_be(waiting: Path) -> None:
+    """On Windows a pipe is in the old code page of the system, in which most characters are none."""
+    drop(waiting, '[CREATE_FILE path="a.txt"]\n中文 →\n[/CREATE_FILE]\n' + DONE)
+    assert run(waiting, "resume", "--once") == 0
+    out = io.TextIOWrapper(io.BytesIO(), "cp1252", "replace", newline="\r\n")
+    with contextlib.redirect_stdout(out):
+        assert run(waiting, "diff") == 0
+    data = out.detach()
+    assert isinstance(data, io.BytesIO)
+    assert "\n+中文 →\n".encode() in data.getvalue()
 
 
 # --- changes of files ------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import Given, trusted_home
+from codingagent.cli.stdio import be_utf8
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model.settings import DEFAULT
 from codingagent.policy.rules import describe
@@ -103,6 +104,7 @@ def _call(  # noqa: PLR0913, PLR0917  # one for each command-line option
         endpoint = replace(endpoint, token=tcp_token.read(named.token_file))
     with Client.connect(endpoint, timeout_s=timeout) as client:
         result = client.call(method, values)
+    be_utf8(sys.stdout)
     sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
     return 0
 
