@@ -275,11 +275,10 @@ def open_root(root: Path) -> Folder:
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
-    try:
+    with contextlib.suppress(OSError):
         found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+        return found.st_dev, found.st_ino
+    return None
 
 
 def check_root(root: Path, folder: Folder) -> None:

@@ -84,11 +84,9 @@ class PathWalk:
 
     def exists(self, path: str) -> bool:
         """Return whether something exists at this path; OperationError if it leads outside."""
-        try:
-            with self._walk(path) as place:
-                return place.folder.lstat(place.name) is not None
-        except dirfd.NotFoundError:
-            return False
+        with contextlib.suppress(dirfd.NotFoundError), self._walk(path) as place:
+            return place.folder.lstat(place.name) is not None
+        return False
 
     def has_git(self) -> bool:
         """Return whether the root contains `.git`."""

@@ -123,12 +123,9 @@ class Workspace(PathWalk):
             OperationError: if the path leads outside or into .git, or the existing file is not
                 regular or is read-only.
         """
-        try:
-            with self._walk(path, writing=True) as place:
-                if place.folder.lstat(place.name) is not None:
-                    _check_replaceable(dirfd.regular(place, path), path)
-        except dirfd.NotFoundError:
-            pass
+        with contextlib.suppress(dirfd.NotFoundError), self._walk(path, writing=True) as place:
+            if place.folder.lstat(place.name) is not None:
+                _check_replaceable(dirfd.regular(place, path), path)
 
     def write(self, path: str, data: bytes, seen: Seen | None) -> None:
         """Write a file atomically, or leave everything unchanged; create missing folders.
@@ -278,11 +275,12 @@ class Workspace(PathWalk):
 
         Beyond 64 MiB, the digest covers a file's beginning, size and modification time.
         """
-        try:
-            with self._walk(path, follow_last=follow_last) as place:
-                return dirfd.digest_at(place)
-        except dirfd.NotFoundError:
-            return None
+        with (
+            contextlib.suppress(dirfd.NotFoundError),
+            self._walk(path, follow_last=follow_last) as place,
+        ):
+            return dirfd.digest_at(place)
+        return None
 
     def discard_temporary(self, path: str) -> None:
         """Remove the temporary file that a killed write of this path may have left."""
@@ -368,18 +366,15 @@ class Workspace(PathWalk):
         return self._count_listed()
 
     def _size_of(self, path: str) -> int | None:
-        try:
-            with self._walk(path) as place:
-                return dirfd.regular(place, path).st_size
-        except OperationError:
-            return None
+        with contextlib.suppress(OperationError), self._walk(path) as place:
+            return dirfd.regular(place, path).st_size
+        return None
 
     def _is_its_own(self, path: str) -> bool:
         """Return whether a path contains no link: only then has the walk counted the file."""
-        try:
+        with contextlib.suppress(OperationError):
             return self.resolved(path) == path
-        except OperationError:
-            return False
+        return False
 
 
 def _check_deletable(place: dirfd.Position, path: str) -> None:
