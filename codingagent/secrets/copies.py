@@ -1,13 +1,20 @@
 """Tell copies of secret files, under whatever name, by their lines."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from codingagent.secrets import files
+from codingagent.model.patterns import lazy_pattern
+from codingagent.secrets import files, values
+from codingagent.secrets.assigned import is_setting
+from codingagent.secrets.words import places
 
 # So many lines of secret files are kept.
 _MOST = 20_000
 # Shorter ones are brackets.
 _SHORTEST = 3
+# So many variables are looked for in each text.
+_SEARCHED = 1_000
+# Between a variable and its value, as files, outputs and programs write it.
+_TO_VALUE = lazy_pattern(r"(?:%3[Dd]|[^\w\n]{1,40})(?:value\W{1,6})?")
 
 
 class Copies:
@@ -18,6 +25,8 @@ class Copies:
 
     def __init__(self, lines: Iterable[str] = (), paths: Iterable[str] = ()) -> None:
         self.lines, self.paths = {*lines}, {*paths}
+        self._variables: dict[str, set[str]] = {}
+        self._read = 0
 
     def is_secret_file(self, path: str, text: str | None = None) -> bool:
         """Return whether a file holds secrets, by its name or because a secret file holds or held the same.
@@ -41,6 +50,27 @@ class Copies:
         self.lines |= news
         self.paths |= {path} if is_new else set()
         return is_new or bool(news)
+
+    def beside_variables(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield where values of secret files stand beside their variable, as in `PIN: 1234` of an output.
+
+        Settings that other files name, too, and words are not told.
+        """
+        if self._read != len(self.lines):
+            self._read, lines = len(self.lines), "\n".join(self.lines)
+            self._variables = {}
+            for each in files.variables_in(lines):
+                value = lines[each.start : each.end]
+                is_plain = value.isalpha() or values.is_plain(value) or is_setting(each.name)
+                if len(each.name) > 1 and not is_plain and len(self._variables) < _SEARCHED:
+                    self._variables.setdefault(each.name, set()).add(value)
+        for name, known in self._variables.items():
+            for at in places(text, name):
+                start = (
+                    found.end() if (found := _TO_VALUE.match(text, at + len(name))) else len(text)
+                )
+                ends = (start + len(value) for value in known if text.startswith(value, start))
+                yield from ((start, end) for end in ends if not text[end : end + 1].isalnum())
 
 
 def _lines_of(text: str) -> set[str]:

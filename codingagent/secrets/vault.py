@@ -329,14 +329,17 @@ class Vault:
             for line in text[each.start : each.end].split("\n") if each.is_wide else ():
                 self.learn(line.strip(), each.kind, path)
         found += self._known(text)
+        for start, end in self.copies.beside_variables(text):
+            if (held := self._by_value.get(text[start:end])) and not (
+                held.is_wide or held.is_allowed
+            ):
+                found.append(Hit(start, end, held.kind, is_wide=False))
         for words in self.wishes.hide:
             found += _at(text, words, _NAMED)
         if _FIRST in text:
             found = self._beside_names(text, found, is_file=bool(path))
-        found = [each for each in found if each.start < each.end]
-        found.sort(key=lambda each: (each.start, -each.end))
         merged: list[Hit] = []
-        for each in found:
+        for each in sorted(found, key=lambda each: (each.start, -each.end)):
             if merged and each.end <= merged[-1].end:
                 continue
             each.end = _end_of_word(text, each.end)

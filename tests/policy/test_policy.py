@@ -693,6 +693,33 @@ def test_judging_never_raises(line: str) -> None:
         *("Dangerfile", "netlify.toml", "python311._pth", ".jupyter/x.py", ".RData", ".perldb"),
         *("gradlew", "mvnw.cmd", ".bazelversion", ".pnp.cjs", ".yarn/sdks/x.js", "pnpmfile.js"),
         *(".aws/config", ".kube/config", ".docker/config.json", "pdm.toml", ".lein/profiles.clj"),
+        # By version managers, and terminals of editors, when a folder is entered.
+        *(".tool-versions", "a/.python-version", ".prototools", "pitchfork.toml", ".rvmrc"),
+        *(
+            "env/pyvenv.cfg",
+            ".venv/bin/activate",
+            "venv/Scripts/Activate.ps1",
+            "bin/activate-hermit",
+        ),
+        # By tools and agents of 2025 and 2026.
+        *(
+            "pnpm-workspace.yaml",
+            ".corepack.env",
+            "conductor.json",
+            ".gitlab/duo/mcp.json",
+            ".pochi/x",
+        ),
+        *("hk.local.pkl", ".trunk/trunk.yaml", ".lsp.json", ".psysh.php", ".pixi/config.toml"),
+        # By an editor that shows a file, or opens a solution.
+        *("latexmkrc", ".latexmkrc", "config.nims", ".vs/App/v17/.suo", "lib/ruby_lsp/x/addon.rb"),
+        *(
+            "global.json",
+            "Directory.Build.rsp",
+            ".lfsconfig",
+            ".gitmodules",
+            "x.url",
+            "vercel.json",
+        ),
     ],
 )
 def test_protected_files_are_asked_for_under_any_spelling(path: str) -> None:

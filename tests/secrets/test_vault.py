@@ -165,6 +165,28 @@ def test_a_secret_file_shows_names_only_and_common_words_stay_elsewhere() -> Non
     assert ours.put_back(hidden) == (text, [])
 
 
+def test_a_short_value_is_hidden_beside_its_variable() -> None:
+    """As outputs and programs write it; words, ports and small numbers of settings stay."""
+    ours = vault()
+    ours.know("PIN=4917\nexport CODE='q7!zk'\nPORT=8080\nWORD=main\nLEFT=12\n", ".env")
+    for text in (
+        "PIN=4917",
+        ".env:3:export CODE='q7!zk'",
+        '{"name": "PIN", "value": "4917"}',
+        "PIN%3D4917&x=1",
+        "<CODE>q7!zk</CODE>",
+        "'PIN=4917\\nMODE=1'",
+        "CODE         q7!zk",
+    ):
+        hidden = ours.hide(text)
+        assert "4917" not in hidden and "q7!zk" not in hidden, hidden
+        assert ours.put_back(hidden) == (text, [])
+    for text in ("PORT=8080 WORD=main LEFT=12", "4917 q7!zk", "PIN=49170", "PIN\n4917"):
+        assert ours.hide(text) == text
+    ours.obey(Wishes(allow=(".env",)))
+    assert ours.hide("PIN=4917") == "PIN=4917"
+
+
 def test_what_the_person_says_counts() -> None:
     """A file or a name that they allow is shown, everywhere; a text that they name is hidden."""
     ours = vault()
