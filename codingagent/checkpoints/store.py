@@ -315,13 +315,11 @@ class Checkpoints(Reader):
 
 
 def _changed_ns(path: str) -> int:
-    try:
+    with contextlib.suppress(OSError):
         found = os.lstat(path)
-        return max(
-            found.st_ctime_ns, found.st_mtime_ns
-        )  # on Windows the first one is when it was made
-    except OSError:
-        return 0
+        # On Windows the first one is when it was made.
+        return max(found.st_ctime_ns, found.st_mtime_ns)
+    return 0
 
 
 class _Taking:

@@ -112,21 +112,20 @@ def program() -> str:
 def _within_patience(call: Callable[[], object]) -> object:
     """Return the result of a call, within a time limit: the program may wait for a missing desktop."""
     found: list[object] = []
-    faults: list[Exception] = []
 
     def run() -> None:
         try:
             found.append(call())
         except Exception as fault:  # noqa: BLE001  # raised again by the caller
-            faults.append(fault)
+            found.append(fault)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(_PATIENCE_S)
-    if faults:
-        raise faults[0]
     if not found:
         raise OSError(f"its program did not answer within {_PATIENCE_S:g} s")
+    if isinstance(found[0], Exception):
+        raise found[0]
     return found[0]
 
 

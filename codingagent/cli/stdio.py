@@ -22,12 +22,11 @@ def silence(stream: TextIO) -> None:
 
 def is_stuck(stream: TextIO) -> bool:
     """Return whether nothing can be written: a line end is tried."""
-    try:
+    with contextlib.suppress(OSError):
         stream.write("\n")
         stream.flush()
-    except OSError:
-        return True
-    return False
+        return False
+    return True
 
 
 def has_no_reader(fault: OSError) -> bool:

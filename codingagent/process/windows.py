@@ -82,7 +82,7 @@ def script(command: str, is_batch_file: Callable[[str], bool], variables: Collec
     a command gets a `call`. A percent sign that names no variable stays as it is, as on one line.
     """
     names = "|".join(map(re.escape, (*variables, *_SET.findall(command), "cd", "date", "time")))
-    arguments = r"\*|~?[a-z]*\d" if re.search(r"^\s*:\w", command, re.MULTILINE) else "%"
+    arguments = r"\*|(?:~[a-z]*)?\d" if re.search(r"^\s*:\w", command, re.MULTILINE) else "%"
     kept = re.compile(
         rf"%(?:%|(?:(?i:{names}|errorlevel|random)|[A-Z_]{{3,}}\w*)(?::[^%\n]*)?%|{arguments})?"
     )

@@ -80,12 +80,11 @@ class RequestQueue:
 
     def withdraw(self, name: str) -> bool:
         """Withdraw an errand; return whether that was in time."""
-        try:
+        with contextlib.suppress(OSError):
             retried((self.folder / f"{name}{_ERRAND}").unlink)
-        except OSError:
-            return False
-        self.forget(name)
-        return True
+            self.forget(name)
+            return True
+        return False
 
     def fetch(self, name: str) -> bytes | None:
         """Return the report on an errand and remove both; None if there is no report yet."""
@@ -157,8 +156,6 @@ class RequestQueue:
             retried(lambda: os.replace(temporary, self.folder / file))
 
     def _entries(self) -> "list[os.DirEntry[str]]":
-        try:
-            with os.scandir(self.folder) as entries:
-                return [entry for entry in entries if _OURS.fullmatch(entry.name)]
-        except OSError:
-            return []
+        with contextlib.suppress(OSError), os.scandir(self.folder) as entries:
+            return [entry for entry in entries if _OURS.fullmatch(entry.name)]
+        return []

@@ -59,7 +59,7 @@ CASES = {
         b"a\nb\ncc.d",
         0,
     ),
-    "a part of it": ("call :part 7\nexit /b\n:part\necho %~1 %h", b"7 %h", 0),
+    "a part of it": ("call :part 7\nexit /b\n:part\necho %~1 %h %d0", b"7 %h %d0", 0),
 }
 
 
