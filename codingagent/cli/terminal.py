@@ -25,7 +25,7 @@ from codingagent.model.approval import Answer, Decision
 from codingagent.model.operations import Kind
 from codingagent.model.plain_text import as_typed, on_screen, plural
 from codingagent.model.settings import Settings
-from codingagent.workspace.programs import UntrustedError, command_line, quoted
+from codingagent.workspace.programs import UntrustedError, command_line, for_system
 
 _LOOK_ELSEWHERE_S = 0.2
 
@@ -326,7 +326,7 @@ class Console(Lines):
         if program.rpartition("/")[2] == "less" and "LESS" not in os.environ:
             # As git does: colours, and no alternate screen. From 3.13 on pydoc sets LESS itself.
             words.append("-FRX")
-        os.environ["PAGER"] = quoted([program, *words])
+        os.environ["PAGER"] = for_system([program, *words])
         pydoc.pager(shown)
 
     def colours(self) -> str:

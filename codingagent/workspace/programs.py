@@ -123,6 +123,11 @@ def quoted(words: Iterable[str]) -> str:
     return shlex.join(words)
 
 
+def for_system(words: Iterable[str]) -> str:
+    """Return words as a line for os.system: `cmd /c` would take off a quote that it begins with."""
+    return f"{'call ' if os.name == 'nt' else ''}{quoted(words)}"
+
+
 def split(line: str) -> list[str]:
     """Return the words of a line that a person typed; on Windows a backslash is part of a path.
 

@@ -234,6 +234,7 @@ LINES: dict[str, tuple[str, object]] = {
         ["C:\\Program Files\\n.exe", "-w", "C:\\a"],
     ),
     "a file": (r"split(r'src\main.py')", ["src\\main.py"]),
+    "a pager": (r"for_system([r'C:\a b\less.exe', '-FRX'])", r'call "C:\a b\less.exe" -FRX'),
     "another drive": (r"from_root('D:\\x', 'C:\\y')", ".."),
     "a variable that is passed": (
         "__import__('codingagent.process.runner').process.runner.environment({'A': 'a'}, ['a'])['A']",
