@@ -210,6 +210,16 @@ def test_a_file_that_is_shorter_on_purpose_is_written(live: LiveSession, new: st
     assert text_of(live) == new
 
 
+def test_a_link_in_brackets_stands_in_place_of_nothing(live: LiveSession) -> None:
+    """It may be all that is left of a page on purpose."""
+    new = "# Privacy\n\n(See)[https://example.org/privacy]\n"
+    (live.workspace / "a.md").write_text(
+        "# Privacy\n\n" + "".join(f"Line {n}.\n" for n in range(9))
+    )
+    assert live.answer(create(new, path="a.md")).startswith("[OK] ")
+    assert (live.workspace / "a.md").read_text() == new
+
+
 def test_unchecked_means_a_comment_in_place_of_lines(live: LiveSession) -> None:
     """The way out that the problem names is one."""
     (live.workspace / "a.py").write_text(WHOLE)

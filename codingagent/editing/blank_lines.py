@@ -122,9 +122,10 @@ def are_doubled(new: Sequence[str], ground: Ground) -> bool:
         return False
     after = ground.lines[ground.end :][:1]
     runs = _runs([*new, *after], ground.path)
+    was = _runs([*ground.replaced, *after], ground.path) if runs else []
     there = _runs(ground.lines, ground.path) if runs else []
-    for count, sort in runs:
-        counts = [each for each, other in there if other == sort]
+    for count, sort, _ in (run for run in runs if run not in was):
+        counts = [each for each, other, _ in there if other == sort]
         as_many = sum(each >= count for each in counts)
         if len(counts) >= _FEWEST and as_many <= _RARELY * len(counts):
             return True
@@ -152,9 +153,9 @@ def _lead(lines: Sequence[str]) -> int:
     return next((index for index, line in enumerate(lines) if line.strip()), 0)
 
 
-def _runs(lines: Sequence[str], path: str) -> list[tuple[int, str]]:
-    """Return how many blank lines follow one another each time, and before what sort of line."""
-    found: list[tuple[int, str]] = []
+def _runs(lines: Sequence[str], path: str) -> list[tuple[int, str, str]]:
+    """Return how many blank lines follow one another each time, before what sort of line, and which."""
+    found: list[tuple[int, str, str]] = []
     count = 0
     for line in lines:
         if not line.strip():
@@ -164,6 +165,6 @@ def _runs(lines: Sequence[str], path: str) -> list[tuple[int, str]]:
             # A function of Python begins after two.
             is_free = file_kinds.is_python(path) and _DEFINITION.match(line) is not None
             sort = "indented" if line[0].isspace() else "definition" if is_free else "margin"
-            found.append((count, sort))
+            found.append((count, sort, line))
         count = 0
     return found

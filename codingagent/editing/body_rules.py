@@ -256,8 +256,10 @@ def _spaced(case: BodyCase) -> list[str] | None:
 
 def _blank_lines(case: BodyCase) -> list[str] | None:
     spaced = blank_lines.every_second(case.lines)
+    if spaced == list(case.ground.replaced):
+        return None  # all that the edit does is to put them there
     if spaced is not None and blank_lines.is_spaced_out(spaced, case.lines, case.ground):
-        if len(spaced) < 3:
+        if len(list(filter(None, spaced))) < 3:
             case.refuse("a blank line follows each of its two lines")
         return spaced
     if "" not in case.lines and "" not in case.ground.replaced:
@@ -312,10 +314,15 @@ def _whole_file(case: BodyCase) -> None:
     code = [line for i, line in enumerate(case.lines) if i not in within and line.strip()]
     leads = set(map(blanks, code))
     is_flat = not any(map(blanks, case.lines)) and not file_kinds.is_markup(case.path)
-    if (is_flat or leads == {"", " "}) and levels.has_levels(code):
-        is_yaml = file_kinds.ending(case.path) in ("yml", "yaml")
-        if is_yaml or file_kinds.is_code(case.path) or file_kinds.is_markup(case.path):
-            case.refuse(f"no line is indented{'' if is_flat else ' by more than a blank'}")
+    if is_yaml := file_kinds.ending(case.path) in ("yml", "yaml"):
+        # An item of one value may be at the margin below its key.
+        code = [_YAML_ITEM.sub(")", line) for line in code if not line.lstrip().startswith("#")]
+    is_levelled = is_yaml or file_kinds.is_code(case.path) or file_kinds.is_markup(case.path)
+    if (is_flat or leads == {"", " "}) and is_levelled and levels.has_levels(code):
+        case.refuse(f"no line is indented{'' if is_flat else ' by more than a blank'}")
+
+
+_YAML_ITEM = lazy_pattern(r"- (?!.*:(?:\s|$)).+")
 
 
 def _lacks_tabs(makefile: str) -> bool:

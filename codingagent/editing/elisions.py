@@ -165,8 +165,8 @@ def _comment(line: str, path: str) -> str:
         said = _BEHIND.sub("", text[mark.end() :]).strip()
         is_said = any(map(str.isalpha, said)) and _PRAGMA.match(said) is None
         return said if is_said else ""
-    is_aside = file_kinds.is_prose(path) and "](" not in text and _BRACKETS.fullmatch(text)
-    return text if is_aside else ""
+    is_linked = "](" in text or "://" in text
+    return text if file_kinds.is_prose(path) and not is_linked and _BRACKETS.fullmatch(text) else ""
 
 
 def _parted(

@@ -52,7 +52,7 @@ def is_cut(new: Sequence[str], ground: Ground) -> bool:
         index: len(a) + 1 + len(b.split()[0])
         for index, (a, b) in enumerate(pairwise(new), 1)
         if a[:1].isspace() and b[:1].strip() and len(a) > _CUT_COLUMN
-        if not (CLOSER.match(b) or b[0] == "#" or _STATEMENT_END.search(a))
+        if not (CLOSER.match(b) or b[0] == "#" or _STATEMENT_END.search(a) or b in ground.replaced)
     }
     if not breaks or ground.parses is not None:
         return False
@@ -73,7 +73,7 @@ def is_cut_from_file(new: Sequence[str], ground: Ground) -> bool:
     starts, text = {line[:_CUT_COLUMN] for line in known}, ground.text_among(new)
     widest = max((len(line) for line in new if " " in line.strip()), default=0)
     for index, (a, b) in enumerate(pairwise(new), 1):
-        if len(a) <= _CUT_COLUMN or not a[0].isspace() or not b[:1].strip():
+        if len(a) <= _CUT_COLUMN or not a[0].isspace() or not b[:1].strip() or b in ground.replaced:
             continue
         words = " ".join(a.split())
         # In a string of several lines such a break is no fault of the grammar.

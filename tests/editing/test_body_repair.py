@@ -143,6 +143,7 @@ def test_what_no_file_of_its_kind_holds_is_undone(body: str, path: str, text: st
         ("a {\n  b();\n}\n\n\nc {\n  d();\n\n\n  e();\n}\n", "a.js", "blank lines are in twos"),
         ("a {\n b {\n c();\n }\n}\n", "a.ts", "more than a blank"),
         ("a:\nb:\nc: 1\n", "a.yml", "no line is indented"),
+        ("a:\n- b: 1\nc: 2\n", "a.yml", "no line is indented"),
         (
             "a {\n  const one = of(the(first), of(all, the(others))) +\nand.some + more;\n}\n",
             "a.ts",
@@ -156,6 +157,12 @@ def test_a_file_that_looks_damaged_is_asked_for_again(body: str, path: str, what
         body_repair.mend_file(body, path, AS_IT_IS)
     assert what in caught.value.reason
     assert 'until="TOKEN"' in caught.value.reason
+
+
+@pytest.mark.parametrize("body", ["a: 1\nb:\n- c\n- d e\n", "# A:\n#b:\n#  - c\nd: 1\n"])
+def test_yaml_at_the_margin_may_be_meant(body: str) -> None:
+    """Items of one value may be there, and comments."""
+    assert body_repair.mend_file(body, "a.yml", AS_IT_IS).text == body
 
 
 def test_a_line_of_a_mark_alone_was_a_blank_line() -> None:

@@ -454,6 +454,12 @@ _SAID += "".join(f"func {name}() {{\n\ta()\n}}\n\n" for name in "ABC")
         # What looks like a level is a comment, or has nothing deeper behind it in the file.
         ("a.go", _SAID, 2, 2, "//\n//\ta.b()\n"),
         ("a.rst", ".. _x:\n\nX\n\na::\n\n  b\n\nc::\n\n  d\n\ne::\n\n  f\n", 3, 3, "Y\n"),
+        # All that it does is to put blank lines there; two of them were there before.
+        ("a.js", "a();\nb();\n", 1, 2, "a();\n\nb();\n"),
+        ("a.py", "def f():\n    a()\n    b()\n\nx = 1\n", 2, 4, "    a()\n\n    b()\n\n\n"),
+        ("a.md", "a\n\nb\n" * 9 + "- a\n\n\n# B\n", 28, 30, "- a\n- c\n\n\n"),
+        # A longer line before one that is in the file.
+        ("a.ts", f"{_LONG}\nUse:\n", 1, 2, f"{_LONG} and more of them\nUse:\n"),
         # One blank line of several has blanks.
         ("a.py", "def f():\n    a()\n\n    b()\n", 2, 3, "    a()\n\n    c()\n    \n"),
     ],
@@ -469,8 +475,9 @@ def test_what_real_commits_do_to_lines_is_taken_as_it_came(
 
 
 def test_two_lines_with_a_blank_one_behind_each_are_asked_for_again() -> None:
-    """They may be meant, or each line of the body has got one."""
+    """They may be meant, or each line of the body has got one; with three in between, too."""
     old = "def f():\n    a()\n    b()\n\n\nx = 1\n"
+    assert "each of its two lines" in after("# A\n\nb\n", "a.md", 3, 3, "b\n\n\n\n![c](d)\n")
     for first, last, body in ((2, 4, "    a()\n\n    b()\n\n"), (2, 2, "    c()\n\n    d()\n\n")):
         with pytest.raises(OperationError, match="a blank line follows each of its two lines"):
             apply.apply(LineRange(first, last, body), old, AS_IT_IS, path="a.py")

@@ -46,10 +46,13 @@ class Mended(Struct):
         """Take another text; lines keep their numbers."""
         self.text, self._scan = text, None
 
-    def blank(self, start: int, end: int) -> None:
-        """Take a part out of the text and leave its line ends."""
-        text = self.text
-        self.change(text[:start] + "\n" * text.count("\n", start, end) + text[end:])
+    def blank(self, *parts: tuple[int, int]) -> None:
+        """Take parts out of the text and leave their line ends."""
+        text, kept, at = self.text, "", 0
+        for start, end in parts:
+            kept += text[at:start] + "\n" * text.count("\n", start, end)
+            at = end
+        self.change(kept + text[at:])
 
 
 class Arrivals:

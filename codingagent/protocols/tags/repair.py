@@ -6,7 +6,7 @@ and no byte of it is changed. Lines keep their numbers.
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -20,7 +20,13 @@ from codingagent.protocols.tags.arrivals import Mended
 from codingagent.protocols.tags.tag_blocks import Block
 
 _LINE_ENDS = ("\r", "\x85", "\u2028", "\u2029", "<br>", "<br/>", "<br />")
-_THOUGHT = lazy_pattern(r"\\?(?:<|&lt;)(/?)(?:think|thinking)\\?(?:>|&gt;)")
+_THOUGHT = lazy_pattern(
+    r"[<◁\[;](/?)((?<=/)details|details(?=[^<]*<summary>[^<]*(?:think|thought|reason))"
+    r"|[a-z:_]{0,20}(?:think|thought|reason|reflect|scratch|analysis)[a-z]{0,9})"
+    r"(?: [^<>\n]{0,99}=[^<>\n]{0,99}|\\)?(?:[>▷\]]|&gt;)",
+    re.IGNORECASE,
+)
+_HEADER = lazy_pattern(r"^\[REPLY ", re.MULTILINE)
 _TAG_ENCODED_TWICE = lazy_pattern(
     rf"^[^\w\n]{{0,20}}\[(?:REPLY|{'|'.join(commands.HAS_BODY)})\b[^\n]*=&amp;(?:quot|#0*34|#[xX]0*22);",
     re.MULTILINE,
@@ -59,30 +65,45 @@ def _line_ends(mended: Mended) -> _Said:
 
 
 def _thoughts(mended: Mended) -> _Said:
-    """Blank the text up to `</think>`, if it begins the answer or is outside of all blocks."""
-    text, found = mended.text, mended.scan
-    start = _start_of_text(text)
-    opened = _THOUGHT.match(text, start)
-    is_closed = any(text.find("/think", *part) >= 0 for part in found.around)
-    if (opened is None or opened[1]) and not is_closed:
+    """Blank what is between the marks of thoughts, and all before a lone `</think>`, outside of blocks.
+
+    A model may think again between its blocks. Marks within a sentence are only spoken of.
+    """
+    text, blocks = mended.text, mended.scan.blocks
+    start, around = _start_of_text(text), mended.scan.around
+    header = next((m.start() for part in around for m in _HEADER.finditer(text, *part)), len(text))
+    parts: list[tuple[int, int]] = []
+    opened: re.Match[str] | None = None
+    for mark in _THOUGHT.finditer(text):
+        is_first = opened is not None and opened.start() == start
+        end = parts[-1][1] if parts else 0
+        is_text = not is_first and _is_inside(blocks, mark.start(), end)
+        if is_text or (opened is not None and (mark[2][:5] != opened[2][:5] or not mark[1])):
+            continue
+        begins = not text[text.rfind("\n", 0, mark.start()) + 1 : mark.start()].strip(" \t\\&lt")
+        if opened is not None:
+            parts.append((opened.start(), mark.end()))
+            opened = None
+        elif not mark[1]:
+            opened = mark if begins or mark.start() == start else None
+        elif "think" in mark[2] and mark.start() < header:
+            parts = [(start, mark.end())] if begins or text[mark.end() :][:1] in "\n[" else parts
+    is_all = opened is not None and opened[2] in ("think", "thinking") and opened[0][0] != "["
+    if is_all and opened is not None and opened.start() == start:
+        parts.append((start, len(text)))
+    if not parts:
         return None
-    end = -1
-    if opened is not None and not opened[1]:
-        closed = next((m for m in _THOUGHT.finditer(text, opened.end()) if m[1]), None)
-        end = len(text) if closed is None else closed.end()
-    for mark in _THOUGHT.finditer(text, max(end, 0)):
-        if mark[1] and not _is_inside(found.blocks, mark.start(), end):
-            end = mark.end()
-    if end < 0:
-        return None
-    drafts = sum(start <= block.start < end for block in found.blocks)
-    mended.blank(start, end)
+    starts = [block.start for block in blocks]
+    drafts = sum(bisect_left(starts, end) - bisect_left(starts, at) for at, end in parts)
+    mended.blank(*parts)
     return {"drafts": f", with {drafts} blocks in it that were not executed" if drafts else ""}
 
 
 def _start_of_text(text: str) -> int:
     """Return the offset of the first word that is not a fence, a label or a byte-order mark."""
-    found = re.match(r"(?:\s|\ufeff|`{3,}[a-z]*\n|(?:plaintext|text|Copy code)\n)*", text)
+    found = re.match(
+        r"(?:[\s\ufeff\\]|&lt(?=;)|`{3,}[a-z]*\n|(?:plaintext|text|Copy code)\n)*", text
+    )
     return found.end() if found else 0
 
 
@@ -133,7 +154,7 @@ def _second_copy(mended: Mended) -> _Said:
         is_same = is_sure and (text[first : blocks[count - 1].end] == text[start : again[-1].end])
     if not is_same:
         return None
-    mended.blank(start, again[-1].end)
+    mended.blank((start, again[-1].end))
     return {}
 
 
@@ -217,8 +238,8 @@ RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
     Rule("direction marks", "U+200F or another mark of direction before each line",
          "all lines of the answer have the same", "takes them off",
          "the direction marks before all lines were taken off", _direction),
-    Rule("thoughts", "`<think>` … `</think>`, or what is before a lone `</think>`",
-         "it begins the answer, or its end is outside of all blocks",
+    Rule("thoughts", "`<think>` … `</think>` and its like, or what is before a lone `</think>`",
+         "it begins the answer, or its marks are outside of all blocks, the first at the start of a line",
          "passes over it; blocks in there are drafts",
          "what the model thought before its answer was passed over{drafts}", _thoughts),
     Rule("encoded twice", "`&amp;quot;` in a tag outside of whole blocks",

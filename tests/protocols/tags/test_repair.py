@@ -265,6 +265,11 @@ def test_a_document_about_text_that_was_encoded_twice_is_taken_as_written() -> N
         "<thinking>\n{}</thinking>\n",
         "\n```\n<think>{}\n</think>",
         "Let me see.\n{}</think>\n",
+        "<antThinking>{}</antThinking>\n",
+        "[THINK]\n{}[/THINK]\n",
+        "◁think▷{}◁/think▷",
+        '<details type="reasoning" done="true">\n<summary>Thought for 9 s</summary>\n{}</details>\n',
+        "Sure.\n\n<reasoning>\n{}</reasoning>\n",
     ],
 )
 def test_what_was_thought_is_not_executed(thought: str) -> None:
@@ -272,6 +277,24 @@ def test_what_was_thought_is_not_executed(thought: str) -> None:
     text = thought.format('\n[DELETE_FILE path="b"]\n') + create("x\n")
     assert operations(text) == [CreateFile("a.py", "x\n")]
     assert "thought before its answer was passed over, with 1 blocks" in notes(text)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<think>\nNow the end.\n</think>\n",
+        "Now the `</think>` tag is known.\n",
+        "I take out <think> and </think>.\n",
+        f"{_HEADER}</think>\n",
+        "<analysis>\n",
+        "<details>\n<summary>All</summary>\n</details>\n",
+    ],
+)
+def test_what_is_before_thoughts_between_blocks_is_executed(said: str) -> None:
+    """A model may think again after a block; a mark within a sentence is only spoken of."""
+    first = _HEADER if said.startswith(_HEADER) else ""
+    text = first + create("x\n") + said.removeprefix(_HEADER) + create("y\n", "b.py")
+    assert operations(text) == [CreateFile("a.py", "x\n"), CreateFile("b.py", "y\n")]
 
 
 def test_thoughts_that_do_not_end_are_all_there_is() -> None:
