@@ -25,6 +25,9 @@ _LINE_LIMIT_BYTES = 1 << 13
 _LINK = lazy_pattern(rb"link\0.{3}", re.DOTALL)
 _LINKS_LIMIT = 50
 _SETTING = lazy_pattern(r"(?m)^\s*(?:\[.*\])?\s*([\w-]+)\s*=\s*(.*?)\s*$")
+_COMMENT = lazy_pattern(r"\s+[#;].*")
+_OWN = ("~/.gitconfig", "~/.config/git/config")
+_INCLUDES_LIMIT = 20
 _NO_PATHS = ("url", "pushurl", "fetch", "push", "merge", "remote", "worktree")
 
 
@@ -97,24 +100,37 @@ def repository_in(folder: dirfd.Folder) -> Repository | None:
 def named_in_config(root: Path) -> Iterator[str]:
     """Yield the paths in a folder that its repository's configuration names: git runs or obeys them.
 
-    They are hooks, filters, `include.path` and the like, each relative to the folder.
+    They are hooks, filters, `include.path` and the like, each relative to the folder, and where links among
+    the hooks lead. Of the person's own configuration, what is relative counts in each repository.
     """
     with (
         contextlib.suppress(OSError, ValueError),
         contextlib.closing(dirfd.open_root(root)) as folder,
     ):
-        if (found := repository_in(folder)) is not None:
-            for name in ("config", "config.worktree"):
-                text = _read(folder, f"{found.common}/{name}", RULES_LIMIT_BYTES).decode(
-                    "utf-8", "replace"
-                )
-                for key, value in _SETTING.findall(text):
-                    yield from _paths_in(key.lower(), value, root, root / found.common)
+        if (found := repository_in(folder)) is None:
+            return
+        names = [
+            f"{found.common}/config",
+            f"{found.own}/config.worktree",
+            *map(os.path.expanduser, _OWN),
+        ]
+        for name in names:
+            beside = os.path.join(root, os.path.dirname(name))
+            text = _read(folder, name, RULES_LIMIT_BYTES).decode("utf-8", "replace")
+            for key, value in _SETTING.findall(text):
+                for path in _paths_in(key.lower(), value, root, beside):
+                    yield path
+                    if key.lower() == "path" and len(names) < _INCLUDES_LIMIT:
+                        names.append(path)
+        with os.scandir(os.path.join(root, found.common, "hooks")) as hooks:
+            links = [os.path.realpath(each.path) for each in hooks if each.is_symlink()]
+        yield from (path for link in links for path in _paths_in("path", link, root, ""))
 
 
-def _paths_in(key: str, value: str, root: Path, beside: Path) -> Iterator[str]:
+def _paths_in(key: str, value: str, root: Path, beside: str) -> Iterator[str]:
     is_path = key in ("path", "hookspath", "attributesfile")
-    for said in () if key in _NO_PATHS else [value] if is_path else value.split():
+    bare = _COMMENT.sub("", value)
+    for said in () if key in _NO_PATHS else [bare] if is_path else value.split():
         word = os.path.expanduser(said.strip("\"';!"))
         place = os.path.normpath(os.path.join(beside if key == "path" else root, word))
         inside = from_root(place, root)

@@ -10,12 +10,15 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from codingagent.workspace.real_paths import resolved, steps
 
 _PACKAGE = Path(__file__).parents[1]
 _INSTALL = "install it elsewhere: `pipx install codingagent`"
+# Where a workspace has environments of Python, in `lib/python3.x`.
+_ENVIRONMENTS = ("*", "*/*", "*/*/.venv", ".pixi/envs/*")
 
 
 class OwnCode(Struct, frozen=True):
@@ -44,7 +47,8 @@ def _own_code_in(root: Path, path: tuple[str, ...], libraries: str) -> OwnCode:
     imported = [Path(entry) for entry in path if os.path.isabs(entry)]
     kept: set[Path] = set()
     package, library = _PACKAGE.resolve(), Path(os.__file__).parent.resolve()
-    for place in (*_installed(), *imported, *_named(libraries), *_prefixes(root)):
+    linked = tuple(_linked(root))
+    for place in (*_installed(), *imported, *_named(libraries), *_prefixes(root), *linked):
         kept.update(_steps(place, root))
         real = Path(os.path.realpath(place))
         is_whole = real in (package, library)
@@ -58,6 +62,8 @@ def _own_code_in(root: Path, path: tuple[str, ...], libraries: str) -> OwnCode:
         f"codingagent itself runs from {names} in the workspace, so answers can't change anything"
         f" there; to let them, {_INSTALL}{_variable(outermost)}"
     )
+    if linked:
+        remark += "; what shares files with it, reinstall with UV_LINK_MODE=copy"
     return OwnCode(outermost, tuple(sorted(around)), remark=remark) if outermost else OwnCode()
 
 
@@ -79,6 +85,26 @@ def _prefixes(root: Path) -> Iterator[Path]:
     for prefix in {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}:
         is_around = Path(os.path.realpath(prefix)) in (root, *root.parents)
         yield Path(prefix, "pyvenv.cfg") if is_around else Path(prefix)
+
+
+def _linked(root: Path) -> Iterator[Path]:
+    """Yield what of the workspace's environments shares files with ours, as uv and conda link them."""
+    library, package = Path(os.__file__), Path(msgspec.__file__)
+    if root in package.parents or all(each.stat().st_nlink == 1 for each in (library, package)):
+        return
+    own = list(package.parents[1].iterdir())
+    for pattern in _ENVIRONMENTS:
+        for place in root.glob(f"{pattern}/lib/python*"):
+            if _is_same(library, place / library.name):
+                yield place.parents[1]
+            for each in own:
+                other = place / "site-packages" / each.name
+                if _is_same(each, other) or _is_same(each / "__init__.py", other / "__init__.py"):
+                    yield other
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return other.is_file() and one.is_file() and os.path.samefile(one, other)
 
 
 def _named(libraries: str) -> Iterator[Path]:

@@ -211,6 +211,10 @@ NAMED = {
     "filter.x.clean 'tools/clean --all'": "tools/clean",
     "diff.x.textconv 'sh tools/conv.sh'": "tools/conv.sh",
     "core.attributesFile tools/attributes": "tools/attributes",
+    # As `git config --comment` writes it.
+    "core.hooksPath 'tools/hooks' # ours": "tools/hooks/pre-commit",
+    "include.path ../tools/team": "tools/watch",  # the file that it includes names this one
+    "a link among the hooks": "tools/check",
 }
 
 
@@ -225,8 +229,15 @@ def test_what_the_configuration_of_a_repository_names_is_protected(
     path, root = NAMED[setting], live.workspace
     if "hooks" not in setting:
         (root / path).write_text("# 1\n")
-    for line in ("init -q", f"config {setting}", "config branch.m.remote tools/other"):
+    (root / "tools" / "team").write_text("[core]\nfsmonitor = tools/watch\n")
+    for line in ("init -q", "config branch.m.remote tools/other"):
         subprocess.run(f"git {line}", shell=True, cwd=root, check=True)
+    key, _, value = setting.partition(" ")
+    section, _, name = key.rpartition(".")
+    with (root / ".git" / "config").open("a") as config:
+        config.write(f"[{section}]\n{name} = {value}\n" if section else "")
+    if not section:
+        (root / ".git" / "hooks" / "pre-push").symlink_to(f"../../{path}")
     person = Person(Answer("no"), Answer("no"))
     body = f'[CREATE_FILE path="{path}" overwrite="true"]\nx\n[/CREATE_FILE]\n'
     take(live, body, person)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -9,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from codingagent.model.settings import Settings
 from codingagent.workspace.own_code import own_code_in
-from tests.helpers import HANG_S, REPOSITORY
+from tests.helpers import HANG_S, REPOSITORY, live_session
 from tests.sandboxes import needs_bwrap
 
 SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
@@ -160,6 +163,28 @@ def test_what_variables_lead_to_is_its_own_too(entry: str) -> None:
         assert not mark.exists()
         if entry != "src":
             assert "start it without PYTHONPATH" in said
+
+
+@pytest.mark.parametrize("at", [".venv", "packages/api/.venv"])
+def test_what_shares_files_with_ours_is_kept(at: str) -> None:
+    """Safety: uv links files of a package into each venv; a write into one is a write into all."""
+    needs_bwrap()
+    own = Path(msgspec.__file__)
+    with tempfile.TemporaryDirectory(dir=own.parents[4]) as root:  # on the same disk
+        place = Path(root, "workspace", at, SITE, "msgspec")
+        place.mkdir(parents=True)
+        os.link(own, place / own.name)
+        os.link(own.parent / "json.py", place / "json.py")
+        shutil.copy(own, place.parent / "free.py")
+        code = own_code_in(Path(root, "workspace"))
+        assert code.kept == (place,)
+        assert "UV_LINK_MODE=copy" in code.remark
+        with live_session(Path(root), settings=Settings(sandbox="require")) as live:
+            said = live.answer(
+                f"[RUN_COMMAND]\ncd {at}/{SITE}; : >>free.py; : >>msgspec/json.py\n[/RUN_COMMAND]\n"
+            )
+        assert "msgspec/json.py: Read-only" in said
+        assert "create free.py" not in said
 
 
 def test_what_holds_no_code_of_ours_is_free(tmp_path: Path) -> None:
