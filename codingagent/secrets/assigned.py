@@ -36,17 +36,17 @@ _SEPARATOR = lazy_pattern(
     r"""(?P<rest>(?:\w|-(?!>)){0,48}+)(?:"""
     r"""(?P<close>\\{0,3}["'`][\])]?|["'`]?\]|\[\d{0,4}\]|\})?[ \t]*(?P<sep>"""
     # password: str = "…"; password string = "…"
-    r""":[ \t]*[A-Za-z&*][\w.<>\[\]&'|? ]{0,30}=(?=[^\n"'`]{0,60}["'`])|[*\[\]]?string[ \t]*="""
+    r""":[ \t]*[A-Za-z&*][\w.<>\[\]&'|?, ()]{0,30}=(?=[^\n"'`]{0,60}["'`])|[*\[\]]?string[ \t]*="""
     # password As String = "…"; PASSWORD, and = "…" in the next line; userPassword:: …
     r"""|as[ ][\w.]{1,30}[ ]*=|\r?\n[ \t]{0,40}=(?=[ \t]*["'`])|::(?=[ ][A-Za-z0-9+/=]{8})"""
     # password="…", password: …, $_['password'] => …, ?password=…
     r"""|:=|=>|\|\|=|\?\?=|\?=|(?<![=!<>~])=(?![=~>])|->(?!\w)|:(?![:/])-?(?:\*\*|__|[ ]!!str)?"""
     # password == "…", password or "…", set_password("…"), ("password", "…")
     r"""|={2,3}|!={1,2}|\|\||\?\?|\bor\b|\((?=\s{0,40}[\w&@.:(]{0,60}["'`])"""
-    r"""|,|\.equals\()"""
+    r"""|,|\.equals\(|\r?\n[ \t]{0,40}-(?=[ \t])|[ ](?:value|default)=(?=["']))"""
     # <password>…</password>, <key>password</key><string>…, <name>password</name><value>…
     r"""|(?P<xml>["']?(?:[ ][^<>\n]{0,80})?>(?:\s{0,40}<value>)?"""
-    r"""|</[\w:-]{0,20}(?:name|key)>\s{0,40}<(?:string|data|[\w:-]{0,20}value)>\s{0,40})"""
+    r"""|</(?:[\w:-]{0,20}(?:name|key)|string)>\s{0,40}<(?:string|data|[\w:-]{0,20}value)>\s{0,40})"""
     # The password of the server is …; password (for today): …
     r"""|["'`]?(?P<said>(?:[ \t]+[\w@.'’()/&-]{1,30}){0,6}?"""
     r"""[ \t]+(?:is|was|be|ist|lautet|es|est|to|are|é)\b:?"""
@@ -60,8 +60,8 @@ _SEPARATOR = lazy_pattern(
     re.IGNORECASE,
 )
 _QUOTE = lazy_pattern(
-    r"(?:new[ ])?(?:(?:&?(?:\[\])?[A-Za-z_][\w.:]{0,60})?[(<]{1,2}\s{0,40}){0,2}"
-    r"[A-Za-z]{0,2}@?(\\{0,3}(?:\"{3}|'{3}|[\"'`]))"
+    r"(?:new[ ])?(?:(?:&?(?:\[\])?[A-Za-z_][\w.:]{0,60})?>?[(<]{1,2}\s{0,40}){0,2}"
+    r"(?:default\w{0,5}[=:]\s?)?[A-Za-z$]{0,2}@?(\\{0,3}(?:\"{3}|'{3}|[\"'`]))"
 )
 # A call that takes the name of something, not its value.
 _LOOK_UP = lazy_pattern(
@@ -202,16 +202,19 @@ def _literal(
     is_flag = text.startswith("-", begin)
     prefix = line.rsplit(None, 1)[-1:]
     is_bare_name = not prefix or prefix[0] in _BEFORE_A_NAME
+    if (match["sep"] or "")[:1] in ("\r", "\n") and match["sep"][-1] == "-" and not is_flag:
+        return None  # the next item of a list
     if quote := _QUOTE.match(text, start):
         is_list = (
             match["sep"] == ","
             and not is_flag
+            and text[begin - 1 : begin] != "{"
             and not text[begin : match.end("rest")].rpartition(".")[2].isupper()
             and (not match["close"] or "\n" in match[0] or form is Form.DATA)
         )
         if is_list or (is_blank and form is Form.CODE and not (is_bare_name or is_flag)):
             return None
-        if quote.start() < quote.start(1) and _LOOK_UP.match(quote[0]):
+        if "default" not in quote[0] and quote[0] != quote[1] and _LOOK_UP.match(quote[0]):
             return None
         place = _quoted(text, quote.end(), quote[1])
         if place is None or (match["said"] and not values.is_said(text[place[0] : place[1]])):

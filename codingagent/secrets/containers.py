@@ -18,6 +18,10 @@ _BY_PATH = (
     ),
     (r"userlist\.txt", r"^\"[^\"\n]{0,200}\"[ \t]+\"([^\"\n]{3,500})"),
     ("npmrc", r"^[^#;\n=]{0,300}_(?:auth|password|authToken)[ \t]*=[ \t]*\"?([^\s\"]{4,500})"),
+    (
+        "chap-secrets|pap-secrets|sasl_passwd",
+        r"^[^#\s]\S*[ \t]+(?:\*[ \t]+|[^\s:]+:)\"?([^\s\"]{4,500})",
+    ),
     (r"\w*passwd|shadow[-~]?", r"^[^:#\s]{1,100}:([^:\s*!]{4,500})"),
     (
         r"docker/config\.json|dockercfg|dockerconfigjson",

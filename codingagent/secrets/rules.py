@@ -322,15 +322,27 @@ CONTEXT = (
     _near("PASSWORD", "identified ", rf"identified (?:with \S{{1,40}} )?by (?:password )?{_QUOTED}"),
     _near("PASSWORD", "securestring ", rf"securestring +(?:-string +)?{_QUOTED}"),
     _near("PASSWORD", "password '", rf"password +{_QUOTED}"),
+    _near("SECRET", "pragma key|pgp_sym_", rf"(?:pragma key *= *|pgp_sym_\w{{7,9}}\({_ARGUMENT}){_QUOTED}"),
+    _near("PASSWORD", ".tochararray", r"\"([^\"\n]{4,200})\"\.tochararray", values.is_password, 205),
     _near("PASSWORD", " -u|--user", rf"(?: -u|--user)[ =]{{0,2}}[\"']?[\w@.%+-]{{1,80}}:{_VALUE}"),
     _near("PASSWORD", "redis-cli", rf"redis-cli\b{_OPTIONS} -a +{_VALUE}"),
     _near("PASSWORD", "mysql|mariadb", rf"\b(?:mysql|mariadb)[a-z]{{0,6}}\b{_OPTIONS}[ \"']-p{_VALUE}"),
     _near(
-        "PASSWORD", "mongo|sqlcmd|cqlsh|influx|sshpass|login|zip|7z|useradd|usermod",
-        rf"\b(?:mongo[a-z]{{0,8}}|sqlcmd|cqlsh|influx|sshpass|login|zip|7z[ar]?|user(?:add|mod))"
-        rf"\b{_OPTIONS} -p[ =]?{_VALUE}",
+        "PASSWORD",
+        "mongo|sqlcmd|cqlsh|influx|sshpass|login|zip|7z|useradd|usermod|ipmitool|mosquitto|twine|rdesktop",
+        rf"(?:mongo[a-z]{{0,8}}|sqlcmd|cqlsh|influx|sshpass|login|zip|7z[ar]?|user(?:add|mod)|ipmitool"
+        rf"|mosquitto_\w{{3}}|twine|rdesktop)\b{_OPTIONS}[ \"']-p[ =\"',]{{0,5}}{_VALUE}",
     ),
-    _near("PASSWORD", "ldap", rf"ldap[a-z]{{3,8}}\b{_OPTIONS} -w +{_VALUE}"),
+    _near(
+        "PASSWORD", "ldap|ssh-keygen|openssl enc",
+        rf"(?:ldap[a-z]{{3,8}}\b{_OPTIONS} -w|ssh-keygen{_OPTIONS} -[np]|openssl enc{_OPTIONS} -k) +{_VALUE}",
+    ),
+    _near(
+        "PASSWORD", "stats auth|login=|rabbitmqctl|sqlplus|on >|community|server key|wpa-psk",
+        r"(?:(?:stats auth +|login=)[\w.@-]{1,60}:|rabbitmqctl +(?:add_user|change_password) +\S{1,60} +|on >"
+        rf"|sqlplus +(?:-\w+ +)?[\w.-]{{1,60}}/|(?:community|server key|wpa-psk ascii) +(?:\d +)?){_VALUE}",
+        _stated,
+    ),
     _near("PASSWORD", "htpasswd", rf"htpasswd +-[a-z]{{0,5}}b[a-z]{{0,5}} (?:\S{{1,100}} ){{1,2}}{_VALUE}"),
     _near("SECRET", "--from-literal", rf"--from-literal[= ][\"']?[\w.-]{{1,80}}={_VALUE}"),
     _near(
@@ -342,16 +354,17 @@ CONTEXT = (
     _near("PASSWORD", "jdbc:oracle", r"jdbc:oracle:\w{2,5}:[\w.-]{1,60}/([^\s@\"'/]{3,100})@", _in_address),
     _near("AWS", "akia", r"akia[a-z2-7]{16}\b[\s\S]{1,120}?(?<![\w/+])([\w/+]{40})(?![\w/+=])", _aws),
     _near(
-        "PASSWORD", "login|auth|cred|sign",
-        rf"(?:login|auth[a-z]{{0,9}}|cred[a-z]{{0,9}}|sign_?in)=?\(\s{{0,30}}{_ARGUMENT}{_QUOTED}",
+        "PASSWORD", "login|auth|cred|sign|set_pass|setpass|userpass|create_user|ftp(",
+        rf"(?:login|auth[a-z]{{0,9}}|cred[a-z]{{0,9}}|sign_?in|set_?password|userpassword|create_user|ftp)=?"
+        rf"\(\s{{0,30}}(?:{_ARGUMENT}){{1,2}}(?:some\()?{_QUOTED}",
     ),
     _near(
         "PASSWORD", "connect|pdo(",
         rf"[a-z]{{3,10}}\(\s{{0,9}}{_ARGUMENT}(?:\d{{2,5}}, {{0,3}})?{_ARGUMENT}{_QUOTED}",
     ),
     _near(
-        "SECRET", "hmac|jwt.|fernet(|wifi.begin(",
-        rf"(?:hmac(?:\.new)?|jwt\.[a-z]{{4,6}}|fernet|wifi\.begin)\(\s{{0,9}}(?:{_ARGUMENT})?b?{_QUOTED}",
+        "SECRET", "hmac|jwt.|fernet(|wifi.begin(|cookieparser(",
+        rf"(?:hmac(?:\.new)?|jwt\.[a-z]{{4,6}}|fernet|wifi\.begin|cookieparser)\(\s{{0,9}}(?:{_ARGUMENT})?b?{_QUOTED}",
     ),
     _near(
         "SEED", "mnemonic|seed|recovery",

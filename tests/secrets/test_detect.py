@@ -116,6 +116,38 @@ HIDDEN = [
     ("pgbouncer/userlist.txt", '"bob" "§"\n'),
     ("secrets/db", "§\n"),
     ("mysql-root-password.txt", "§\n"),
+    # The next item of a list.
+    ("compose.yml", "command:\n  - redis-server\n  - --requirepass\n  - §\n"),
+    ("compose.yml", 'args:\n  - "--db-password"\n  - "§"\n'),
+    ("a.py", 'run(["sshpass", "-p", "§", "ssh", "h"])'),
+    # The last argument of a call, or its default.
+    ("a.py", 'keyring.set_password("svc", "bob", "§")'),
+    ("a.py", 'User.objects.create_user("bob", "b@x.y", "§")'),
+    ("a.py", 'password: str = Field(default="§")'),
+    ("a.py", 'password: Annotated[str, Field()] = "§"'),
+    ("a.py", 'parser.add_argument("--password", default="§")'),
+    ("a.go", 'url.UserPassword("bob", "§")'),
+    ("a.rs", '.basic_auth("bob", Some("§"))'),
+    ("A.java", 'ks.load(in, "§".toCharArray());'),
+    ("a.ts", 'password = signal<string>("§");'),
+    ("a.dart", 'String.fromEnvironment("API_KEY", defaultValue: "§")'),
+    # Other quotes and brackets.
+    ("a.erl", '{password, <<"§">>}.'),
+    ("x.sh", "export DB_PASSWORD=$'§'"),
+    ("a.xml", '<password value="§"/>'),
+    ("a.xml", "<entry><string>password</string><string>§</string></entry>"),
+    ("a.html", '<meta name="api-key" content="§">'),
+    # What servers and their tools are given.
+    ("squid.conf", "cache_peer p 3128 0 no-query login=bob:§"),
+    ("haproxy.cfg", "stats auth admin:§"),
+    ("users.acl", "user default on >§ ~* +@all"),
+    ("sasl_passwd", "[smtp.x.y]:587 bob:§"),
+    ("chap-secrets", "bob * § *"),
+    ("a.cfg", "snmp-server community § RO"),
+    ("a.sql", "PRAGMA key = '§';"),
+    ("x.sh", "rabbitmqctl add_user bob §"),
+    ("x.sh", "mosquitto_pub -u b -P § -t x"),
+    ("x.sh", "ssh-keygen -N '§' -f k"),
 ]
 
 
