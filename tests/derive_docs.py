@@ -26,7 +26,7 @@ from codingagent.protocols.foreign import parser
 from codingagent.protocols.json import wire as json_wire
 from codingagent.protocols.tags import repair, tag_lines
 from codingagent.rpc import client
-from codingagent.rpc.protocol import BATCH_LIMIT, DEPTH_LIMIT, LINE_LIMIT_BYTES, Code
+from codingagent.rpc.protocol import BATCH_LIMIT, LINE_LIMIT_BYTES, Code
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "codingagent" / "docs").glob("*.md")))
@@ -111,7 +111,6 @@ def wire() -> str:
     rows = (
         ("a line", _size(LINE_LIMIT_BYTES)),
         ("a batch", f"{BATCH_LIMIT:,} requests"),
-        ("JSON within JSON", f"{DEPTH_LIMIT} deep"),
         ("`stdout`, `stderr`", f"{_size(STREAM_LIMIT_BYTES)} each"),
         ("`cmd`, `code`", f"{_size(TEXT_LIMIT_BYTES)}, which is what the policy can judge"),
     )

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket
-from codingagent.rpc.listeners import listen
+from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket, listen
 from codingagent.rpc.protocol import Code, MethodError, method
 from codingagent.rpc.server import Server
 from tests.helpers import HANG_S

@@ -1,17 +1,15 @@
 """JSON-RPC 2.0 without a transport: check the requests of a line, encode each answer."""
 
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from msgspec import Struct, ValidationError, convert, defstruct
-from msgspec.json import decode
+from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError, defstruct
+from msgspec.json import Decoder, decode
 from msgspec.structs import astuple, fields
 
-from codingagent.model.patterns import lazy_pattern
+from codingagent.errors import CodingAgentError
 from codingagent.model.plain_text import in_json, visible, without_halves
 
 # 004 sets no limit. A file operation carries at most 10 MB, which JSON makes longer.
@@ -20,19 +18,8 @@ LINE_LIMIT_BYTES = 2**24
 # A host drives one guest; a larger batch is a program gone wrong, and its answers have no bound.
 BATCH_LIMIT = 1000
 
-# Requests nest four deep. Without this limit the parser's own would be the C stack, which not every version
-# of Python guards.
-DEPTH_LIMIT = 200
-
-# Whole strings, or one that never ends; possessive, so that hostile text causes no backtracking.
-_STRINGS = lazy_pattern(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-_DEPTHS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
-
 # Some line readers (Node's readline, Python's splitlines) take these for line ends; JSON does not.
-_LINE_ENDS = {
-    character.encode(): b"\\u%04x" % ord(character) for character in ("\u2028", "\u2029", "\x85")
-}
+_LINE_ENDS = {c.encode(): b"\\u%04x" % ord(c) for c in ("\u2028", "\u2029", "\x85")}
 
 
 class Code(IntEnum):
@@ -52,10 +39,11 @@ class MethodError(Exception):
 
 
 class Method(NamedTuple):
-    """A function, the type of its params, and whether it needs nothing but them."""
+    """A function, its params by name and by position, and whether it needs nothing but them."""
 
     run: Callable[..., object]
-    params: type[Struct]
+    by_name: type[Struct]
+    by_position: type[Struct]
     is_quick: bool = False
 
 
@@ -66,38 +54,48 @@ def method(run: Callable[..., object], *, is_quick: bool = False) -> Method:
         (p.name, p.annotation) if p.default is p.empty else (p.name, p.annotation, p.default)
         for p in params
     ]
-    return Method(run, defstruct("Params", declared, forbid_unknown_fields=True), is_quick)
+    by_name, by_position = (
+        defstruct("Params", declared, forbid_unknown_fields=True, array_like=array_like)
+        for array_like in (False, True)
+    )
+    return Method(run, by_name, by_position, is_quick)
+
+
+class Response(NamedTuple):
+    """A response, empty for a notification; the code of its error or 0; a fault of ours."""
+
+    data: bytes
+    code: int = 0
+    bug: Exception | None = None
 
 
 class Request(NamedTuple):
     """One request, checked as far as possible before it runs.
 
-    `name` is safe to show, and empty if there is none; `id_json` is None for a notification.
+    `name` is safe to show, and empty if there is none; `id_json` is None for a notification. `call` takes
+    the connection's methods.
     """
 
     name: str
     id_json: bytes | None
-    call: Callable[[object], object] | MethodError
+    call: Callable[[Any], object]
     is_quick: bool = True
 
-    def answer(self, methods: object) -> tuple[bytes, int]:
-        """Run the method; return the response, empty for a notification, and the code of its error or 0.
-
-        Raises:
-            Exception: whatever the method raises except MethodError.
-        """
-        if isinstance(self.call, MethodError):
-            return self.failed(self.call)
+    def answer(self, methods: Callable[[], object]) -> Response:
+        """Run the method; a fault of ours costs this answer alone."""
         try:
-            result = self.call(methods)
+            return Response(self._response(b"result", self.call(methods())))
         except MethodError as fault:
-            return self.failed(fault)
-        return self._response(b"result", result), 0
+            return self._failed(fault.code, str(fault))
+        except CodingAgentError as fault:
+            return self._failed(Code.INTERNAL_ERROR, str(fault))
+        except Exception as fault:  # noqa: BLE001  # the server logs it
+            why = "internal error: see the server's log"
+            return self._failed(Code.INTERNAL_ERROR, why)._replace(bug=fault)
 
-    def failed(self, fault: MethodError) -> tuple[bytes, int]:
-        """Return the response that reports a failure."""
-        error = {"code": int(fault.code), "message": without_halves(str(fault))}
-        return self._response(b"error", error), fault.code
+    def _failed(self, code: Code, why: str) -> Response:
+        error = {"code": int(code), "message": without_halves(why)}
+        return Response(self._response(b"error", error), code)
 
     def _response(self, kind: bytes, value: object) -> bytes:
         if self.id_json is None:
@@ -112,88 +110,73 @@ class Message(NamedTuple):
     is_batch: bool = False
 
 
-def read(line: bytes | bytearray | None, methods: Mapping[str, Method]) -> Message:
-    """Return the requests in a line; each error in it becomes a request that only has an answer.
+class _Call(Struct):
+    jsonrpc: Literal["2.0"]
+    method: str
+    id: str | int | float | UnsetType | None = UNSET
+    params: Raw = Raw(b"{}")
 
-    None is a line beyond the limit.
-    """
-    code, why = Code.INVALID_REQUEST, f"a line holds at most {LINE_LIMIT_BYTES} bytes"
-    if line is not None:
-        try:
-            document = _parsed(line)
-        except (ValueError, RecursionError) as fault:
-            code, why = Code.PARSE_ERROR, visible(str(fault))
+
+_CALL = Decoder(_Call)
+
+
+def read(line: bytes | bytearray, methods: Mapping[str, Method]) -> Message:
+    """Return the requests in a line; each error in it becomes a request that only has an answer."""
+    try:
+        if len(line) > LINE_LIMIT_BYTES:
+            why = f"a line holds at most {LINE_LIMIT_BYTES} bytes"
+        elif not line.lstrip(b" \t\r").startswith(b"["):
+            return Message((_request(line, methods),))
+        elif 0 < len(each := decode(line, type=list[Raw])) <= BATCH_LIMIT:
+            return Message([_request(one, methods) for one in each], is_batch=True)
         else:
-            if type(document) is not list:
-                return Message((_request(document, methods),))
-            if 0 < len(document) <= BATCH_LIMIT:
-                return Message([_request(each, methods) for each in document], is_batch=True)
-            why = f"a batch holds 1 to {BATCH_LIMIT} requests, not {len(document)}"
-    return Message((refused(code, why),))
+            why = f"a batch holds 1 to {BATCH_LIMIT} requests, not {len(each)}"
+    except (ValueError, RecursionError) as fault:
+        return Message((refused(Code.PARSE_ERROR, str(fault)),))
+    return Message((refused(Code.INVALID_REQUEST, why),))
 
 
-def refused(code: Code, why: str, id_json: bytes | None = None, name: str = "") -> Request:
+def refused(code: Code, why: str, id_json: bytes | None = b"null", name: str = "") -> Request:
     """Return what only has an answer.
 
     Without an id it is no request, and so no notification: the specification says null then.
     """
-    kind = code.name.lower().replace("_", " ")
-    return Request(name, id_json or b"null", MethodError(code, f"{kind}: {why}"))
+
+    def fail(_: object) -> None:
+        raise MethodError(code, f"{code.name.lower().replace('_', ' ')}: {visible(why)}")
+
+    return Request(name, id_json, fail)
 
 
-def _request(document: Any, methods: Mapping[str, Method]) -> Request:
-    if type(document) is not dict:
-        return refused(Code.INVALID_REQUEST, "it must be an object")
-    id_json = None
-    if "id" in document:
-        if type(document["id"]) not in {int, str, float, type(None)}:
-            return refused(Code.INVALID_REQUEST, '"id" must be a string, a number or null')
-        id_json = _to_json(document["id"])
-    name, given = document.get("method"), document.get("params")
-    if document.get("jsonrpc") != "2.0":
-        return refused(Code.INVALID_REQUEST, '"jsonrpc" must be "2.0"', id_json)
-    if type(name) is not str:
-        return refused(Code.INVALID_REQUEST, '"method" must be a string', id_json)
-    # Many libraries write null for no params.
-    if type(given) not in {dict, list, type(None)}:
-        why = '"params" must be an object or an array'
-        return refused(Code.INVALID_REQUEST, why, id_json, visible(name))
-    found = methods.get(name)
-    if found is None:
-        shown = visible(name)
-        return Request(
-            shown, id_json, MethodError(Code.METHOD_NOT_FOUND, f"method not found: {shown}")
-        )
+def _request(data: bytes | bytearray | Raw, methods: Mapping[str, Method]) -> Request:
+    """Return a request; ValueError or RecursionError if it is not JSON."""
     try:
-        params = _params(given or {}, found.params)
+        call = _CALL.decode(data)
     except ValidationError as wrong:
-        takes = [f"{p.name}{'' if p.required else '?'}" for p in fields(found.params)]
-        said = f"{visible(str(wrong))}; {name} takes {', '.join(takes) or 'none'}"
-        return Request(name, id_json, MethodError(Code.INVALID_PARAMS, f"invalid params: {said}"))
-    return Request(
-        name, id_json, lambda connected: found.run(connected, *astuple(params)), found.is_quick
-    )
+        document = decode(data)
+        own = document.get("id") if isinstance(document, dict) else None
+        id_json = _to_json(own) if type(own) in {int, str, float} else b"null"
+        return refused(Code.INVALID_REQUEST, str(wrong), id_json)
+    name, given = visible(call.method), bytes(call.params)
+    own_id = None if call.id is UNSET else _to_json(call.id)
+    if given[:1] not in {b"{", b"[", b"n"}:
+        why = "`params` must be an object or an array"
+        return refused(Code.INVALID_REQUEST, why, own_id or b"null", name)
+    found = methods.get(call.method)
+    if found is None:
+        return refused(Code.METHOD_NOT_FOUND, call.method, own_id, name)
+    try:
+        # Many libraries write null for no params.
+        kind = found.by_position if given.startswith(b"[") else found.by_name
+        params = astuple(decode(b"{}" if given == b"null" else given, type=kind))
+    except ValidationError as wrong:
+        takes = [f"{p.name}{'' if p.required else '?'}" for p in fields(found.by_name)]
+        why = f"{wrong}; {name} takes {', '.join(takes) or 'none'}"
+        return refused(Code.INVALID_PARAMS, why, own_id, name)
+    return Request(name, own_id, lambda methods: found.run(methods, *params), found.is_quick)
 
 
-def _params(given: dict[str, Any] | list[Any], kind: type[Struct]) -> Struct:
-    if isinstance(given, list):
-        names = kind.__struct_fields__
-        if len(given) > len(names):
-            raise ValidationError(f"{len(given)} given by position")
-        given = dict(zip(names, given, strict=False))
-    return convert(given, kind)
-
-
-def _parsed(line: bytes | bytearray) -> Any:
-    # Three checks, the cheap ones first.
-    if len(line) > DEPTH_LIMIT and line.count(b"[") + line.count(b"{") > DEPTH_LIMIT:
-        brackets = _STRINGS.sub(b"", line).translate(_DEPTHS, _NO_BRACKETS)
-        if max(accumulate(memoryview(brackets).cast("b")), default=0) > DEPTH_LIMIT:
-            raise ValueError(f"nested more than {DEPTH_LIMIT} deep")
-    return decode(line)
-
-
-def _to_json(value: object) -> bytes:
+def _to_json(value: Any) -> bytes:
     """Encode JSON on one line for any reader."""
     data = in_json(value)
     if not data.isascii():

@@ -1,4 +1,7 @@
-"""JSON-RPC server: one event loop for all connections; slow calls run in a thread of their connection."""
+"""JSON-RPC server: one event loop for all connections; slow calls run in a thread of their connection.
+
+The loop calls a Protocol: streams would make a round trip half as long again.
+"""
 
 import asyncio
 import contextlib
@@ -6,28 +9,32 @@ import hmac
 import os
 import select
 import signal
-import socket
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Any
 
-from codingagent.errors import CodingAgentError
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import visible
-from codingagent.rpc.endpoints import UnixSocket
-from codingagent.rpc.listeners import Listener, StandardStreams, is_from_another_user
+from codingagent.rpc.endpoints import (
+    WAITING,
+    Listener,
+    StandardStreams,
+    UnixSocket,
+    is_from_another_user,
+)
 from codingagent.rpc.protocol import (
     LINE_LIMIT_BYTES,
     Code,
     Message,
     Method,
-    MethodError,
     Request,
+    Response,
     read,
     refused,
 )
@@ -48,9 +55,6 @@ _LOOK_EVERY_S = 0.05
 # The server ends this soon, whatever the methods do: the end of the process ends them.
 _STOP_PATIENCE_S = 1.5
 
-# Out of handles or memory: retrying is useless until another connection has ended.
-_EXHAUSTED_PAUSE_S = 0.1
-
 # One write to a pipe of at most 4096 bytes is atomic (Linux); the number of lost lines goes before.
 _LOG_BYTES, _LOG_EVERY_S = 4000, 0.05
 _SHOWN_CHARACTERS = 2000
@@ -59,7 +63,7 @@ _SHOWN_CHARACTERS = 2000
 # open to all its users, so there the first line must present the server's token.
 _GREETING = lazy_pattern(rb"(?:CONNECT ([0-9]{1,10})|TOKEN ([\x21-\x7e]{1,200}))\r?")
 
-# Takes a line of the log, in any thread; with values it is a format (`%`).
+# Takes a line of the log; with values it is a format (`%`).
 Log = Callable[..., object]
 
 # Returns the methods that one connection can call. Their `cancel()` ends the current call, if any, and
@@ -86,8 +90,8 @@ class Server:
         self.table, self.open_methods, self.log = table, open_methods, log
         self.shows_bodies, self.token = shows_bodies, token
         self.connections: dict[Connection, None] = {}
-        self._count = 0
-        self._stop: Callable[[], object] = int
+        self.count = 0
+        self._wake: Callable[[], object] = int
         self._is_stopped = self._is_interrupted = False
 
     def serve(self, place: Listener | StandardStreams, ready: Callable[[], object] = int) -> None:
@@ -96,7 +100,23 @@ class Server:
         In the main thread SIGTERM, SIGHUP and Ctrl-C stop it, from before `ready` is called; Ctrl-C raises
         KeyboardInterrupt at the end.
         """
-        asyncio.run(self._serve(place, ready))
+
+        def note(number: int, _: object) -> None:
+            self._is_interrupted |= number == signal.SIGINT
+            self.stop()
+
+        before = {}
+        if threading.current_thread() is threading.main_thread():
+            for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+                number = getattr(signal, name, None)
+                # nohup has it ignored; keep that.
+                if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                    before[number] = signal.signal(number, note)
+        try:
+            asyncio.run(self._serve(place, ready))
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
         if self._is_interrupted:
             raise KeyboardInterrupt
 
@@ -104,23 +124,35 @@ class Server:
         """Make `serve` return; safe in any thread."""
         self._is_stopped = True
         with contextlib.suppress(RuntimeError):  # it has ended
-            self._stop()
+            self._wake()
 
     async def _serve(self, place: Listener | StandardStreams, ready: Callable[[], object]) -> None:
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(
+            lambda _, of: self.log("%s: %s", of["message"], of.get("exception"))
+        )
+        # glibc maps and unmaps memory for each piece that the loop receives, until a larger one was freed.
+        bytearray(2**20)
         stopping = asyncio.Event()
-        self._stop = lambda: loop.call_soon_threadsafe(stopping.set)
+        self._wake = lambda: loop.call_soon_threadsafe(stopping.set)
         if self._is_stopped:
             return
-        if threading.current_thread() is threading.main_thread():
-            self._stop_at_signals(loop)
-        if isinstance(place, Listener):
-            taking = loop.create_task(self._accept(place))
-        else:
-            taking = loop.create_task(self._take(place.connect(self.stop), None))
         ready()
+        accepting = None
+        if isinstance(place, Listener):
+            accepting = await loop.create_server(
+                # One a turn: as often as this Python logs, before 3.13.2, that no handle is free.
+                lambda: Connection(self, place.endpoint),
+                sock=place.socket,
+                backlog=1,
+            )
+            place.socket.listen(WAITING)
+        else:
+            theirs = place.connect(self.stop)
+            await loop.connect_accepted_socket(lambda: Connection(self, None), theirs)
         await stopping.wait()
-        taking.cancel()
+        if accepting is not None:
+            accepting.close()
         for connection in tuple(self.connections):
             connection.stop()
         deadline = loop.time() + _STOP_PATIENCE_S
@@ -128,46 +160,6 @@ class Server:
             await asyncio.sleep(0.01)
         if count := len(self.connections):
             self.log(f"{count} connections did not end in {_STOP_PATIENCE_S} s")
-
-    def _stop_at_signals(self, loop: asyncio.AbstractEventLoop) -> None:
-        def note(number: int, _: object = None) -> None:
-            self._is_interrupted |= number == signal.SIGINT
-            self.stop()
-
-        for name in ("SIGTERM", "SIGINT", "SIGHUP"):
-            number = getattr(signal, name, None)
-            # nohup has it ignored; keep that.
-            if number is None or signal.getsignal(number) is signal.SIG_IGN:
-                continue
-            if sys.platform == "win32":
-                signal.signal(number, note)
-            else:
-                loop.add_signal_handler(number, note, number)
-
-    async def _accept(self, listener: Listener) -> None:
-        was_exhausted = False
-        while True:
-            try:
-                connection, _ = await asyncio.get_running_loop().sock_accept(listener.socket)
-                was_exhausted = False
-                if is_from_another_user(connection):
-                    self.log("a connection was refused: it came from another user")
-                    connection.close()
-                else:
-                    await self._take(connection, listener)
-            except ConnectionError:
-                continue  # it is already gone
-            except OSError as fault:
-                if not was_exhausted:
-                    self.log(f"no further connection can be taken now: {fault}")
-                was_exhausted = True
-                await asyncio.sleep(_EXHAUSTED_PAUSE_S)
-
-    async def _take(self, connection: socket.socket, listener: Listener | None) -> None:
-        self._count += 1
-        await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: Connection(self, self._count, listener), connection
-        )
 
 
 class Connection(asyncio.Protocol):
@@ -177,37 +169,36 @@ class Connection(asyncio.Protocol):
     everything before it reads anything. Beyond the bound only that peer waits.
     """
 
-    def __init__(self, server: Server, number: int, listener: Listener | None) -> None:
+    def __init__(self, server: Server, endpoint: object) -> None:
         self._server = server
-        self._loop = asyncio.get_running_loop()
-        self._prefix = f"{number} "
-        self._is_socket = listener is not None
+        server.count += 1
+        self._prefix = f"{server.count} "
+        self._is_socket = endpoint is not None
         # On TCP a killed peer looks the same as one that has sent everything; on a vsock, too.
-        self._ends_with_input = listener is not None and not isinstance(
-            listener.endpoint, UnixSocket
-        )
+        self._ends_with_input = self._is_socket and not isinstance(endpoint, UnixSocket)
         self.is_stranger = server.token is not None
         self._is_first_line = True
         self._ahead = bytearray()
         self._scanned = 0  # so much of it holds no line end
         self._is_dropping = False  # a line beyond the limit
         self._input_ended = False
-        self._is_full = False  # the peer does not read its answers
-        self._is_busy = False  # the thread answers a message
-        self._is_over = False
-        self._calls: SimpleQueue[Message | None] | None = None
+        self._can_write = asyncio.Event()  # the peer reads its answers
+        self._can_write.set()
+        self._call: asyncio.Task[None] | None = None
+        self._thread: _Thread | None = None
         self._methods: Any = None
-        self._is_written = threading.Event()
+        self._closing = contextlib.ExitStack()
+        self._is_over = False
 
     def _log(self, line: str, *values: object) -> None:
         self._server.log(self._prefix + line, *values)
 
     def stop(self) -> None:
-        """End the connection and its call."""
+        """End the connection and its call; it is called again until that has ended."""
         self._is_over = True
-        self._is_written.set()
+        self._can_write.set()
         self._transport.abort()
-        if self._is_busy and self._methods is not None:
+        if self._call is not None and self._methods is not None:
             try:
                 self._methods.cancel()
             except Exception as fault:  # noqa: BLE001  # it is called again
@@ -220,6 +211,9 @@ class Connection(asyncio.Protocol):
         connections = self._server.connections
         connections[self] = None
         self._log("opened (%d open)", len(connections))
+        if self._is_socket and is_from_another_user(transport.get_extra_info("socket")):
+            self._log("refused: it came from another user")
+            self.stop()
         strangers = [each for each in connections if each.is_stranger]
         for each in strangers[:-_STRANGERS]:
             each.stop()
@@ -234,50 +228,59 @@ class Connection(asyncio.Protocol):
         return True
 
     def pause_writing(self) -> None:
-        self._is_full = True
+        self._can_write.clear()
 
     def resume_writing(self) -> None:
-        self._is_full = False
-        self._is_written.set()
+        self._can_write.set()
         self._go_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if exc is not None:
             self._log(f"the client is gone: {visible(str(exc))}")
         self._is_over = True
-        self._is_written.set()
-        if self._calls is None:
+        self._can_write.set()
+        if self._call is None:
             self._forget()
-        else:
-            self._calls.put(None)
 
     def _forget(self) -> None:
-        self._is_busy = False
-        del self._server.connections[self]
-        self._log("closed (%d open)", len(self._server.connections))
+        """Close what belongs to the connection, which has ended, as its call has."""
+        if self._thread is None:
+            del self._server.connections[self]
+            self._log("closed (%d open)", len(self._server.connections))
+        else:
+            closed = self._thread.do(self._closing.close)
+            self._thread.end()
+            self._thread = None
+            closed.add_done_callback(self._closed)
+
+    def _closed(self, closed: "asyncio.Future[None]") -> None:
+        if fault := closed.exception():
+            self._log(_bug(fault))
+        self._forget()
 
     # --- lines and answers -------------------------------------------------------------------------
 
     def _go_on(self) -> None:
-        """Answer the lines that are there, up to a slow one, which the thread answers."""
+        """Answer the lines that are there, up to a slow one, which a task answers."""
         out = bytearray()
-        message = None
-        while not (self._is_busy or self._is_full or self._is_over):
-            message = self._next(out)
-            if message is None:
+        while self._call is None and self._can_write.is_set() and not self._is_over:
+            line = self._line()
+            if line is None:
                 break
+            if self._is_first_line and (answer := self._greeted(line)):
+                out += answer
+                continue
+            message = self._read(line)
             if not all(each.is_quick for each in message.requests):
-                self._is_busy = True
-            elif answers := [a for each in message.requests if (a := self._answered(each, None))]:
+                self._call = asyncio.get_running_loop().create_task(self._answer(message))
+            elif answers := [a for each in message.requests if (a := self._quick(each))]:
                 out += b"[%b]\n" % b",".join(answers) if message.is_batch else answers[0] + b"\n"
             if len(out) > _PIECE_BYTES:
                 self._transport.write(bytes(out))
                 out.clear()
         if out:
             self._transport.write(bytes(out))
-        if message is not None and self._is_busy:
-            self._hand_over(message)
-        if self._is_busy or self._is_full:
+        if self._call is not None or not self._can_write.is_set():
             if len(self._ahead) > BACKLOG_BYTES:
                 self._transport.pause_reading()
         elif self._input_ended:
@@ -285,25 +288,21 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    def _next(self, out: bytearray) -> Message | None:
-        """Return the next line's message, if there is one; answer greetings."""
+    def _line(self) -> bytearray | None:
+        """Return the next line that is not blank; of one beyond the limit, a byte more than the limit."""
         while self._ahead:
             limit = _HEAD_BYTES if self.is_stranger else LINE_LIMIT_BYTES
             end = self._ahead.find(b"\n", self._scanned)
-            is_too_long = (end if end >= 0 else len(self._ahead)) > limit
-            if end < 0 and not is_too_long and not self._input_ended:
-                self._scanned = len(self._ahead)
+            size = end if end >= 0 else len(self._ahead)
+            if end < 0 and size <= limit and not self._input_ended:
+                self._scanned = size
                 return None
-            line = self._ahead[: 1 if is_too_long else end if end >= 0 else None]
-            del self._ahead[: end + 1 if end >= 0 else None]
+            line = self._ahead[: min(size, limit + 1)]
+            del self._ahead[: size + 1]
             self._scanned = 0
             was_dropping, self._is_dropping = self._is_dropping, end < 0
-            if was_dropping or line.isspace() or not line:
-                continue
-            if self._is_first_line and (answer := self._greeted(line)):
-                out += answer
-                continue
-            return self._read(line, is_too_long=is_too_long)
+            if line and not was_dropping and not line.isspace():
+                return line
         return None
 
     def _greeted(self, line: bytearray) -> bytes:
@@ -320,16 +319,15 @@ class Connection(asyncio.Protocol):
         self._hang_up()
         why = "the token is wrong" if token else "send the line TOKEN and the token first"
         no = refused(Code.INVALID_REQUEST, f"this server needs its token: {why}")
-        return self._answered(no, None) + b"\n"
+        return self._quick(no) + b"\n"
 
-    def _read(self, line: bytearray, *, is_too_long: bool) -> Message:
+    def _read(self, line: bytearray) -> Message:
+        is_too_long = len(line) > LINE_LIMIT_BYTES
         if self._server.shows_bodies and not is_too_long:
             self._log("< %s", _shown(line))
-        message = read(None if is_too_long else line, self._server.table)
+        message = read(line, self._server.table)
         # Another protocol's bytes, such as a browser's TLS hello, may hold a request in a later line.
-        is_ours = any(r.name for r in message.requests) or (
-            is_too_long and bytes(line) in {b"{", b"["}
-        )
+        is_ours = any(r.name for r in message.requests) or (is_too_long and line[0] in b"{[")
         if self._is_first_line and self._is_socket and not is_ours:
             self._hang_up()
         self._is_first_line = False
@@ -341,15 +339,15 @@ class Connection(asyncio.Protocol):
         self._transport.pause_reading()
         self._input_ended = True
 
-    def _answered(self, request: Request, methods: Any) -> bytes:
-        """Return a request's response, and log it; a bug of ours costs one answer."""
+    def _quick(self, request: Request) -> bytes:
         started = perf_counter()
-        try:
-            data, code = request.answer(methods)
-        except Exception as fault:  # noqa: BLE001  # the only place
-            self._log(_bug(fault))
-            why = "internal error: see the server's log"
-            data, code = request.failed(MethodError(Code.INTERNAL_ERROR, why))
+        return self._said(request, request.answer(int), started)
+
+    def _said(self, request: Request, answer: Response, started: float) -> bytes:
+        """Log an answer and return its data."""
+        data, code, bug = answer
+        if bug is not None:
+            self._log(_bug(bug))
         took_ms = (perf_counter() - started) * 1e3
         self._log("%s %.3f ms%s", request.name or "-", took_ms, f" error {code}" if code else "")
         if self._server.shows_bodies and data:
@@ -358,19 +356,37 @@ class Connection(asyncio.Protocol):
 
     # --- slow calls --------------------------------------------------------------------------------
 
-    def _hand_over(self, message: Message) -> None:
-        if self._calls is None:
-            self._calls = SimpleQueue()
-            threading.Thread(target=self._run_calls, args=(self._calls,), daemon=True).start()
-        self._calls.put(message)
-        self._timer = self._loop.call_later(_LOOK_EVERY_S, self._look)
+    async def _answer(self, message: Message) -> None:
+        """Answer a message with slow calls; a batch as it comes, whose answers together have no bound."""
+        mark = b"["
+        for request in message.requests:
+            if not self._is_over and (data := await self._slow(request)):
+                await self._write(*((mark, data) if message.is_batch else (data, b"\n")))
+                mark = b","
+        if message.is_batch and mark == b",":
+            await self._write(b"]\n")
+        self._call = None
+        if self._is_over:
+            self._forget()
+        else:
+            self._go_on()
 
-    def _look(self) -> None:
-        """End a call whose client is gone, again and again: it may not have begun the first time."""
-        if self._is_over or self._is_gone():
-            self.stop()
-        if self._is_busy:
-            self._timer = self._loop.call_later(_LOOK_EVERY_S, self._look)
+    async def _slow(self, request: Request) -> bytes:
+        started = perf_counter()
+        self._thread = self._thread or _Thread()
+        answer = self._thread.do(request.answer, self._opened)
+        while not answer.done():
+            await asyncio.wait([answer], timeout=_LOOK_EVERY_S)
+            # Again and again: the call may not have begun the first time.
+            if not answer.done() and (self._is_over or self._is_gone()):
+                self.stop()
+        return self._said(request, answer.result(), started)
+
+    def _opened(self) -> Any:
+        """Return the methods, which the thread opens and closes."""
+        if self._methods is None:
+            self._methods = self._closing.enter_context(self._server.open_methods())
+        return self._methods
 
     def _is_gone(self) -> bool:
         names = ["POLLHUP", "POLLERR", *(["POLLRDHUP"] if self._ends_with_input else [])]
@@ -378,63 +394,39 @@ class Connection(asyncio.Protocol):
             self._transport.get_extra_info("socket").fileno(), *names
         )
 
-    def _finish(self) -> None:
-        self._timer.cancel()
-        self._is_busy = False
-        self._go_on()
-
-    def _write(self, data: "memoryview[int]") -> None:
-        if not self._is_over:
-            self._transport.write(data)
-        if not self._is_full:
-            self._is_written.set()
-
-    def _run_calls(self, calls: "SimpleQueue[Message | None]") -> None:
-        """Answer messages, in a thread: a command ends with the thread that started it."""
-        try:
-            with contextlib.ExitStack() as stack:
-                for message in iter(calls.get, None):
-                    self._answer(message, stack)
-                    self._post(self._finish)
-        except Exception as fault:  # noqa: BLE001  # what is left to close must not end the server
-            self._log(_bug(fault))
-        finally:
-            self._post(self._forget)
-
-    def _answer(self, message: Message, stack: contextlib.ExitStack) -> None:
-        mark = b"["
-        for request in message.requests:
-            if self._is_over:
-                return
-            try:
-                if self._methods is None:
-                    self._methods = stack.enter_context(self._server.open_methods())
-            except CodingAgentError as fault:
-                data, _ = request.failed(MethodError(Code.INTERNAL_ERROR, str(fault)))
-            else:
-                data = self._answered(request, self._methods)
-            if data and message.is_batch:
-                self._send(mark, data)
-                mark = b","
-            elif data:
-                self._send(data, b"\n")
-        if mark == b",":
-            self._send(b"]\n")
-
-    def _send(self, *parts: bytes) -> None:
+    async def _write(self, *parts: bytes) -> None:
         if sum(map(len, parts)) <= _PIECE_BYTES:
             parts = (b"".join(parts),)
         for part in parts:
             for start in range(0, len(part), _PIECE_BYTES):
-                self._is_written.clear()
-                if self._is_over:
-                    return
-                self._post(self._write, memoryview(part)[start : start + _PIECE_BYTES])
-                self._is_written.wait()
+                await self._can_write.wait()
+                if not self._is_over:
+                    self._transport.write(memoryview(part)[start : start + _PIECE_BYTES])
 
-    def _post(self, action: Callable[..., object], *values: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the server has ended
-            self._loop.call_soon_threadsafe(action, *values)
+
+class _Thread:
+    """A thread that does one call after another: a command ends with the thread that started it."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[..., Any], Any] | None] = SimpleQueue()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def do(self, call: Callable[..., Any], *values: object) -> "asyncio.Future[Any]":
+        future: Future[Any] = Future()
+        self._calls.put((future, call, values))
+        return asyncio.wrap_future(future)
+
+    def end(self) -> None:
+        self._calls.put(None)
+
+    def _work(self) -> None:
+        for future, call, values in iter(self._calls.get, None):
+            future.set_running_or_notify_cancel()
+            try:
+                future.set_result(call(*values))
+            except BaseException as fault:  # noqa: BLE001  # whoever waits gets it
+                future.set_exception(fault)
+            del future, call, values  # an answer may be large
 
 
 def _polled(handle: int, *events: str) -> bool:
@@ -447,7 +439,7 @@ def _polled(handle: int, *events: str) -> bool:
         return bool(poll.poll(0))
 
 
-def _bug(fault: Exception) -> str:
+def _bug(fault: BaseException) -> str:
     trace = traceback.extract_tb(fault.__traceback__)
     where = " < ".join(f"{each.name}:{each.lineno}" for each in reversed(trace[-4:]))
     return f"internal error: {visible(f'{type(fault).__name__}: {fault}', 500)} in {where}"
@@ -467,32 +459,30 @@ class HandleLog:
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
-        self._lock = threading.RLock()
         self._held = b""
         self._count = self._lost = 0
         self._is_due = False
 
     def __call__(self, line: str, *values: object) -> None:
         data = (line % values if values else line).encode("utf-8", "backslashreplace")
-        with self._lock:
-            if len(self._held) + len(data) >= _LOG_BYTES:
-                self.flush()
-            self._held += data[: _LOG_BYTES - 1] + b"\n"
-            self._count += 1
-            if not self._is_due:
-                try:
-                    asyncio.get_running_loop().call_later(_LOG_EVERY_S, self.flush)
-                    self._is_due = True
-                except RuntimeError:  # another thread, or none serves
-                    self.flush()
+        if len(self._held) + len(data) >= _LOG_BYTES:
+            self.flush()
+        if not self._is_due:
+            asyncio.get_running_loop().call_later(_LOG_EVERY_S, self._due)
+            self._is_due = True
+        self._held += data[: _LOG_BYTES - 1] + b"\n"
+        self._count += 1
+
+    def _due(self) -> None:
+        self._is_due = False
+        self.flush()
 
     def flush(self) -> None:
         """Write what was collected."""
-        with self._lock, contextlib.suppress(OSError):
-            self._is_due = False
-            data = b"%d log lines were lost\n" % self._lost if self._lost else b""
-            data, self._held = data + self._held, b""
-            self._lost, self._count = self._lost + self._count, 0
-            if sys.platform == "win32" or _polled(self._handle, "POLLOUT"):
+        data = b"%d log lines were lost\n" % self._lost if self._lost else b""
+        data, self._held = data + self._held, b""
+        self._lost, self._count = self._lost + self._count, 0
+        if self._lost and (sys.platform == "win32" or _polled(self._handle, "POLLOUT")):
+            with contextlib.suppress(OSError):
                 os.write(self._handle, data)
                 self._lost = 0

@@ -410,7 +410,7 @@ def test_a_hypervisor_that_says_no(tmp_path: Path, reply: bytes, message: str) -
 
 PROGRAM = """
 import sys
-from codingagent.rpc.listeners import StandardStreams
+from codingagent.rpc.endpoints import StandardStreams
 from codingagent.rpc.server import HandleLog, Server
 from tests.serving import TABLE, World
 Server(TABLE, World().open_methods, HandleLog(2)).serve(StandardStreams())

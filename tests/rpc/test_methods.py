@@ -20,8 +20,7 @@ from codingagent.model.settings import Settings
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.output import STREAM_LIMIT_BYTES
 from codingagent.process.runner import Runner
-from codingagent.rpc.endpoints import Listenable, UnixSocket
-from codingagent.rpc.listeners import listen
+from codingagent.rpc.endpoints import Listenable, UnixSocket, listen
 from codingagent.rpc.methods import TABLE, Host, RemoteMethods, host_of
 from codingagent.rpc.protocol import read
 from codingagent.rpc.server import Server
@@ -54,7 +53,7 @@ class Asked:
         params: object = list(by_position) if by_position else by_name
         line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
         [asked] = read(line.encode(), TABLE).requests
-        answer = json.loads(asked.answer(self.methods)[0])
+        answer = json.loads(asked.answer(lambda: self.methods).data)
         if "result" in answer:
             return answer["result"]
         self.words = answer["error"]["message"]

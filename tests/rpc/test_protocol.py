@@ -1,7 +1,6 @@
 """JSON-RPC 2.0: the specification's own examples, what is malformed, and what holds for any bytes."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 from codingagent.rpc.protocol import (
     BATCH_LIMIT,
-    DEPTH_LIMIT,
     Code,
     Method,
     MethodError,
@@ -18,10 +16,6 @@ from codingagent.rpc.protocol import (
     read,
 )
 from tests.helpers import cpu_below
-
-
-def nothing(*_: object) -> None:
-    """Takes a fault."""
 
 
 def subtract(_: object, minuend: int, subtrahend: int) -> int:
@@ -72,23 +66,11 @@ METHODS = {
 EXAMPLES_OF_SECTION_7 = {name: METHODS[name] for name in METHODS if name != "foobar"}
 
 
-def answers(
-    line: bytes | str,
-    methods: dict[str, Method] | None = None,
-    broke: Callable[[Exception], None] = nothing,
-) -> bytes:
+def answers(line: bytes | str, methods: dict[str, Method] | None = None) -> bytes:
     """Answers a line as a server's loop does; empty where nothing is answered."""
     data = line.encode() if isinstance(line, str) else line
     message = read(data, METHODS if methods is None else methods)
-    found = []
-    for request in message.requests:
-        try:
-            answer, _ = request.answer(None)
-        except Exception as fault:  # noqa: BLE001  # it is the server's loop here
-            broke(fault)
-            answer, _ = request.failed(MethodError(Code.INTERNAL_ERROR, "internal error"))
-        if answer:
-            found.append(answer)
+    found = [answer for request in message.requests if (answer := request.answer(int).data)]
     if not message.is_batch:
         return b"".join(found)
     return b"[" + b",".join(found) + b"]" if found else b""
@@ -233,7 +215,7 @@ def test_an_id_is_echoed_as_it_came(id_json: str) -> None:
 def test_an_id_of_another_kind_is_refused(id_json: str) -> None:
     """JSON-RPC 2.0, section 4; what can't be echoed is answered with null."""
     line = f'{{"jsonrpc":"2.0","id":{id_json},"method":"get_data"}}'
-    assert error(line) == (-32600, 'invalid request: "id" must be a string, a number or null')
+    assert error(line)[0] == -32600
     assert answer(line)["id"] is None
 
 
@@ -247,29 +229,32 @@ def test_a_null_id_is_no_notification() -> None:
 @pytest.mark.parametrize(
     ("line", "code", "message"),
     [
-        ("1", -32600, "invalid request: it must be an object"),
-        ("null", -32600, "invalid request: it must be an object"),
-        ('"ping"', -32600, "invalid request: it must be an object"),
-        ("{}", -32600, 'invalid request: "jsonrpc" must be "2.0"'),
-        ('{"id":1,"method":"sum"}', -32600, 'invalid request: "jsonrpc" must be "2.0"'),
-        ('{"jsonrpc":2.0,"id":1}', -32600, 'invalid request: "jsonrpc" must be "2.0"'),
-        ('{"jsonrpc":"1.0","id":1}', -32600, 'invalid request: "jsonrpc" must be "2.0"'),
-        ('{"jsonrpc":"2.0","id":1}', -32600, 'invalid request: "method" must be a string'),
+        ("1", -32600, "invalid request: Expected `object`, got `int`"),
+        ("null", -32600, "invalid request: Expected `object`, got `null`"),
+        ('"ping"', -32600, "invalid request: Expected `object`, got `str`"),
+        ("{}", -32600, "invalid request: Object missing required field `jsonrpc`"),
+        ('{"id":1,"method":"sum"}', -32600, "invalid request: Object missing"),
+        ('{"jsonrpc":2.0,"id":1}', -32600, "invalid request: Expected `str`, got `float` - at"),
+        ('{"jsonrpc":"1.0","id":1}', -32600, "invalid request: Invalid enum value '1.0' - at"),
+        ('{"jsonrpc":"2.0","id":1}', -32600, "invalid request: Object missing required field"),
         (
             '{"jsonrpc":"2.0","id":1,"method":null}',
             -32600,
-            'invalid request: "method" must be a string',
+            "invalid request: Expected `str`, got `null` - at `$.method`",
         ),
         (
             '{"jsonrpc":"2.0","id":1,"method":"sum","params":"x"}',
             -32600,
-            'invalid request: "params" must be an object or an array',
+            "invalid request: `params` must be an object or an array",
         ),
         (
             '{"jsonrpc":"2.0","id":1,"method":"sum","params":0}',
             -32600,
-            'invalid request: "params" must be an object or an array',
+            "invalid request: `params` must be an object or an array",
         ),
+        ('{"jsonrpc":"2.0","id":1,"method":"sum","params":[}', -32700, "parse error: "),
+        ('{"jsonrpc":"1.0","id":1,"method":"sum"', -32700, "parse error: "),
+        (b'{"jsonrpc":"2.0","id":1,"method":"echo","params":["\xff"]}', -32700, "parse error: "),
         ('{"jsonrpc":"2.0","id":1,"method":"unknown"}', -32601, "method not found: unknown"),
         ('{"jsonrpc":"2.0","id":1,"method":""}', -32601, "method not found: "),
         (
@@ -313,29 +298,16 @@ def test_of_a_key_that_stands_twice_the_last_counts() -> None:
 @pytest.mark.one_in(2)
 def test_deep_nesting_is_refused(opening: bytes) -> None:
     """Python's own limit is the C stack."""
-    for depth in (DEPTH_LIMIT + 1, 10_000, 200_000):
-        assert error(opening * depth) == (
-            -32700,
-            f"parse error: nested more than {DEPTH_LIMIT} deep",
-        )
-
-
-@pytest.mark.parametrize("text", ["[" * 1000, "[{" * 1000 + '"', "\\" * 999 + '"[' * 500])
-def test_brackets_in_a_string_are_not_deep(text: str) -> None:
-    request = {"jsonrpc": "2.0", "id": 1, "method": "echo", "params": [text]}
-    assert answer(json.dumps(request))["result"][0] == text
-
-
-def test_nesting_up_to_the_limit_is_read() -> None:
-    assert error("[" * DEPTH_LIMIT + "]" * DEPTH_LIMIT + "1")[1].startswith(
-        "parse error: JSON is malformed: trailing"
-    )
+    call = b'{"jsonrpc":"2.0","id":1,"method":"echo","params":'
+    for depth in (10_000, 200_000):
+        for line in (opening, call + opening, b"[" + call + opening):
+            assert error(line + opening * depth)[0] == -32700
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        b"[]" * DEPTH_LIMIT * 2 + b'"' + b'\\"' * 250_000,
+        b"[]" * 400 + b'"' + b'\\"' * 250_000,
         b'"' + b'\\"' * 500_000,
         b"[" * 1_000_000,
         b'["' * 500_000,
@@ -384,17 +356,17 @@ def test_a_broken_method_costs_a_batch_only_its_own_answer() -> None:
     ("params", "message"),
     [
         ("{}", "Object missing required field `text`"),
-        ("[]", "Object missing required field `text`"),
+        ("[]", "Expected `array` of at least length 1, got 0"),
         ('{"text":null}', "Expected `str`, got `null` - at `$.text`"),
         ('{"text":5}', "Expected `str`, got `int` - at `$.text`"),
         ('{"text":true}', "Expected `str`, got `bool` - at `$.text`"),
         ('{"text":["x"]}', "Expected `str`, got `array` - at `$.text`"),
-        ('["x","y"]', "Expected `float | null`, got `str` - at `$.number`"),
-        ('["x",true]', "Expected `float | null`, got `bool` - at `$.number`"),
-        (f'["x",{"9" * 400}]', "Number out of range - at `$.number`"),
-        ('["x",1,0]', "Expected `str | null`, got `int` - at `$.other`"),
+        ('["x","y"]', "Expected `float | null`, got `str` - at `$[1]`"),
+        ('["x",true]', "Expected `float | null`, got `bool` - at `$[1]`"),
+        (f'["x",{"9" * 400}]', "Number out of range - at `$[1]`"),
+        ('["x",1,0]', "Expected `str | null`, got `int` - at `$[2]`"),
         ('{"text":"x","cwd\\u001b":1}', "Object contains unknown field `cwd\\x1b`"),
-        ('["x",1,"y",2]', "4 given by position"),
+        ('["x",1,"y",2]', "Expected `array` of at most length 3"),
     ],
 )
 def test_wrong_params_are_named_with_what_is_allowed(params: str, message: str) -> None:
@@ -404,10 +376,9 @@ def test_wrong_params_are_named_with_what_is_allowed(params: str, message: str) 
 
 
 def test_a_method_without_params_takes_none() -> None:
-    assert error('{"jsonrpc":"2.0","id":1,"method":"get_data","params":[1]}') == (
-        -32602,
-        "invalid params: 1 given by position; get_data takes none",
-    )
+    code, said = error('{"jsonrpc":"2.0","id":1,"method":"get_data","params":[1]}')
+    assert code == -32602
+    assert said.endswith("; get_data takes none")
 
 
 @pytest.mark.parametrize(
@@ -433,16 +404,14 @@ def test_a_method_says_why_it_failed() -> None:
     assert error(line) == (-32603, "a.txt is missing")
 
 
-@pytest.mark.parametrize("method", ["stumble", "not_json"])
-def test_our_own_fault_is_the_callers_to_catch(method: str) -> None:
-    """Style, rule 23: it is not hidden here, and its answer says nothing of its inside."""
-    caught: list[Exception] = []
-    data = answers(f'{{"jsonrpc":"2.0","id":1,"method":"{method}"}}', broke=caught.append)
-    assert json.loads(data)["error"] == {
-        "code": -32603,
-        "message": "internal error",
-    }
-    assert len(caught) == 1
+@pytest.mark.parametrize("name", ["stumble", "not_json"])
+def test_our_own_fault_is_for_the_log(name: str) -> None:
+    """Its answer says nothing of its inside."""
+    [request] = read(b'{"jsonrpc":"2.0","id":1,"method":"%b"}' % name.encode(), METHODS).requests
+    found = request.answer(int)
+    why = {"code": -32603, "message": "internal error: see the server's log"}
+    assert json.loads(found.data)["error"] == why
+    assert isinstance(found.bug, KeyError | TypeError)
 
 
 @pytest.mark.parametrize("method", ["stumble", "fail", "unknown", "get_data", "echo"])

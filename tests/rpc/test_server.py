@@ -1,5 +1,6 @@
 """The RPC server's connections: real sockets, real threads, and clients that do as they like."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -19,8 +20,7 @@ from typing import IO
 import pytest
 
 from codingagent.errors import UsageError, WorkError
-from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket, Vsock, tcp_from
-from codingagent.rpc.listeners import listen
+from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket, Vsock, listen, tcp_from
 from codingagent.rpc.protocol import LINE_LIMIT_BYTES
 from codingagent.rpc.server import BACKLOG_BYTES, HandleLog
 from tests.helpers import HANG_S, cpu_below, descriptors, line_from, python, wait_until
@@ -322,10 +322,10 @@ def test_without_handles_the_server_waits_and_goes_on(tmp_path: Path, world: Wor
                 for each in waiting:
                     assert isinstance(endpoint, UnixSocket)
                     each.connect(endpoint.path)
-                wait_until(lambda: any("can be taken" in line for line in world.log))
+                wait_until(lambda: any("out of system" in line for line in world.log))
                 assert ask(first, PING) == PONG
                 pass_time(0.5)
-            assert len([line for line in world.log if "can be taken" in line]) == 1
+            assert len([line for line in world.log if "out of system" in line]) == 1
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             for handle in spare:
@@ -698,26 +698,34 @@ def test_bodies_are_logged_if_asked_for_clipped_and_harmless(tmp_path: Path, wor
 def test_a_log_that_nobody_reads_holds_up_nothing() -> None:
     ours, theirs = os.pipe()
     log = HandleLog(theirs)
-    for _ in range(2000):
-        log("x" * 100)
-    written = os.read(ours, 2**20)
-    log("after")
-    assert written.endswith(b"x\n")
-    lost = 2000 - written.count(b"\n")
-    assert lost > 0
-    assert os.read(ours, 2**20).decode() == f"{lost} log lines were lost\nafter\n"
-    os.close(ours)
-    log("nobody is there")
-    os.close(theirs)
-    log("nor is this")
+
+    async def fill() -> None:
+        for _ in range(2000):
+            log("x" * 100)
+        written = os.read(ours, 2**20)
+        log("after")
+        log.flush()
+        lost = 2000 - written.count(b"\n")
+        assert lost > 0
+        said = os.read(ours, 2**20).decode()
+        assert said.startswith(f"{lost - said.count('x' * 100)} log lines were lost\n")
+        assert said.endswith("x\nafter\n")
+        os.close(ours)
+        for line in ("nobody is there", "nor is this"):
+            log(line)
+            log.flush()
+        os.close(theirs)
+        log("nor is the handle")
+        log.flush()
+
+    asyncio.run(fill())
 
 
 # --- the end ---------------------------------------------------------------------------------------
 
 PROGRAM = """
 import sys
-from codingagent.rpc.endpoints import UnixSocket
-from codingagent.rpc.listeners import StandardStreams, listen
+from codingagent.rpc.endpoints import StandardStreams, UnixSocket, listen
 from codingagent.rpc.server import HandleLog, Server
 from tests.serving import TABLE, World
 world = World()

@@ -18,17 +18,21 @@ from codingagent.cli.stdio import be_utf8
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model.settings import DEFAULT
 from codingagent.policy.rules import describe
-from codingagent.rpc import tcp_token
 from codingagent.rpc.client import Client
 from codingagent.rpc.endpoints import (
     HOST_CID,
     Command,
     Endpoint,
     Listenable,
+    Listener,
+    StandardStreams,
     Tcp,
     UnixSocket,
     Vsock,
+    listen,
+    read_token,
     tcp_from,
+    token_for_server,
 )
 from codingagent.rpc.methods import TABLE, Host, host_of, is_machine
 from codingagent.storage import homes
@@ -101,7 +105,7 @@ def _call(  # noqa: PLR0913, PLR0917  # one for each command-line option
     chosen = named.chosen()
     endpoint: Endpoint = _served_here(context.obj) if chosen is None else chosen
     if isinstance(endpoint, Tcp) and named.token_file is not None:
-        endpoint = replace(endpoint, token=tcp_token.read(named.token_file))
+        endpoint = replace(endpoint, token=read_token(named.token_file))
     with Client.connect(endpoint, timeout_s=timeout) as client:
         result = client.call(method, values)
     be_utf8(sys.stdout)
@@ -161,15 +165,16 @@ class _EndpointOptions(Struct, frozen=True):
 def _serve_until_stopped(
     hosting: AbstractContextManager[Host], named: _EndpointOptions, *, verbose: bool
 ) -> None:
-    # They import asyncio, which a client need not wait for.
-    from codingagent.rpc.listeners import Listener, StandardStreams, listen
+    # It imports asyncio, which a client need not wait for.
     from codingagent.rpc.server import HandleLog, Server
 
     endpoint = named.chosen()
     assert not isinstance(endpoint, Command)
     token, told = None, ""
     if isinstance(endpoint, Tcp):
-        token, told = tcp_token.for_server(named.token_file, is_needed=not named.no_token)
+        told = "no token: every user of this machine can run commands here"
+        if not named.no_token:
+            token, told = token_for_server(named.token_file)
     log = HandleLog(sys.stderr.fileno())
     place: StandardStreams | Listener
     with ExitStack() as stack:
