@@ -143,6 +143,17 @@ def test_a_lone_comment_in_place_of_lines_is_asked_again_in_any_language(
         ("a.bat", ":part0\necho part 0\ngoto end0\n", ":: {}"),
         ("a.f90", "subroutine f0()\n  print *, 0\nend subroutine f0\n", "! {}"),
         ("a.ml", "let f0 x =\n  let y = x + 0 in\n  y\n", "(* {} *)"),
+        ("a.hs", "f0 x =\n  let y = x + 0\n  in y\n", "{{- {} -}}"),
+        ("a.ps1", "function F0 {\n  Write-Host 0\n}\n", "<# {} #>"),
+        ("a.m", "function f0()\n  x = 0;\nend\n", "% {}"),
+        ("a.rst", "S0\n==\n\nText 0.\n\nMore 0.\n", ".. {}"),
+        ("a.adoc", "== S0\n\nText 0.\n\nMore 0.\n", "// {}"),
+        ("a.properties", "a0=0\nb0=0\nc0=0\n", "! {}"),
+        ("a.erb", "<div id='d0'>\n  <p>Part 0</p>\n</div>\n", "<%# {} %>"),
+        ("a.hbs", "<div id='d0'>\n  <p>Part 0</p>\n</div>\n", "{{{{!-- {} --}}}}"),
+        ("a.blade.php", "<div id='d0'>\n  <p>Part 0</p>\n</div>\n", "{{{{-- {} --}}}}"),
+        ("a.cshtml", "<div id='d0'>\n  <p>Part 0</p>\n</div>\n", "@* {} *@"),
+        ("a.j2", "<div id='d0'>\n  <p>Part 0</p>\n</div>\n", "{{# {} #}}"),
     ],
 )
 def test_a_comment_in_place_of_lines_is_one_in_the_marks_of_other_languages(
@@ -188,6 +199,24 @@ def test_a_comment_behind_code_or_a_value_of_dots_in_place_of_lines_is_asked_aga
     assert (live.workspace / name).read_text() == old
     more = "# ... rest unchanged ...\nx = 1\n" if name != "a.js" else "// ......\n"
     assert live.answer(create(old + more, path=name)).startswith("[OK] ")
+
+
+@pytest.mark.parametrize("dots", ["...", "⋮", "[...]", "・・・", "# · · ·"])
+@pytest.mark.parametrize("name", ["a.js", "a.html", "a.md", "a.csv"])
+def test_dots_in_place_of_lines_are_asked_again_in_an_edit_too(
+    live: LiveSession, name: str, dots: str
+) -> None:
+    """They say it without a word, in a row of cells as well."""
+    old = "".join(f"row {n},{n}\n" for n in range(9))
+    (live.workspace / name).write_text(old)
+    new = f"row 9,0\n{dots}\n"
+    cells = create(new.replace(dots, f'"{dots}",{dots}'), path=name) if name == "a.csv" else ""
+    for answer in filter(
+        None, (create(new, path=name), edit(old, new).replace("a.py", name), cells)
+    ):
+        assert "in place of" in live.answer(answer), answer
+        assert (live.workspace / name).read_text() == old
+    assert live.answer(edit(old, f"row 1,1\n{dots}\nrow 2,2\n").replace("a.py", name))
 
 
 @pytest.mark.parametrize(

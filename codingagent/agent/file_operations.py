@@ -92,6 +92,8 @@ def create(context: Context, order: Order, operation: CreateFile) -> Plan | even
     _check_whole(operation, before_text)
     data, text, changed = _bytes_of(operation, old)
     before = workspace.digest(path) if exists else None
+    if seen is not None and old is None and isinstance(operation.content, str):
+        changed += ("it is text in UTF-8 now, and was none that is read here (UTF-16 has a mark)",)
     notes += changed + _check_reading(order, operation, before_text, text)
     broken = _fault_of_new(order, operation, text, is_new=not exists)
     notes += (_UNPARSED.format(broken),) if broken else ()

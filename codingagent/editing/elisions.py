@@ -12,7 +12,7 @@ from codingagent.editing.indentation import is_alike
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 
-_DOTS = lazy_pattern(r"(?:\.{3,}|[…⋯⋮]+|。{3,}|\. \. \.)")
+_DOTS = lazy_pattern(r"(?:\.{3,}|[…⋯⋮‥]+|(?:[·・。] ?){3,}|\. \. \.)")
 # "rest of the file", "unchanged", "existing code", "same as before", "omitted": in a comment only.
 _WORDS = lazy_pattern(
     r"(?:\brest of\b|\b(?:rest|remainder|remaining|everything else)\b.*"
@@ -28,9 +28,10 @@ _COMMENT = lazy_pattern(
     r"(?:\*+/\}?|-->|#\}|\"\"\"|''')?[,;]?"
 )
 _BRACKETED = lazy_pattern(r"[\[(<{‹«][ \t]*(.*?)[ \t]*[\])>}›»]")
+_CELLS = lazy_pattern(r"[\"',:;\s\[\]]+")
 _LINE_LIMIT = 200
 # Every line that is one begins so: most lines do not.
-_STARTS = frozenset(".…⋯⋮。#/-;%*{<[(‹«\"'")
+_STARTS = frozenset(".…⋯⋮‥·・。#/-;%*{<[(‹«\"'")
 
 
 def first_elision(
@@ -54,6 +55,8 @@ def elision_in(body: str, old: str, path: str) -> str:
         lines = [
             line for line in lines if not (line[:1].isspace() and _DOTS.fullmatch(line.strip()))
         ]
+    if file_kinds.ending(path) in ("json", "csv", "tsv"):
+        lines = [line if line.strip() in known else _CELLS.sub("", line) for line in lines]
     at = first_elision(lines, known)
     return "" if at is None else lines[at].strip()
 
@@ -115,13 +118,19 @@ def _is_stub(lines: Sequence[str], index: int) -> bool:
 # --- a comment in place of lines, in any language ----------------------------------------------------
 
 _BRACKETS = lazy_pattern(r"[*_]*[\[(（【].*[\])）】][*_.]*")
-_BEHIND = lazy_pattern(r"(?:\*+/\}?|\*\)|-->|#\}|\"+|'+)$")
+_BEHIND = lazy_pattern(r"(?:\*+[/@]\}?|\*\)|-->|#[>}]|-*%>|-*\}\}|-\}|\"+|'+)$")
 _BARE = lazy_pattern(r"[#/*;%-]+")
-_OPENS = lazy_pattern(r"/\*+|\{/\*|<!--|\{#|\(\*|\"{3}|'{3}")
+_BLOCKS = r"/\*+|\{/\*|<!--|\{#|<%(?:#|--)|\{\{(?:!-*|--)|@\*|<#"
+_OPENS = lazy_pattern(rf"{_BLOCKS}|[({{][*-]|\"{{3}}|'{{3}}")
 # What begins a comment where it is none of the usual marks.
 _MARKS = {
-    ("sql", "lua", "hs"): r"--|/\*+",
+    ("sql", "lua", "hs"): r"--|/\*+|\{-",
     ("tex", "sty", "bib", "erl"): "%",
+    ("m",): r"%|//|/\*+",
+    ("rst",): r"\.\.[ \t](?![_\[|]|[\w-]+::)",
+    ("adoc", "asciidoc"): "//",
+    ("properties",): "[#!]",
+    ("cbl", "cob"): r"\*",
     ("vb", "vbs", "bas"): r"'|(?i:rem\b)",
     ("bat", "cmd"): r"::|(?i:rem\b)",
     ("f90", "f95", "f03"): "!",
@@ -143,17 +152,16 @@ _FEWEST, _PART, _MANY, _SHRUNK, _GLUED = 3, 0.2, 60, 0.4, 0.3
 
 @cache
 def _marks(kind: str, path: str) -> re.Pattern[str]:
-    blocks = r"/\*+|\{/\*|<!--|\{#"
-    if file_kinds.is_prose(path):
-        marks = "<!--|%%"
+    if own := [marks for kinds, marks in _MARKS.items() if kind in kinds]:
+        marks = own[0]
+    elif file_kinds.is_prose(path):
+        marks = "<!--|%%|\\{# "
     elif file_kinds.is_python(path):
         marks = r"#|(\"{3}|'{3})(?=.+\1$)"  # a string alone says no more
-    elif own := [marks for kinds, marks in _MARKS.items() if kind in kinds]:
-        marks = own[0]
     elif file_kinds.is_code(path) or file_kinds.is_markup(path):
-        marks = rf"//|{blocks}"
+        marks = rf"//|{_BLOCKS}"
     else:
-        marks = rf"#|//|--|;+|{blocks}"
+        marks = rf"#|//|--|;+|{_BLOCKS}"
     return re.compile(marks)
 
 
@@ -199,6 +207,14 @@ def _said(lines: Sequence[str], path: str) -> list[str]:
     return said
 
 
+def _in_dots(lines: Sequence[str], path: str, known: Collection[str]) -> list[int]:
+    """Return which new lines say only that something was left out; in Python, dots are a body, too."""
+    fresh = (i for i, line in enumerate(lines) if line.strip() not in known)
+    if file_kinds.is_python(path):
+        fresh = (i for i in fresh if not lines[i][:1].isspace())
+    return [i for i in fresh if is_elision(lines, i)]
+
+
 def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> str:
     """Return the words of a new comment that stands alone where many of the old lines stood, or nothing.
 
@@ -210,7 +226,7 @@ def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> str:
         known.setdefault(line.strip(), []).append(index)
     new, tails = _parted(new, path, known)
     said = _said(new, path)
-    for index in tails:
+    for index in (*tails, *_in_dots(new, path, known)):
         said[index] = said[index] or (_DOTS.search(new[index]) and new[index].strip()) or ""
     runs = _fresh_runs(new, said, known)
     if not runs:
@@ -253,7 +269,7 @@ def in_place_of(old: Sequence[str], new: Sequence[str], path: str) -> str:
         is_apart = not behind.strip() and not (start and new[start - 1].strip())
         if not is_apart or net < _SHRUNK * sum(code):
             gone -= added[b] - added[a + 1]
-        if gone and not any(map(str.isalpha, said[start])):
+        if gone and start in tails and not any(map(str.isalpha, said[start])):
             return said[start]
         if gone < _FEWEST or (is_glued and gone < _GLUED * sum(code)):
             continue
