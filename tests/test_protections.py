@@ -1362,7 +1362,7 @@ ROWS: dict[str, Row] = {
     "a new bare repository is asked about": Row(
         asked_afterwards,
         ("git init -q --bare lib",),
-        ("checkpoints/protected.py", "store.makes_git_run(path)", "False"),
+        ("checkpoints/protected.py", "if makes_git_run(path,", "if not (path and"),
     ),
     "a setuid bit is asked about": Row(
         asked_afterwards,

@@ -4,7 +4,7 @@ import contextlib
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from codingagent.agent.context import Context, Person, Resources, context_of
 from codingagent.agent.requests import Requests
 from codingagent.agent.secrecy import Secrecy
-from codingagent.checkpoints.layout import GIT_S, LazyStore, WorkLayout, place_of
+from codingagent.checkpoints.layout import LazyStore, WorkLayout, git_for, place_of
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.journal_entries import Protocol, SessionStarted
 from codingagent.model.session_fold import fold
@@ -23,7 +23,7 @@ from codingagent.model.ui_events import Notice, Remark
 from codingagent.policy.rules import PRESETS, Policy, with_named
 from codingagent.process import memory
 from codingagent.process.bubblewrap import Unconfined
-from codingagent.process.runner import Runner, environment, run_tool
+from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import choose_sandbox, policy_of, refuse_impossible_check
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, check_apart, make_workspace
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from codingagent.agent.recipients import Recipients
     from codingagent.prompt.file_contents import FileView
     from codingagent.storage.watch import Watch
-    from codingagent.workspace.git_files import Git
 
 
 def start_session(
@@ -87,7 +86,7 @@ def open_workspace(
     policy = with_named(policy_of(settings, place.root), named_in_config(place.root))
     sandbox = choose_sandbox(settings, policy, place.root, place.hidden, place.temporary)
     with contextlib.ExitStack() as stack:
-        git = partial(_git, place.root)
+        git = partial(git_for, place.root)
         opened = Workspace(place.root, place.hidden, git=git)
         workspace = stack.enter_context(contextlib.closing(opened))
         variables = environment(persons_variables(), settings.pass_env)
@@ -258,7 +257,7 @@ def guessed(
 def _workspace_in(home: Path, root: Path) -> "contextlib.closing[Workspace]":
     """Return a workspace to read before a session begins; a home in it stays unseen."""
     hidden = (home, *(home / name for name in ("sessions", "outbox", "inbox")))
-    return contextlib.closing(Workspace(root, hidden, git=partial(_git, root)))
+    return contextlib.closing(Workspace(root, hidden, git=partial(git_for, root)))
 
 
 _NO_GIT = (
@@ -293,17 +292,6 @@ def kept_policy(settings: Settings) -> str:
     """Return the policy as a record names it: a preset, or a file's absolute path."""
     policy = settings.policy
     return policy if policy in PRESETS else str(Path(policy).absolute())
-
-
-@cache
-def _git(root: Path) -> "Git | None":
-    """Return git with the person's environment, which has their global ignore rules; None without it."""
-    from codingagent.workspace.git_files import Git
-
-    program = find_program("git", root)
-    if program is None:
-        return None
-    return Git(program, partial(run_tool, timeout_s=GIT_S), os.environ)
 
 
 def watch_inbox(home: Home) -> "Watch":

@@ -1,6 +1,5 @@
 """Plan the operations that change files: what each would write, and why it may not."""
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -10,7 +9,7 @@ from msgspec.structs import replace
 from codingagent.agent import put_back
 from codingagent.agent.context import Context
 from codingagent.agent.plan import Order, Plan
-from codingagent.checkpoints.repository_files import Holds, gives_git_programs
+from codingagent.checkpoints.repository_files import gives_git_programs, holds_below
 from codingagent.editing import answer_checks, apply, body_repair, diff, elisions, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import encoding, events, known_files, paths, plain_text
@@ -239,7 +238,7 @@ def _judged(
     assert plan.event is not None, "it changes files"
     asked, changes = list(plan.asked), list[ContentChange]()
     asks = context.policy.filesystem.approval_required
-    holds = Holds(os.fspath(context.workspace.root))
+    holds = holds_below(context.workspace.root)
     for effect in changes_of(plan.event):
         # A path may lead through links to a protected file.
         real = context.workspace.resolved(effect.path, follow_last=effect.follows)

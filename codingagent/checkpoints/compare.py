@@ -2,31 +2,25 @@
 
 import contextlib
 import itertools
+import json
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from codingagent.checkpoints.changes import (
-    Change,
-    LeftOut,
-    Notes,
-    State,
-    kind_of,
-    left_out_by,
-    with_folders,
-)
-from codingagent.checkpoints.repository import Store
-from codingagent.checkpoints.repository_files import real, stored
+from msgspec import Struct, convert, field, to_builtins
+from msgspec.structs import replace
+
+from codingagent.checkpoints.history import UNSEEN, Change, LeftOut, State, kind_of
+from codingagent.checkpoints.repository import FILES, NOTES, Store
+from codingagent.checkpoints.repository_files import is_of_git, real, stored
 from codingagent.errors import WorkError
 from codingagent.model.encoding import decode_file
 from codingagent.model.patterns import lazy_pattern
+from codingagent.workspace.dirfd import is_link
 from codingagent.workspace.git_files import GitError, fields
-
-# In a commit: the files, and the metadata that git's trees can't hold.
-FILES = "files"
-NOTES = "notes"
 
 COMMIT = lazy_pattern(r"[0-9a-f]{40}")
 
@@ -43,6 +37,68 @@ _SHOWN_FILES = 2_000
 _WORDS_LIMIT = 20_000
 
 
+class Notes(Struct, frozen=True):
+    """What a commit holds beside the files: permissions, and what was not covered."""
+
+    usual: tuple[int, int] = (stat.S_IFREG | 0o644, stat.S_IFREG | 0o755)
+    """The most common mode of a non-executable and of an executable file, in all of a store."""
+    unusual: Mapping[str, State] = field(default_factory=dict)
+    """Files with another mode."""
+    left: tuple[LeftOut, ...] = ()
+    tracked: tuple[str, ...] = ()
+    """Paths that are covered though `left` names them or a folder above: the workspace's repository
+    tracks them, or operations were about to change them.
+    """
+    held: Mapping[str, int] = field(default_factory=dict)
+    """Contents kept only because of operations, with their sizes, whose sum is limited."""
+
+    def state(self, path: str, git_mode: int, blob: str) -> State | None:
+        """Return the state of a path that has a mode in git's tree."""
+        if git_mode == 0:
+            return None
+        mode = git_mode if stat.S_ISLNK(git_mode) else self.usual[bool(git_mode & 0o100)]
+        return State(blob, self.unusual[path].mode if path in self.unusual else mode)
+
+    def left_out_of(self, names: Iterable[str]) -> set[str]:
+        """Return those paths that are not covered, though something may have been there."""
+        every = {left.path for left in self.left}
+        unseen = {left.path for left in self.left if left.reason == UNSEEN}
+        return {
+            path
+            for path in {*names}.difference(self.tracked)
+            if not (unseen if is_of_git(path) else every).isdisjoint(with_folders(path))
+        }
+
+    def with_modes(self, changes: Mapping[str, State | None], *, is_first: bool) -> "Notes":
+        """Return notes of the modes after some changes; the first ones tell which are usual."""
+        found = Counter(state.mode for state in changes.values() if state and not state.is_link)
+        usual = {bool(mode & 0o100): mode for mode, _ in reversed(found.most_common())}
+        new = (usual.get(False, self.usual[0]), usual.get(True, self.usual[1]))
+        new = new if is_first else self.usual
+        odd = {
+            path: state
+            for path, state in {**self.unusual, **changes}.items()
+            if state and not state.is_link and state.mode not in new
+        }
+        return replace(self, usual=new, unusual=odd)
+
+    def encoded(self) -> bytes:
+        # msgspec writes no names that are not UTF-8; json escapes them.
+        return json.dumps(to_builtins(self), separators=(",", ":"), sort_keys=True).encode()
+
+    @classmethod
+    def decoded(cls, data: bytes) -> "Notes":
+        """Read notes; ValueError if they are damaged."""
+        return convert(json.loads(data), cls)
+
+
+def with_folders(path: str) -> Iterable[str]:
+    """Yield a path, and each folder above it with its slash."""
+    yield path
+    while path := path.rpartition("/")[0]:
+        yield path + "/"
+
+
 class DamagedError(WorkError):
     """The store can't be used any more."""
 
@@ -50,15 +106,16 @@ class DamagedError(WorkError):
 class Reader:
     """Read and compare the checkpoints of a store. All raise WorkError if that is damaged or lacks one."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, hidden_paths: Collection[str]) -> None:
+        self._store, self._hidden_paths = store, hidden_paths
         # A checkpoint never changes: an undo of many turns asks for the same ones over and over.
         self._known: dict[str, Notes] = {}
         self._compared = lru_cache(_REMEMBERED)(self._compare)
+        self._indexed: tuple[str, frozenset[bytes]] = "", frozenset()  # a commit, and its paths
 
     def leaves_out(self, commit: str, path: str) -> bool:
         """Return whether a checkpoint does not cover a path, though something may have been there."""
-        return left_out_by(self._notes(commit))(path)
+        return bool(self._notes(commit).left_out_of((path,)))
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         """Return how the files differ between two checkpoints, sorted by path."""
@@ -77,32 +134,17 @@ class Reader:
                 after.state(path, int(new_mode, 8), new_blob),
             )
         # Permissions that git's trees do not show.
-        differing = dict(before.unusual.items() ^ after.unusual.items()).keys() - states.keys()
-        listed = self._listed(old, differing)
-        for path, (mode, blob) in listed.items():
-            states[path] = before.state(path, mode, blob), after.state(path, mode, blob)
-        left_by_old, left_by_new = left_out_by(before), left_out_by(after)
-        changes: list[Change] = []
-        for path in sorted(states, key=os.fsencode):
-            first, second = states[path]
-            if first != second:
-                unknown = (first is None and left_by_old(path)) or (
-                    second is None and left_by_new(path)
-                )
-                kind = "left_out" if unknown else kind_of(first, second)
-                changes.append(Change(path, kind, first, second))
-        return tuple(changes)
-
-    def _listed(self, commit: str, paths: Iterable[str]) -> dict[str, tuple[int, str]]:
-        """Return git's mode and id of those paths that a checkpoint holds."""
-        found: dict[str, tuple[int, str]] = {}
-        for batch in _batches(paths):
-            for line in fields(self._store.git("ls-tree", "-z", commit, "--", *batch).stdout):
-                head, _, name = line.partition(b"\t")
-                mode, kind, blob = head.decode().split(" ")
-                if kind == "blob":
-                    found[_path(name)] = int(mode, 8), blob
-        return found
+        for path, state in dict(before.unusual.items() ^ after.unusual.items()).items():
+            if path not in states:
+                each = (notes.state(path, state.git_mode, state.blob) for notes in (before, after))
+                states[path] = next(each), next(each)
+        unknown = before.left_out_of(path for path in states if states[path][0] is None)
+        unknown |= after.left_out_of(path for path in states if states[path][1] is None)
+        return tuple(
+            Change(path, "left_out" if path in unknown else kind_of(*states[path]), *states[path])
+            for path in sorted(states, key=os.fsencode)
+            if states[path][0] != states[path][1]
+        )
 
     def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
         """Return the content of files in checkpoints, by its id."""
@@ -113,16 +155,11 @@ class Reader:
     ) -> str:
         """Return a unified diff of content from an older to a newer checkpoint; binary files are only named.
 
-        `paths` are the only files and folders; all if empty. Content of `limit_bytes` is compared; a last
-        line counts the other files.
+        `paths` are the only files; all if empty. Content of `limit_bytes` is compared; a last line counts
+        the other files.
         """
-        wanted = frozenset(path.rstrip("/") for path in paths)
-        differing = [
-            change
-            for change in self.changes(old, new)
-            if not wanted
-            or not wanted.isdisjoint(each.rstrip("/") for each in with_folders(change.path))
-        ]
+        wanted = {*paths}
+        differing = [each for each in self.changes(old, new) if not paths or each.path in wanted]
         shown = self._shown(differing, limit_bytes)
         parts = self._compared_by_git(old, new, shown)
         files = (file for part in parts for file in re.split(rb"(?m)^(?=diff --git )", part))
@@ -170,13 +207,13 @@ class Reader:
         return shown
 
     def covers(self, old: str, new: str, paths: Collection[str]) -> frozenset[str]:
-        """Return the paths whose change between two checkpoints can be undone."""
-        if not paths:
-            return frozenset()
-        changed = {change.path: change for change in self.changes(old, new)}
-        held = {path for path in paths if path in changed and changed[path].kind != "left_out"}
-        # The others are in both, or in none.
-        return frozenset(held.union(self._listed(new, set(paths) - changed.keys())))
+        """Return the paths whose change between an older checkpoint and the latest can be undone."""
+        changed = {change.path: change.kind for change in self.changes(old, new)} if paths else {}
+        covered = {path for path in paths if changed.get(path, "left_out") != "left_out"}
+        # Those that did not change are in both, or in none.
+        same = {path for path in paths if path not in changed}
+        names = self.covered(new) if same else ()
+        return frozenset(covered.union(path for path in same if os.fsencode(stored(path)) in names))
 
     def changed_outside(
         self, old: str, new: str, since_ns: int, own: Collection[str]
@@ -186,25 +223,36 @@ class Reader:
         It compares the system's change times, which no program can set. In folders, a bounded
         number of files is examined. Paths that operations changed, `own`, are excluded.
         """
-        before = {left.path for left in self._notes(old).left}
-        left_by_old = left_out_by(self._notes(old))
-        names = {each for path in own for each in with_folders(path)}
-        after = {left.path: left for left in self._notes(new).left}
+        before, after = self._notes(old), self._notes(new).left
         root = os.fspath(self._store.root)
-        looks = iter(range(_LOOKS))
+        names = {each for path in own for each in with_folders(path)}
         apart = {os.path.join(root, name.rstrip("/")) for name in names}
+        looks = iter(range(_LOOKS))
+        old_or_own = names | before.left_out_of(left.path for left in after)
         found = [
             left
-            for path, left in after.items()
-            if (path not in names and not left_by_old(path))
-            or _is_younger(os.path.join(root, path), since_ns, looks, apart)
+            for left in after
+            if left.path not in old_or_own
+            or any(_young(os.path.join(root, left.path.rstrip("/")), since_ns, looks, apart))
         ]
+        names.update(left.path for left in after)
         gone = [
             LeftOut(path, "it is gone")
-            for path in sorted(before - after.keys() - names)
+            for path in sorted({left.path for left in before.left} - names)
             if not os.path.lexists(os.path.join(root, path.rstrip("/")))
         ]
         return (*found, *gone)
+
+    def younger(self, since_ns: int) -> Iterator[LeftOut]:
+        """Yield the files that changed since a time, covered or not, and all below a folder that did."""
+        root = os.fspath(self._store.root)
+        for place, is_folder in _young(root, since_ns, itertools.repeat(0), (root,)):
+            path = os.path.relpath(place, root).replace(os.sep, "/")
+            if not is_folder and not self._is_hidden(path):
+                yield LeftOut(path, "no checkpoint could be taken")
+
+    def _is_hidden(self, path: str) -> bool:
+        return any(f"{path}/".startswith(f"{hidden}/") for hidden in self._hidden_paths)
 
     def _notes(self, commit: str) -> Notes:
         if commit in self._known:
@@ -213,17 +261,21 @@ class Reader:
             # Anything else could be an option, or a name that moves.
             ids = [f"{commit}:{NOTES}"] if COMMIT.fullmatch(commit) else []
             ((_, data),) = self._store.contents(ids)
-            return self._remember(commit, Notes.decoded(data))
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[commit] = Notes.decoded(data)
         except (GitError, ValueError, KeyError, TypeError) as fault:
             raise DamagedError(
                 f"the checkpoint {commit[:12]!a} can't be read from {self._store.path}"
             ) from fault
+        return self._known[commit]
 
-    def _remember(self, commit: str, notes: Notes) -> Notes:
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        self._known[commit] = notes
-        return notes
+    def covered(self, commit: str) -> frozenset[bytes]:
+        """Return the names of all files of the latest checkpoint."""
+        if self._indexed[0] != commit:
+            listed = self._store.git("ls-files", "-z", index=self._store.index(commit))
+            self._indexed = commit, frozenset(fields(listed.stdout))
+        return self._indexed[1]
 
 
 def _path(name: bytes) -> str:
@@ -231,22 +283,27 @@ def _path(name: bytes) -> str:
     return real(os.fsdecode(name.partition(b"/")[2]))
 
 
-def _is_younger(path: str, since_ns: int, looks: Iterator[int], apart: Collection[str]) -> bool:
-    """Return whether a file, or anything in a folder, changed since a time, without following links.
+def _young(
+    top: str, since_ns: int, looks: Iterator[object], apart: Collection[str]
+) -> Iterator[tuple[str, bool]]:
+    """Yield what changed since a time, at a path and below, and whether it is a folder; follow no links.
 
+    A file that came with its folder is as old as it was, so it counts as changed if its folder did.
     Paths in `apart` don't count; the content of folders in it does.
     """
-    waiting = [path.rstrip("/")]
+    waiting = [(top, False)]
     while waiting and next(looks, None) is not None:
-        name = waiting.pop()
+        path, is_young = waiting.pop()
         with contextlib.suppress(OSError):
-            found = os.lstat(name)
-            if name not in apart and max(found.st_ctime_ns, found.st_mtime_ns) >= since_ns:
-                return True
-            if stat.S_ISDIR(found.st_mode):
-                with os.scandir(name) as entries:
-                    waiting += [entry.path for entry in itertools.islice(entries, _LOOKS)]
-    return False
+            found = os.lstat(path)
+            is_folder = stat.S_ISDIR(found.st_mode) and not is_link(found)
+            is_young = is_young or max(found.st_ctime_ns, found.st_mtime_ns) >= since_ns
+            is_young = is_young and path not in apart
+            if is_young:
+                yield path, is_folder
+            if is_folder:
+                with os.scandir(path) as entries:
+                    waiting += [(entry.path, is_young) for entry in entries]
 
 
 def _batches(paths: Iterable[str]) -> Iterator[list[str]]:

@@ -1,15 +1,111 @@
-"""What a journal says about changed files: the steps that can be undone, and what operations changed."""
+"""What changed, as values: between checkpoints, in the steps that a journal tells, by operations."""
 
+import stat
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.checkpoints.changes import Change, ChangeKind
 from codingagent.model import journal_entries as entries
+from codingagent.model import paths
 from codingagent.model.events import Refused
 from codingagent.model.session_state import Session
 from codingagent.prompt.file_list import shown_path
+
+if TYPE_CHECKING:
+    from codingagent.workspace.git_files import Belonging
+
+ChangeKind = Literal["added", "deleted", "modified", "mode", "type", "left_out"]
+
+IGNORED = "ignored"
+UNSEEN = "ignored, and too large to be looked through for git repositories"
+
+NO_CHECKPOINT = "one of the checkpoints did not cover it"
+
+# How many files one line names; the file list has all.
+NAMED = 20
+
+
+class LeftOut(Struct, frozen=True, array_like=True):
+    """A path that was not covered or not restored, and why; a folder's path ends with /."""
+
+    path: str
+    reason: str
+
+    @property
+    def is_ignored(self) -> bool:
+        return self.reason in (IGNORED, UNSEEN)
+
+    @property
+    def told(self) -> str:
+        return f"left as it is: {paths.shown(self.path)}: {self.reason}"
+
+
+class Checkpoint(Struct, frozen=True):
+    """The files at one moment; `id` finds them again.
+
+    `left_out` lists paths that are not covered. `set_aside` is the new path of a damaged store, or empty;
+    earlier checkpoints are in there. `missed` lists paths that had changed again before they were read.
+    `listed` is what belonged to the workspace, if all of it was asked for.
+    """
+
+    id: str
+    left_out: tuple[LeftOut, ...] = ()
+    set_aside: str = ""
+    missed: tuple[str, ...] = ()
+    listed: "Belonging | None" = None
+
+
+class State(Struct, frozen=True, array_like=True):
+    """One file or link: git's id of its content, and its type and permissions as in `st_mode`."""
+
+    blob: str
+    mode: int
+
+    @property
+    def is_link(self) -> bool:
+        return stat.S_ISLNK(self.mode)
+
+    @property
+    def git_mode(self) -> int:
+        return stat.S_IFLNK if self.is_link else 0o100755 if self.mode & 0o100 else 0o100644
+
+
+class Change(Struct, frozen=True):
+    """How a path differs between two checkpoints; None means that nothing is there.
+
+    The kind is `left_out` if one of the two did not cover the path, so the change is unknown.
+    """
+
+    path: str
+    kind: ChangeKind
+    old: State | None
+    new: State | None
+
+
+class Restored(Struct, frozen=True):
+    """The paths restored (including those already correct), and those left alone with the reason."""
+
+    paths: tuple[str, ...]
+    left_alone: tuple[LeftOut, ...]
+
+
+def kind_of(old: State | None, new: State | None) -> ChangeKind:
+    if old is None or new is None:
+        return "added" if old is None else "deleted"
+    if old.is_link != new.is_link:
+        return "type"
+    return "modified" if old.blob != new.blob else "mode"
+
+
+def named(names: Sequence[str]) -> str:
+    """Return the first names as one line, and how many more there are."""
+    shown = ", ".join(map(paths.shown, names[:NAMED])) or "no files"
+    return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown
+
+
+# --- the steps of a journal ---------------------------------------------------------------------
 
 Expected = Mapping[str, frozenset[str | None]]
 """By path, the digests of what may be there; None: nothing."""
@@ -28,7 +124,6 @@ class UndoStep(Struct, frozen=True):
     sequence: int
     before: str
     after: str
-    at: str
     left_out: tuple[str, ...] = ()
     uncovered: tuple[str, ...] = ()
     undoes: tuple[int, ...] = ()
@@ -37,22 +132,18 @@ class UndoStep(Struct, frozen=True):
     undo: "UndoStep | None" = None
 
 
-def _ends(found: list[UndoStep], record: entries.CheckpointTaken) -> bool:
-    """Return whether a checkpoint ends the last step; a read-only turn has none before it."""
-    last = found[-1] if found else None
-    return last is not None and (last.after, last.sequence) == ("", record.sequence)
-
-
 def steps(records: Iterable[entries.Record]) -> tuple[UndoStep, ...]:
     """Return all steps of a journal that can be undone, or were, in order."""
     found: list[UndoStep] = []
     began: entries.UndoBegan | None = None
     for record in records:
+        # A read-only turn has no checkpoint before it.
+        awaited = found[-1].sequence if found and not found[-1].after else None
         match record:
             case entries.CheckpointTaken(before=True):
                 # The earlier one has no checkpoint after it, but its beginning is known.
-                found.append(UndoStep(record.sequence, record.name, "", record.at, record.left_out))
-            case entries.CheckpointTaken() if _ends(found, record):
+                found.append(UndoStep(record.sequence, record.name, "", record.left_out))
+            case entries.CheckpointTaken() if record.sequence == awaited:
                 left_out = tuple(dict.fromkeys((*found[-1].left_out, *record.left_out)))
                 found[-1] = replace(
                     found[-1], after=record.name, left_out=left_out, uncovered=record.uncovered
@@ -70,9 +161,7 @@ def steps(records: Iterable[entries.Record]) -> tuple[UndoStep, ...]:
 def undo_step(began: entries.UndoBegan, ended: entries.UndoEnded) -> UndoStep:
     """Return the step of an undo; one that restored nothing undoes nothing."""
     undoes = () if ended.is_void else began.steps
-    return UndoStep(
-        0, began.name, ended.name, ended.at, undoes=undoes, kept=ended.kept, failed=ended.failed
-    )
+    return UndoStep(0, began.name, ended.name, undoes=undoes, kept=ended.kept, failed=ended.failed)
 
 
 def settled(found: Sequence[UndoStep]) -> tuple[UndoStep, ...]:
@@ -108,24 +197,20 @@ def altogether(
     earlier: Iterable[Change], starts: Iterable[entries.OperationStarted]
 ) -> tuple[str, ...]:
     """Describe the net changes of earlier changes followed by operations, all completed."""
-    kinds: dict[str, ChangeKind] = {change.path: change.kind for change in earlier}
+    kinds: dict[str, str] = {change.path: change.kind for change in earlier}
     first: dict[str, entries.ContentChange] = {}
     last: dict[str, entries.ContentChange] = {}
     for change in (each for start in starts for each in start.changes):
         first.setdefault(change.place, change)
         last[change.place] = change
     for path, change in last.items():
-        kind = kinds.get(path)
-        was = kind == "deleted" or (kind != "added" and first[path].before is not None)
-        if change.after is None:
-            kinds.pop(path, None)
-            if was:
-                kinds[path] = "deleted"
-        elif not was:
-            kinds[path] = "added"
-        elif path in kinds or first[path].before != change.after:
-            kinds[path] = "modified"
-    return tuple(f"{kinds[path]}: {shown_path(path)}" for path in sorted(kinds))
+        kind, is_gone, was = kinds.get(path), change.after is None, first[path].before
+        if kind == "deleted" or (kind != "added" and was is not None):
+            is_same = not kind and was == change.after
+            kinds[path] = "deleted" if is_gone else "" if is_same else "modified"
+        else:
+            kinds[path] = "" if is_gone else "added"
+    return tuple(f"{kind}: {shown_path(path)}" for path, kind in sorted(kinds.items()) if kind)
 
 
 def done(session: Session) -> tuple[entries.OperationStarted, ...]:

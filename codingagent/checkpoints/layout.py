@@ -1,7 +1,7 @@
 """Folders of a session or run: its workspace, the agent's own folders in it, and its checkpoints."""
 
 import os
-from functools import partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +17,7 @@ from codingagent.workspace.real_paths import root_of
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
-
-# git blocks forever on a .gitignore that is a pipe, and an answer could make one.
-GIT_S = 60
+    from codingagent.workspace.git_files import Git
 
 
 class WorkLayout(Struct, frozen=True):
@@ -71,40 +69,45 @@ def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
     return folders if home.root.resolve() in workspace.resolve().parents else (home.root, *folders)
 
 
+@cache
+def git_for(root: Path) -> "Git | None":
+    """Return git with the person's environment, which has their global ignore rules; None without it."""
+    # Imported late, as the store: the first request needs neither.
+    from codingagent.workspace.git_files import Git
+
+    program = find_program("git", root)
+    # git blocks forever on a .gitignore that is a pipe, and an answer could make one.
+    return Git(program, partial(run_tool, timeout_s=60), os.environ) if program else None
+
+
 class LazyStore:
     """The checkpoint store of a workspace, opened when first needed."""
 
     def __init__(self, place: WorkLayout) -> None:
         self._place = place
-        self._checkpoints: Checkpoints | None = None
-        self._is_open = False
 
+    @cached_property
     def opened(self) -> "Checkpoints | None":
-        """Return the store; None without git."""
-        if not self._is_open:
-            self._is_open = True
-            # Imported late: the first request needs none.
-            from codingagent.checkpoints.store import Checkpoints, Site
-            from codingagent.workspace.git_files import Git
+        """The store; None without git."""
+        place = self._place
+        if place.store is None or (git := git_for(place.root)) is None:
+            return None
+        from codingagent.checkpoints.store import Checkpoints, Site
 
-            place = self._place
-            if place.store and (program := find_program("git", place.root)):
-                site = Site(root_of(place.root), place.hidden)
-                git = Git(program, partial(run_tool, timeout_s=GIT_S), os.environ)
-                self._checkpoints = Checkpoints(place.store, site, git)
-        return self._checkpoints
+        return Checkpoints(place.store, Site(root_of(place.root), place.hidden), git)
 
     def files_read(self) -> int:
         """Return how many files the checkpoint that is being taken has read; another thread may ask."""
-        return 0 if self._checkpoints is None else self._checkpoints.files_read
+        store: Checkpoints | None = vars(self).get("opened")
+        return 0 if store is None else store.files_read
 
     def needed(self) -> "Checkpoints":
-        if (found := self.opened()) is None:
+        if self.opened is None:
             raise UsageError(
                 "this needs git, which is not installed here; everything else works without it"
             )
-        return found
+        return self.opened
 
     def close(self) -> None:
-        if self._checkpoints is not None:
-            self._checkpoints.close()
+        if (store := vars(self).get("opened")) is not None:
+            store.close()

@@ -7,12 +7,14 @@ answer. Restoring is a part of the turn with its own checkpoints, so undo and re
 that differs from what was shown is left alone.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
-from codingagent.checkpoints.changes import IGNORED, NAMED, UNSEEN, Change, LeftOut, Restored, named
 from codingagent.checkpoints.checkpointer import Checkpointer
+from codingagent.checkpoints.history import NAMED, Change, LeftOut, Restored, named
+from codingagent.checkpoints.repository_files import holds_below, makes_git_run
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
 from codingagent.model.approval import Answer, Question
@@ -32,7 +34,8 @@ NAME = "changed-files"
 # setuid and setgid, as a checkpoint holds them.
 OWNER_BITS = 0o6000
 
-_SHOWN_CHARACTERS = 20_000
+# How much of a command's changes is compared, and shown of that.
+_SHOWN_BYTES, _SHOWN_CHARACTERS = 200_000, 20_000
 
 _NO_GIT = "the checkpoints can't be read any more"
 # What git says of a folder that can't be listed.
@@ -84,8 +87,11 @@ class Protection(Struct, frozen=True):
 
     def notes(self) -> tuple[str, ...]:
         """Return what the next request says about this turn's files besides the results."""
-        session, settled = self.log.session, self.log.session.settled
-        own = {each.place for start in session.written for each in start.changes}
+        session, settled, own = (
+            self.log.session,
+            self.log.session.settled,
+            self.checkpointer.written,
+        )
         changed = [
             f"{path} ({what.kind})" for path, what in self._changes().items() if path not in own
         ]
@@ -100,11 +106,8 @@ class Protection(Struct, frozen=True):
 
     def _changes(self) -> Mapping[str, _Changed]:
         """Return the differences after the turn by path; without commands, from the turn's own operations."""
-        session = self.log.session
-        if not self._has_commands():
-            return {}
         found: dict[str, _Changed] = {}
-        for before, after in session.checkpoints.parts:
+        for before, after in self.log.session.checkpoints.parts if self._has_commands() else ():
             for change in self.checkpointer.changes(before, after) or ():
                 first = found.get(change.path, _Changed(change, change, before, after))
                 found[change.path] = _Changed(first.first, change, first.before, after)
@@ -133,17 +136,18 @@ class Protection(Struct, frozen=True):
         """Return the questions that changes call for, and what no checkpoint holds, by path."""
         asks = {path: ask for path, what in changes.items() if (ask := self._ask(path, what))}
         states = [each for what in changes.values() for each in (what.first.old, what.last.new)]
-        held = self.checkpointer.contents(states)
+        ids = {state.blob for state in states if state}
+        held = self.checkpointer.tried(lambda store: store.contents(ids), dict[str, bytes]())
         data = [None if each is None else held.get(each.blob) for each in states]
         files = zip(changes, data[::2], data[1::2], strict=True)
         for path, ask in self.moved(files).items():
             asks[path] = together(asks[path], ask) if path in asks else ask
         if self.rules.approval_required and self._has_commands():
             for each in self.checkpointer.unheld():
-                path, ask = each.path.rstrip("/"), ask_for_path(self.rules, each.path.rstrip("/"))
+                ask = ask_for_path(self.rules, path := each.path.rstrip("/"))
                 if ask is None and each.reason == _CLOSED and path != each.path:
                     ask = ask_for_change(each.path, "nobody sees which files it holds")
-                if ask is not None and each.reason not in (IGNORED, UNSEEN):
+                if ask is not None and not each.is_ignored:
                     asks.setdefault(path, ask)
         return {path: asks[path] for path in sorted(asks)}
 
@@ -151,8 +155,8 @@ class Protection(Struct, frozen=True):
         """Return the question that a change calls for, by its name or by what it does."""
         if (ask := ask_for_path(self.rules, path)) is not None or not self.rules.approval_required:
             return ask
-        store, new = self.checkpointer.store, what.last.new
-        if store is not None and store.makes_git_run(path):
+        new = what.last.new
+        if makes_git_run(path, holds_below(self.workspace.root)):
             return ask_for_change(path, "git runs what it contains")
         if new is not None and new.mode & OWNER_BITS and not new.is_link:
             return ask_for_change(path, "whoever runs it gets its owner's rights")
@@ -163,15 +167,10 @@ class Protection(Struct, frozen=True):
         if session.agreed.issuperset(ask.grants):
             return False
         # A file operation was approved beforehand; a command may have changed its file again.
-        made = [
-            each.after for start in session.written for each in start.changes if each.place == path
-        ]
-        if not made:
-            return True
-        try:
-            return self.workspace.digest(path, follow_last=False) != made[-1]
-        except OperationError:
-            return True
+        made = {each.place: each.after for start in session.written for each in start.changes}
+        with contextlib.suppress(OperationError):
+            return path not in made or self.workspace.digest(path, follow_last=False) != made[path]
+        return True
 
     def question(self) -> Question:
         found = self.log.session.found
@@ -182,14 +181,8 @@ class Protection(Struct, frozen=True):
         if len(asks) > NAMED:
             reasons.append(f"{len(asks) - NAMED} more protected files were changed")
         few = len(asks) <= NAMED
-        parts = dict.fromkeys((change.before, change.after) for change in found)
-        shown = "".join(
-            self.checkpointer.diff(
-                *part,
-                tuple(change.path for change in found if (change.before, change.after) == part),
-            )
-            for part in parts
-        )
+        parts = self._parts()
+        shown = "".join(self._diff(*part, names) for part, names in parts.items())
         shown = f"changed: {', '.join(names)}\n{shown}".rstrip("\n")
         return Question(
             Kind.FILES_CHANGED,
@@ -201,17 +194,32 @@ class Protection(Struct, frozen=True):
             tuple(dict.fromkeys(grant for ask in asks for grant in ask.grants)) if few else (),
         )
 
+    def _parts(self) -> dict[tuple[str, str], list[str]]:
+        """Return the files found, by the checkpoints before and after their change; "" if there are none."""
+        parts: dict[tuple[str, str], list[str]] = {}
+        for change in self.log.session.found:
+            parts.setdefault((change.before, change.after), []).append(change.path)
+        return parts
+
+    def _diff(self, old: str, new: str, names: list[str]) -> str:
+        return self.checkpointer.tried(lambda store: store.diff(old, new, names, _SHOWN_BYTES), "")
+
+    def _put_back(self, old: str, new: str, names: list[str]) -> Restored:
+        why = _NO_GIT if old else _UNHELD
+        unread = Restored((), tuple(LeftOut(path, why) for path in names))
+        act = self.checkpointer.tried
+        return act(lambda store: store.restore(old, new, names), unread) if old else unread
+
     # --- settling them -------------------------------------------------------------------------
 
     def settle(self, answer: Answer) -> None:
         """Keep the files found, or restore them."""
-        found = self.log.session.found
         if answer.decision != "no":
-            names = tuple(change.path for change in found)
-            self.log.record(ProtectedSettled(names, (), (), now()))
+            kept = tuple(change.path for change in self.log.session.found)
+            self.log.record(ProtectedSettled(kept, (), (), now()))
             how = f" ({answer.by})" if answer.by != "person" else ""
             self.checkpointer.show(
-                Remark(f"protected files that a command changed are kept{how}: {named(names)}")
+                Remark(f"protected files that a command changed are kept{how}: {named(kept)}")
             )
             return
         # Their current content must be durable before it is overwritten.
@@ -219,19 +227,14 @@ class Protection(Struct, frozen=True):
         self.checkpointer.sync()
         done: list[str] = []
         left: list[LeftOut] = []
-        for change in found:
-            if not change.before:
-                left.append(LeftOut(change.path, _UNHELD))
-                continue
-            unread = Restored((), (LeftOut(change.path, _NO_GIT),))
-            restored = self.checkpointer.put_back(change.before, change.after, (change.path,))
-            done += (restored or unread).paths
-            left += (restored or unread).left_alone
+        for part, names in self._parts().items():
+            restored = self._put_back(*part, names)
+            done += restored.paths
+            left += restored.left_alone
         self.checkpointer.after()
-        paths_left = tuple(each.path for each in left)
-        self.log.record(ProtectedSettled((), tuple(done), paths_left, now(), answer.reason))
+        refused = tuple(each.path for each in left)
+        self.log.record(ProtectedSettled((), tuple(done), refused, now(), answer.reason))
         if done:
             self.checkpointer.show(Remark(f"put back: {named(done)}"))
         for each in left:
-            left_as_is = f"left as it is: {paths.shown(each.path)}: {each.reason}"
-            self.checkpointer.show(Remark(left_as_is))
+            self.checkpointer.show(Remark(each.told))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from codingagent.checkpoints.history import State
 from codingagent.errors import disk_errors
 from codingagent.workspace.git_files import Git, GitError, GitResult, together
 from codingagent.workspace.sharing import retried
@@ -25,8 +26,9 @@ _BATCH_BYTES = 8 * 1024 * 1024
 _BRANCH = "refs/heads/main"
 _DIGEST_BYTES = 20
 
-Stored = tuple[int, str]
-"""git's mode and id of a file or link."""
+# In a commit: the files, and the metadata that git's trees can't hold.
+FILES = "files"
+NOTES = "notes"
 
 _CONFIG = """\
 [core]
@@ -117,22 +119,23 @@ class Store:
         """Return the path of a commit's index, whose name ties the two together."""
         return self.path / f"index.{commit or 'none'}"
 
-    def ready_index(self, commit: str, files: str) -> None:
+    def ready_index(self, commit: str) -> None:
         """Make a lost or damaged index of a commit anew; another one may know its files' metadata."""
         if not commit or _is_whole(self.index(commit)):
             return
         others = [each for each in self.path.glob("index.*") if _is_whole(each)]
         with self._new_index(others[0] if others else None, commit) as new:
-            listed = self.git("ls-tree", "-z", commit, "--", files).stdout
-            tree = listed.decode("ascii")[: -len(files) - 2].split(" ")[-1] if listed else "--empty"
-            self.git("read-tree", *(("-m", "-i") if others and listed else ()), tree, index=new)
+            # A commit without files has no such tree.
+            has_files = bool(self.git("ls-tree", commit, "--", FILES).stdout)
+            tree = f"{commit}:{FILES}" if has_files else "--empty"
+            self.git("read-tree", *(("-m", "-i") if others and has_files else ()), tree, index=new)
 
     def write_index(
         self,
         old: str,
         new: str,
-        changes: Mapping[bytes, Stored | None],
-        recent: Mapping[bytes, Stored] | None,
+        changes: Mapping[bytes, State | None],
+        recent: Mapping[bytes, State] | None,
     ) -> None:
         """Write a commit's index, made from that of another one and the paths that differ.
 
@@ -263,17 +266,18 @@ class Import(Struct):
         if self._held > _BATCH_BYTES:
             self._send()
 
-    def commit(self, parent: str, entries: Mapping[bytes, Stored | None]) -> str:
-        """Create a commit that differs from its parent in these paths; return its id."""
+    def commit(self, parent: str, changes: Mapping[bytes, State | None], notes: bytes) -> str:
+        """Create a commit whose files differ from its parent's in these paths; return its id."""
         who = b"committer codingagent <codingagent> %d +0000" % time.time()
         self._chunks.append(b"commit %s\nmark :1\n%s\ndata 0\n" % (_BRANCH.encode(), who))
         if parent:
             self._chunks.append(b"from %s\n" % parent.encode())
-        for path, what in _removals_first(entries):
+        for path, state in _removals_first(changes):
             name = path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
-            change = b"D" if what is None else b"M %o %s" % (what[0], what[1].encode())
-            self._chunks.append(b'%s "%s"\n' % (change, name))
-        self._chunks.append(b"\nget-mark :1\n")
+            change = b"D" if state is None else b"M %o %s" % (state.git_mode, state.blob.encode())
+            self._chunks.append(b'%s "%s/%s"\n' % (change, FILES.encode(), name))
+        self._chunks.append(b"M 100644 inline %s\ndata %d\n" % (NOTES.encode(), len(notes)))
+        self._chunks += (notes, b"\n\nget-mark :1\n")
         return self._send().decode("ascii", "replace").strip()
 
     def _send(self) -> bytes:
@@ -286,17 +290,17 @@ class Import(Struct):
         return self.store.git(*words, data=data).stdout
 
 
-def _removals_first(changes: Mapping[bytes, Stored | None]) -> list[tuple[bytes, Stored | None]]:
+def _removals_first(changes: Mapping[bytes, State | None]) -> list[tuple[bytes, State | None]]:
     """Return changes in an order in which a file may replace a folder."""
     return sorted(changes.items(), key=lambda change: change[1] is not None)
 
 
-def _index_lines(changes: Mapping[bytes, Stored | None]) -> bytes:
-    lines = (
-        b"%o %s\t%s\0" % (*((0, b"0" * 40) if what is None else (what[0], what[1].encode())), path)
-        for path, what in _removals_first(changes)
+def _index_lines(changes: Mapping[bytes, State | None]) -> bytes:
+    gone = State("0" * 40, 0)
+    return b"".join(
+        b"%o %s\t%s\0" % (state.git_mode if state else 0, (state or gone).blob.encode(), path)
+        for path, state in _removals_first(changes)
     )
-    return b"".join(lines)
 
 
 def _lines(words: Sequence[str]) -> bytes:

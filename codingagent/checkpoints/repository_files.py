@@ -10,6 +10,7 @@ import os
 import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 from codingagent.workspace.git_files import Belonging
 
@@ -29,6 +30,8 @@ _ATTRIBUTES = ("info", "attributes")
 # Repositories of submodules, and other work trees.
 _OTHERS = ("modules", "worktrees")
 _DATA = ("objects", "refs", "logs", "lfs")
+
+Holds = Callable[[str, str], bool]
 
 
 def stored(path: str) -> str:
@@ -51,7 +54,7 @@ def is_of_git(path: str) -> bool:
     return _REAL in path.split("/")
 
 
-def makes_git_run(path: str, holds: "Holds") -> bool:
+def makes_git_run(path: str, holds: Holds) -> bool:
     """Return whether a path is such a file of a bare repository, which lies in no `.git`."""
     folder, _, name = path.rpartition("/")
     above, _, last = folder.rpartition("/")
@@ -60,7 +63,7 @@ def makes_git_run(path: str, holds: "Holds") -> bool:
     return (is_one or name in (*_PROGRAMS, "HEAD")) and _is_repository(at, holds)
 
 
-def gives_git_programs(path: str, holds: "Holds") -> bool:
+def gives_git_programs(path: str, holds: Holds) -> bool:
     """Return whether a file that is written there is such a file, or makes a folder above a repository."""
     parts = path.split("/")
     for number, name in enumerate(parts):
@@ -74,19 +77,14 @@ def gives_git_programs(path: str, holds: "Holds") -> bool:
     return makes_git_run(path, holds)
 
 
-class Holds:
-    """Tells whether a folder holds a name."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-
-    def __call__(self, folder: str, name: str) -> bool:
-        return os.path.lexists(os.path.join(self._root, folder, name))
+def holds_below(root: str | Path) -> Holds:
+    """Return what tells whether a folder below a root holds a name."""
+    return lambda folder, name: os.path.lexists(os.path.join(root, folder, name))
 
 
 def repository_files(root: str, found: Belonging) -> tuple[set[bytes], list[str]]:
     """Return these files below a folder, and the ignored folders that were not looked through."""
-    holds = Holds(root)
+    holds = holds_below(root)
     folders, every = {""}, (*found.files, *found.ignored)
     for name in {name.rpartition(b"/")[0] for name in every}:
         folder = os.fsdecode(name)
@@ -143,6 +141,6 @@ def _programs(root: str, place: str) -> Iterator[str]:
                     yield path
 
 
-def _is_repository(folder: str, holds: Callable[[str, str], bool]) -> bool:
+def _is_repository(folder: str, holds: Holds) -> bool:
     has_own = holds(folder, "objects") and holds(folder, "refs")
     return holds(folder, "HEAD") and (has_own or holds(folder, "commondir"))

@@ -6,37 +6,21 @@ ignored files, `.git` or large files; nested repositories are covered too.
 """
 
 import contextlib
+import itertools
 import os
-import stat
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from codingagent.checkpoints.changes import (
-    IGNORED,
-    UNSEEN,
-    Checkpoint,
-    LeftOut,
-    Notes,
-    Restored,
-    left_out_by,
-    most_common,
-    with_folders,
-)
-from codingagent.checkpoints.compare import COMMIT, FILES, NOTES, DamagedError, Reader
-from codingagent.checkpoints.history import Expected
-from codingagent.checkpoints.repository import Import, Store, Stored
-from codingagent.checkpoints.repository_files import (
-    Holds,
-    is_storable,
-    makes_git_run,
-    real,
-    repository_files,
-)
-from codingagent.checkpoints.restore import Present, RestoreTarget, blob_id, restored
+from codingagent.checkpoints import history
+from codingagent.checkpoints.compare import COMMIT, DamagedError, Notes, Reader, with_folders
+from codingagent.checkpoints.history import Change, Checkpoint, Expected, LeftOut, Restored, State
+from codingagent.checkpoints.repository import Import, Store
+from codingagent.checkpoints.repository_files import is_storable, real, repository_files
+from codingagent.checkpoints.restore import Present, RestoreTarget, obstacle
 from codingagent.errors import OperationError, WorkError
 from codingagent.model.observations import digest_of
 from codingagent.policy.executed_names import EXECUTED_NAMES, TAKEN_IN
@@ -60,7 +44,6 @@ class Limits(Struct, frozen=True):
     new_files: int = 50_000
     first_files: int = 500_000
     new_bytes: int = 10**9
-    repositories: int = 500
     # A file changed this recently may change again with the same modification time.
     recent_ns: int = 2 * 10**9
 
@@ -79,8 +62,9 @@ class Checkpoints(Reader):
     def __init__(
         self, store: Path, site: Site, git: git_files.Git, limits: Limits | None = None
     ) -> None:
-        super().__init__(Store(store.absolute(), site.root, git))
-        self._site = site
+        self._hidden = (*site.hidden, store.absolute())
+        hidden_paths = git_files.paths_below(site.root, self._hidden)
+        super().__init__(Store(store.absolute(), site.root, git), hidden_paths)
         self._limits = limits or Limits()
         try:
             self._folder = site.open_folder(site.root)
@@ -90,14 +74,6 @@ class Checkpoints(Reader):
                 f"the workspace {site.root} can't be opened: {reason}; put it back where it was"
             ) from fault
         self.files_read = 0  # by the checkpoint that is being taken
-        self.listed: git_files.Belonging | None = (
-            None  # at the latest checkpoint, if it asked for all
-        )
-        # Ignored folders that the latest checkpoint did not look through for repositories.
-        self.unseen: list[str] = []
-        self._indexed: tuple[str, frozenset[bytes]] = "", frozenset()  # a commit, and its paths
-        self._hidden = (*site.hidden, self._store.path)
-        self._hidden_paths = git_files.paths_below(site.root, self._hidden)
 
     def close(self) -> None:
         self._folder.close()
@@ -107,22 +83,15 @@ class Checkpoints(Reader):
     def take(self, *, with_ignored: bool = True, held: Collection[str] = ()) -> Checkpoint:
         """Checkpoint the files as they are now; set a damaged store aside and begin a new one.
 
-        Args:
-            with_ignored: list the ignored paths. Only a checkpoint that may be restored needs it:
-                paths that it ignored are then left alone, though later ones may cover them.
-            held: paths to cover even if ignored or large, up to a total limit.
-
-        Raises:
-            WorkError: if it can't be taken; earlier checkpoints are unchanged.
+        Only a checkpoint that may be restored must list what is ignored: that is then left alone, though
+        later ones may cover it. `held` are paths to cover even if ignored or large, up to a total limit.
+        WorkError if it can't be taken; earlier checkpoints are unchanged.
         """
-        latest = self._store.latest
         try:
-            return self._take(latest(), with_ignored=with_ignored, held=held)
+            return self._take(self._store.latest(), with_ignored=with_ignored, held=held)
         except DamagedError:
             aside = self._store.set_aside()
-            self._known.clear()
-            self._compared.cache_clear()
-            again = self._take(latest(), with_ignored=with_ignored, held=held)
+            again = self._take("", with_ignored=with_ignored, held=held)
             return replace(again, set_aside=os.fspath(aside))
 
     def take_only(self, since: str, expected: Expected) -> Checkpoint:
@@ -141,144 +110,105 @@ class Checkpoints(Reader):
         expected: Expected | None = None,
         held: Collection[str] = (),
     ) -> Checkpoint:
-        check_root(self._site.root, self._folder)
         store = self._store
+        check_root(store.root, self._folder)
         store.prepare()
         if base and not COMMIT.fullmatch(base):
             raise DamagedError(f"{store.path} is damaged: its branch names no commit")
         notes = self._notes(base) if base else Notes()
         taking = _Taking(notes, self._limits, frozenset(held), expected, Import(store))
         try:
-            store.ready_index(base, FILES)
-            self._list(taking, base, with_ignored=with_ignored)
-            self._read(taking, is_first=not base)
-            new_notes = self._noted(taking, with_ignored=with_ignored, is_first=not base)
-            new = base
+            store.ready_index(base)
+            listed = self._list(taking, base, with_ignored=with_ignored)
+            limit = self._limits.new_files if base else self._limits.first_files
+            with contextlib.closing(self._ground()) as ground:
+                # By folder, so that the walk stays where it is.
+                names = sorted(
+                    {*taking.bounded(limit), *taking.known}, key=lambda path: path.rpartition(b"/")
+                )
+                for self.files_read, path in enumerate(names, 1):
+                    if not self._is_hidden(real(os.fsdecode(path))):
+                        taking.examine(path, ground)
+            new, new_notes = base, taking.noted(is_first=not base)
             if taking.changes or new_notes != notes or not base:
-                new = taking.commit(base, new_notes)
+                new = taking.stream.commit(base, taking.changes, new_notes.encoded())
         except git_files.GitError:
             # A damaged store, or a full disk?
-            if base:
-                try:
+            try:
+                if base:
                     store.git("ls-tree", "-r", "--name-only", "-z", base)
-                except git_files.GitError as fault:
-                    raise DamagedError(str(fault)) from fault
+            except git_files.GitError as fault:
+                raise DamagedError(str(fault)) from fault
             raise
         recent = taking.recent if taking.is_stale and expected is None else None
         if new != base or recent is not None:
             store.write_index(base, new, taking.changes, recent)
-        if taking.changes.keys() <= self._covered(base):
+        if taking.changes.keys() <= self.covered(base):
             # Nothing was added, which could have displaced other paths of the index.
-            gone = {path for path, what in taking.changes.items() if what is None}
-            self._indexed = new, self._covered(base) - gone
-        self._remember(new, new_notes)
+            gone = {path for path, state in taking.changes.items() if state is None}
+            self._indexed = new, self._indexed[1] - gone
+        self._known = {new: new_notes}
         self.files_read = 0
-        self.listed = taking.found if with_ignored else None
-        return Checkpoint(new, new_notes.left, missed=tuple(taking.missed))
+        left, missed = new_notes.left, tuple(taking.missed)
+        return Checkpoint(new, left, missed=missed, listed=listed if with_ignored else None)
 
-    def _list(self, taking: "_Taking", base: str, *, with_ignored: bool) -> None:
+    def _list(self, taking: "_Taking", base: str, *, with_ignored: bool) -> git_files.Belonging:
         """Find the paths to read: git compares metadata, and names the files that belong."""
-        store, index = self._store, self._store.index(base)
+        store, notes, held = self._store, taking.notes, taking.held
+        root = store.root
         words = ("diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all")
+        found: git_files.Belonging
         found, changed, covered = git_files.together(
             None,
             # The request asks there, too.
-            lambda: git_files.belonging(
-                store.root, store.own_git, self._hidden_paths, self._limits.repositories
-            ),
-            lambda: store.git(*words, index=index),
-            lambda: self._covered(base),
+            lambda: git_files.belonging(root, store.own_git, self._hidden_paths),
+            lambda: git_files.fields(store.git(*words, index=store.index(base)).stdout),
+            lambda: self.covered(base),
         )
-        taking.found = found
+        for head, path in zip(changed[::2], changed[1::2], strict=True):
+            mode, _, blob, _, _ = head[1:].decode().split(" ")
+            state = notes.state(real(os.fsdecode(path)), int(mode, 8), blob)
+            assert state is not None, "git compares what it has"
+            taking.known[path] = state
         # Sets of all files would cost more than these passes.
-        taken, taking.ignored = _taken_in(os.fspath(store.root), found.ignored)
+        taken, ignored = _taken_in(os.fspath(root), found.ignored)
         files = found.files + taken
         new = {path for path in files if path not in covered}
         odd = {path for path in new if not is_storable(path)}
         new -= odd
-        of_git, self.unseen = set[bytes](), list[str]()
+        of_git, unseen = set[bytes](), list[str]()
         if with_ignored:
-            of_git, self.unseen = repository_files(os.fspath(store.root), found)
-            new |= of_git - covered
-        forced = frozenset(map(os.fsencode, taking.held)) - covered - new
-        ignored = frozenset(taking.ignored)
-        gone = covered.difference(files) if ignored else ()
-        tracked = {
-            path
-            for path in {*gone, *of_git}
-            if not ignored.isdisjoint(map(os.fsencode, with_folders(os.fsdecode(path))))
-        }
-        taking.forced, taking.new = forced, new | forced
-        taking.tracked = sorted(tracked | (forced & ignored))
-        parts = git_files.fields(changed.stdout)
-        for head, path in zip(parts[::2], parts[1::2], strict=True):
-            mode, _, blob, _, _ = head[1:].split(b" ")
-            taking.known[path] = int(mode, 8), blob.decode()
+            of_git, unseen = repository_files(os.fspath(root), found)
+        new |= of_git - covered
+        taking.forced = frozenset(map(os.fsencode, held)) - covered - new
+        taking.new = new | taking.forced
+        if taking.expected is not None:
+            # Only these are read; the rest stays as recorded before. What was gone may be there again.
+            names = set(map(os.fsencode, taking.expected))
+            taking.new |= names.intersection(map(os.fsencode, notes.tracked))
+            taking.new &= names
+            taking.known = {path: what for path, what in taking.known.items() if path in names}
+            taking.left = [
+                each for each in notes.left if each.is_ignored or each.path not in taking.expected
+            ]
+            return found
         taking.left = [LeftOut(name, reason) for name, reason in found.unread]
         taking.left += [LeftOut(os.fsdecode(path), "its name can't be recorded") for path in odd]
-        taking.restrict()
-
-    def _covered(self, commit: str) -> frozenset[bytes]:
-        if self._indexed[0] != commit:
-            listed = self._store.git("ls-files", "-z", index=self._store.index(commit))
-            self._indexed = commit, frozenset(git_files.fields(listed.stdout))
-        return self._indexed[1]
-
-    def _read(self, taking: "_Taking", *, is_first: bool) -> None:
-        limit = self._limits.first_files if is_first else self._limits.new_files
-        new = taking.bounded(limit)
-        with contextlib.closing(self._ground()) as ground:
-            # By folder, so that the walk stays where it is.
-            paths = sorted({*new, *taking.known}, key=lambda path: path.rpartition(b"/"))
-            for self.files_read, path in enumerate(paths, 1):
-                if not self._is_hidden(real(os.fsdecode(path))):
-                    taking.examine(path, ground)
-
-    def _is_hidden(self, path: str) -> bool:
-        return any(f"{path}/".startswith(f"{hidden}/") for hidden in self._hidden_paths)
-
-    def _noted(self, taking: "_Taking", *, with_ignored: bool, is_first: bool) -> Notes:
-        notes = taking.notes
-        usual = most_common(taking.modes.values()) if is_first else notes.usual
-        unusual = dict(notes.unusual)
-        for path, mode in taking.modes.items():
-            unusual.pop(path, None)
-            if mode is not None and mode != usual[bool(mode & 0o100)]:
-                unusual[path] = mode
-        tracked = notes.tracked
-        ignored = [left for left in notes.left if left.reason in (IGNORED, UNSEEN)]
-        if with_ignored:
-            names = sorted({*taking.ignored}.difference(taking.tracked))
-            ignored = [
-                LeftOut(path, UNSEEN if path in self.unseen else IGNORED)
-                for path in map(os.fsdecode, names)
-            ]
-            tracked = tuple(real(os.fsdecode(name)) for name in taking.tracked)
-        ignored = [left for left in ignored if not self._is_hidden(left.path)]
-        others = sorted(taking.left, key=lambda left: left.path)
-        new = Notes(usual, unusual, (*others, *ignored), tracked, taking.held_blobs)
-        # Content that could not be held is left out by its own name; a path that was empty is known
-        # to be.
-        leaves_out, refused = left_out_by(new), {each.path for each in others}
-        known = {path for path in taking.held - refused if leaves_out(path)}
-        return replace(new, tracked=tuple(sorted({*tracked, *known} - refused)))
-
-    def makes_git_run(self, path: str) -> bool:
-        """Return whether a path is one by which a repository makes git run something."""
-        return makes_git_run(path, Holds(os.fspath(self._site.root)))
-
-    def younger(self, since_ns: int) -> Iterator[LeftOut]:
-        """Yield the files that changed since a time, covered or not, and all below a folder that did."""
-        root, young = os.fspath(self._site.root), set[str]()
-        for folder, inner, names in walk_names(root):
-            at = "" if folder == root else f"{folder[len(root) + 1 :]}/".replace(os.sep, "/")
-            inner[:] = [name for name in inner if not self._is_hidden(at + name)]
-            # A file that came with its folder is as old as it was.
-            if at and (folder in young or _changed_ns(folder) >= since_ns):
-                young.update(os.path.join(folder, name) for name in (*inner, *names))
-            for path in (os.path.join(folder, name) for name in names):
-                if path in young or _changed_ns(path) >= since_ns:
-                    yield LeftOut(at + os.path.basename(path), "no checkpoint could be taken")
+        if not with_ignored:
+            taking.left += [each for each in notes.left if each.is_ignored]
+            return found
+        without = set(map(os.fsdecode, ignored))
+        gone = covered.difference(files) if ignored else set[bytes]()
+        known = map(os.fsdecode, gone | of_git)
+        tracked = {path for path in known if not without.isdisjoint(with_folders(path))}
+        tracked |= without.intersection(map(os.fsdecode, taking.forced))
+        taking.tracked = tuple(map(real, sorted(tracked)))
+        taking.left += [
+            LeftOut(path, history.UNSEEN if path in unseen else history.IGNORED)
+            for path in without - tracked
+            if not self._is_hidden(path)
+        ]
+        return found
 
     # --- restoring -----------------------------------------------------------------------------
 
@@ -288,17 +218,32 @@ class Checkpoints(Reader):
         Nothing is lost: what `now` does not hold is never overwritten or removed. If it is killed
         and run again, with the same `now` or a new one, the result is the same.
         """
-        wanted = set(paths)
-        differing = [change for change in self.changes(target, now) if change.path in wanted]
+        wanted = {*paths}
+        changes = [change for change in self.changes(target, now) if change.path in wanted]
+        left = [
+            LeftOut(each.path, history.NO_CHECKPOINT) for each in changes if each.kind == "left_out"
+        ]
+        certain = [change for change in changes if change.kind != "left_out"]
+        by_blob: dict[str, list[Change]] = {}
+        for change in certain:
+            if change.old is not None:
+                by_blob.setdefault(change.old.blob, []).append(change)
+        # Removals make room for additions; innermost first, so that folders become empty.
+        removals = ((change, b"") for change in reversed(certain) if change.old is None)
+        blobs = self._store.blobs(by_blob)
+        additions = ((change, data) for blob, data in blobs for change in by_blob[blob])
         with contextlib.closing(self._ground()) as ground:
-            done, left = restored(ground, differing, self._store.blobs, self._limits.held_bytes)
-        for change in differing:
-            folder = change.path.removesuffix("/config")
-            if change.old is None and change.path in done and folder.rpartition("/")[2] == ".git":
-                self._move_aside(self._site.root / folder)
-        same = wanted - {change.path for change in differing}
-        refused = {out.path for out in left}
-        return Restored(tuple(sorted({*done, *same} - refused)), tuple(left))
+            for change, data in itertools.chain(removals, additions):
+                try:
+                    ground.settle(change, data, self._limits.held_bytes)
+                except (OSError, OperationError) as fault:
+                    left.append(LeftOut(change.path, obstacle(fault)))
+        done = wanted.difference(each.path for each in left)
+        for path in (change.path for change in certain if change.old is None):
+            folder, _, name = path.rpartition("/")
+            if path in done and name == "config" and folder.rpartition("/")[2] == ".git":
+                self._move_aside(self._store.root / folder)
+        return Restored(tuple(sorted(done)), tuple(left))
 
     def _move_aside(self, git: Path) -> None:
         """Take a repository that was not there out of the workspace: no commit in it is lost."""
@@ -314,61 +259,30 @@ class Checkpoints(Reader):
         return RestoreTarget(self._folder, hidden_identities(self._hidden, self._folder))
 
 
-def _changed_ns(path: str) -> int:
-    with contextlib.suppress(OSError):
-        found = os.lstat(path)
-        # On Windows the first one is when it was made.
-        return max(found.st_ctime_ns, found.st_mtime_ns)
-    return 0
-
-
-class _Taking:
+class _Taking(Struct):
     """A checkpoint being taken, after one with these notes: what is to be read, and what was."""
 
-    def __init__(
-        self,
-        notes: Notes,
-        limits: Limits,
-        held: frozenset[str],
-        expected: Expected | None,
-        stream: Import,
-    ) -> None:
-        self.notes, self.held, self.expected = notes, held, expected
-        self._limits, self._stream = limits, stream
-        self.known: dict[bytes, Stored] = {}
-        """Covered paths whose metadata changed, with their old state."""
-        self.new: set[bytes] = set()
-        self.forced: frozenset[bytes] = frozenset()
-        """Those of `held` that nothing else would cover."""
-        self.found = git_files.Belonging()
-        self.ignored: list[bytes] = []
-        self.tracked: list[bytes] = []
-        """Covered paths that are ignored now, by themselves or with a folder."""
-        self.left: list[LeftOut] = []
-        self.changes: dict[bytes, Stored | None] = {}
-        self.modes: dict[str, int | None] = {}
-        self.missed: list[str] = []
-        self.held_blobs = dict(notes.held)
-        self.recent: dict[bytes, Stored] = {}
-        """Files that may change again without a difference in their metadata."""
-        self.is_stale = False
-        """The index lacks metadata of a file that is not recent."""
-        self._new_bytes = 0
-
-    def restrict(self) -> None:
-        """Only expected paths are read; the rest stays as recorded before."""
-        if self.expected is None:
-            return
-        # A tracked path that was gone may be there again.
-        self.new.update(map(os.fsencode, self.expected.keys() & {*self.notes.tracked}))
-        names = set(map(os.fsencode, self.expected))
-        self.new &= names
-        self.known = {path: what for path, what in self.known.items() if path in names}
-        self.left = [
-            left
-            for left in self.notes.left
-            if left.reason not in (IGNORED, UNSEEN) and left.path not in self.expected
-        ]
+    notes: Notes
+    limits: Limits
+    held: frozenset[str]
+    expected: Expected | None
+    stream: Import
+    known: dict[bytes, State] = field(default_factory=dict)
+    """Covered paths whose metadata changed, with their old state."""
+    new: set[bytes] = field(default_factory=set)
+    forced: frozenset[bytes] = frozenset()
+    """Those of `held` that nothing else would cover."""
+    tracked: tuple[str, ...] | None = None
+    """Covered paths that are ignored now, by themselves or with a folder; None: as before."""
+    left: list[LeftOut] = field(default_factory=list)
+    changes: dict[bytes, State | None] = field(default_factory=dict)
+    missed: list[str] = field(default_factory=list)
+    recent: dict[bytes, State] = field(default_factory=dict)
+    """Files that may change again without a difference in their metadata."""
+    is_stale: bool = False
+    """The index lacks metadata of a file that is not recent."""
+    new_bytes: int = 0
+    held_blobs: dict[str, int] = field(default_factory=dict)
 
     def bounded(self, limit: int) -> Iterable[bytes]:
         """Return new paths without the topmost folders that hold most, until they are within the limit."""
@@ -393,7 +307,7 @@ class _Taking:
         shown, old = real(os.fsdecode(path)), self.known.get(path)
         if old is None and is_temporary(shown.rpartition("/")[2]):
             return
-        limits, is_held = self._limits, shown in self.held
+        limits, is_held = self.limits, shown in self.held
         look: Present | None = None
         try:
             look = ground.look(shown, limits.held_bytes if is_held else limits.file_bytes)
@@ -401,51 +315,56 @@ class _Taking:
                 self._check_room(look)
             if look is not None and is_held:
                 self._check_held(path, look)
-        except OperationError as obstacle:
-            self.left.append(LeftOut(shown, obstacle.reason))
+        except (OSError, OperationError) as fault:
+            self.left.append(LeftOut(shown, obstacle(fault)))
             look = None
-        state = None if look is None else (_git_mode(look.mode), blob_id(look.data))
+        state = None if look is None else look.state
         if self.expected is not None:
             digest = None if look is None else digest_of(look.data)
             if digest not in self.expected[shown] and (look is None or state != old):
                 self.missed.append(shown)
                 return
-        if look is None or state is None:
-            if old is not None:
-                self.changes[path] = self.modes[shown] = None
-            return
-        self.modes[shown] = None if look.mode == stat.S_IFLNK else look.mode & 0o6777
         if state != old:
             self.changes[path] = state
-            if old is None or old[1] != state[1]:
-                self._stream.blob(look.data)
-        if max(look.found.st_ctime_ns, look.found.st_mtime_ns) > time.time_ns() - limits.recent_ns:
+        if look is None or state is None:
+            return
+        if old is None or old.blob != state.blob:
+            self.stream.blob(look.data)
+        if look.changed_ns > time.time_ns() - limits.recent_ns:
             self.recent[path] = state
         elif shown == os.fsdecode(path):
             self.is_stale = True
 
     def _check_room(self, look: Present) -> None:
-        if self._new_bytes + len(look.data) > self._limits.new_bytes:
-            size = self._limits.new_bytes / 10**9
+        if self.new_bytes + len(look.data) > self.limits.new_bytes:
+            size = self.limits.new_bytes / 10**9
             raise OperationError(f"more than {size:g} GB of new files at once")
-        self._new_bytes += len(look.data)
+        self.new_bytes += len(look.data)
 
     def _check_held(self, path: bytes, look: Present) -> None:
         """Count the content that is kept only because of operations."""
-        size, blob = len(look.data), blob_id(look.data)
-        if path not in self.forced and size <= self._limits.file_bytes:
+        size, blob = len(look.data), look.state.blob
+        if path not in self.forced and size <= self.limits.file_bytes:
             return
-        others = sum(size for each, size in self.held_blobs.items() if each != blob)
-        if others + size > self._limits.held_bytes:
-            limit = self._limits.held_bytes // 10**6
+        kept = {**self.notes.held, **self.held_blobs, blob: size}
+        if sum(kept.values()) > self.limits.held_bytes:
+            limit = self.limits.held_bytes // 10**6
             raise OperationError(f"more than {limit} MB of ignored or large files are kept already")
         self.held_blobs[blob] = size
 
-    def commit(self, base: str, notes: Notes) -> str:
-        text = notes.encoded()
-        self._stream.blob(text)
-        entries = {f"{FILES}/".encode() + path: what for path, what in self.changes.items()}
-        return self._stream.commit(base, {**entries, NOTES.encode(): (0o100644, blob_id(text))})
+    def noted(self, *, is_first: bool) -> Notes:
+        """Return the notes of what was read."""
+        changes = {real(os.fsdecode(name)): state for name, state in self.changes.items()}
+        notes = self.notes.with_modes(changes, is_first=is_first)
+        left = tuple(sorted(self.left, key=lambda each: (each.is_ignored, each.path)))
+        held = {**notes.held, **self.held_blobs}
+        tracked = notes.tracked if self.tracked is None else self.tracked
+        new = replace(notes, left=left, held=held, tracked=tracked)
+        # Content that could not be held is left out by its own name; a path that was empty is known
+        # to be.
+        refused = {each.path for each in left if not each.is_ignored}
+        known = new.left_out_of(self.held - refused)
+        return replace(new, tracked=tuple(sorted({*tracked, *known} - refused)))
 
 
 def _taken_in(root: str, ignored: Iterable[bytes]) -> tuple[list[bytes], list[bytes]]:
@@ -463,9 +382,3 @@ def _taken_in(root: str, ignored: Iterable[bytes]) -> tuple[list[bytes], list[by
                 at = os.path.relpath(folder, root).replace(os.sep, "/")
                 files += [os.fsencode(f"{at}/{each}") for each in names if each != ".git"]
     return files, others
-
-
-def _git_mode(mode: int) -> int:
-    if mode == stat.S_IFLNK:
-        return mode
-    return 0o100755 if mode & 0o100 else 0o100644

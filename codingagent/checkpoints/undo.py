@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from codingagent.checkpoints.changes import Change, LeftOut, named
+from codingagent.checkpoints import history
 from codingagent.checkpoints.checkpointer import Checkpointer
-from codingagent.checkpoints.history import UndoStep, settled, steps, turns_undone, undo_step
+from codingagent.checkpoints.history import LeftOut, UndoStep, named, steps
 from codingagent.checkpoints.layout import LazyStore, place_of
-from codingagent.checkpoints.restore import NO_CHECKPOINT
 from codingagent.errors import UsageError
-from codingagent.model import paths
 from codingagent.model.journal_entries import OperationStarted, UndoBegan, UndoEnded
 from codingagent.model.plain_text import plural
 from codingagent.model.session_state import Phase, Session
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 
 _UNCOVERED = "no checkpoint holds it: git ignores it, it is too large, or it changed again at once"
 # Trying again would not help.
-_NEVER = (NO_CHECKPOINT, _UNCOVERED)
+_NEVER = (history.NO_CHECKPOINT, _UNCOVERED)
 
 
 @contextlib.contextmanager
@@ -119,30 +117,36 @@ class _Undo:
         began = self.log.session.undoing
         assert began is not None, "only what was begun is finished"
         self.force = began.force
+        touched = {index: self._touched(index, began.name) for index in began.steps}
+        edited, settled = set[str](), set[str]()
+        for index in () if began.force else reversed(began.steps):
+            # What someone changed after the last of the steps that changed it is theirs.
+            if after := self.steps[index].after:
+                since = {change.path for change in self.checkpoints.changes(after, began.name)}
+                edited |= touched[index] & since - settled
+            settled |= touched[index]
         restored: list[str] = []
         alone: list[LeftOut] = []
-        edited = self._edited_since(began)
-        settled = set() if began.force else set(edited)
+        settled = set(edited)
         for index in began.steps:
-            touched = self._touched(index, began.name) - settled
-            settled |= touched
-            done = self.checkpoints.restore(self.steps[index].before, began.name, touched)
+            step = self.steps[index]
+            done = self.checkpoints.restore(step.before, began.name, touched[index] - settled)
+            settled |= touched[index]
             restored += done.paths
-            alone += done.left_alone
-            alone += [LeftOut(path, _UNCOVERED) for path in self.steps[index].uncovered]
+            alone += (*done.left_alone, *(LeftOut(path, _UNCOVERED) for path in step.uncovered))
         failed = {left.path: left.reason for left in alone if left.reason not in _NEVER}
-        kept = () if began.force else tuple(sorted(edited))
         how = f"`codingagent {self._command(began, edited, '--force')}`"
         why = f"it was changed again since; {how} undoes that too"
-        alone += [LeftOut(path, why) for path in kept]
-        after = self.checkpoints.take(held=self.held)
+        alone += [LeftOut(path, why) for path in sorted(edited)]
+        after = self.checkpoints.take(held=self.held).id
         for left in alone:
-            self.show(Remark(f"left as it is: {paths.shown(left.path)}: {left.reason}"))
+            self.show(Remark(left.told))
         left_alone = f"; left as it is: {named([left.path for left in alone])}" if alone else ""
         is_void = bool(failed) and not restored
         words = "nothing was undone" if is_void else self._words(began)
         note = f"{words}; restored {named(restored)}{left_alone}"
-        ended = UndoEnded(after.id, (note,), now(), "", kept, tuple(sorted(failed)), is_void)
+        kept, missing = tuple(sorted(edited)), tuple(sorted(failed))
+        ended = UndoEnded(after, (note,), now(), "", kept, missing, is_void)
         told = self.log.session.undo_note if is_void else self._told(began, ended, left_alone)
         self.log.record(replace(ended, told=told))
         self.show(Remark(note))
@@ -155,10 +159,10 @@ class _Undo:
         )
 
     def _is_open(self, step: UndoStep) -> bool:
-        """Return whether a step can be undone; of an undone one, what failed, with force what was left."""
         return step.undo is None or bool(self._left_by(step.undo))
 
     def _left_by(self, undo: UndoStep) -> set[str]:
+        """Return what can still be undone of what was: what failed, with force also what was kept."""
         return {*undo.failed, *(undo.kept if self.force else ())}
 
     def _command(self, began: UndoBegan, left: set[str], *words: str) -> str:
@@ -175,7 +179,7 @@ class _Undo:
 
     def _told(self, began: UndoBegan, ended: UndoEnded, left_alone: str) -> str:
         """Describe the net effect of all undos since the last answer; empty if they cancel out."""
-        known = (*self.steps, undo_step(began, ended))
+        known = (*self.steps, history.undo_step(began, ended))
         undos = [index for index, step in enumerate(known) if step.undoes]
         first = undos[-1 - self.log.session.undos :][0]
         touched = {
@@ -188,7 +192,10 @@ class _Undo:
         differing = [change.path for change in net if change.path in touched]
         if not differing and not left_alone:
             return ""
-        before, since = turns_undone(settled(known[:first])), turns_undone(settled(known))
+        before, since = (
+            history.turns_undone(history.settled(known[:first])),
+            history.turns_undone(history.settled(known)),
+        )
         said = [
             f"{word} {_turns(sorted(turns))}"
             for word, turns in (("undid", since - before), ("redid", before - since))
@@ -196,18 +203,6 @@ class _Undo:
         ]
         words = " and ".join(said) or self._words(began)
         return f"the person {words}; restored {named(differing)}{left_alone}"
-
-    def _edited_since(self, began: UndoBegan) -> set[str]:
-        """Return the paths that someone changed after the last of the steps that changed them."""
-        edited: set[str] = set()
-        seen: set[str] = set()
-        for index in reversed(began.steps):
-            touched = self._touched(index, began.name) - seen
-            seen |= touched
-            if after := self.steps[index].after:
-                since = {change.path for change in self.checkpoints.changes(after, began.name)}
-                edited |= touched & since
-        return edited
 
     def _check_phase(self) -> None:
         if self.log.session.phase not in (Phase.AWAITING_ANSWER, Phase.COMPLETE):
@@ -225,15 +220,11 @@ class _Undo:
 
     def _touched(self, index: int, present: str) -> set[str]:
         """Return the files of a step to undo; for an undone step, those that were left."""
-        found = {change.path for change in self._changes_of(index, present)}
-        undo = self.steps[index].undo
-        return found if undo is None else found & self._left_by(undo)
-
-    def _changes_of(self, index: int, present: str) -> tuple[Change, ...]:
-        """Return what a step changed; without a checkpoint after it, it lasts until the next or to now."""
-        step = self.steps[index]
-        later = (other.before for other in self.steps[index + 1 :])
-        return self.checkpoints.changes(step.before, step.after or next(later, present))
+        step, later = self.steps[index], (other.before for other in self.steps[index + 1 :])
+        # Without a checkpoint after it, a step lasts until the next, or to now.
+        changes = self.checkpoints.changes(step.before, step.after or next(later, present))
+        found = {change.path for change in changes}
+        return found if step.undo is None else found & self._left_by(step.undo)
 
     def _words(self, began: UndoBegan) -> str:
         first = self.steps[began.steps[0]]

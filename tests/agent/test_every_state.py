@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.agent import factory
+from codingagent.checkpoints.layout import git_for
 from codingagent.errors import CodingAgentError
 from codingagent.model import journal_entries as entries
 from codingagent.storage.homes import Home
@@ -250,7 +250,7 @@ def run_one(recorded: Recorded, count: int, change: str, words: tuple[str, ...])
     with pytest.MonkeyPatch.context() as set_:
         for key, value in (variables or {}).items() if isinstance(variables, dict) else ():
             set_.setenv(key, value)
-        factory._git.cache_clear()  # noqa: SLF001  # a process keeps what it found
+        git_for.cache_clear()  # a process keeps what it found
         try:
             done = command_line(home, *(word.format(name) for word in words))
         except Exception as fault:

@@ -2,8 +2,7 @@
 
 from msgspec.structs import replace
 
-from codingagent.checkpoints.changes import Change, ChangeKind
-from codingagent.checkpoints.history import altogether, done, expected
+from codingagent.checkpoints.history import Change, ChangeKind, altogether, done, expected
 from codingagent.model.events import FileCreated, FileDeleted, FileEdited, Refused
 from codingagent.model.journal_entries import (
     AnswerTaken,
