@@ -1,5 +1,6 @@
 """What file operations made of the workspace, told by the records of their starts alone."""
 
+import pytest
 from msgspec.structs import replace
 
 from codingagent.checkpoints.history import Change, ChangeKind, altogether, done, expected
@@ -36,49 +37,36 @@ def deleted(path: str, before: str) -> OperationStarted:
 COMMAND = OperationStarted(0, Kind.RUN_COMMAND, "make", LATER)
 
 
-def change(path: str, kind: ChangeKind) -> Change:
-    return Change(path, kind, None, None)
-
-
 def test_what_stands_there_is_what_the_last_one_left_or_found() -> None:
     """Design, undo: one that failed has left all as it was; a link's path is where it leads to."""
     starts = (created("a", "1"), edited("a", "1", "2"), created("l/b", "3", real="b"))
     assert expected(starts) == {"a": frozenset({"1", "2"}), "b": frozenset({None, "3"})}
     assert expected(()) == {}
+    assert expected((*starts, COMMAND)) is None  # a command may change anything
 
 
-def test_what_a_command_did_is_not_known() -> None:
-    """Design, undo: a command may change anything."""
-    assert expected((created("a", "1"), COMMAND)) is None
+NET: dict[str, tuple[ChangeKind | None, tuple[OperationStarted, ...]]] = {
+    "added: new": (None, (created("new", "1"),)),
+    "": (None, (created("a", "1"), deleted("a", "1"))),
+    "modified: old": (None, (edited("old", "1", "2"),)),
+    " ": (None, (edited("same", "1", "2"), edited("same", "2", "1"))),
+    "deleted: gone": (None, (deleted("gone", "1"),)),
+    "modified: mine": ("modified", ()),
+    "modified: back": ("deleted", (created("back", "2"),)),
+    # The chat has not seen yet what the person made.
+    "added: a": ("added", (edited("a", "1", "2"),)),
+    "  ": ("added", (deleted("b", "1"),)),
+    "modified: c": ("modified", (edited("c", "1", "2"),)),
+}
 
 
-def test_changed_files_are_those_of_the_person_and_of_the_turn() -> None:
+@pytest.mark.parametrize("net", NET)
+def test_changed_files_are_those_of_the_person_and_of_the_turn(net: str) -> None:
     """Design, outbox: the short request says how the files differ from those the chat knows."""
-    starts = (
-        created("new", "1"),
-        created("came-and-went", "1"),
-        deleted("came-and-went", "1"),
-        edited("old", "1", "2"),
-        edited("same", "1", "2"),
-        edited("same", "2", "1"),
-        deleted("gone", "1"),
-        created("gone-and-back", "2", None),
-    )
-    earlier = (change("mine", "modified"), change("gone-and-back", "deleted"))
-    assert altogether(earlier, starts) == (
-        "deleted: gone",
-        "modified: gone-and-back",
-        "modified: mine",
-        "added: new",
-        "modified: old",
-    )
-
-
-def test_what_the_person_had_made_is_still_new_after_an_edit() -> None:
-    """Design, outbox: the chat has not seen it yet."""
-    earlier = (change("a", "added"), change("b", "added"), change("c", "modified"))
-    starts = (edited("a", "1", "2"), deleted("b", "1"), edited("c", "1", "2"))
-    assert altogether(earlier, starts) == ("added: a", "modified: c")
+    kind, starts = NET[net]
+    path = starts[0].changes[0].path if starts else "mine"
+    earlier = () if kind is None else (Change(path, kind, None, None),)
+    assert altogether(earlier, starts) == ((net,) if net.strip() else ())
 
 
 def test_what_failed_changed_nothing() -> None:
