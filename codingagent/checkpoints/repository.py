@@ -4,13 +4,14 @@ git compares files with the index; what it stores comes to it through a pipe. So
 of the workspace takes effect.
 """
 
-import contextlib
 import hashlib
+import io
 import os
 import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -124,11 +125,11 @@ class Store:
         if not commit or _is_whole(self.index(commit)):
             return
         others = [each for each in self.path.glob("index.*") if _is_whole(each)]
-        with self._new_index(others[0] if others else None, commit) as new:
-            # A commit without files has no such tree.
-            has_files = bool(self.git("ls-tree", commit, "--", FILES).stdout)
-            tree = f"{commit}:{FILES}" if has_files else "--empty"
-            self.git("read-tree", *(("-m", "-i") if others and has_files else ()), tree, index=new)
+        # A commit without files has no such tree.
+        has_files = bool(self.git("ls-tree", commit, "--", FILES).stdout)
+        tree = f"{commit}:{FILES}" if has_files else "--empty"
+        words = ("read-tree", *(("-m", "-i") if others and has_files else ()), tree)
+        self._make_index(commit, others[0] if others else None, {words: b""})
 
     def write_index(
         self,
@@ -141,30 +142,26 @@ class Store:
 
         With `recent`, note the metadata of all files as they are now, except of these.
         """
-        with self._new_index(self.index(old) if old else None, new) as path:
-            if changes:
-                words = ("update-index", "--add", "--replace", "-z", "--index-info")
-                self.git(*words, data=_index_lines(changes), index=path)
-            if recent is not None:
-                again = ("update-index", "-q", "--refresh", "-z", "--index-info")
-                data = _index_lines(recent)
-                together(self.root, lambda: self.git(*again, data=data, index=path))
+        calls: dict[tuple[str, ...], bytes] = {}
+        if changes:
+            calls["update-index", "--add", "--replace", "-z", "--index-info"] = _lines_of(changes)
+        if recent is not None:
+            calls["update-index", "-q", "--refresh", "-z", "--index-info"] = _lines_of(recent)
+        self._make_index(new, self.index(old) if old else None, calls)
 
-    @contextlib.contextmanager
-    def _new_index(self, old: Path | None, commit: str) -> Iterator[Path]:
-        """Yield a copy of an index to change, which then takes the place of all others."""
+    def _make_index(
+        self, commit: str, old: Path | None, calls: Mapping[tuple[str, ...], bytes]
+    ) -> None:
+        """Change a copy of an index by calls of git; it then takes the place of all others."""
         path, new = self.index(commit), self.path / "index.new"
         with disk_errors(f"{path} can't be written"):
             new.unlink(missing_ok=True)
-            try:
-                if old is None:
-                    self.git("read-tree", "--empty", index=new)
-                else:
-                    shutil.copyfile(old, new)
-                yield new
-            except BaseException:
-                new.unlink(missing_ok=True)
-                raise
+            if old is None:
+                self.git("read-tree", "--empty", index=new)
+            else:
+                shutil.copyfile(old, new)
+            for words, data in calls.items():
+                together(self.root, partial(self.git, *words, data=data, index=new))
             # No entry is newer than this: git then never reads a file to compare it.
             os.utime(new, (0, 0))
             retried(lambda: os.replace(new, path))
@@ -176,12 +173,8 @@ class Store:
 
     def git(self, *words: str, data: bytes = b"", index: Path | None = None) -> GitResult:
         """Run git on an index, by default an empty one, and return its output."""
-        try:
+        with disk_errors(failure := f"the checkpoints in {self.path} can't be used", GitError):
             self._settle()
-        except OSError as fault:
-            raise GitError(
-                f"the checkpoints in {self.path} can't be used: {fault.strerror or fault}"
-            ) from fault
         folder = os.fspath(self.root)
         variables = {
             "GIT_DIR": os.fspath(self.path),
@@ -209,7 +202,7 @@ class Store:
         done = self.own_git.run((self.own_git.program, "-C", folder, *words), variables, data)
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace")
-            raise GitError(f"the checkpoints in {self.path} can't be used: {_first(said)}")
+            raise GitError(f"{failure}: {_first(said)}")
         return done
 
     def blobs(self, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -236,15 +229,12 @@ class Store:
         """Yield the content of each object, all read at once; GitError if one does not exist."""
         if not names:
             return
-        answer = memoryview(self.git("cat-file", "--batch", data=_lines(names)).stdout)
-        at = 0
+        answer = io.BytesIO(self.git("cat-file", "--batch", data=_lines(names)).stdout)
         for name in names:
-            # "<id> blob <size>"; an id has 40 digits, so the line is near the start.
-            head = bytes(answer[at : at + 400]).partition(b"\n")[0]
-            size = self._size(name, head.decode("utf-8", "replace"))
-            at += len(head) + 1
-            yield name, bytes(answer[at : at + size])
-            at += size + 1
+            # "<id> blob <size>", the content, and the end of a line.
+            size = self._size(name, answer.readline().decode("utf-8", "replace"))
+            yield name, answer.read(size)
+            answer.read(1)
 
     def _size(self, name: str, line: str) -> int:
         words = line.split()
@@ -272,7 +262,8 @@ class Import(Struct):
         self._chunks.append(b"commit %s\nmark :1\n%s\ndata 0\n" % (_BRANCH.encode(), who))
         if parent:
             self._chunks.append(b"from %s\n" % parent.encode())
-        for path, state in _removals_first(changes):
+        # Removals first: a folder may take a file's place.
+        for path, state in sorted(changes.items(), key=lambda change: change[1] is not None):
             name = path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
             change = b"D" if state is None else b"M %o %s" % (state.git_mode, state.blob.encode())
             self._chunks.append(b'%s "%s/%s"\n' % (change, FILES.encode(), name))
@@ -290,16 +281,12 @@ class Import(Struct):
         return self.store.git(*words, data=data).stdout
 
 
-def _removals_first(changes: Mapping[bytes, State | None]) -> list[tuple[bytes, State | None]]:
-    """Return changes in an order in which a file may replace a folder."""
-    return sorted(changes.items(), key=lambda change: change[1] is not None)
-
-
-def _index_lines(changes: Mapping[bytes, State | None]) -> bytes:
-    gone = State("0" * 40, 0)
+def _lines_of(changes: Mapping[bytes, State | None]) -> bytes:
+    """Return changes of an index as git reads them."""
+    gone = b"0 %s\t%%s\0" % (b"0" * 40)
     return b"".join(
-        b"%o %s\t%s\0" % (state.git_mode if state else 0, (state or gone).blob.encode(), path)
-        for path, state in _removals_first(changes)
+        b"%o %s\t%s\0" % (state.git_mode, state.blob.encode(), path) if state else gone % path
+        for path, state in changes.items()
     )
 
 

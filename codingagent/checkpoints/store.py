@@ -21,7 +21,7 @@ from codingagent.checkpoints.history import Change, Checkpoint, Expected, LeftOu
 from codingagent.checkpoints.repository import Import, Store
 from codingagent.checkpoints.repository_files import is_storable, real, repository_files
 from codingagent.checkpoints.restore import Present, RestoreTarget, obstacle
-from codingagent.errors import OperationError, WorkError
+from codingagent.errors import OperationError, disk_errors
 from codingagent.model.observations import digest_of
 from codingagent.policy.executed_names import EXECUTED_NAMES, TAKEN_IN
 from codingagent.policy.rules import covering
@@ -66,13 +66,8 @@ class Checkpoints(Reader):
         hidden_paths = git_files.paths_below(site.root, self._hidden)
         super().__init__(Store(store.absolute(), site.root, git), hidden_paths)
         self._limits = limits or Limits()
-        try:
+        with disk_errors(f"put the workspace {site.root} back where it was: it can't be opened"):
             self._folder = site.open_folder(site.root)
-        except OSError as fault:
-            reason = fault.strerror or fault
-            raise WorkError(
-                f"the workspace {site.root} can't be opened: {reason}; put it back where it was"
-            ) from fault
         self.files_read = 0  # by the checkpoint that is being taken
 
     def close(self) -> None:

@@ -1320,7 +1320,7 @@ def test_a_workspace_that_can_not_be_opened_is_said(yard: Yard) -> None:
     """One that goes in this instant."""
     site = Site(yard.root / "gone", (), yard.open_folder)
     if yard.open_folder is open_root:
-        with pytest.raises(WorkError, match=r"gone can't be opened: .*; put it back where it was"):
+        with pytest.raises(WorkError, match=r"^put .*gone back where it was: it can't be opened: "):
             Checkpoints(yard.store, site, Git(GIT or "", run_tool))
 
 
