@@ -1,4 +1,4 @@
-"""Find the file that a path means: names that differ only in case or Unicode form are one name."""
+"""Find the file that a path means: names that differ only in case, Unicode form or quotes are one."""
 
 import sys
 import unicodedata
@@ -15,8 +15,9 @@ from codingagent.workspace.workspace import Workspace
 _FINDS_ANY_SPELLING = sys.platform in ("darwin", "win32")
 
 _TAKEN = (
-    "'{}' was taken as '{}', which is there: names that differ only in case or Unicode form are one"
+    "'{}' was taken as '{}', which is there: names that differ only in case, form or quotes are one"
 )
+_PLAIN = str.maketrans("\u00a0\u202f\u2010\u2011‘’“”", "  --''\"\"", "\ufe0f")
 _SEVERAL = "'{}' is not there, but {} are: which of them is meant? Send it again with that name"
 
 
@@ -100,8 +101,12 @@ class Spellings:
 
 
 def _key(name: str) -> str:
-    """Return what all spellings of a name share. `casefold` would take "ß" and "ss" for one."""
-    lower = name.lower()
-    if lower.isascii():
-        return lower
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).lower())
+    """Return what all spellings of a name share. `casefold` would take "ß" and "ss" for one.
+
+    Chats make other blanks, hyphens and quotes of plain ones, and put quotes round a name.
+    """
+    lower = name.lower().replace("&amp;", "&")
+    if not lower.isascii():
+        lower = unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).lower())
+        lower = lower.translate(_PLAIN)
+    return lower.strip("`'\"") or lower

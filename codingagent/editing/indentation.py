@@ -160,8 +160,8 @@ class _Moves:
         return self.ground.parses_with(self.new)
 
     def undone(self, new: list[str], what: str) -> MendedLines | None:
-        """Return what was restored; None if the edit would then change nothing: the move is meant."""
-        if new == list(self.ground.replaced):
+        """Return what was restored; None if the edit changes nothing else: the move is meant."""
+        if list(map(_key, new)) == list(map(_key, self.ground.replaced)):
             return None
         if self.ground.parses_with(new) is False:
             raise self.refusal(what)

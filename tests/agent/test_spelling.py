@@ -32,6 +32,9 @@ NAMES = [
     ("Src/Main.py", "src/main.py"),
     ("ПРИВЕТ.txt", "привет.txt"),
     (nfd("Été/Ö.txt"), "été/ö.txt"),
+    ("it's a-b.txt", "it’s a\u2011b.txt"),
+    ("l’été/a&b.txt", "l'été/a&amp;b.txt"),
+    ("a.txt", "`a.txt`"),
 ]
 
 
