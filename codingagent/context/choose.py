@@ -29,6 +29,7 @@ _SEEDS = 6
 # Of the budget for what is no source, times how often it changed with sources; and where it is asked for.
 _SHARES = {"test": 0.3, "doc": 0.2}
 _ASKED_SHARE = 0.4
+_FULL_TESTS = 8_000
 _LATEST = 200
 # New entries of a changelog stand in its first lines, where so many commits of sources write some.
 _TOP_LINES, _TOP_TOKENS, _KEPT_SHARE = 25, 400, 0.1
@@ -92,7 +93,7 @@ def choose(
     latest = [commit.paths for commit in log[:_LATEST]]
     latest = [paths for paths in latest if "source" in map(kind_of, paths)]
     ordered = _ordered(asked, files, texts, _changelog(latest))
-    return _fill(ordered, texts, budget, _shares(asked, latest))
+    return _fill(ordered, texts, budget, _shares(asked, latest, budget))
 
 
 def _whole(file: Ranked, text: str) -> Chosen:
@@ -100,13 +101,15 @@ def _whole(file: Ranked, text: str) -> Chosen:
     return Chosen(file, tuple(range(1, count + 1)), count, _FILE_TOKENS + estimate(text))
 
 
-def _shares(asked: Query, latest: Sequence[Sequence[str]]) -> dict[str, float]:
+def _shares(asked: Query, latest: Sequence[Sequence[str]], budget: int) -> dict[str, float]:
     """Return which part of the budget tests and documents get: as often as they changed with sources."""
     kinds = [{kind_of(path) for path in paths} for paths in latest]
     shares = {
         kind: most * (sum(kind in each for each in kinds) / len(kinds) if kinds else 0.5)
         for kind, most in _SHARES.items()
     }
+    # Of a small budget, sources need more; the top of a changelog is short.
+    shares["test"] *= min(budget / _FULL_TESTS, 1)
     if asked.wants_tests:
         shares["test"] = _ASKED_SHARE
     if asked.wants_docs:
@@ -246,7 +249,8 @@ def _fill(
             if each.block.parent:
                 new.add(each.block.parent)
             new -= have
-            price = sum(cost[at - 1] for at in new) + _GAP_TOKENS + (0 if have else _FILE_TOKENS)
+            more = _GAP_TOKENS * (_runs(have | new) - _runs(have)) + (0 if have else _FILE_TOKENS)
+            price = sum(cost[at - 1] for at in new) + more
             if total + price <= limit:
                 total += price
                 shown.setdefault(path, set()).update(new)
@@ -265,6 +269,10 @@ def _fill(
         for path, file in files.items()
     ]
     return sorted(found, key=lambda part: kind_of(part.file.path) != "source")
+
+
+def _runs(lines: set[int]) -> int:
+    return sum(line - 1 not in lines for line in lines)
 
 
 def around(path: str, text: str, wanted: Sequence[int]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from codingagent.context.blocks import CodeBlock, blocks, enclosing, lines_of
 from codingagent.context.choose import Chosen, around, imports
 from codingagent.model.plain_text import plural
-from codingagent.prompt.file_contents import FileView
+from codingagent.prompt.file_contents import FileView, frame_of, framed
 from codingagent.prompt.file_list import shown_path
 from codingagent.prompt.tokens import estimate
 
@@ -33,7 +33,8 @@ def for_model(chosen: Sequence[Chosen], texts: Mapping[str, str]) -> str:
         chosen: the files.
         texts: their texts by path, the same that they were chosen from.
     """
-    shown = "".join(_framed(part.file.path, texts[part.file.path], part.shown) for part in chosen)
+    parts = [_part(part.file.path, texts[part.file.path], part.shown) for part in chosen]
+    shown = "".join(framed(part, frame_of(part) + len(part.text)) for part in parts)
     return f"{_NOTE}\n\n{shown}\n" if shown else ""
 
 
@@ -44,8 +45,7 @@ def part_of(view: FileView, wanted: Sequence[int]) -> FileView:
     shown = around(view.path, view.text, known)
     if not shown or len(shown) == len(lines):
         return view
-    about = f"parts of {len(lines):,} {plural(len(lines), 'line')}"
-    return replace(view, text=_body(view.path, view.text, shown), first_line=0, about=about)
+    return _part(view.path, view.text, shown)
 
 
 def in_frame(view: FileView, text: str, *, imported: bool = True) -> FileView:
@@ -61,12 +61,11 @@ def in_frame(view: FileView, text: str, *, imported: bool = True) -> FileView:
     return replace(view, above=above, below=below, reach=reach)
 
 
-def _framed(path: str, text: str, shown: Sequence[int]) -> str:
-    """Return the shown lines of a file between its markers."""
-    lines = lines_of(text)
-    name, count = shown_path(path), f"{len(lines):,} {plural(len(lines), 'line')}"
-    about = count if len(shown) == len(lines) else f"parts of {count}"
-    return f"--- {name} ({about}) ---\n{_body(path, text, shown)}--- end {name} ---\n"
+def _part(path: str, text: str, shown: Sequence[int]) -> FileView:
+    total = len(lines_of(text))
+    count = f"{total:,} {plural(total, 'line')}"
+    about = count if len(shown) == total else f"parts of {count}"
+    return FileView(path, _body(path, text, shown), 0, total, about=about)
 
 
 def _body(path: str, text: str, shown: Sequence[int], before: int = 0, end: int = 0) -> str:

@@ -16,8 +16,9 @@ Each figure twice: for source files, and for all files with tests, documents and
 - waste at 4k, 8k, 16k: the part of the tokens that go for files in which nothing is changed.
 - listed: the part of the truth that the list of files names, and how many tokens it takes.
 
-Beside ours: the same choice in the order of BM25 over whole texts and, with `--aider PYTHON`, the repo map
-that aider-chat makes under that Python, of every `--aider-every`th task.
+Beside ours: the same choice in the order of BM25 over whole texts; blocks of all files by BM25 alone, in its
+order until the budget is full; and, with `--aider PYTHON`, the repo map that aider-chat makes under that
+Python, of every `--aider-every`th task, with the others of the same tasks.
 """
 
 import argparse
@@ -32,13 +33,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codingagent.context import choose, eligible, rank
+from codingagent.context import blocks, choose, eligible, rank
 from codingagent.model.observations import PastCommit
 from codingagent.prompt import file_list
 from codingagent.prompt.tokens import estimate
 
 NEWEST = 1_500
 LOG_LIMIT = 1_000
+_HEADING_TOKENS = 14
 FILES_LIMIT = 10
 BUDGETS = (4_000, 8_000, 16_000)
 # No task that a person would give: versions, dependencies, reverts, formatting.
@@ -275,6 +277,7 @@ def take(task: Task, repository: str, figures: Figures) -> None:
         idle = sum(part.tokens for part in found if part.file.path not in task.truth)
         figures.count(f"waste at {name}", idle / (tokens or 1))
     _take_list(task, ranked, figures)
+    _take_blocks(task, asked, figures)
     by_text = sorted(
         zip(
             rank.bm25(asked, [row.counts for row in rows], [row.size for row in rows]),
@@ -289,6 +292,44 @@ def take(task: Task, repository: str, figures: Figures) -> None:
     present = {part.file.path for part in found}
     figures.add("source: truth at 8k, BM25", (path in present for path in task.sources))
     figures.add("all: truth at 8k, BM25", (path in present for path in task.truth))
+
+
+def _take_blocks(task: Task, asked: rank.Query, figures: Figures, beside: str = "") -> None:
+    """Add what blocks of all files show in the order of BM25, of nothing else."""
+    found = []
+    for path, text in task.texts.items():
+        lines = blocks.lines_of(text)
+        found += [
+            (path, block, "\n".join(lines[block.first - 1 : block.last]))
+            for block in blocks.blocks(path, text)
+        ]
+    low = [text.lower() for _, _, text in found]
+    counts = [tuple(text.count(word) for word in asked.words) for text in low]
+    scores = rank.bm25(asked, counts, [len(text) for text in low])
+    order = sorted(range(len(found)), key=lambda at: -scores[at])
+    costs = [estimate(text) for _, _, text in found]
+    for budget in BUDGETS:
+        shown: dict[str, set[int]] = defaultdict(set)
+        left = budget
+        for at in order:
+            path, block, _ = found[at]
+            price = costs[at] + (0 if path in shown else _HEADING_TOKENS)
+            if price <= left:
+                left -= price
+                shown[path].update(range(block.first, block.last + 1))
+            if left < _HEADING_TOKENS:
+                break
+        _take_shown(task, shown, figures, f"{budget // 1000}k, BM25 over blocks{beside}")
+
+
+def _take_shown(
+    task: Task, shown: Mapping[str, Collection[int]], figures: Figures, name: str
+) -> None:
+    """Add how many hunks of sources are shown, and of how many tasks all of them."""
+    hunks = [hunk for hunk in task.hunks if is_source(hunk.path)]
+    are_shown = [covered(hunk, shown.get(hunk.path, ())) for hunk in hunks]
+    figures.add(f"source: hunks at {name}", are_shown)
+    figures.add(f"tasks at {name}", [all(are_shown)] if hunks else [])
 
 
 def _take_list(task: Task, ranked: Sequence[rank.Ranked], figures: Figures) -> None:
@@ -341,22 +382,33 @@ import json, re, sys
 from pathlib import Path
 from aider.repomap import RepoMap
 class Model:
-    def token_count(self, text): return len(text) // 4
+    def token_count(self, text): return len(text) / 3.6
+class Map(RepoMap):
+    trees = {}
+    def render_tree(self, path, name, lines):
+        text = super().render_tree(path, name, lines)
+        seen = '\\n'.join(line[:100] for line in text.splitlines())
+        self.trees[name, seen] = sorted(self.tree_context_cache[name]['context'].show_lines)
+        return text
 class Terminal:
     def read_text(self, name): return Path(name).read_text('utf-8', 'replace')
     def tool_output(self, *a, **k): pass
     tool_error = tool_warning = tool_output
-root, task, paths = json.load(sys.stdin)
+root, task, paths, budgets = json.load(sys.stdin)
 idents = set(re.split(r'\\W+', task))
 names = {p for p in paths for i in idents if len(i) >= 5 and Path(p).stem.lower() == i.lower()}
 names |= {p for p in paths if p in task or Path(p).name in task.split()}
-made = RepoMap(map_tokens=8000, root=root, main_model=Model(), io=Terminal(), map_mul_no_files=1)
+made = Map(map_tokens=8000, root=root, main_model=Model(), io=Terminal(), map_mul_no_files=1)
 absolute = [root + '/' + p for p in paths]
 tags = made.get_ranked_tags([], absolute, names, idents) or []
 order = list(dict.fromkeys(tag[0] for tag in tags))
-text = made.get_ranked_tags_map([], absolute, 8000, names, idents) or ''
-lines = set(text.splitlines())
-json.dump([order[:10], [p for p in paths if p in lines or p + ':' in lines]], sys.stdout)
+def lines_at(budget):
+    text = made.get_ranked_tags_map([], absolute, budget, names, idents) or ''
+    present = set(text.splitlines())
+    made_of = [(name, at) for (name, seen), at in Map.trees.items() if f'\\n{name}:\\n{seen}' in text]
+    shown = {name: [line + 1 for line in at] for name, at in made_of}
+    return {p: shown.get(p, []) for p in paths if p in present or p + ':' in present}
+json.dump([order[:10], [lines_at(budget) for budget in budgets]], sys.stdout)
 """
 
 
@@ -367,14 +419,21 @@ def take_aider(task: Task, python: str, figures: Figures) -> None:
             file = Path(folder, path)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, "utf-8")
-        given = json.dumps([folder, task.message, list(task.texts)])
+        given = json.dumps([folder, task.message, list(task.texts), BUDGETS])
         done = subprocess.run(
             [python, "-c", _AIDER], input=given, capture_output=True, text=True, check=True
         )
-    first, present = json.loads(done.stdout)
+    first, maps = json.loads(done.stdout)
+    present = maps[1]
     asked = rank.query(task.message)
     rows = [rank.look(asked, path, text) for path, text in task.texts.items()]
     ranked = rank.rank(asked, rows, task.log)
+    for budget, shown in zip(BUDGETS, maps, strict=True):
+        _take_shown(task, shown, figures, f"{budget // 1000}k, aider")
+        found = chosen(task, asked, ranked, budget)
+        parts = {part.file.path: part.shown for part in found}
+        _take_shown(task, parts, figures, f"{budget // 1000}k, beside aider")
+    _take_blocks(task, asked, figures, ", beside aider")
     found = chosen(task, asked, ranked, BUDGETS[1])
     ours = {part.file.path for part in found}
     for kind, truth in (("source", task.sources), ("all", task.truth)):

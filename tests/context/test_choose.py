@@ -85,7 +85,7 @@ def test_what_calls_the_best_block_and_what_it_calls_come_along() -> None:
 
 
 def test_tests_and_documents_have_a_share() -> None:
-    """As often as past commits changed them with sources, and more where the task asks for them."""
+    """As often as past commits changed them with sources; more if asked for, less of a small budget."""
     log = tuple(PastCommit("x", ("a.py", "tests/test_a.py")) for _ in range(10))
     texts = {
         "a.py": functions(*[f"wanted{n}" for n in range(50)]),
@@ -99,7 +99,8 @@ def test_tests_and_documents_have_a_share() -> None:
 
     never = tuple(PastCommit("x", ("a.py",)) for _ in range(10))
     assert tokens("wanted", never) == 0
-    assert 300 < tokens("wanted", log) <= 600 < tokens("wanted, with a test", log) <= 800
+    assert 50 < tokens("wanted", log) <= 150
+    assert 600 < tokens("wanted, with a test", log) <= 800
 
 
 def test_the_top_of_a_changelog_goes_where_commits_keep_one() -> None:
