@@ -37,6 +37,10 @@ RUN = {
     ":wq": "/quit",
     "quit()": "/quit",
     "--help": "/help",
+    "Quit.": "/quit",
+    ":q!": "/quit",
+    "me@box:~/x$ codingagent undo": "/undo",
+    r"PS C:\x> codingagent diff": "/diff",
 }
 ASK = (
     *(
@@ -57,6 +61,14 @@ ASK = (
         "ls",
         "cd src",
         "python a.py",
+        "Undo!",
+        "yes.",
+        "нет",
+        "approve",
+        "undo --turns 2",
+        "diff --stat",
+        "cd ..",
+        "% git status",
     ),
     *(
         "codingagent new --here 'x'",
@@ -78,6 +90,7 @@ WORDS = (
         "Python 3.9 must work",
     ),
     *("what does codingagent undo do", " help", " git status", "exit codes are wrong", "commit"),
+    *("100% of them fail", "> a quoted line of the log", "No, undo it.", "undo what you did"),
     *("docs", "done", "codingagent's own list of commands is wrong", "`undo` fails here"),
 )
 

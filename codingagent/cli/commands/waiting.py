@@ -27,7 +27,7 @@ from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.plain_output import Screen
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import is_session_id
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import one_line, plural
 from codingagent.model.session_state import Session
 from codingagent.storage.homes import Home
@@ -55,7 +55,10 @@ _ALIASES = {"?": "/help", "help": "/help", "-h": "/help", "--help": "/help", "li
 _ALIASES |= dict.fromkeys(("exit", "quit", "q", ":q", ":wq", "exit()", "quit()"), "/quit")
 # Lines of the choice, to leave out or to take back: "-2", "+3 -1".
 _NUMBERS = lazy_pattern(r"[-+]\d{1,4}(?:\s+[-+]\d{1,4})*")
-_ANSWERS = ("y", "n", "yes", "no")
+_ANSWERS = words("y n yes no ok ja nein oui non sí да нет 是 approve deny")
+# What a terminal shows before a line that is copied from it.
+_PROMPT = lazy_pattern(r"^(?:PS )?\S*[$>%#] +(?=\S)")
+_SENTENCE = lazy_pattern(r"\w\.$|[?!,]$")
 _PROGRAM = lazy_pattern(
     r"apt|bash|brew|cargo|cat|cd|clear|cls|conda|cp|curl|docker|emacs|export|git|grep|hg|ll|ls|mkdir|mv|nano"
     r"|node|npm|npx|pipx?|pip3|pnpm|pwd|pytest|python3?|rm|sh|ssh|sudo|tox|uvx?|vim?|yarn|zsh"
@@ -308,8 +311,10 @@ def _command_in(text: str, *, is_asked: bool) -> str | None:
     A line that begins with a blank is words; so are yes and no if the model asked.
     """
     # A line may be copied with its marks; an input method of East Asia types wide letters.
-    first, *others = text.strip().strip("`").removeprefix("$ ").split(None, 1) or [""]
+    first, *others = _PROMPT.sub("", text.strip().strip("`")).split(None, 1) or [""]
     line = " ".join((unicodedata.normalize("NFKC", first), *others))
+    # A single word may end as a sentence does.
+    line = line if others else line.rstrip(".!") or line
     name, *rest = line.split() or [""]
     if text[0] == " ":
         return None
@@ -327,9 +332,10 @@ def _command_in(text: str, *, is_asked: bool) -> str | None:
     said = line.lower()
     if said in _ALIASES or said in _ANSWERS:
         return _ALIASES.get(said, None if is_asked else "")
-    known = ["codingagent"] if rest else [each[1:] for each in _COMMANDS]
+    is_ours = not rest or rest[0][0] == "-"
+    known = [each[1:] for each in _COMMANDS] if is_ours else ["codingagent"]
     is_one = _PROGRAM.fullmatch(name) or difflib.get_close_matches(own_name, known, cutoff=_NEAR)
-    return "" if is_one and len(rest) < _LINE_WORDS and line[-1] not in ".?!," else None
+    return "" if is_one and len(rest) < _LINE_WORDS and not _SENTENCE.search(line) else None
 
 
 def _kept(session: Session) -> Iterator[str]:
