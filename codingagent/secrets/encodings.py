@@ -4,6 +4,7 @@ import re
 from base64 import b64decode
 from bisect import bisect
 from collections.abc import Iterator
+from unicodedata import normalize
 from urllib.parse import quote, quote_plus
 
 from codingagent.model.patterns import lazy_pattern
@@ -15,6 +16,7 @@ ENCODED = lazy_pattern(
 )
 # Half of a longer one, as a line's end or a program leaves it, says too much.
 _SHORTEST_HALF = 16
+_CODECS = ("utf-8", "cp1252", "utf-16-le", "cp1251", "gb18030", "cp932", "euc-kr", "euc-jp", "big5")
 _HEX = lazy_pattern(r"(?:[0-9A-Fa-f]{2})+")
 
 
@@ -36,8 +38,22 @@ def forms_of(value: str) -> list[str]:
     plain_too = re.sub("[&<>]", lambda found: f"\\u{ord(found[0]):04x}", plain)
     in_urls += [re.sub("%..", lambda found: found[0].lower(), each) for each in in_urls]
     in_jsons = (plain, in_json, json.dumps(in_json)[1:-1], plain.replace("/", "\\/"))
-    others = (*in_htmls, *in_shells, *doubled, plain_too)
+    others = (*in_htmls, *in_shells, *doubled, plain_too, *_in_bytes(value))
     return list(dict.fromkeys((value, *in_jsons, *in_urls, *others)))
+
+
+def _in_bytes(value: str) -> Iterator[str]:
+    """Yield how a value that is not ASCII reads in other encodings, and as programs write its bytes."""
+    for form in (
+        () if value.isascii() else (value, normalize("NFC", value), normalize("NFD", value))
+    ):
+        yield from (form, ascii(form)[1:-1])
+        for codec in _CODECS:
+            data = form.encode(codec, "replace")
+            yield from (repr(data)[2:-1], data.decode("latin-1"))
+            yield "".join(chr(each) if each < 128 else f"\\{each:03o}" for each in data)
+            seen = data.replace(b"\0", b"").decode("utf-8", "replace")
+            yield seen if len({*seen} - {"\ufffd"}) >= _SHORTEST_HALF // 4 else value
 
 
 def decoded(run: str) -> str:

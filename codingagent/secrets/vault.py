@@ -301,8 +301,8 @@ class Vault:
         self.by_name[entry.name] = self._by_value[entry.value] = entry
         for cached in ("_near_names", "_beginnings"):
             self.__dict__.pop(cached, None)
-        if entry.is_wide:
-            self._forms.update(dict.fromkeys(forms_of(entry.value), entry))
+        for form in forms_of(entry.value) if entry.is_wide else ():
+            self._forms.setdefault(form, entry)  # a form that was met is an entry, too
 
     # --- find --------------------------------------------------------------------------------------
 

@@ -46,5 +46,6 @@ def _entry(home: Path) -> Path:
 def _identity(home: Path) -> str:
     # Device and inode alone may recur for a new folder in place of a removed one.
     found, token = home.stat(), home / "sessions" / _TOKEN
-    secret = token.read_text("utf-8")[:100] if token.is_file() and not token.is_symlink() else ""
+    is_own = token.is_file() and not token.is_symlink()
+    secret = token.read_text("utf-8", "replace")[:100] if is_own else ""
     return f"{found.st_dev}:{found.st_ino} {home.resolve()} {secret}\n"

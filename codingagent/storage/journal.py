@@ -243,7 +243,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 def _read_document(path: Path, session_id: str) -> dict[str, object] | None:
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(path.read_bytes()) if path.is_file() else None
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and found.get("sessionId") == session_id else None

@@ -135,7 +135,7 @@ class Mailbox:
 
     def read_taken(self, name: str) -> bytes | None:
         """Return the bytes of an answer in `processed/`; None if it is gone."""
-        return _read(self.processed / name) if (self.processed / name).exists() else None
+        return _read(self.processed / name) if (self.processed / name).is_file() else None
 
     def set_aside(self, name: str, reason: str) -> str:
         """Move an inbox file to `rejected/` with a file that says why; return its new name."""

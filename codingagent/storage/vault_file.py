@@ -71,7 +71,7 @@ class VaultFile:
             return None
         try:
             with disk_errors(f"{path} can't be read"):
-                return json.decode(path.read_bytes(), type=kind)
+                return json.decode(path.read_bytes() if path.is_file() else b"", type=kind)
         except DecodeError as fault:
             raise WorkError(
                 f"{path} is damaged: move it away to go on; names in earlier requests then mean nothing"

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from codingagent.cli import main
+from codingagent.model.settings import Settings
 from tests.cli.terminals import on_terminal
 from tests.cli.test_cli import run, session_of
+from tests.helpers import command_line, live_session
 
 
 @pytest.mark.parametrize(
@@ -185,3 +187,22 @@ def test_a_locale_that_cannot_write_a_name_costs_one_block(tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     assert "in this locale" in done.stdout
     assert sorted(each.name for each in (tmp_path / "h" / "workspace").iterdir()) == ["a.txt", "b"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_a_file_of_a_home_that_is_a_pipe_or_no_text_holds_nothing_up(tmp_path: Path) -> None:
+    """Each is as good as damaged: nothing waits for its end, no command ends with a traceback."""
+    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+        live.answer('[READ_FILE path="a"]\n')
+    kept, said = tmp_path / "sessions", live.session_id
+    pipes = kept / f"{said}.json", kept / said / "vault.json"
+    for path in (*pipes, *(tmp_path / "inbox" / "processed").iterdir()):
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+    (kept / ".home").write_bytes(b"\xff\xfe\n")
+    for words in (["show"], ["secrets"], ["resume", "--once"], ["undo"], ["list"]):
+        done = command_line(tmp_path, *words)
+        assert done.returncode in (0, 1), done.stderr
+    assert "is damaged: move it away" in command_line(tmp_path, "secrets").stderr
+    pipes[1].unlink()
+    assert command_line(tmp_path, "secrets", "hide", "Projekt \udcff").returncode == 0

@@ -8,6 +8,7 @@ import random
 import re
 import shlex
 import string
+import unicodedata
 from collections.abc import Callable
 from urllib.parse import quote
 
@@ -103,6 +104,22 @@ def test_a_known_value_is_found_in_other_writings() -> None:
     assert vault("password1").hide("the password, assword1") == "the password, assword1"
     as_powershell_does = base64.b64encode(token().encode("utf-16-le")).decode()
     assert "SECRET-TEST-" in vault(token()).hide(as_powershell_does)
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "cp1252", "utf-16-le"])
+def test_a_value_that_is_not_ascii_is_found_as_bytes_and_in_other_encodings(codec: str) -> None:
+    """As `cat` and programs print a file of another encoding; it stays the same value."""
+    ours = vault()
+    value = "Geb\u00e4ude!Stra\u00dfe29x"
+    name = ours.hide(f"THING={value}\n", ".env")[6:-1]
+    data = value.encode(codec)
+    seen = [ascii(value), repr(data), unicodedata.normalize("NFD", value)]
+    seen += [data.replace(b"\0", b"").decode("utf-8", "replace")]
+    seen += ["".join(chr(byte) if byte < 128 else f"\\{byte:03o}" for byte in data)]
+    for text in seen:
+        assert "ude!" not in ours.hide(f"is {text}")
+        assert ours.known_in(text) == [name]
+    assert ours.known_in(value) == [name]
 
 
 def test_a_key_has_a_name_for_each_line() -> None:

@@ -12,7 +12,7 @@ from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_living
 from codingagent.errors import UsageError
 from codingagent.model.paths import shown
-from codingagent.model.plain_text import as_typed
+from codingagent.model.plain_text import as_typed, without_halves
 from codingagent.secrets.vault import HiddenValue, Wishes, fits
 from codingagent.storage.vault_file import vault_file_of
 
@@ -43,7 +43,7 @@ def _secrets(
     if action == "list":
         _list(held, json=json)
         return
-    what = sys.stdin.read().strip("\r\n") if what == "-" else what
+    what = without_halves(sys.stdin.read().strip("\r\n") if what == "-" else what)
     if not what:
         raise UsageError(
             f"secrets {action} needs a name or a file: `codingagent secrets` lists them"
