@@ -6,29 +6,25 @@ So each line is asked about, but for the person's own check and a few plain ones
 import re
 from collections.abc import Iterable
 
+from codingagent.model.patterns import words
 from codingagent.policy import rules as policies
+from codingagent.policy.presets import patterns
 
 # What ends more than the project, or takes more rights.
-_BLOCKED = frozenset(
-    {
-        *("runas", "psexec", "format", "diskpart", "fdisk", "mountvol", "vssadmin", "wbadmin"),
-        *("bcdedit", "bootcfg", "bootrec", "bootsect", "shutdown", "logoff", "tsdiscon"),
-    }
+_BLOCKED = words(
+    "runas psexec format diskpart fdisk mountvol vssadmin wbadmin bcdedit bootcfg bootrec bootsect shutdown",
+    "logoff tsdiscon",
 )
 
 # Lines of plain words that begin so are not asked about: they test, build or look.
-_PLAIN = tuple(
-    line.split()
-    for line in (
-        *("pytest", "python -m pytest", "py -m pytest", "python -m unittest", "py -m unittest"),
-        *("ruff check", "mypy", "python -m mypy", "tsc --noEmit", "eslint"),
-        *("npm test", "npm run test", "npm run build", "npm run lint", "pnpm test", "yarn test"),
-        *("dotnet build", "dotnet test", "cargo build", "cargo check", "cargo test"),
-        *("go build", "go test", "go vet", "mvn test", "gradle test", "gradlew test"),
-        *("git status", "git diff", "git log", "git show", "git branch --show-current"),
-        *("dir", "type", "tree", "where", "findstr", "echo", "ver", "cd"),
-        *("python --version", "py --version", "node --version", "git --version"),
-    )
+_PLAIN = patterns(
+    """
+    pytest, python (-m pytest, -m unittest, --version), py (-m pytest, -m unittest, --version), ruff check,
+    mypy, python -m mypy, tsc --noemit, eslint, npm (test, run test, run build, run lint), pnpm test,
+    yarn test, dotnet (build, test), cargo (build, check, test), go (build, test, vet), mvn test,
+    gradle test, gradlew test, git (status, diff, log, show, branch --show-current, --version), dir, type,
+    tree, where, findstr, echo, ver, cd, node --version
+    """
 )
 # Anything else may be an operator, a variable, a device or an escape.
 _PLAIN_LINE = re.compile(r"[\w .,:=@/+\\-]+", re.ASCII)
@@ -56,12 +52,14 @@ def judge_cmd_line(
     has_variables = any(True for _ in variables)
     if line == policy.cmd_check and not has_variables:
         return policies.Allow()
-    words = line.casefold().split()
+    said = " ".join(line.casefold().split())
     is_plain = _PLAIN_LINE.fullmatch(line) is not None and not has_variables
     if rules.allowed_commands and (not is_plain or names[0] not in rules.allowed_commands):
         return policies.deny_unlisted(rules)
     stays = is_plain and not _LEAVES.search(line)
-    if not rules.approval_required or (stays and any(words[: len(p)] == p for p in _PLAIN)):
+    if not rules.approval_required or (
+        stays and any(f"{said} ".startswith(f"{plain} ") for plain in _PLAIN)
+    ):
         return policies.Allow()
     rule, why = "shell.unguarded", "no sandbox guards commands on Windows"
     grants = () if has_variables else (f"exactly the line `{policies.clipped(line)}`",)

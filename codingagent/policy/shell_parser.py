@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, words
 from codingagent.policy.shell_wrappers import (
     SHELLS,
     InnerCommands,
@@ -40,11 +40,8 @@ _DEPTH_LIMIT = 8
 # second, ten times as many half a minute and gigabytes.
 _COSTLY = {"\0": 100, **dict.fromkeys("|?@!", 1000), **dict.fromkeys("<>()[$;&", 2000)}
 
-_EXPANSIONS = frozenset(
-    {
-        *("simple_expansion", "expansion", "command_substitution", "process_substitution"),
-        "arithmetic_expansion",
-    }
+_EXPANSIONS = words(
+    "simple_expansion expansion command_substitution process_substitution arithmetic_expansion"
 )
 _REDIRECTS = ("file_redirect", "heredoc_redirect", "herestring_redirect")
 _WRITING = (">", ">>", ">|", "&>", "&>>", ">&", "<>")
