@@ -311,11 +311,9 @@ CONTEXT = (
     _near("PASSWORD", "@tcp(|@unix(", r"[\w.-]{1,60}:([^\s\"'@/]{3,100})@(?:tcp|unix)\(", _in_address, 165),
     _near("TOKEN", "bearer ", r"bearer +([\w.~+/=-]{8,4000})", values.is_token),
     _near("PASSWORD", "basic ", r"basic +([0-9A-Za-z+/]{8,400}={0,2})", _login),
-    _near(
-        "TOKEN", "authorization",
+    _near("TOKEN", "authorization",
         r"authorization[\"'\])]{0,3}\s{0,3}[:=,]\s{0,3}[\"'`]?(?:[a-z0-9-]{3,12} +)?([\w.~+/=:-]{8,4000})",
-        _authorization,
-    ),
+        _authorization),
     _near("TOKEN", "sess|sid=", r"s(?:ess)?(?:ion)?_?(?:id)?=([\w.%+/=:-]{16,4000})", values.is_token),
     _near("TOKEN", "sig=", r"(?<=[?&;])sig=([\w%+/=-]{20,200})", any_value),
     _near("KEY", '"d"', r'"d"\s{0,9}:\s{0,9}"([\w-]{20,800})"', any_value),
@@ -327,63 +325,43 @@ CONTEXT = (
     _near("PASSWORD", " -u|--user", rf"(?: -u|--user)[ =]{{0,2}}[\"']?[\w@.%+-]{{1,80}}:{_VALUE}"),
     _near("PASSWORD", "redis-cli", rf"redis-cli\b{_OPTIONS} -a +{_VALUE}"),
     _near("PASSWORD", "mysql|mariadb", rf"\b(?:mysql|mariadb)[a-z]{{0,6}}\b{_OPTIONS}[ \"']-p{_VALUE}"),
-    _near(
-        "PASSWORD",
+    _near("PASSWORD",
         "mongo|sqlcmd|cqlsh|influx|sshpass|login|zip|7z|useradd|usermod|ipmitool|mosquitto|twine|rdesktop",
         rf"(?:mongo[a-z]{{0,8}}|sqlcmd|cqlsh|influx|sshpass|login|zip|7z[ar]?|user(?:add|mod)|ipmitool"
-        rf"|mosquitto_\w{{3}}|twine|rdesktop)\b{_OPTIONS}[ \"']-p[ =\"',]{{0,5}}{_VALUE}",
-    ),
-    _near(
-        "PASSWORD", "ldap|ssh-keygen|openssl enc",
-        rf"(?:ldap[a-z]{{3,8}}\b{_OPTIONS} -w|ssh-keygen{_OPTIONS} -[np]|openssl enc{_OPTIONS} -k) +{_VALUE}",
-    ),
-    _near(
-        "PASSWORD", "stats auth|login=|rabbitmqctl|sqlplus|on >|community|server key|wpa-psk",
+        rf"|mosquitto_\w{{3}}|twine|rdesktop)\b{_OPTIONS}[ \"']-p[ =\"',]{{0,5}}{_VALUE}"),
+    _near("PASSWORD", "ldap|ssh-keygen|openssl enc",
+        rf"(?:ldap\w{{3,8}}\b{_OPTIONS} -w|ssh-keygen{_OPTIONS} -[np]|openssl enc{_OPTIONS} -k) +{_VALUE}"),
+    _near("PASSWORD", "stats auth|login=|rabbitmqctl|sqlplus|on >|community|server key|wpa-psk",
         r"(?:(?:stats auth +|login=)[\w.@-]{1,60}:|rabbitmqctl +(?:add_user|change_password) +\S{1,60} +|on >"
         rf"|sqlplus +(?:-\w+ +)?[\w.-]{{1,60}}/|(?:community|server key|wpa-psk ascii) +(?:\d +)?){_VALUE}",
-        _stated,
-    ),
+        _stated),
     _near("PASSWORD", "htpasswd", rf"htpasswd +-[a-z]{{0,5}}b[a-z]{{0,5}} (?:\S{{1,100}} ){{1,2}}{_VALUE}"),
     _near("SECRET", "--from-literal", rf"--from-literal[= ][\"']?[\w.-]{{1,80}}={_VALUE}"),
-    _near(
-        "PASSWORD", "echo |printf ",
+    _near("PASSWORD", "echo |printf ",
         rf"(?:echo|printf)(?: -n| [\"']%s(?:\\n)?[\"'])? +[\"']?(?:[\w.-]{{1,40}}:)?{_VALUE}[\"']? *"
-        r"(?:\|[^\n]{0,200}?(?:passwd|--password-stdin|sudo -s)|>>? *\S{0,80}(?:passw|secret|token|[._]key))",
-    ),
+        r"(?:\|[^\n]{0,99}?(?:passwd|--password-stdin|sudo -s)|>>? *\S{0,80}(?:passw|secret|token|[._]key))"),
     _near("HASH", ":::", r"[0-9a-f]{32}:([0-9a-f]{32}):::", any_value, 80),
     _near("PASSWORD", "jdbc:oracle", r"jdbc:oracle:\w{2,5}:[\w.-]{1,60}/([^\s@\"'/]{3,100})@", _in_address),
     _near("AWS", "akia", r"akia[a-z2-7]{16}\b[\s\S]{1,120}?(?<![\w/+])([\w/+]{40})(?![\w/+=])", _aws),
-    _near(
-        "PASSWORD", "login|auth|cred|sign|set_pass|setpass|userpass|create_user|ftp(",
+    _near("PASSWORD", "login|auth|cred|sign|set_pass|setpass|userpass|create_user|ftp(",
         rf"(?:login|auth[a-z]{{0,9}}|cred[a-z]{{0,9}}|sign_?in|set_?password|userpassword|create_user|ftp)=?"
-        rf"\(\s{{0,30}}(?:{_ARGUMENT}){{1,2}}(?:some\()?{_QUOTED}",
-    ),
-    _near(
-        "PASSWORD", "connect|pdo(",
-        rf"[a-z]{{3,10}}\(\s{{0,9}}{_ARGUMENT}(?:\d{{2,5}}, {{0,3}})?{_ARGUMENT}{_QUOTED}",
-    ),
-    _near(
-        "SECRET", "hmac|jwt.|fernet(|wifi.begin(|cookieparser(",
-        rf"(?:hmac(?:\.new)?|jwt\.[a-z]{{4,6}}|fernet|wifi\.begin|cookieparser)\(\s{{0,9}}(?:{_ARGUMENT})?b?{_QUOTED}",
-    ),
-    _near(
-        "SEED", "mnemonic|seed|recovery",
+        rf"\(\s{{0,30}}(?:{_ARGUMENT}){{1,2}}(?:some\()?{_QUOTED}"),
+    _near("PASSWORD", "connect|pdo(",
+        rf"[a-z]{{3,10}}\(\s{{0,9}}{_ARGUMENT}(?:\d{{2,5}}, {{0,3}})?{_ARGUMENT}{_QUOTED}"),
+    _near("SECRET", "hmac|jwt.|fernet(|wifi.begin(|cookieparser(",
+        rf"(?:hmac(?:\.new)?|jwt\.\w{{4,6}}|fernet|wifi\.begin|cookieparser)\(\s{{0,9}}(?:{_ARGUMENT})?"
+        rf"b?{_QUOTED}"),
+    _near("SEED", "mnemonic|seed|recovery",
         r"[a-z]{4,8}[\w -]{0,20}[\"'`]?\s{0,3}(?:is|=|:)\s{0,3}[\"'`]?((?:[a-z]{3,8} ){11,23}[a-z]{3,8})\b",
-        any_value,
-    ),
+        any_value),
 )  # fmt: skip
 # The same, for sentences only.
 STATED = (
-    _near(
-        "PASSWORD", "password|passphrase",
+    _near("PASSWORD", "password|passphrase",
         r"(?:^|\s)[\"'`]?([^\s\"'`]{6,80})[\"'`]? [ia]s (?:(?:the|my|our) )?(?:[\w-]{1,20} ){0,2}pass\w{4,6}",
-        _stated, 100,
-    ),
-    _near(
-        "PASSWORD", "log in|login|sign in|cred|user |account|zugang",
-        rf"[a-z ]{{4,12}}\b[^\n]{{0,60}}?[\s\"'`(][\w.@+-]{{2,40}} ?[/:] ?{_VALUE}",
-        _stated,
-    ),
+        _stated, 100),
+    _near("PASSWORD", "log in|login|sign in|cred|user |account|zugang",
+        rf"[a-z ]{{4,12}}\b[^\n]{{0,60}}?[\s\"'`(][\w.@+-]{{2,40}} ?[/:] ?{_VALUE}", _stated),
 )  # fmt: skip
 
 
