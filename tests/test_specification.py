@@ -14,7 +14,7 @@ import pytest
 
 from codingagent import Space
 from codingagent.agent.run import Run
-from codingagent.protocols.json.messages import to_wire
+from codingagent.protocols.json.wire import to_wire
 
 EXAMPLES = json.loads(
     (Path(__file__).parent / "protocols" / "json" / "examples.json").read_text("utf-8")

@@ -83,9 +83,9 @@ class AnswerReader:
             return self._with_others(found)
         if "{" in text or session.protocol == "json":
             # Imported late: it takes a third of a second, which tag blocks do not need.
-            from codingagent.protocols.json import replies
+            from codingagent.protocols.json import messages
 
-            if (message := replies.read(text)) is not None:
+            if (message := messages.read_reply(text)) is not None:
                 return message
         return self._parse_other_formats(text, found)
 

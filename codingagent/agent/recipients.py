@@ -107,8 +107,8 @@ def header_of(text: str) -> Header | None:
     header = transcript.last_header(tag_blocks.fold_line_ends(text))
     if header is None and "{" in text and reply.read(text).is_bare:
         # Imported late: it takes a third of a second.
-        from codingagent.protocols.json import replies
+        from codingagent.protocols.json import messages
 
-        found = replies.read(text)
+        found = messages.read_reply(text)
         header = None if found is None else found.header
     return header

@@ -13,14 +13,15 @@ from codingagent.agent.context import Context
 from codingagent.errors import ApprovalError, WorkError
 from codingagent.model.approval import Answer
 from codingagent.model.session_state import Session
-from codingagent.protocols.json.convert import approval_event, event_of, read_answer
-from codingagent.protocols.json.messages import to_json, to_wire, value_of
+from codingagent.protocols.json.messages import approval_event, event_of, read_answer, value_of
 from codingagent.protocols.json.wire import (
     ApprovalRequiredEvent,
     ErrorEvent,
     Event,
     EventsMessage,
     Status,
+    to_json,
+    to_wire,
 )
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now

@@ -32,14 +32,13 @@ from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Remark
 from codingagent.process.select_sandbox import policy_of
-from codingagent.protocols.json.convert import items_of
 from codingagent.protocols.json.messages import (
     MessageError,
     Received,
+    items_of,
     read_operations_message,
-    to_wire,
 )
-from codingagent.protocols.json.wire import Event, Operation
+from codingagent.protocols.json.wire import Event, Operation, to_wire
 from codingagent.storage import atomic_write, homes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home

@@ -21,9 +21,8 @@ from codingagent.model.approval import Answer
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ModelSaid, Notice, Remark
-from codingagent.protocols.json.convert import read_answer
-from codingagent.protocols.json.messages import SIZE_LIMIT_BYTES, MessageError, to_json
-from codingagent.protocols.json.wire import ErrorEvent, Event, EventsMessage
+from codingagent.protocols.json.messages import SIZE_LIMIT_BYTES, MessageError, read_answer
+from codingagent.protocols.json.wire import ErrorEvent, Event, EventsMessage, to_json
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.session_log import SessionLog

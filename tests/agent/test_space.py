@@ -12,7 +12,6 @@ import pytest
 from codingagent import MessageError, Space, validate_events_message
 from codingagent.agent.run import Run
 from codingagent.errors import UsageError, WorkError
-from codingagent.protocols.json.messages import to_wire
 from codingagent.protocols.json.wire import (
     CreateFileEvent,
     CreateFileOperation,
@@ -21,6 +20,7 @@ from codingagent.protocols.json.wire import (
     PolicyDeniedEvent,
     ReadFileEvent,
     ShellEvent,
+    to_wire,
 )
 from tests.helpers import new_marker, none_left
 from tests.killing import none_outlives

@@ -37,7 +37,7 @@ from codingagent.model.operations import (
 from codingagent.model.results import result_of
 from codingagent.policy.rules import PRESETS, judge_change
 from codingagent.protocols import json
-from codingagent.protocols.json import convert, wire
+from codingagent.protocols.json import messages, wire
 from codingagent.protocols.tags import decoder
 from tests.builders import LATER
 
@@ -108,7 +108,7 @@ def test_what_came_of_it_says_what_was_changed(
     """House, what an operation is: whoever asks what changed asks the event; each wire has words for it."""
     assert changes_of(event) == changes
     assert result_of(event).kind in {operation.kind for operation in KINDS}
-    assert isinstance(convert.event_of(OperationEnded(0, event, LATER)), get_args(wire.Event))
+    assert isinstance(messages.event_of(OperationEnded(0, event, LATER)), get_args(wire.Event))
 
 
 @pytest.mark.parametrize("kind", sorted(NOT_IN_JSON))
@@ -119,6 +119,6 @@ def test_what_a_message_can_not_ask_for_has_words_all_the_same(kind: Kind) -> No
         Denied(kind, "a", ("rule",), "no"),
         Interrupted(kind, "a"),
     ):
-        assert isinstance(convert.event_of(OperationEnded(0, event, LATER)), get_args(wire.Event))
+        assert isinstance(messages.event_of(OperationEnded(0, event, LATER)), get_args(wire.Event))
     question = Question(kind, "a", ("rule",), ("why",), "a", "digest", ())
-    assert convert.approval_event(ApprovalAsked(0, question, LATER)).operation_type == kind
+    assert messages.approval_event(ApprovalAsked(0, question, LATER)).operation_type == kind

@@ -281,10 +281,10 @@ def _schema(
 
         found = settings.schema()
     else:
-        from codingagent.protocols.json import messages, wire
+        from codingagent.protocols.json import wire
 
         form = wire.OperationsMessage if of == "operations" else wire.EventsMessage
-        found = messages.schema_of(form)
+        found = wire.schema_of(form)
     sys.stdout.write(json.dumps(found, indent=2) + "\n")
 
 

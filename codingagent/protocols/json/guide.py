@@ -7,9 +7,14 @@ from codingagent.model.results import without_end_tags
 from codingagent.model.session_state import Session
 from codingagent.prompt.render import RESULTS_SHOWN, Dialect, check_lines
 from codingagent.protocols.json import type_of
-from codingagent.protocols.json.convert import event_of
-from codingagent.protocols.json.messages import to_json
-from codingagent.protocols.json.wire import Event, EventsMessage, ShellEvent, UserMessageEvent
+from codingagent.protocols.json.messages import event_of
+from codingagent.protocols.json.wire import (
+    Event,
+    EventsMessage,
+    ShellEvent,
+    UserMessageEvent,
+    to_json,
+)
 
 GUIDE = r"""
 You are a coding agent. You work on the files of one folder, the workspace, on a person's computer, by

@@ -1,23 +1,37 @@
-"""Parse messages from JSON or from dicts: whole, or each operation by itself; write them.
+"""Messages of this wire: parsed whole or each operation by itself, in the core's words and back, and written.
 
 What is no JSON, nested too deep or over the size limit is no message. NaN and Infinity are read as
 numbers, of which no field takes one; so only the operation that holds them suffers. Where an object
 names a field twice, the last counts, as with every common reader of JSON.
+
+The core knows no `createFile`: all that tells the one vocabulary from the other is here. A value that
+001 allows and the workspace refuses (a name of blanks, text that is not base64) is a problem here, and
+becomes the failure event of its operation.
 """
 
+import base64
 import json
 import math
-from codecs import BOM_UTF8
+import re
 from functools import cache
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import TypeAdapter, ValidationError
 
-from codingagent.model.operations import AT_ONCE
-from codingagent.model.paths import shown
-from codingagent.protocols.json import wire
-from codingagent.protocols.json.wire import WORDED, Event, Operation, OperationsMessage, is_text
+from codingagent.errors import OperationError
+from codingagent.model import events as core
+from codingagent.model import operations, paths
+from codingagent.model.approval import Answer, operation_id
+from codingagent.model.journal_entries import ApprovalAsked, OperationEnded
+from codingagent.model.operations import AT_ONCE, Kind
+from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import without_halves
+from codingagent.model.results import NOT_RUN_AGAIN, exit_code_of, why_ended
+from codingagent.protocols.json import TYPES, type_of, wire
+from codingagent.protocols.json.wire import Event, Operation, OperationsMessage, is_text
+from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 
 # Room for two files of the largest size. What JSON can make of so much takes a gigabyte of memory.
 SIZE_LIMIT_BYTES = 32 * 2**20
@@ -125,7 +139,7 @@ def read_operations_message(source: object) -> Received:
                 f"has {len(source)} bytes; at most {SIZE_LIMIT_BYTES} are read: send less at once"
             )
             raise MessageError("message", reason)
-        text = _without_mark(source)
+        text = _text(source)
         try:
             # The way of nearly all messages: all in one, with no value of Python in between.
             message = _adapter(OperationsMessage).validate_json(text, by_name=False)
@@ -138,11 +152,6 @@ def read_operations_message(source: object) -> Received:
         raise envelope.error
     operations = _not_too_many(envelope.data.operations)
     return tuple(_item(f"operations[{index}]", obj) for index, obj in enumerate(operations))
-
-
-def _without_mark(text: str | bytes) -> str | bytes:
-    """Return JSON without the byte-order mark that some editors put before it."""
-    return text.removeprefix("\ufeff") if isinstance(text, str) else text.removeprefix(BOM_UTF8)
 
 
 def _not_too_many(operations: tuple[_T, ...]) -> tuple[_T, ...]:
@@ -182,61 +191,41 @@ def _validated(form: Any, obj: object, name: str = "message") -> Validated[Any]:
         return Rejected(_fault(error, name))
 
 
-# What may stand in a place, by pydantic's name for the fault there; where not named, an object.
-_ALLOWED = {
-    WORDED: "{words}",
-    "union_tag_invalid": "one of {expected_tags}",
-    "literal_error": "{expected}",
-    "string_type": "a text",
-    "string_too_long": "a text of at most {max_length} characters",
-    "bool_type": "true or false",
-    "int_type": "a whole number",
-    "tuple_type": "a list",
-}
-
-
 def _fault(error: ValidationError, name: str) -> MessageError:
-    """Return the first fault in our words."""
-    first = error.errors(include_url=False)[0]
-    kind, steps, value = first["type"], [*first["loc"]], first["input"]
+    """Return pydantic's first fault: its place, and its words as the end of our sentence."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    kind, about = first["type"], first.get("ctx", {})
+    steps = [step for step in first["loc"] if step not in {"[key]", "int", "float"}]
     # The tag of a union is no step of the way.
     tag = 2 if name == "message" else 0
     del steps[tag : tag + 1]
-    if kind.startswith("union_tag") and isinstance(value, dict):
+    if kind.startswith("union_tag"):
         steps.append("type")
-        value = value.get("type")
     root = name if "[" in name or not steps else ""
-    way = "".join(f"[{s}]" if isinstance(s, int) else f".{shown(s)}" for s in steps if s != "[key]")
-    where = (root + way).removeprefix(".")
+    way = "".join(f"[{s}]" if isinstance(s, int) else f".{paths.shown(s)}" for s in steps)
+    reason = wire.RULES.get(about.get("pattern", ""), first["msg"])
+    for was, better in _WORDS:
+        reason = was.sub(better, reason)
     if kind in {"missing", "union_tag_not_found"}:
-        return MessageError(where, "is missing")
-    if isinstance(value, str) and not is_text(value):
-        return MessageError(where, "holds half of a surrogate pair; a text is whole characters")
-    known = {**first.get("ctx", {}), "words": first["msg"]}
-    allowed = _ALLOWED.get(kind, "an object").format_map(known)
-    return MessageError(where, f"must be {allowed}, not {described(value)}")
+        reason = "is missing"
+    elif kind == "union_tag_invalid":
+        reason = f"must be one of {about['expected_tags']}"
+    return MessageError((root + way).removeprefix("."), reason)
 
 
-def described(value: object) -> str:
-    """Return a value of JSON in words of bounded length, whatever it is."""
-    if isinstance(value, str):
-        return f"'{shown(value)}'" if len(value) <= 60 else f"one of {len(value)} characters"
-    if isinstance(value, bool) or value is None:
-        return json.dumps(value)
-    if isinstance(value, int | float):
-        # Numbers too long for people would also be too long for Python to print.
-        return repr(value) if not abs(value) > 1e18 else "a number as large"
-    names: dict[type, str] = {dict: "an object", list: "a list", tuple: "a list"}
-    return names.get(type(value), f"a value of Python's {type(value).__name__}")
+_WORDS = (
+    (lazy_pattern(r"^(?:Input|String) should"), "must"),
+    (lazy_pattern(r"a valid dictionary.*"), "an object"),
+    (lazy_pattern(r"a valid tuple"), "a list"),
+    (lazy_pattern(r"^Predicate.*"), "must be true"),
+)
 
 
-def value_of(text: str | bytes) -> object:
+def value_of(source: str | bytes) -> object:
     """Return the value that JSON means; MessageError if it is no JSON, or nested too deep."""
     try:
-        text = text.decode() if isinstance(text, bytes) else text
-        return json.loads(text, parse_int=_integer)
-    except UnicodeDecodeError as error:
-        fault = f"is not UTF-8: byte {error.start + 1} is not allowed there"
+        text = _text(source)
+        return json.loads(text, parse_int=lambda d: int(d) if len(d) <= _DIGITS_LIMIT else math.inf)
     except json.JSONDecodeError as error:
         fault = f"is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
     except RecursionError:
@@ -244,20 +233,265 @@ def value_of(text: str | bytes) -> object:
     raise MessageError("message", fault)
 
 
-def _integer(digits: str) -> float:
-    return int(digits) if len(digits) <= _DIGITS_LIMIT else math.inf
+def _text(source: str | bytes) -> str:
+    """Return JSON as text, without the byte-order mark that some editors put before it."""
+    try:
+        text = source.decode() if isinstance(source, bytes) else source
+    except UnicodeDecodeError as error:
+        fault = f"is not UTF-8: byte {error.start + 1} is not allowed there"
+        raise MessageError("message", fault) from error
+    return text.removeprefix("\ufeff")
 
 
-def to_wire(value: wire.Wire) -> dict[str, Any]:
-    """Return an operation, event or message as a value of JSON; what is absent is left out."""
-    return value.model_dump(mode="json", by_alias=True, exclude_none=True)
+# --- operations in the core's words ---------------------------------------------------------------
+
+_KINDS = {type_: kind for kind, type_ in TYPES.items()} | {"message": Kind.MESSAGE}
+_FILE_TYPES = frozenset({"createFile", "readFile", "editFile", "deleteFile"})
+_SPACES = str.maketrans("", "", " \t\r\n")
+
+# What quotes names and commands, which may not be UTF-8.
+_QUOTES = frozenset({"path", "command", "reason", "suggestion", "error", "message"})
 
 
-def to_json(value: wire.Wire) -> str:
-    """Return an operation, event or message as JSON on one line; what is absent is left out."""
-    return value.model_dump_json(by_alias=True, exclude_none=True)
+def items_of(received: Received) -> tuple[Step | Problem, ...]:
+    """Return what a message asks for, in order, each item under its own id, or by its place.
+
+    001 asks for no unique ids, so neither do we: two items may be called the same.
+    """
+    return tuple(_step(index, item) for index, item in enumerate(received))
 
 
-def schema_of(form: type[wire.Wire]) -> dict[str, Any]:
-    """Return the JSON Schema of a message, which can't state one rule: the limit of a file counts bytes."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **form.model_json_schema()}
+def _step(index: int, received: wire.Operation | Malformed) -> Step | Problem:
+    line, name = index + 1, operation_id(index) if received.id is None else received.id
+    if isinstance(received, Malformed):
+        reason = f"{received.where} {received.reason}"
+        return Problem(Kind.MALFORMED, reason, line, id=name, subject=received.where)
+    try:
+        return Step(_operation(received), line, id=name)
+    except OperationError as fault:
+        subject = getattr(received, "command", getattr(received, "path", ""))
+        kind = _KINDS[received.type]
+        return Problem(kind, fault.reason, line, fault.detail, id=name, subject=subject)
+
+
+def _operation(received: wire.Operation) -> operations.Operation:
+    match received:
+        case wire.MessageOperation():
+            return operations.ShowMessage(received.content)
+        case wire.CreateFileOperation():
+            path = paths.workspace_path(received.path)
+            return operations.CreateFile(path, _bytes_of(received), overwrite=received.overwrite)
+        case wire.ReadFileOperation():
+            return operations.FetchFile(paths.workspace_path(received.path), received.encoding)
+        case wire.EditFileOperation():
+            pairs = (operations.Substitution(e.old_content, e.new_content) for e in received.edits)
+            path = paths.workspace_path(received.path)
+            return operations.EditFile(path, operations.Substitutions(tuple(pairs)))
+        case wire.DeleteFileOperation():
+            return operations.DeleteFile(paths.workspace_path(received.path))
+        case wire.ShellOperation():
+            return operations.RunCommand(
+                received.command,
+                None if received.timeout is None else received.timeout / 1000,
+                "." if not received.cwd else paths.folder_path(received.cwd),
+                received.env or {},
+                parts_streams=True,
+            )
+        case _:
+            assert_never(received)
+
+
+def _bytes_of(received: wire.CreateFileOperation) -> bytes:
+    if received.encoding == "utf-8":
+        return received.content.encode()
+    try:
+        return base64.b64decode(received.content.translate(_SPACES), validate=True)
+    except ValueError as fault:
+        raise OperationError(f"content is no valid base64: {fault}") from fault
+
+
+# --- events ----------------------------------------------------------------------------------------
+
+
+def event_of(ended: OperationEnded) -> wire.Event:
+    """Return the outcome of one operation as an event of this wire."""
+    event = ended.event
+    match event:
+        case core.MessageShown() | core.Finished():
+            return _made("message", ended, success=True)
+        case core.FileCreated(path=path) | core.FileMoved(to=path):
+            # Only the other protocol moves files; this one can say where the file is now.
+            size = event.size_bytes
+            return _made("createFile", ended, path=path, success=True, bytes_written=size)
+        case core.FileFetched():
+            found = {"content": event.content, "encoding": event.encoding, "size": event.size_bytes}
+            return _made("readFile", ended, path=event.path, success=True, **found)
+        case core.FileRequested(asked=path) | core.FolderListed(path=path):
+            # Only the other protocol asks for these, and its request shows what was found.
+            return _made("readFile", ended, path=path, success=True)
+        case core.FileEdited():
+            edits = event.edits
+            return _made("editFile", ended, path=event.path, success=True, edits_applied=edits)
+        case core.FileDeleted():
+            return _made("deleteFile", ended, path=event.path, success=True)
+        case core.CommandRan():
+            return _made(
+                "shell",
+                ended,
+                command=event.command,
+                success=core.succeeded(event),
+                exit_code=exit_code_of(event),
+                stdout=event.output if event.stdout is None else event.stdout,
+                stderr=event.stderr or "",
+                duration_ms=round(event.duration_s * 1000),
+                error=why_ended(event) or None,
+                timed_out=True if event.ended_by == "time_limit" else None,
+            )
+        case core.Denied():
+            why = {"reason": event.reason, "suggestion": event.suggestion or None}
+            return _made("policyDenied", ended, operation_type=type_of(event.kind), **why)
+        case core.Interrupted():
+            return _failure(ended, event, "; ".join((NOT_RUN_AGAIN, *event.notes)))
+        case core.Refused():
+            reason = f"{event.reason}\n{event.detail}" if event.detail else event.reason
+            return _failure(ended, event, reason)
+        case _:
+            assert_never(event)
+
+
+def _failure(
+    ended: OperationEnded, event: core.Interrupted | core.Refused, reason: str
+) -> wire.Event:
+    """Return the event of an operation that was not done; an error, where its type is not known."""
+    type_ = type_of(event.kind)
+    if type_ in _FILE_TYPES:
+        return _made(type_, ended, path=event.subject, success=False, error=reason)
+    if type_ == "shell":
+        return _made(type_, ended, command=event.subject, success=False, error=reason)
+    return _made("error", ended, category="validation", message=reason)
+
+
+def _made(type_: str, of: OperationEnded, **fields: Any) -> wire.Event:
+    """Return an event; a field that is None is absent."""
+    fields = {name: value for name, value in fields.items() if value is not None}
+    for name in _QUOTES & fields.keys():
+        fields[name] = without_halves(fields[name])
+    event: wire.Event = wire.EVENTS[type_](operation_id=of.name, timestamp=of.at, **fields)
+    return event
+
+
+def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
+    """Return the event of a run that has paused (001, approvalRequired)."""
+    question = asked.question
+    type_, reasons = type_of(question.kind), list(question.reasons)
+    if type_ == "shell" and question.shown != question.subject:
+        # Its folder and its variables decide too, and 001 has no field for them.
+        reasons.append(f"it is run as: {question.shown}")
+    about = {"command" if type_ == "shell" else "path": without_halves(question.subject)}
+    policy = without_halves(", ".join(question.rules))
+    return wire.ApprovalRequiredEvent(
+        timestamp=asked.at,
+        operation_id=asked.name,
+        operation_type=type_,
+        reason=without_halves("; ".join(reasons)),
+        details=wire.ApprovalDetails(**about, policy=policy),
+    )
+
+
+# --- answers ---------------------------------------------------------------------------------------
+
+
+def read_answer(source: object) -> tuple[str | None, Answer]:
+    """Read the answer to an approval: the operation's id, if it is named, and the decision.
+
+    It is JSON (str or bytes), or a value of JSON: `{"approval": {…}}`, or a `userMessage` event that says
+    `approved` or `denied`, alone or in `{"events": […]}` (001, approval flow); else MessageError.
+    """
+    value = value_of(source) if isinstance(source, str | bytes) else source
+    if isinstance(value, dict) and "approval" in value:
+        found = validate_approval(value)
+        if not found.success:
+            raise found.error
+        approval = found.data.approval
+        return approval.operation_id, _answer(approval.decision, approval.reason or "")
+    if isinstance(value, dict) and isinstance(events := value.get("events"), list):
+        value = events[0] if len(events) == 1 else None
+    if not isinstance(value, dict) or value.get("type") != "userMessage":
+        raise MessageError("answer", "must hold an approval, or be a userMessage")
+    content = value.get("content")
+    said = content.strip().casefold() if isinstance(content, str) else ""
+    if said not in {"approved", "denied"}:
+        raise MessageError("content", "must be 'approved' or 'denied'")
+    return None, _answer(said, "")
+
+
+def _answer(decision: str, reason: str) -> Answer:
+    return Answer("yes" if decision == "approved" else "no", reason=reason, how="program")
+
+
+# --- a model's reply that is an operations message instead of tag blocks ---------------------------
+
+# One that is never closed goes to the end: if it was cut short, reading it says where.
+_FENCE = lazy_pattern(
+    r"^[ \t]*(`{3,}|~{3,})[^`\n]*$(.*?)(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
+)
+_DONE = "DONE:"
+
+_WRITE = (
+    r"; in strings write \n for a line end, \" for a quote and \\ for a backslash, and put no comma after a"
+    " last item"
+)
+
+# What a message has, and an object that is something else has not.
+_TELLING = ('"operations"', '"protocolVersion"')
+
+
+def read_reply(text: str) -> Reply | None:
+    """Read an answer that is an operations message, bare or in one code fence; None if it is none.
+
+    Never raises: a message that can't be read is a problem among the items.
+    """
+    bodies = _bodies(text)
+    if not bodies:
+        return None
+    if len(bodies) > 1:
+        many = f"{len(bodies)} JSON messages, so nothing was executed: send all in one"
+        return _unread(f"The reply holds {many}")
+    try:
+        items = items_of(read_operations_message(bodies[0]))
+    except MessageError as fault:
+        how = _WRITE if "is not JSON" in str(fault) else ""
+        return _unread(f"The JSON message was not executed: {fault}{how}. Send it again, whole")
+    done = tuple(map(_finished, items[-1:]))
+    return Reply((*items[:-1], *done), _header(bodies[0]), has_outbox=False, notes=())
+
+
+def _unread(why: str) -> Reply:
+    return Reply((Problem(Kind.ANSWER, why, 1),), None, has_outbox=False, notes=())
+
+
+def _bodies(text: str) -> list[str]:
+    """Return the parts that may be a message: the whole text, or the content of each code fence."""
+    text = text.strip().removeprefix("\ufeff").strip()
+    bodies = [text] if text.startswith("{") else [f[2].strip() for f in _FENCE.finditer(text)]
+    return [b for b in bodies if b.startswith("{") and any(word in b for word in _TELLING)]
+
+
+def _finished(item: Step | Problem) -> Step | Problem:
+    """Return the end of the session for a last message that says `DONE:`."""
+    if isinstance(item, Step) and isinstance(item.operation, operations.ShowMessage):
+        text = item.operation.text.strip()
+        if text.startswith(_DONE):
+            return replace(item, operation=operations.Finish(text.removeprefix(_DONE).strip()))
+    return item
+
+
+def _header(body: str) -> Header | None:
+    """Return the request that the message names, in the two fields that the guide asks for."""
+    value = value_of(body)
+    if not isinstance(value, dict) or not {"session", "sequence"} & value.keys():
+        return None
+    session, sequence = value.get("session"), value.get("sequence")
+    # Not isinstance: to Python, true is a number.
+    number = sequence if type(sequence) is int and 0 <= sequence < 10**9 else None
+    return Header(session if isinstance(session, str) else None, number)

@@ -7,7 +7,7 @@ called as on the wire in JSON (`oldContent`), and as Python does it in code.
 
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args
 
-from annotated_types import MaxLen, MinLen, Predicate
+from annotated_types import Predicate
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -22,7 +22,7 @@ from pydantic import (
     WithJsonSchema,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError
 
 PATH_LIMIT = 255
 COMMAND_LIMIT = 4_096
@@ -33,7 +33,6 @@ TIMEOUT_HIGHEST_MS = 3_600_000
 # "Max 10MB for files": the size of the file that the content makes, so bytes, not characters. A
 # megabyte is 2^20 of them, as everywhere in this project.
 FILE_LIMIT_BYTES = 10 * 2**20
-_SMALL = FILE_LIMIT_BYTES // 4  # a character takes at most four bytes
 
 # No leading `/`, no `..` anywhere, no NUL; written without looking ahead, which not every reader of
 # patterns can do. The class names `\x00` since JavaScript, Python and Rust all read that.
@@ -47,22 +46,11 @@ _TIME_PATTERN = (
 
 # --- kinds of values -------------------------------------------------------------------------------
 
-WORDED = "worded"
-"""What pydantic calls a fault whose message is what is allowed."""
-
-
-class _Allowed:
-    """Say in words what a value may be, whichever rule it breaks."""
-
-    def __init__(self, words: str) -> None:
-        self._words = words
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.custom_error_schema(
-            handler(source), WORDED, custom_error_message=self._words
-        )
+RULES = {
+    _PATH_PATTERN: f"must be a relative path without `..` and NUL, of at most {PATH_LIMIT} characters",
+    _TIME_PATTERN: "must be a time in ISO 8601, such as '2025-01-15T10:30:00Z'",
+}
+"""What a pattern asks for, in words."""
 
 
 class _Absent:
@@ -82,15 +70,15 @@ def _whole(value: object) -> object:
 
 def _check_file_size(content: str, info: ValidationInfo) -> str:
     """Refuse what makes a file over the limit; that base64 is base64 is found out when it is executed."""
-    if len(content) <= FILE_LIMIT_BYTES // 4:  # a character takes at most four bytes
-        return content
-    if info.data.get("encoding") == "base64":
-        # Four letters hold three bytes; line ends and the padding hold none.
-        size_bytes = (len(content) - sum(map(content.count, "= \t\r\n"))) * 3 // 4
-    else:
-        size_bytes = len(content.encode())
-    if size_bytes > FILE_LIMIT_BYTES:
-        raise ValueError
+    if len(content) > FILE_LIMIT_BYTES // 4:  # a character takes at most four bytes
+        if info.data.get("encoding") == "base64":
+            # Four letters hold three bytes; line ends and the padding hold none.
+            size_bytes = (len(content) - sum(map(content.count, "= \t\r\n"))) * 3 // 4
+        else:
+            size_bytes = len(content.encode())
+        if size_bytes > FILE_LIMIT_BYTES:
+            why = f"must make a file of at most {FILE_LIMIT_BYTES} bytes"
+            raise PydanticCustomError("size", why)
     return content
 
 
@@ -114,42 +102,30 @@ def is_text(value: object) -> bool:
 _T = TypeVar("_T")
 OrAbsent = Annotated[_T | None, _Absent()]
 # The length makes pydantic look at each character, and refuse half a surrogate pair, which is no text.
-Text = Annotated[str, Strict(), MinLen(0), WithJsonSchema({"type": "string"})]
-Message = Annotated[str, Strict(), MaxLen(MESSAGE_LIMIT)]
-Command = Annotated[str, Strict(), MaxLen(COMMAND_LIMIT)]
+Text = Annotated[str, StringConstraints(strict=True, min_length=0)]
+Message = Annotated[str, StringConstraints(strict=True, max_length=MESSAGE_LIMIT)]
+Command = Annotated[str, StringConstraints(strict=True, max_length=COMMAND_LIMIT)]
 RelativePath = Annotated[
-    str,
-    StringConstraints(strict=True, max_length=PATH_LIMIT, pattern=_PATH_PATTERN),
-    _Allowed(f"a relative path without `..` and NUL, of at most {PATH_LIMIT} characters"),
+    str, StringConstraints(strict=True, max_length=PATH_LIMIT, pattern=_PATH_PATTERN)
 ]
 FileContent = Annotated[
-    Annotated[Text, MaxLen(_SMALL)] | Annotated[Text, AfterValidator(_check_file_size)],
-    Field(union_mode="left_to_right"),
-    _Allowed(f"a text that makes a file of at most {FILE_LIMIT_BYTES} bytes"),
+    Text,
+    AfterValidator(_check_file_size),
     Field(description=f"At most {FILE_LIMIT_BYTES} bytes as a file."),
 ]
-Timestamp = Annotated[
-    str,
-    StringConstraints(strict=True, pattern=_TIME_PATTERN),
-    _Allowed("a time in ISO 8601, such as '2025-01-15T10:30:00Z'"),
-]
+Timestamp = Annotated[str, StringConstraints(strict=True, pattern=_TIME_PATTERN)]
 Encoding = Literal["utf-8", "base64"]
 Flag = Annotated[bool, Strict()]
 # Not Literal[True]: that takes 1 as well.
-AlwaysTrue = Annotated[Flag, Predicate(bool), _Allowed("true"), WithJsonSchema({"const": True})]
+AlwaysTrue = Annotated[Flag, Predicate(bool), WithJsonSchema({"const": True})]
 Whole = Annotated[int, Strict(), BeforeValidator(_whole)]
-_Milliseconds = Annotated[int, Strict(), Field(ge=TIMEOUT_LOWEST_MS, le=TIMEOUT_HIGHEST_MS)]
 Milliseconds = Annotated[
-    # What is usual is first: it is then decided without a call of Python.
-    _Milliseconds | Annotated[_Milliseconds, BeforeValidator(_whole)],
-    Field(union_mode="left_to_right"),
-    _Allowed(f"a whole number of milliseconds from {TIMEOUT_LOWEST_MS} to {TIMEOUT_HIGHEST_MS}"),
+    int,
+    Strict(),
+    Field(ge=TIMEOUT_LOWEST_MS, le=TIMEOUT_HIGHEST_MS),
+    BeforeValidator(_whole),
 ]
-Number = Annotated[
-    Annotated[int, Strict()] | Annotated[float, Strict(), Field(allow_inf_nan=False)],
-    _Allowed("a number"),
-    WithJsonSchema({"type": "number"}),
-]
+Number = Annotated[int, Strict()] | Annotated[float, Strict(), Field(allow_inf_nan=False)]
 
 
 def _plain(schema: dict[str, Any]) -> None:
@@ -398,3 +374,18 @@ class Approval(Wire):
 
 class ApprovalMessage(Wire):
     approval: Approval
+
+
+def to_wire(value: Wire) -> dict[str, Any]:
+    """Return an operation, event or message as a value of JSON; what is absent is left out."""
+    return value.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def to_json(value: Wire) -> str:
+    """Return an operation, event or message as JSON on one line; what is absent is left out."""
+    return value.model_dump_json(by_alias=True, exclude_none=True)
+
+
+def schema_of(form: type[Wire]) -> dict[str, Any]:
+    """Return the JSON Schema of a message, which can't state one rule: the limit of a file counts bytes."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **form.model_json_schema()}

@@ -15,20 +15,16 @@ from codingagent.model.journal_entries import ApprovalAsked, OperationEnded
 from codingagent.model.operations import Kind
 from codingagent.model.results import NOT_RUN_AGAIN
 from codingagent.protocols.json import TYPES
-from codingagent.protocols.json.convert import (
+from codingagent.protocols.json.messages import (
+    MessageError,
     approval_event,
     event_of,
     items_of,
     read_answer,
-)
-from codingagent.protocols.json.messages import (
-    MessageError,
     read_operations_message,
-    schema_of,
-    to_wire,
     validate_event,
 )
-from codingagent.protocols.json.wire import EventsMessage
+from codingagent.protocols.json.wire import EventsMessage, schema_of, to_wire
 from codingagent.protocols.tags.reply import Problem, Step
 
 NOON = "2025-01-15T12:00:00Z"
@@ -480,10 +476,10 @@ _NO_ANSWER = "answer must hold an approval, or be a userMessage"
         ({"events": [_SAID, _SAID]}, _NO_ANSWER),
         ({"events": [7]}, _NO_ANSWER),
         ({"decision": "approved", "operationId": "s"}, _NO_ANSWER),
-        ({"type": "userMessage"}, "content must be 'approved' or 'denied', not null"),
-        ({**_SAID, "content": "yes"}, "content must be 'approved' or 'denied', not"),
-        ({**_SAID, "content": "not approved"}, "content must be 'approved' or 'denied', not"),
-        ({**_SAID, "content": 1}, "content must be 'approved' or 'denied', not"),
+        ({"type": "userMessage"}, "content must be 'approved' or 'denied'"),
+        ({**_SAID, "content": "yes"}, "content must be 'approved' or 'denied'"),
+        ({**_SAID, "content": "not approved"}, "content must be 'approved' or 'denied'"),
+        ({**_SAID, "content": 1}, "content must be 'approved' or 'denied'"),
         ({"approval": None}, "approval must be"),
         ({"approval": {"decision": "approved"}}, "approval.operationId is missing"),
         ({"approval": {"operationId": "s"}}, "approval.decision is missing"),

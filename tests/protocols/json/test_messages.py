@@ -14,18 +14,15 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from codingagent.model.operations import AT_ONCE
-from codingagent.protocols.json.convert import items_of
 from codingagent.protocols.json.messages import (
     SIZE_LIMIT_BYTES,
     Malformed,
     MessageError,
     OperationValidationError,
     Validated,
+    items_of,
     parse_operation,
     read_operations_message,
-    schema_of,
-    to_json,
-    to_wire,
     validate_approval,
     validate_event,
     validate_events_message,
@@ -46,6 +43,9 @@ from codingagent.protocols.json.wire import (
     ReadFileOperation,
     ShellEvent,
     ShellOperation,
+    schema_of,
+    to_json,
+    to_wire,
 )
 
 DATA = Path(__file__).parent
@@ -344,95 +344,100 @@ def test_the_schemas_are_draft_2020_12(schema: dict[str, Any]) -> None:
 
 # --- rules and their words -------------------------------------------------------------------------
 
-_PATH_RULE = "must be a relative path without `..` and NUL, of at most 255 characters, not"
-_TIMEOUT_RULE = "timeout must be a whole number of milliseconds from 1000 to 3600000, not"
+_PATH_RULE = "must be a relative path without `..` and NUL, of at most 255 characters"
 _TYPES = "must be one of 'message', 'createFile', 'readFile', 'editFile', 'deleteFile', 'shell'"
 
 
 @pytest.mark.parametrize(
     ("operation", "line"),
     [
-        (None, "operation must be an object, not null"),
-        ([], "operation must be an object, not a list"),
-        ("ls", "operation must be an object, not 'ls'"),
+        (None, "operation must be an object"),
+        ([], "operation must be an object"),
+        ("ls", "operation must be an object"),
         ({}, "type is missing"),
-        ({"type": "writeFile"}, f"type {_TYPES}, not 'writeFile'"),
-        ({"type": "Shell", "command": "a"}, f"type {_TYPES}, not 'Shell'"),
-        ({"type": ["shell"]}, f"type {_TYPES}, not a list"),
+        ({"type": "writeFile"}, f"type {_TYPES}"),
+        ({"type": "Shell", "command": "a"}, f"type {_TYPES}"),
+        ({"type": ["shell"]}, f"type {_TYPES}"),
         (
             ErrorEvent(timestamp=NOON, category="system", message=""),
-            f"operation {_TYPES}, not a value of Python's ErrorEvent",
+            f"type {_TYPES}",
         ),
-        ({"type": b"shell"}, f"type {_TYPES}, not a value of Python's bytes"),
+        ({"type": b"shell"}, f"type {_TYPES}"),
         ({"type": "message"}, "content is missing"),
-        ({"type": "message", "content": "a", "id": None}, "id must be a text, not null"),
-        ({"type": "message", "content": "a", "id": 7}, "id must be a text, not 7"),
+        ({"type": "message", "content": "a", "id": None}, "id must be a valid string"),
+        ({"type": "message", "content": "a", "id": 7}, "id must be a valid string"),
         (
             {"type": "message", "content": "a" * 100_001},
-            "content must be a text of at most 100000 characters, not one of 100001 characters",
+            "content must have at most 100000 characters",
         ),
         ({"type": "readFile"}, "path is missing"),
-        ({"type": "readFile", "path": "/etc/passwd"}, f"path {_PATH_RULE} '/etc/passwd'"),
-        ({"type": "readFile", "path": "../a"}, f"path {_PATH_RULE} '../a'"),
-        ({"type": "readFile", "path": "a..b"}, f"path {_PATH_RULE} 'a..b'"),
-        ({"type": "readFile", "path": "a\0"}, f"path {_PATH_RULE} 'a\\x00'"),
-        ({"type": "readFile", "path": "a" * 256}, f"path {_PATH_RULE} one of 256 characters"),
-        ({"type": "shell", "command": "a", "cwd": "/"}, f"cwd {_PATH_RULE} '/'"),
+        ({"type": "readFile", "path": "/etc/passwd"}, f"path {_PATH_RULE}"),
+        ({"type": "readFile", "path": "../a"}, f"path {_PATH_RULE}"),
+        ({"type": "readFile", "path": "a..b"}, f"path {_PATH_RULE}"),
+        ({"type": "readFile", "path": "a\0"}, f"path {_PATH_RULE}"),
+        ({"type": "readFile", "path": "a" * 256}, "path must have at most 255 characters"),
+        ({"type": "shell", "command": "a", "cwd": "/"}, f"cwd {_PATH_RULE}"),
         (
             {"type": "readFile", "path": "a", "encoding": "latin-1"},
-            "encoding must be 'utf-8' or 'base64', not 'latin-1'",
+            "encoding must be 'utf-8' or 'base64'",
         ),
         (
             {"type": "createFile", "path": "a", "content": "", "overwrite": 1},
-            "overwrite must be true or false, not 1",
+            "overwrite must be a valid boolean",
         ),
         (
             {"type": "createFile", "path": "a", "content": None},
-            "content must be a text that makes a file of at most 10485760 bytes, not null",
+            "content must be a valid string",
         ),
         (
             {"type": "editFile", "path": "a", "edits": {}},
-            "edits must be a list, not an object",
+            "edits must be a list",
         ),
-        ({"type": "editFile", "path": "a", "edits": [1]}, "edits[0] must be an object, not 1"),
+        ({"type": "editFile", "path": "a", "edits": [1]}, "edits[0] must be an object"),
         (
             {"type": "editFile", "path": "a", "edits": [{"oldContent": "", "new_content": ""}]},
             "edits[0].newContent is missing",
         ),
         (
             {"type": "shell", "command": "a" * 4097},
-            "command must be a text of at most 4096 characters, not one of 4097 characters",
+            "command must have at most 4096 characters",
         ),
-        ({"type": "shell", "command": "a", "timeout": "1000"}, f"{_TIMEOUT_RULE} '1000'"),
-        ({"type": "shell", "command": "a", "timeout": True}, f"{_TIMEOUT_RULE} true"),
-        ({"type": "shell", "command": "a", "timeout": 999}, f"{_TIMEOUT_RULE} 999"),
-        ({"type": "shell", "command": "a", "timeout": 3_600_001}, f"{_TIMEOUT_RULE} 3600001"),
-        ({"type": "shell", "command": "a", "timeout": 1000.5}, f"{_TIMEOUT_RULE} 1000.5"),
-        ({"type": "shell", "command": "a", "timeout": math.nan}, f"{_TIMEOUT_RULE} nan"),
+        ({"type": "shell", "command": "a", "timeout": "1000"}, "timeout must be a valid integer"),
+        ({"type": "shell", "command": "a", "timeout": True}, "timeout must be a valid integer"),
+        (
+            {"type": "shell", "command": "a", "timeout": 999},
+            "timeout must be greater than or equal to 1000",
+        ),
+        (
+            {"type": "shell", "command": "a", "timeout": 3_600_001},
+            "timeout must be less than or equal to 3600000",
+        ),
+        ({"type": "shell", "command": "a", "timeout": 1000.5}, "timeout must be a valid integer"),
+        ({"type": "shell", "command": "a", "timeout": math.nan}, "timeout must be a valid integer"),
         (
             {"type": "shell", "command": "a", "timeout": 10**5000},
-            f"{_TIMEOUT_RULE} a number as large",
+            "timeout must be less than or equal to 3600000",
         ),
         (
             {"type": "shell", "command": "a", "env": []},
-            "env must be an object, not a list",
+            "env must be an object",
         ),
-        ({"type": "shell", "command": "a", "env": {"A": 1}}, "env.A must be a text, not 1"),
+        ({"type": "shell", "command": "a", "env": {"A": 1}}, "env.A must be a valid string"),
         (
             {"type": "shell", "command": "a", "env": {"A": "\ud800"}},
-            "env.A holds half of a surrogate pair; a text is whole characters",
+            "env.A must be a valid string, unable to parse raw data as a unicode string",
         ),
         (
             {"type": "shell", "command": "a", "env": {"A\ud800": "a"}},
-            "env.A��� holds half of a surrogate pair; a text is whole characters",
+            "env.A��� must be a valid string, unable to parse raw data as a unicode string",
         ),
         (
             {"type": "shell", "command": "\udfff"},
-            "command holds half of a surrogate pair; a text is whole characters",
+            "command must be a valid string, unable to parse raw data as a unicode string",
         ),
         (
             {"type": "shell", "command": "a", "env": dict.fromkeys(map(str, range(2000)), 1)},
-            "env.0 must be a text, not 1",
+            "env.0 must be a valid string",
         ),
     ],
 )
@@ -523,10 +528,10 @@ def test_values_are_frozen() -> None:
 @pytest.mark.parametrize(
     ("event", "line"),
     [
-        ({"type": "message", "timestamp": NOON, "success": 1}, "success must be true, not 1"),
+        ({"type": "message", "timestamp": NOON, "success": 1}, "success must be a valid boolean"),
         (
             {"type": "message", "timestamp": NOON, "success": False},
-            "success must be true, not false",
+            "success must be true",
         ),
         (
             {"type": "userMessage", "content": "a"},
@@ -534,15 +539,15 @@ def test_values_are_frozen() -> None:
         ),
         (
             {"type": "userMessage", "content": "a", "timestamp": "yesterday"},
-            "timestamp must be a time in ISO 8601, such as '2025-01-15T10:30:00Z', not 'yesterday'",
+            "timestamp must be a time in ISO 8601, such as '2025-01-15T10:30:00Z'",
         ),
         (
             {"type": "shell", "timestamp": NOON, "command": "a", "success": True, "stdout": None},
-            "stdout must be a text, not null",
+            "stdout must be a valid string",
         ),
         (
             {"type": "shell", "timestamp": NOON, "command": "a", "success": True, "exitCode": "0"},
-            "exitCode must be a whole number, not '0'",
+            "exitCode must be a valid integer",
         ),
         (
             {
@@ -552,7 +557,7 @@ def test_values_are_frozen() -> None:
                 "success": True,
                 "editsApplied": math.nan,
             },
-            "editsApplied must be a whole number, not nan",
+            "editsApplied must be a valid integer",
         ),
         (
             {
@@ -562,7 +567,7 @@ def test_values_are_frozen() -> None:
                 "success": True,
                 "editsApplied": 1.5,
             },
-            "editsApplied must be a whole number, not 1.5",
+            "editsApplied must be a valid integer",
         ),
         (
             {"type": "deleteFile", "timestamp": NOON, "success": True},
@@ -570,7 +575,7 @@ def test_values_are_frozen() -> None:
         ),
         (
             {"type": "error", "timestamp": NOON, "category": "bug", "message": ""},
-            "category must be 'validation', 'policy', 'execution', 'timeout' or 'system', not 'bug'",
+            "category must be 'validation', 'policy', 'execution', 'timeout' or 'system'",
         ),
         (
             {
@@ -581,16 +586,16 @@ def test_values_are_frozen() -> None:
                 "reason": "",
                 "details": {"command": 5},
             },
-            "details.command must be a text, not 5",
+            "details.command must be a valid string",
         ),
         (
             {"type": "done"},
             (
                 "type must be one of 'userMessage', 'message', 'createFile', 'readFile', 'editFile',"
-                " 'deleteFile', 'shell', 'approvalRequired', 'policyDenied', 'error', not 'done'"
+                " 'deleteFile', 'shell', 'approvalRequired', 'policyDenied', 'error'"
             ),
         ),
-        (5, "event must be an object, not 5"),
+        (5, "event must be an object"),
     ],
 )
 def test_a_faulty_event_says_where_and_what_is_allowed(event: object, line: str) -> None:
@@ -607,11 +612,11 @@ def test_a_faulty_event_says_where_and_what_is_allowed(event: object, line: str)
     [
         (
             {"status": "done"},
-            "status must be 'completed', 'awaiting_approval' or 'error', not 'done'",
+            "status must be 'completed', 'awaiting_approval' or 'error'",
         ),
-        ({"protocolVersion": "1.1"}, "protocolVersion must be '1.0', not '1.1'"),
-        ({"runId": 1}, "runId must be a text, not 1"),
-        ({"events": {}}, "events must be a list, not an object"),
+        ({"protocolVersion": "1.1"}, "protocolVersion must be '1.0'"),
+        ({"runId": 1}, "runId must be a valid string"),
+        ({"events": {}}, "events must be a list"),
     ],
 )
 def test_a_faulty_events_message_says_where(changed: dict[str, Any], line: str) -> None:
@@ -619,7 +624,7 @@ def test_a_faulty_events_message_says_where(changed: dict[str, Any], line: str) 
     good = {"protocolVersion": "1.0", "runId": "r", "status": "error", "events": []}
     assert validate_events_message(good).success
     assert fault(validate_events_message({**good, **changed})) == line
-    assert fault(validate_events_message(None)) == "message must be an object, not null"
+    assert fault(validate_events_message(None)) == "message must be an object"
 
 
 @pytest.mark.parametrize("category", ["validation", "policy", "execution", "timeout", "system"])
@@ -696,16 +701,16 @@ def test_an_events_message_is_written_under_the_names_of_the_wire() -> None:
     ("answer", "line"),
     [
         ({}, "approval is missing"),
-        ({"approval": 5}, "approval must be an object, not 5"),
+        ({"approval": 5}, "approval must be an object"),
         (
             {"approval": {"decision": "denied"}},
             "approval.operationId is missing",
         ),
         (
             {"approval": {"operationId": "a", "decision": "yes"}},
-            "approval.decision must be 'approved' or 'denied', not 'yes'",
+            "approval.decision must be 'approved' or 'denied'",
         ),
-        ("approved", "message must be an object, not 'approved'"),
+        ("approved", "message must be an object"),
     ],
 )
 def test_a_faulty_approval_says_where(answer: object, line: str) -> None:
@@ -720,7 +725,7 @@ def test_faults_without_end_are_not_gathered() -> None:
     try:
         told = fault(validate_operation({"type": "shell", "command": "a", "env": many}))
         assert (told, tracemalloc.get_traced_memory()[1] < 1_000_000) == (
-            "env.0 must be a text, not 1",
+            "env.0 must be a valid string",
             True,
         )
     finally:
@@ -735,7 +740,7 @@ def test_an_absent_field_is_none_in_code_and_never_null_in_json() -> None:
     assert made.stdout is None
     assert to_wire(made) == {"type": "shell", "timestamp": NOON, "command": "a", "success": True}
     assert not validate_event({**to_wire(made), "stdout": None}).success
-    assert refusal("null") == "message must be an object, not null"
+    assert refusal("null") == "message must be an object"
 
 
 # --- reading ---------------------------------------------------------------------------------------
@@ -747,23 +752,23 @@ _LS = ShellOperation(command="ls")
 @pytest.mark.parametrize(
     ("bad", "where", "reason"),
     [
-        ("5", "", "must be an object, not 5"),
-        ('{"type":"fly"}', ".type", f"{_TYPES}, not 'fly'"),
+        ("5", "", "must be an object"),
+        ('{"type":"fly"}', ".type", f"{_TYPES}"),
         (
             '{"type":"shell","command":"\\ud800"}',
             ".command",
-            "holds half of a surrogate pair; a text is whole characters",
+            "must be a valid string, unable to parse raw data as a unicode string",
         ),
-        ('{"type":"shell","command":"a","timeout":NaN}', ".timeout", f"{_TIMEOUT_RULE[8:]} nan"),
+        ('{"type":"shell","command":"a","timeout":NaN}', ".timeout", "must be a valid integer"),
         (
             '{"type":"shell","command":"a","timeout":-Infinity}',
             ".timeout",
-            f"{_TIMEOUT_RULE[8:]} a number as large",
+            "must be a valid integer",
         ),
         (
             f'{{"type":"shell","command":"a","timeout":{"9" * 5000}}}',
             ".timeout",
-            f"{_TIMEOUT_RULE[8:]} a number as large",
+            "must be a valid integer",
         ),
     ],
 )
@@ -819,15 +824,15 @@ def test_of_a_field_named_twice_the_last_counts() -> None:
         ),
         (b"\xff\xfe", "message is not UTF-8: byte 1 is not allowed there"),
         ("[" * 100_000, "message is nested too deep to be read; a message needs five levels"),
-        ("[]", "message must be an object, not a list"),
-        (None, "message must be an object, not null"),
+        ("[]", "message must be an object"),
+        (None, "message must be an object"),
         ('{"operations":[]}', "protocolVersion is missing"),
-        ('{"protocolVersion":1.0,"operations":[]}', "protocolVersion must be '1.0', not 1.0"),
-        ('{"protocolVersion":"2.0","operations":[]}', "protocolVersion must be '1.0', not '2.0'"),
+        ('{"protocolVersion":1.0,"operations":[]}', "protocolVersion must be '1.0'"),
+        ('{"protocolVersion":"2.0","operations":[]}', "protocolVersion must be '1.0'"),
         ('{"protocolVersion":"1.0"}', "operations is missing"),
         (
             '{"protocolVersion":"1.0","operations":{}}',
-            "operations must be a list, not an object",
+            "operations must be a list",
         ),
     ],
 )

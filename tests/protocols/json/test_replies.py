@@ -23,8 +23,11 @@ from codingagent.model.operations import FetchFile, Finish, Kind, ShowMessage
 from codingagent.model.session_state import Session
 from codingagent.prompt import render as outbox
 from codingagent.protocols.json import guide as json_guide
-from codingagent.protocols.json import replies
-from codingagent.protocols.json.messages import validate_event, validate_operations_message
+from codingagent.protocols.json.messages import (
+    read_reply,
+    validate_event,
+    validate_operations_message,
+)
 from codingagent.protocols.json.wire import Operation
 from codingagent.protocols.tags import prose
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
@@ -38,7 +41,7 @@ def message(*operations: object, **more: object) -> str:
 
 
 def read(text: str) -> Reply:
-    found = replies.read(text)
+    found = read_reply(text)
     assert found is not None
     return found
 
@@ -105,7 +108,7 @@ def test_a_message_is_found_bare_or_in_a_fence(text: str) -> None:
 )
 def test_what_is_no_message_is_none(text: str) -> None:
     """An answer in prose, or JSON that is something else, is not taken for a message."""
-    assert replies.read(text) is None
+    assert read_reply(text) is None
 
 
 def test_two_messages_are_not_executed() -> None:
@@ -237,7 +240,7 @@ def test_what_to_write_instead_is_a_message(text: str) -> None:
 def test_reading_raises_nothing(text: str) -> None:
     """Reading never raises, nor does it on what looks like a message."""
     for source in (text, f'{{"operations"{text}', f'```\n{{"operations": [{text}'):
-        found = replies.read(source)
+        found = read_reply(source)
         assert found is None or all(isinstance(item, Step | Problem) for item in found.items)
 
 
