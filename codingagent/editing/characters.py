@@ -195,7 +195,9 @@ class _Look:
         text = self.ground.text_among(self.new)
         if self.row.damage in _ESCAPES:
             text |= {i for i, line in enumerate(self.new) if "/" in line}
-        if file_kinds.cannot_hold(self.row.trace, self._others_undone, self.path, text):
+        # Undone, an escape in a string would end it.
+        ways = (self._others_undone, self.new)
+        if all(file_kinds.cannot_hold(self.row.trace, way, self.path, text) for way in ways):
             return not self._has_the_like()
         is_whole = len(self.ground.replaced) == len(self.ground.lines)
         if not is_whole or self.row.damage is not Damage.ENTITIES:

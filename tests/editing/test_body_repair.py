@@ -159,6 +159,12 @@ def test_a_file_that_looks_damaged_is_asked_for_again(body: str, path: str, what
     assert 'until="TOKEN"' in caught.value.reason
 
 
+def test_entities_in_a_string_with_escapes_are_meant() -> None:
+    """As in a program that escapes HTML."""
+    body = 'char *f() {\n  return g("&&amp;\\0<&lt;\\0\'&apos;\\0\\"&quot;\\0");\n}\n'
+    assert body_repair.mend_file(body, "a.c", AS_IT_IS).text == body
+
+
 @pytest.mark.parametrize("body", ["a: 1\nb:\n- c\n- d e\n", "# A:\n#b:\n#  - c\nd: 1\n"])
 def test_yaml_at_the_margin_may_be_meant(body: str) -> None:
     """Items of one value may be there, and comments."""
