@@ -14,13 +14,13 @@ from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
 
 from codingagent.checkpoints.history import UNSEEN, Change, LeftOut, State, kind_of
-from codingagent.checkpoints.repository import FILES, NOTES, Store
+from codingagent.checkpoints.repository import FILES, NOTES, Store, names_of
 from codingagent.checkpoints.repository_files import is_of_git, real, stored
 from codingagent.errors import WorkError
 from codingagent.model.encoding import decode_file
 from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.dirfd import is_link
-from codingagent.workspace.git_files import GitError, fields
+from codingagent.workspace.git_files import GitError
 
 COMMIT = lazy_pattern(r"[0-9a-f]{40}")
 
@@ -111,7 +111,7 @@ class Reader:
         # A checkpoint never changes: an undo of many turns asks for the same ones over and over.
         self._known: dict[str, Notes] = {}
         self._compared = lru_cache(_REMEMBERED)(self._compare)
-        self._indexed: tuple[str, frozenset[bytes]] = "", frozenset()  # a commit, and its paths
+        self._indexed: tuple[str, frozenset[str]] = "", frozenset()  # a commit, and its paths
 
     def leaves_out(self, commit: str, path: str) -> bool:
         """Return whether a checkpoint does not cover a path, though something may have been there."""
@@ -124,11 +124,11 @@ class Reader:
     def _compare(self, old: str, new: str) -> tuple[Change, ...]:
         before, after = self._notes(old), self._notes(new)
         words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
-        parts = fields(self._store.git(*words, old, new, "--", FILES).stdout)
+        parts = names_of(self._store.git(*words, old, new, "--", FILES))
         states: dict[str, tuple[State | None, State | None]] = {}
         for head, name in zip(parts[::2], parts[1::2], strict=True):
-            path = _path(name)
-            old_mode, new_mode, old_blob, new_blob, _ = head[1:].decode().split(" ")
+            path = name.partition("/")[2]
+            old_mode, new_mode, old_blob, new_blob, _ = head[1:].split(" ")
             states[path] = (
                 before.state(path, int(old_mode, 8), old_blob),
                 after.state(path, int(new_mode, 8), new_blob),
@@ -176,12 +176,8 @@ class Reader:
         """Return how many lines were added and removed, by path; binary files are left out."""
         shown = self._shown(self.changes(old, new), limit_bytes)
         parts = self._compared_by_git(old, new, shown, "--numstat", "-z")
-        told = [line.split(b"\t", 2) for part in parts for line in fields(part)]
-        return {
-            real(os.fsdecode(path)): (int(more), int(less))
-            for more, less, path in told
-            if more != b"-"
-        }
+        told = [line.split("\t", 2) for part in parts for line in names_of(part)]
+        return {path: (int(more), int(less)) for more, less, path in told if more != "-"}
 
     def _compared_by_git(
         self, old: str, new: str, shown: list[str], *options: str
@@ -189,7 +185,7 @@ class Reader:
         words = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"]
         words += [f"--relative={FILES}", "--ignore-submodules=all", *options]
         for batch in _batches(shown):
-            yield self._store.git(*words, old, new, "--", *batch).stdout
+            yield self._store.git(*words, old, new, "--", *batch)
 
     def _shown(self, changes: Collection[Change], limit_bytes: int) -> list[str]:
         """Return the paths whose content is compared."""
@@ -213,7 +209,7 @@ class Reader:
         # Those that did not change are in both, or in none.
         same = {path for path in paths if path not in changed}
         names = self.covered(new) if same else ()
-        return frozenset(covered.union(path for path in same if os.fsencode(stored(path)) in names))
+        return frozenset(covered.union(path for path in same if path in names))
 
     def changed_outside(
         self, old: str, new: str, since_ns: int, own: Collection[str]
@@ -270,17 +266,12 @@ class Reader:
             ) from fault
         return self._known[commit]
 
-    def covered(self, commit: str) -> frozenset[bytes]:
-        """Return the names of all files of the latest checkpoint."""
+    def covered(self, commit: str) -> frozenset[str]:
+        """Return the paths of all files of the latest checkpoint."""
         if self._indexed[0] != commit:
             listed = self._store.git("ls-files", "-z", index=self._store.index(commit))
-            self._indexed = commit, frozenset(fields(listed.stdout))
+            self._indexed = commit, frozenset(names_of(listed))
         return self._indexed[1]
-
-
-def _path(name: bytes) -> str:
-    """Return the path in the workspace of a name in a commit."""
-    return real(os.fsdecode(name.partition(b"/")[2]))
 
 
 def _young(

@@ -17,8 +17,9 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from codingagent.checkpoints.history import State
+from codingagent.checkpoints.repository_files import real, stored
 from codingagent.errors import disk_errors
-from codingagent.workspace.git_files import Git, GitError, GitResult, together
+from codingagent.workspace.git_files import Git, GitError, together
 from codingagent.workspace.sharing import retried
 
 # Content that git gets at once; twice this is held in memory.
@@ -126,7 +127,7 @@ class Store:
             return
         others = [each for each in self.path.glob("index.*") if _is_whole(each)]
         # A commit without files has no such tree.
-        has_files = bool(self.git("ls-tree", commit, "--", FILES).stdout)
+        has_files = bool(self.git("ls-tree", commit, "--", FILES))
         tree = f"{commit}:{FILES}" if has_files else "--empty"
         words = ("read-tree", *(("-m", "-i") if others and has_files else ()), tree)
         self._make_index(commit, others[0] if others else None, {words: b""})
@@ -135,8 +136,8 @@ class Store:
         self,
         old: str,
         new: str,
-        changes: Mapping[bytes, State | None],
-        recent: Mapping[bytes, State] | None,
+        changes: Mapping[str, State | None],
+        recent: Mapping[str, State] | None,
     ) -> None:
         """Write a commit's index, made from that of another one and the paths that differ.
 
@@ -171,7 +172,7 @@ class Store:
 
     # --- git -----------------------------------------------------------------------------------
 
-    def git(self, *words: str, data: bytes = b"", index: Path | None = None) -> GitResult:
+    def git(self, *words: str, data: bytes = b"", index: Path | None = None) -> bytes:
         """Run git on an index, by default an empty one, and return its output."""
         with disk_errors(failure := f"the checkpoints in {self.path} can't be used", GitError):
             self._settle()
@@ -203,7 +204,7 @@ class Store:
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace")
             raise GitError(f"{failure}: {_first(said)}")
-        return done
+        return done.stdout
 
     def blobs(self, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the content of each object, read in batches that fit in memory."""
@@ -221,7 +222,7 @@ class Store:
         names = list(ids)
         if not names:
             return {}
-        answer = self.git("cat-file", "--batch-check", data=_lines(names)).stdout
+        answer = self.git("cat-file", "--batch-check", data=_lines(names))
         lines = answer.decode("utf-8", "replace").split("\n")
         return {name: self._size(name, line) for name, line in zip(names, lines, strict=False)}
 
@@ -229,7 +230,7 @@ class Store:
         """Yield the content of each object, all read at once; GitError if one does not exist."""
         if not names:
             return
-        answer = io.BytesIO(self.git("cat-file", "--batch", data=_lines(names)).stdout)
+        answer = io.BytesIO(self.git("cat-file", "--batch", data=_lines(names)))
         for name in names:
             # "<id> blob <size>", the content, and the end of a line.
             size = self._size(name, answer.readline().decode("utf-8", "replace"))
@@ -256,7 +257,7 @@ class Import(Struct):
         if self._held > _BATCH_BYTES:
             self._send()
 
-    def commit(self, parent: str, changes: Mapping[bytes, State | None], notes: bytes) -> str:
+    def commit(self, parent: str, changes: Mapping[str, State | None], notes: bytes) -> str:
         """Create a commit whose files differ from its parent's in these paths; return its id."""
         who = b"committer codingagent <codingagent> %d +0000" % time.time()
         self._chunks.append(b"commit %s\nmark :1\n%s\ndata 0\n" % (_BRANCH.encode(), who))
@@ -264,9 +265,9 @@ class Import(Struct):
             self._chunks.append(b"from %s\n" % parent.encode())
         # Removals first: a folder may take a file's place.
         for path, state in sorted(changes.items(), key=lambda change: change[1] is not None):
-            name = path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
-            change = b"D" if state is None else b"M %o %s" % (state.git_mode, state.blob.encode())
-            self._chunks.append(b'%s "%s/%s"\n' % (change, FILES.encode(), name))
+            name = stored(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            change = "D" if state is None else f"M {state.git_mode:o} {state.blob}"
+            self._chunks.append(os.fsencode(f'{change} "{FILES}/{name}"\n'))
         self._chunks.append(b"M 100644 inline %s\ndata %d\n" % (NOTES.encode(), len(notes)))
         self._chunks += (notes, b"\n\nget-mark :1\n")
         return self._send().decode("ascii", "replace").strip()
@@ -278,16 +279,22 @@ class Import(Struct):
         self._held = 0
         # `--force`: a kill may have left a later commit that nothing refers to.
         words = ("fast-import", "--quiet", "--force", "--done", "--depth=0", "--date-format=raw")
-        return self.store.git(*words, data=data).stdout
+        return self.store.git(*words, data=data)
 
 
-def _lines_of(changes: Mapping[bytes, State | None]) -> bytes:
+def _lines_of(changes: Mapping[str, State | None]) -> bytes:
     """Return changes of an index as git reads them."""
-    gone = b"0 %s\t%%s\0" % (b"0" * 40)
-    return b"".join(
-        b"%o %s\t%s\0" % (state.git_mode, state.blob.encode(), path) if state else gone % path
+    gone = f"0 {'0' * 40}"
+    lines = (
+        f"{f'{state.git_mode:o} {state.blob}' if state else gone}\t{stored(path)}\0"
         for path, state in changes.items()
     )
+    return os.fsencode("".join(lines))
+
+
+def names_of(data: bytes) -> list[str]:
+    """Return the fields of what git says, in which each file of a repository has its real path."""
+    return real(os.fsdecode(data)).split("\0")[:-1]
 
 
 def _lines(words: Sequence[str]) -> bytes:

@@ -45,9 +45,9 @@ def real(path: str) -> str:
     return path.replace(_STORED, _REAL) if _STORED in path else path
 
 
-def is_storable(path: bytes) -> bool:
+def is_storable(path: str) -> bool:
     """Return whether a path of the workspace can't be taken for another one's name."""
-    return os.fsencode(_STORED) not in path
+    return _STORED not in path
 
 
 def is_of_git(path: str) -> bool:
@@ -82,7 +82,7 @@ def holds_below(root: str | Path) -> Holds:
     return lambda folder, name: os.path.lexists(os.path.join(root, folder, name))
 
 
-def repository_files(root: str, found: Belonging) -> tuple[set[bytes], list[str]]:
+def repository_files(root: str, found: Belonging) -> tuple[set[str], list[str]]:
     """Return these files below a folder, and the ignored folders that were not looked through."""
     holds = holds_below(root)
     folders, every = {""}, (*found.files, *found.ignored)
@@ -97,10 +97,10 @@ def repository_files(root: str, found: Belonging) -> tuple[set[bytes], list[str]
     places = {f"{folder}/{_REAL}" if folder else _REAL for folder in (*folders, *inner)}
     bare = {os.fsdecode(n).rpartition("/")[0] for n in every if n.endswith(b"/HEAD")}
     bare |= {folder for folder in inner if holds(folder, "HEAD")}
-    files: set[bytes] = set()
+    files: set[str] = set()
     for place in (*places, *(each for each in bare if each and _is_repository(each, holds))):
         with contextlib.suppress(OSError):
-            files.update(os.fsencode(stored(path)) for path in _programs(root, place))
+            files.update(_programs(root, place))
     return files, unseen
 
 

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from codingagent.checkpoints import history
 from codingagent.checkpoints.compare import COMMIT, DamagedError, Notes, Reader, with_folders
 from codingagent.checkpoints.history import Change, Checkpoint, Expected, LeftOut, Restored, State
-from codingagent.checkpoints.repository import Import, Store
-from codingagent.checkpoints.repository_files import is_storable, real, repository_files
+from codingagent.checkpoints.repository import Import, Store, names_of
+from codingagent.checkpoints.repository_files import is_of_git, is_storable, repository_files
 from codingagent.checkpoints.restore import Present, RestoreTarget, obstacle
 from codingagent.errors import OperationError, disk_errors
 from codingagent.model.observations import digest_of
@@ -119,10 +119,10 @@ class Checkpoints(Reader):
             with contextlib.closing(self._ground()) as ground:
                 # By folder, so that the walk stays where it is.
                 names = sorted(
-                    {*taking.bounded(limit), *taking.known}, key=lambda path: path.rpartition(b"/")
+                    {*taking.bounded(limit), *taking.known}, key=lambda path: path.rpartition("/")
                 )
                 for self.files_read, path in enumerate(names, 1):
-                    if not self._is_hidden(real(os.fsdecode(path))):
+                    if not self._is_hidden(path):
                         taking.examine(path, ground)
             new, new_notes = base, taking.noted(is_first=not base)
             if taking.changes or new_notes != notes or not base:
@@ -157,47 +157,49 @@ class Checkpoints(Reader):
             None,
             # The request asks there, too.
             lambda: git_files.belonging(root, store.own_git, self._hidden_paths),
-            lambda: git_files.fields(store.git(*words, index=store.index(base)).stdout),
+            lambda: names_of(store.git(*words, index=store.index(base))),
             lambda: self.covered(base),
         )
         for head, path in zip(changed[::2], changed[1::2], strict=True):
-            mode, _, blob, _, _ = head[1:].decode().split(" ")
-            state = notes.state(real(os.fsdecode(path)), int(mode, 8), blob)
+            mode, _, blob, _, _ = head[1:].split(" ")
+            state = notes.state(path, int(mode, 8), blob)
             assert state is not None, "git compares what it has"
             taking.known[path] = state
         # Sets of all files would cost more than these passes.
-        taken, ignored = _taken_in(os.fspath(root), found.ignored)
-        files = found.files + taken
+        listed, ignored = (
+            os.fsdecode(b"\0".join(names)).split("\0") if names else []
+            for names in (found.files, found.ignored)
+        )
+        taken, ignored = _taken_in(os.fspath(root), ignored)
+        files = listed + taken
         new = {path for path in files if path not in covered}
         odd = {path for path in new if not is_storable(path)}
         new -= odd
-        of_git, unseen = set[bytes](), list[str]()
+        of_git, unseen = set[str](), list[str]()
         if with_ignored:
             of_git, unseen = repository_files(os.fspath(root), found)
         new |= of_git - covered
-        taking.forced = frozenset(map(os.fsencode, held)) - covered - new
+        taking.forced = held - covered - new
         taking.new = new | taking.forced
         if taking.expected is not None:
             # Only these are read; the rest stays as recorded before. What was gone may be there again.
-            names = set(map(os.fsencode, taking.expected))
-            taking.new |= names.intersection(map(os.fsencode, notes.tracked))
-            taking.new &= names
+            names = taking.expected.keys()
+            taking.new = (taking.new | {*notes.tracked}) & names
             taking.known = {path: what for path, what in taking.known.items() if path in names}
             taking.left = [
                 each for each in notes.left if each.is_ignored or each.path not in taking.expected
             ]
             return found
         taking.left = [LeftOut(name, reason) for name, reason in found.unread]
-        taking.left += [LeftOut(os.fsdecode(path), "its name can't be recorded") for path in odd]
+        taking.left += [LeftOut(path, "its name can't be recorded") for path in odd]
         if not with_ignored:
             taking.left += [each for each in notes.left if each.is_ignored]
             return found
-        without = set(map(os.fsdecode, ignored))
-        gone = covered.difference(files) if ignored else set[bytes]()
-        known = map(os.fsdecode, gone | of_git)
-        tracked = {path for path in known if not without.isdisjoint(with_folders(path))}
-        tracked |= without.intersection(map(os.fsdecode, taking.forced))
-        taking.tracked = tuple(map(real, sorted(tracked)))
+        without = {*ignored}
+        gone = covered.difference(files) if ignored else set[str]()
+        tracked = {path for path in gone | of_git if not without.isdisjoint(with_folders(path))}
+        tracked |= without & taking.forced
+        taking.tracked = tuple(sorted(tracked))
         taking.left += [
             LeftOut(path, history.UNSEEN if path in unseen else history.IGNORED)
             for path in without - tracked
@@ -262,62 +264,61 @@ class _Taking(Struct):
     held: frozenset[str]
     expected: Expected | None
     stream: Import
-    known: dict[bytes, State] = field(default_factory=dict)
+    known: dict[str, State] = field(default_factory=dict)
     """Covered paths whose metadata changed, with their old state."""
-    new: set[bytes] = field(default_factory=set)
-    forced: frozenset[bytes] = frozenset()
+    new: set[str] = field(default_factory=set)
+    forced: frozenset[str] = frozenset()
     """Those of `held` that nothing else would cover."""
     tracked: tuple[str, ...] | None = None
     """Covered paths that are ignored now, by themselves or with a folder; None: as before."""
     left: list[LeftOut] = field(default_factory=list)
-    changes: dict[bytes, State | None] = field(default_factory=dict)
+    changes: dict[str, State | None] = field(default_factory=dict)
     missed: list[str] = field(default_factory=list)
-    recent: dict[bytes, State] = field(default_factory=dict)
+    recent: dict[str, State] = field(default_factory=dict)
     """Files that may change again without a difference in their metadata."""
     is_stale: bool = False
     """The index lacks metadata of a file that is not recent."""
     new_bytes: int = 0
     held_blobs: dict[str, int] = field(default_factory=dict)
 
-    def bounded(self, limit: int) -> Iterable[bytes]:
+    def bounded(self, limit: int) -> Iterable[str]:
         """Return new paths without the topmost folders that hold most, until they are within the limit."""
-        by_folder: dict[bytes, list[bytes]] = {}
+        by_folder: dict[str, list[str]] = {}
         for path in self.new - self.known.keys():
-            folder, slash, _ = path.partition(b"/")
-            by_folder.setdefault(folder + slash if slash else b"", []).append(path)
+            folder, slash, _ = path.partition("/")
+            by_folder.setdefault(folder + slash if slash else "", []).append(path)
         count = sum(map(len, by_folder.values()))
         for folder, held in sorted(by_folder.items(), key=lambda item: -len(item[1])):
             if count > limit:
                 reason = f"more than {limit} new files at once"
-                names = [folder] if folder else held
-                self.left += [LeftOut(os.fsdecode(name), reason) for name in names]
+                self.left += [LeftOut(name, reason) for name in ([folder] if folder else held)]
                 # Not what other programs execute: it is never displaced by a crowd.
-                kept = [path for path in held if covering(_EXECUTED, real(os.fsdecode(path)))]
+                kept = [path for path in held if covering(_EXECUTED, path)]
                 by_folder[folder] = kept
                 count -= len(held) - len(kept)
         return [path for held in by_folder.values() for path in held]
 
-    def examine(self, path: bytes, ground: RestoreTarget) -> None:
+    def examine(self, path: str, ground: RestoreTarget) -> None:
         """Read a path, and keep what differs."""
-        shown, old = real(os.fsdecode(path)), self.known.get(path)
-        if old is None and is_temporary(shown.rpartition("/")[2]):
+        old = self.known.get(path)
+        if old is None and is_temporary(path.rpartition("/")[2]):
             return
-        limits, is_held = self.limits, shown in self.held
+        limits, is_held = self.limits, path in self.held
         look: Present | None = None
         try:
-            look = ground.look(shown, limits.held_bytes if is_held else limits.file_bytes)
+            look = ground.look(path, limits.held_bytes if is_held else limits.file_bytes)
             if look is not None and old is None:
                 self._check_room(look)
             if look is not None and is_held:
                 self._check_held(path, look)
         except (OSError, OperationError) as fault:
-            self.left.append(LeftOut(shown, obstacle(fault)))
+            self.left.append(LeftOut(path, obstacle(fault)))
             look = None
         state = None if look is None else look.state
         if self.expected is not None:
             digest = None if look is None else digest_of(look.data)
-            if digest not in self.expected[shown] and (look is None or state != old):
-                self.missed.append(shown)
+            if digest not in self.expected[path] and (look is None or state != old):
+                self.missed.append(path)
                 return
         if state != old:
             self.changes[path] = state
@@ -327,7 +328,7 @@ class _Taking(Struct):
             self.stream.blob(look.data)
         if look.changed_ns > time.time_ns() - limits.recent_ns:
             self.recent[path] = state
-        elif shown == os.fsdecode(path):
+        elif not is_of_git(path):
             self.is_stale = True
 
     def _check_room(self, look: Present) -> None:
@@ -336,7 +337,7 @@ class _Taking(Struct):
             raise OperationError(f"more than {size:g} GB of new files at once")
         self.new_bytes += len(look.data)
 
-    def _check_held(self, path: bytes, look: Present) -> None:
+    def _check_held(self, path: str, look: Present) -> None:
         """Count the content that is kept only because of operations."""
         size, blob = len(look.data), look.state.blob
         if path not in self.forced and size <= self.limits.file_bytes:
@@ -349,8 +350,7 @@ class _Taking(Struct):
 
     def noted(self, *, is_first: bool) -> Notes:
         """Return the notes of what was read."""
-        changes = {real(os.fsdecode(name)): state for name, state in self.changes.items()}
-        notes = self.notes.with_modes(changes, is_first=is_first)
+        notes = self.notes.with_modes(self.changes, is_first=is_first)
         left = tuple(sorted(self.left, key=lambda each: (each.is_ignored, each.path)))
         held = {**notes.held, **self.held_blobs}
         tracked = notes.tracked if self.tracked is None else self.tracked
@@ -362,18 +362,18 @@ class _Taking(Struct):
         return replace(new, tracked=tuple(sorted({*tracked, *known} - refused)))
 
 
-def _taken_in(root: str, ignored: Iterable[bytes]) -> tuple[list[bytes], list[bytes]]:
+def _taken_in(root: str, ignored: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return those ignored files that are covered all the same, and what is ignored besides."""
-    files: list[bytes] = []
-    others: list[bytes] = []
+    files: list[str] = []
+    others: list[str] = []
     for name in ignored:
-        if covering(_TAKEN_IN, path := os.fsdecode(name).rstrip("/")) is None:
+        if covering(_TAKEN_IN, name.rstrip("/")) is None:
             others.append(name)
-        elif not name.endswith(b"/"):
+        elif not name.endswith("/"):
             files.append(name)
         else:
-            for folder, inner, names in walk_names(os.path.join(root, path)):
+            for folder, inner, names in walk_names(os.path.join(root, name.rstrip("/"))):
                 inner[:] = [each for each in inner if each != ".git"]
                 at = os.path.relpath(folder, root).replace(os.sep, "/")
-                files += [os.fsencode(f"{at}/{each}") for each in names if each != ".git"]
+                files += [f"{at}/{each}" for each in names if each != ".git"]
     return files, others
