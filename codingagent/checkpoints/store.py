@@ -145,60 +145,60 @@ class Checkpoints(Reader):
         self._known = {new: new_notes}
         self.files_read = 0
         left, missed = new_notes.left, tuple(taking.missed)
-        return Checkpoint(new, left, missed=missed, listed=listed if with_ignored else None)
+        return Checkpoint(new, left, missed=missed, listed=listed)
 
-    def _list(self, taking: "_Taking", base: str, *, with_ignored: bool) -> git_files.Belonging:
+    def _list(
+        self, taking: "_Taking", base: str, *, with_ignored: bool
+    ) -> git_files.Belonging | None:
         """Find the paths to read: git compares metadata, and names the files that belong."""
-        store, notes, held = self._store, taking.notes, taking.held
-        root = store.root
+        store, notes, expected = self._store, taking.notes, taking.expected
         words = ("diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all")
         found: git_files.Belonging
-        found, changed, covered = git_files.together(
+        changed, covered, found = git_files.together(
             None,
-            # The request asks there, too.
-            lambda: git_files.belonging(root, store.own_git, self._hidden_paths),
             lambda: names_of(store.git(*words, index=store.index(base))),
             lambda: self.covered(base),
+            # The request asks there, too.
+            lambda: (
+                git_files.belonging(store.root, store.own_git, self._hidden_paths)
+                if expected is None
+                else None
+            ),
         )
         for head, path in zip(changed[::2], changed[1::2], strict=True):
             mode, _, blob, _, _ = head[1:].split(" ")
-            state = notes.state(path, int(mode, 8), blob)
-            assert state is not None, "git compares what it has"
-            taking.known[path] = state
+            if (state := notes.state(path, int(mode, 8), blob)) is not None:
+                taking.known[path] = state
+        taking.new = taking.held - covered
+        if expected is not None:
+            # Only these are read; the rest stays as recorded before.
+            taking.known = {path: taking.known[path] for path in taking.known.keys() & expected}
+            taking.left = [
+                each for each in notes.left if each.is_ignored or each.path not in expected
+            ]
+            return None
         # Sets of all files would cost more than these passes.
         listed, ignored = (
             os.fsdecode(b"\0".join(names)).split("\0") if names else []
             for names in (found.files, found.ignored)
         )
-        taken, ignored = _taken_in(os.fspath(root), ignored)
+        taken, ignored = _taken_in(os.fspath(store.root), ignored)
         files = listed + taken
         new = {path for path in files if path not in covered}
         odd = {path for path in new if not is_storable(path)}
-        new -= odd
-        of_git, unseen = set[str](), list[str]()
-        if with_ignored:
-            of_git, unseen = repository_files(os.fspath(root), found)
-        new |= of_git - covered
-        taking.forced = held - covered - new
-        taking.new = new | taking.forced
-        if taking.expected is not None:
-            # Only these are read; the rest stays as recorded before. What was gone may be there again.
-            names = taking.expected.keys()
-            taking.new = (taking.new | {*notes.tracked}) & names
-            taking.known = {path: what for path, what in taking.known.items() if path in names}
-            taking.left = [
-                each for each in notes.left if each.is_ignored or each.path not in taking.expected
-            ]
-            return found
+        taking.new |= new - odd
+        taking.forced = taking.held - covered - new
         taking.left = [LeftOut(name, reason) for name, reason in found.unread]
         taking.left += [LeftOut(path, "its name can't be recorded") for path in odd]
         if not with_ignored:
             taking.left += [each for each in notes.left if each.is_ignored]
-            return found
+            return None
+        of_git, unseen = repository_files(os.fspath(store.root), found)
+        taking.new |= of_git - covered
         without = {*ignored}
         gone = covered.difference(files) if ignored else set[str]()
         tracked = {path for path in gone | of_git if not without.isdisjoint(with_folders(path))}
-        tracked |= without & taking.forced
+        tracked |= without & taking.held
         taking.tracked = tuple(sorted(tracked))
         taking.left += [
             LeftOut(path, history.UNSEEN if path in unseen else history.IGNORED)
@@ -266,9 +266,9 @@ class _Taking(Struct):
     stream: Import
     known: dict[str, State] = field(default_factory=dict)
     """Covered paths whose metadata changed, with their old state."""
-    new: set[str] = field(default_factory=set)
     forced: frozenset[str] = frozenset()
-    """Those of `held` that nothing else would cover."""
+    """Those of `held` that nothing else would cover, as far as it was asked."""
+    new: set[str] = field(default_factory=set)
     tracked: tuple[str, ...] | None = None
     """Covered paths that are ignored now, by themselves or with a folder; None: as before."""
     left: list[LeftOut] = field(default_factory=list)
@@ -309,8 +309,8 @@ class _Taking(Struct):
             look = ground.look(path, limits.held_bytes if is_held else limits.file_bytes)
             if look is not None and old is None:
                 self._check_room(look)
-            if look is not None and is_held:
-                self._check_held(path, look)
+            if look is not None and (path in self.forced or len(look.data) > limits.file_bytes):
+                self._check_held(look)
         except (OSError, OperationError) as fault:
             self.left.append(LeftOut(path, obstacle(fault)))
             look = None
@@ -337,16 +337,13 @@ class _Taking(Struct):
             raise OperationError(f"more than {size:g} GB of new files at once")
         self.new_bytes += len(look.data)
 
-    def _check_held(self, path: str, look: Present) -> None:
+    def _check_held(self, look: Present) -> None:
         """Count the content that is kept only because of operations."""
-        size, blob = len(look.data), look.state.blob
-        if path not in self.forced and size <= self.limits.file_bytes:
-            return
-        kept = {**self.notes.held, **self.held_blobs, blob: size}
+        kept = {**self.notes.held, **self.held_blobs, look.state.blob: len(look.data)}
         if sum(kept.values()) > self.limits.held_bytes:
             limit = self.limits.held_bytes // 10**6
             raise OperationError(f"more than {limit} MB of ignored or large files are kept already")
-        self.held_blobs[blob] = size
+        self.held_blobs[look.state.blob] = len(look.data)
 
     def noted(self, *, is_first: bool) -> Notes:
         """Return the notes of what was read."""
