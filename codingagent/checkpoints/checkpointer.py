@@ -18,7 +18,6 @@ from codingagent.checkpoints.layout import LazyStore
 from codingagent.checkpoints.repository_files import is_of_git
 from codingagent.errors import WorkError
 from codingagent.model import paths
-from codingagent.model.effects import PathChange, file_changes
 from codingagent.model.journal_entries import CheckpointTaken
 from codingagent.model.session_state import Phase
 from codingagent.model.ui_events import Notice, Remark
@@ -199,7 +198,8 @@ class Checkpointer:
             left_out += (f"{more} more",)
         uncovered: tuple[str, ...] = ()
         if not before:
-            changed = self._outlasting()
+            made = history.net(history.done(session))
+            changed = [path for path, states in made.items() if states != (None, None)]
             covers = self.tried(lambda store: store.covers(kept.before, found.id, changed), changed)
             missing = (path for path in changed if path not in covers)
             uncovered = tuple(dict.fromkeys((*missing, *found.missed)))
@@ -210,15 +210,6 @@ class Checkpointer:
         # Once its request is written, the session is one turn further.
         sequence = kept.turn if kept.before and not before else session.sequence
         self.log.record(CheckpointTaken(sequence, before, found.id, left_out, now(), uncovered))
-
-    def _outlasting(self) -> tuple[str, ...]:
-        """Return the paths that file operations changed, except files created and removed in one turn."""
-        first: dict[str, PathChange] = {}
-        last: dict[str, PathChange] = {}
-        for change in file_changes(self.log.session.results):
-            first.setdefault(change.path, change)
-            last[change.path] = change
-        return tuple(path for path in first if not (first[path].is_new and last[path].removes))
 
     def _changed_outside(self, old: str, new: str, since: str) -> tuple[LeftOut, ...]:
         """Return what neither checkpoint covers and what changed since a time, except by operations."""

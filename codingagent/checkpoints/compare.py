@@ -22,7 +22,7 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.dirfd import is_link
 from codingagent.workspace.git_files import GitError
 
-COMMIT = lazy_pattern(r"[0-9a-f]{40}")
+_COMMIT = lazy_pattern(r"[0-9a-f]{40}")
 
 # Of how many checkpoints, and pairs of them, one process remembers what it read.
 _REMEMBERED = 16
@@ -255,7 +255,7 @@ class Reader:
             return self._known[commit]
         try:
             # Anything else could be an option, or a name that moves.
-            ids = [f"{commit}:{NOTES}"] if COMMIT.fullmatch(commit) else []
+            ids = [f"{commit}:{NOTES}"] if _COMMIT.fullmatch(commit) else []
             ((_, data),) = self._store.contents(ids)
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()

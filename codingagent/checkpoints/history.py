@@ -198,19 +198,25 @@ def altogether(
 ) -> tuple[str, ...]:
     """Describe the net changes of earlier changes followed by operations, all completed."""
     kinds: dict[str, str] = {change.path: change.kind for change in earlier}
-    first: dict[str, entries.ContentChange] = {}
-    last: dict[str, entries.ContentChange] = {}
-    for change in (each for start in starts for each in start.changes):
-        first.setdefault(change.place, change)
-        last[change.place] = change
-    for path, change in last.items():
-        kind, is_gone, was = kinds.get(path), change.after is None, first[path].before
-        if kind == "deleted" or (kind != "added" and was is not None):
-            is_same = not kind and was == change.after
-            kinds[path] = "deleted" if is_gone else "" if is_same else "modified"
+    for path, (before, after) in net(starts).items():
+        kind = kinds.get(path)
+        if kind == "deleted" or (kind != "added" and before is not None):
+            is_same = not kind and before == after
+            kinds[path] = "deleted" if after is None else "" if is_same else "modified"
         else:
-            kinds[path] = "" if is_gone else "added"
+            kinds[path] = "" if after is None else "added"
     return tuple(f"{kind}: {shown_path(path)}" for path, kind in sorted(kinds.items()) if kind)
+
+
+def net(
+    starts: Iterable[entries.OperationStarted],
+) -> Mapping[str, tuple[str | None, str | None]]:
+    """Return by path the digests of what operations found first and left last; None: nothing."""
+    found: dict[str, tuple[str | None, str | None]] = {}
+    for change in (each for start in starts for each in start.changes):
+        first, _ = found.get(change.place, (change.before, None))
+        found[change.place] = first, change.after
+    return found
 
 
 def done(session: Session) -> tuple[entries.OperationStarted, ...]:

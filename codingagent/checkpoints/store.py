@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from codingagent.checkpoints import history
-from codingagent.checkpoints.compare import COMMIT, DamagedError, Notes, Reader, with_folders
+from codingagent.checkpoints.compare import DamagedError, Notes, Reader, with_folders
 from codingagent.checkpoints.history import Change, Checkpoint, Expected, LeftOut, Restored, State
 from codingagent.checkpoints.repository import Import, Store, names_of
 from codingagent.checkpoints.repository_files import is_of_git, is_storable, repository_files
@@ -108,8 +108,6 @@ class Checkpoints(Reader):
         store = self._store
         check_root(store.root, self._folder)
         store.prepare()
-        if base and not COMMIT.fullmatch(base):
-            raise DamagedError(f"{store.path} is damaged: its branch names no commit")
         notes = self._notes(base) if base else Notes()
         taking = _Taking(notes, self._limits, frozenset(held), expected, Import(store))
         try:
