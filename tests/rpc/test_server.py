@@ -791,3 +791,59 @@ def test_a_stopped_server_ends_what_runs(tmp_path: Path, world: World) -> None:
     connection.close()
     assert (world.waiting, world.counted) == (0, 0)
     assert world.cancels > 0
+
+
+ON_WINDOWS = """
+import asyncio, os, select, signal, sys
+import tests.helpers
+
+def missing(*_):
+    raise NotImplementedError
+
+for module, name in ((select, "poll"), (signal, "SIGHUP"), (os, "geteuid")):
+    delattr(module, name)
+# As the Proactor loop, which is the default there.
+for name in ("add_signal_handler", "add_reader", "add_writer", "sock_recv_into"):
+    setattr(asyncio.SelectorEventLoop, name, missing)
+sys.platform = "win32"
+from codingagent.rpc.endpoints import StandardStreams, Tcp, listen
+from codingagent.rpc.server import HandleLog, Server
+from tests.serving import TABLE, World
+world = World()
+server = Server(TABLE, world.open_methods, HandleLog(2))
+if sys.argv[1] == "stdio":
+    server.serve(StandardStreams())
+else:
+    listener = listen(Tcp("127.0.0.1", 0))
+    try:
+        server.serve(listener, lambda: print(listener.endpoint.port, flush=True))
+    except KeyboardInterrupt:
+        print(world.opened, world.closed, world.cancels > 0, flush=True)
+"""
+
+
+def test_with_what_windows_has_a_port_is_served() -> None:
+    """An imitation: neither poll nor signals in the loop; the end of input tells that a client is gone."""
+    with python(ON_WINDOWS, "tcp") as process:
+        endpoint = Tcp("127.0.0.1", int(line_from(process)))
+        with connected(endpoint) as gone, connected(endpoint) as other:
+            gone.sendall(request("ping") + request("wait"))
+            assert gone.recv(1)
+            gone.close()
+            assert ask(other, request("pause", number=0.1))["result"] == 0.1
+            assert len(ask(other, request("big", number=3_000_000))["result"]) == 3_000_000
+            process.send_signal(signal.SIGINT)
+            assert line_from(process) == "2 2 True"
+
+
+def test_with_what_windows_has_pipes_are_served() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ON_WINDOWS, "stdio"],
+        cwd=Path(__file__).parents[2],
+        input=PING + request("big", 2, number=100_000) + request("echo", 3, text="x").strip(),
+        capture_output=True,
+        timeout=HANG_S,
+        check=False,
+    )
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1, 2, 3]
+    assert done.returncode == 0
