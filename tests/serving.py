@@ -116,11 +116,11 @@ def beside(work: Callable[[], None]) -> Iterator[threading.Thread]:
 
 @contextlib.contextmanager
 def server_at(
-    endpoint: Listenable, world: World, *, shows_bodies: bool = False, token: str | None = None
+    endpoint: Listenable, world: World, *, token: str | None = None
 ) -> Iterator[Listenable]:
     """Runs a server beside the test; gives where it listens. Told to stop, it must end."""
     listener = listen(endpoint)
-    server = Server(TABLE, world.open_methods, world.note, shows_bodies=shows_bodies, token=token)
+    server = Server(TABLE, world.open_methods, world.note, token=token)
 
     def work() -> None:
         server.serve(listener)

@@ -168,8 +168,9 @@ class Client:
             return cls._over_command(endpoint, timeout_s)
         deadline = time.monotonic() + patience_s
         while True:
+            left_s = max(deadline - time.monotonic(), _RETRY_EVERY_S)
             try:
-                connection = _dial(endpoint, max(deadline - time.monotonic(), _RETRY_EVERY_S))
+                return cls(_dial(endpoint, left_s), timeout_s=timeout_s)
             except OSError as fault:
                 why = fault.strerror or str(fault)
                 # A server may be starting, a guest booting.
@@ -178,8 +179,6 @@ class Client:
                 if time.monotonic() + _RETRY_EVERY_S > deadline:
                     said = f"no server answered at {endpoint} within {patience_s:g} s: {why}"
                     raise ConnectError(said) from fault
-            else:
-                return cls(connection, timeout_s=timeout_s)
             time.sleep(_RETRY_EVERY_S)
 
     @classmethod
@@ -240,19 +239,17 @@ class Client:
             if params is not None:
                 request["params"] = params
             line = json.dumps(request, allow_nan=False).encode() + b"\n"
-            deadline = None if timeout_s is None else time.monotonic() + timeout_s
             try:
-                answer = _ask(self._connection, line, deadline, _ANSWER_LIMIT_BYTES)
-                response = self._response(answer)
+                response = self._response(_ask(self._connection, line, timeout_s))
             except TimeoutError:
                 # Its answer may still come, and would be taken for that of the next call.
                 self._close("a call took too long")
                 raise CallTimeoutError(f"{method} gave no answer within {timeout_s:g} s") from None
-            except OSError as fault:
-                self._close(fault.strerror or str(fault))
-                raise ClosedError(f"the connection ended: {self._closed_because}") from fault
             except BaseException as fault:
-                self._close(str(fault) or type(fault).__name__)
+                why = getattr(fault, "strerror", "") or str(fault) or type(fault).__name__
+                self._close(why)
+                if isinstance(fault, OSError):
+                    raise ClosedError(f"the connection ended: {self._closed_because}") from fault
                 raise
         if error := response.error:
             raise ERRORS.get(error.code, RemoteError)(error.code, error.message, error.data)
@@ -329,25 +326,27 @@ def _typed(result: Any, kind: type[T], name: str = "") -> T:
         raise AnswerError(f"the answer is not as it should be: {visible(str(fault))}") from fault
 
 
-def _ask(connection: socket.socket, line: bytes, deadline: float | None, limit_bytes: int) -> bytes:
+def _ask(
+    connection: socket.socket,
+    line: bytes,
+    timeout_s: float | None,
+    limit_bytes: int = _ANSWER_LIMIT_BYTES,
+) -> bytes:
     """Send a line and return the one that answers it, without its end if the server closed.
 
     Raises:
         OSError: if the connection failed or the time is over.
         AnswerError: if the server sent more than one line.
     """
-
-    def wait() -> None:
-        left = None if deadline is None else deadline - time.monotonic()
-        if left is not None and left <= 0:
-            raise TimeoutError
-        connection.settimeout(left)
-
-    wait()
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    connection.settimeout(timeout_s)
     connection.sendall(line)
     said = bytearray()
     while not said.endswith(b"\n"):
-        wait()
+        if deadline is not None:
+            if (left_s := deadline - time.monotonic()) <= 0:
+                raise TimeoutError
+            connection.settimeout(left_s)
         piece = connection.recv(2**16)
         if not piece:
             break
@@ -361,7 +360,6 @@ def _ask(connection: socket.socket, line: bytes, deadline: float | None, limit_b
 
 def _dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
     """Connect to an endpoint; an OSError means that nothing listens there, a UsageError that nothing can."""
-    deadline = time.monotonic() + timeout_s
     with contextlib.ExitStack() as stack:
         if isinstance(endpoint, Tcp):
             address = (endpoint.host, endpoint.port)
@@ -373,7 +371,7 @@ def _dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if endpoint.token is not None:
                 line = b"TOKEN %s\n" % endpoint.token.encode("ascii", "replace")
-                if _ask(connection, line, deadline, _GREETING_LIMIT_BYTES) != b"OK\n":
+                if _ask(connection, line, timeout_s, _GREETING_LIMIT_BYTES) != b"OK\n":
                     raise PermissionError(errno.EACCES, "the server rejected the token")
         else:
             is_file = isinstance(endpoint, UnixSocket)
@@ -387,16 +385,14 @@ def _dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
                 endpoint.path if isinstance(endpoint, UnixSocket) else (endpoint.cid, endpoint.port)
             )
             if isinstance(endpoint, UnixSocket) and endpoint.guest_port is not None:
-                _shake_hands(connection, endpoint.guest_port, deadline)
+                # A hypervisor is asked for a port of its guest.
+                line = b"CONNECT %d\n" % endpoint.guest_port
+                said = _ask(connection, line, timeout_s, _GREETING_LIMIT_BYTES)
+                if not said.endswith(b"\n"):
+                    why = f"the guest does not listen on port {endpoint.guest_port}"
+                    raise ConnectionResetError(why)
+                if not said.startswith(b"OK "):
+                    shown = visible(said.decode(errors="replace"))
+                    raise ConnectionAbortedError(f"the handshake failed: {shown}")
         stack.pop_all()
         return connection
-
-
-def _shake_hands(connection: socket.socket, port: int, deadline: float) -> None:
-    """Ask a hypervisor for a port of its guest."""
-    said = _ask(connection, b"CONNECT %d\n" % port, deadline, _GREETING_LIMIT_BYTES)
-    if not said.endswith(b"\n"):
-        raise ConnectionResetError(f"the guest does not listen on port {port}")
-    if not said.startswith(b"OK "):
-        shown = visible(said.decode(errors="replace"))
-        raise ConnectionAbortedError(f"the handshake failed: {shown}")

@@ -236,16 +236,6 @@ def test_a_socket_is_for_its_owner_and_goes_with_the_server(
         assert host.call("ping") == {"pong": True}
 
 
-def test_a_stale_socket_is_replaced(tmp_path: Path) -> None:
-    with served(tmp_path, *PLAIN) as killed:
-        killed.process.kill()
-        killed.process.wait()
-        assert killed.socket_path.is_socket()
-        with served(tmp_path, *PLAIN) as server, server.connect() as host:
-            assert host.call("ping") == {"pong": True}
-        assert not server.socket_path.exists()
-
-
 def test_the_root_is_the_workspace_unless_named(tmp_path: Path) -> None:
     """It is made where it is missing; the log says what is served, and how it is held."""
     words = [sys.executable, "-m", "codingagent", "--home", str(tmp_path), "serve", "--stdio"]

@@ -36,6 +36,7 @@ from codingagent.rpc import (
 from codingagent.rpc import client as client_module
 from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket
 from tests.helpers import HANG_S, REPOSITORY, children, wait_until
+from tests.rpc.test_server import PROGRAM
 from tests.serving import World, beside, server_at
 
 Serve = Callable[[socket.socket], None]
@@ -407,14 +408,6 @@ def test_a_hypervisor_that_says_no(tmp_path: Path, reply: bytes, message: str) -
 
 
 # --- a command as the connection -------------------------------------------------------------------
-
-PROGRAM = """
-import sys
-from codingagent.rpc.endpoints import StandardStreams
-from codingagent.rpc.server import HandleLog, Server
-from tests.serving import TABLE, World
-Server(TABLE, World().open_methods, HandleLog(2)).serve(StandardStreams())
-"""
 
 
 def test_a_command_carries_the_connection(

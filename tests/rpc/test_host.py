@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import socket
 import sys
 import sysconfig
 import tempfile
@@ -17,14 +16,12 @@ import pytest
 from tests.helpers import (
     HANG_S,
     REPOSITORY,
-    children,
-    descriptors,
     new_marker,
     none_left,
     processes_with,
     wait_until,
 )
-from tests.hosting import RawHost, Served, served
+from tests.hosting import Served, served
 from tests.sandboxes import BWRAP, needs_bwrap
 
 # Without the machine's own limits: what a server promises must not hang on a sandbox.
@@ -282,21 +279,6 @@ def test_bad_input_costs_one_answer(server: Served, line: bytes, code: int) -> N
     assert all(text.isprintable() for text in server.log())
 
 
-def test_half_a_line_at_the_close_is_answered(server: Served) -> None:
-    with server.connection() as connection:
-        connection.sendall(b'\n  \r\n{"jsonrpc":"2.0","id":1,"meth')
-        connection.shutdown(socket.SHUT_WR)
-        assert json.loads(connection.makefile("rb").read())["error"]["code"] == -32700
-
-
-def test_the_handshake_comes_first(server: Served) -> None:
-    with server.connection() as connection, RawHost.over(connection) as host:
-        host.send(b"CONNECT 5000")
-        assert host.reader.readline() == b"OK 5000\n"
-        assert host.call("ping") == {"pong": True}
-        assert host.ask(b"CONNECT 5000")["error"]["code"] == -32700
-
-
 def test_a_thousand_clients_at_once(server: Served) -> None:
     with ExitStack() as stack:
         hosts = [stack.enter_context(server.connect()) for _ in range(400)]
@@ -368,16 +350,3 @@ def test_no_command_is_left(tmp_path: Path, kind: str, by: str) -> None:
             host.close()
         wait_until(lambda: not processes_with(marker))
         host.close()
-
-
-@pytest.mark.deep
-def test_nothing_is_left_of_many_connections(server: Served) -> None:
-    with server.connect() as host:
-        host.call("exec", cmd="true")
-    wait_until(lambda: server.threads() <= 3)
-    before = descriptors(server.process.pid), server.threads()
-    for _ in range(10):
-        with server.connect() as host:
-            host.call("exec", cmd="true")
-    wait_until(lambda: (descriptors(server.process.pid), server.threads()) == before)
-    assert children(server.process.pid) == set()

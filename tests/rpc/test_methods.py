@@ -7,7 +7,7 @@ import shutil
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -730,25 +730,6 @@ def listening(root: Path, settings: Settings = OPEN) -> Iterator[Listenable]:
                     server.stop()
         finally:
             listener.close()
-
-
-def test_methods_over_a_connection(root: Path) -> None:
-    with listening(root) as endpoint, connected(endpoint) as connection:
-
-        def result(method: str, **params: object) -> Mapping[str, Any]:
-            found: Mapping[str, Any] = ask(connection, request(method, "x", **params))
-            assert found["id"] == "x"
-            return found
-
-        assert result("write_file", path="a", content="x")["result"] == {"success": True}
-        assert result("read_file", path="a")["result"] == {"content": "x"}
-        assert result("read_file", path="../a")["error"]["code"] == -32602
-        assert result("read_file", path="b")["error"]["code"] == -32603
-        assert result("exec", cmd="cat a")["result"]["stdout"] == "x"
-        assert result("unknown")["error"] == {
-            "code": -32601,
-            "message": "method not found: unknown",
-        }
 
 
 def test_slow_commands_of_two_connections_run_side_by_side(root: Path) -> None:

@@ -282,26 +282,6 @@ def test_one_slow_method_holds_up_no_other_connection(either: Listenable, world:
     wait_until(lambda: world.waiting == 0)
 
 
-def test_a_thousand_clients_at_once(tmp_path: Path, world: World) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < 4000:
-        pytest.skip("this system lets a process open too few files")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4000), hard))
-    before = threads()
-    try:
-        with server_at(UnixSocket(str(tmp_path / "s")), world) as endpoint:
-            with contextlib.ExitStack() as stack:
-                clients = [stack.enter_context(connected(endpoint)) for _ in range(1000)]
-                for client in clients:
-                    client.sendall(PING)
-                assert all(ask(client, PING[:0]) == PONG for client in clients)
-                assert len([line for line in world.log if "opened (" in line]) == 1000
-            wait_until(lambda: closed(world) == 1000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    wait_until(lambda: threads() <= before)
-
-
 def test_without_handles_the_server_waits_and_goes_on(tmp_path: Path, world: World) -> None:
     """The connection that can't be taken is taken when another has ended; nothing spins."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -432,7 +412,7 @@ def test_nothing_is_left_of_a_connection(either: Listenable, world: World) -> No
 def over_pipes() -> Iterator[tuple["subprocess.Popen[bytes]", IO[bytes], IO[bytes]]]:
     """Serves two pipes in a process; gives it, and the client's ends."""
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "-"],
+        [sys.executable, "-c", PROGRAM],
         cwd=Path(__file__).parents[2],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -485,7 +465,7 @@ def test_requests_and_answers_may_be_files(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(PING * 3)
     with (tmp_path / "in").open("rb") as requests, (tmp_path / "out").open("wb") as answers:
         subprocess.run(
-            [sys.executable, "-c", PROGRAM, "-"],
+            [sys.executable, "-c", PROGRAM],
             cwd=Path(__file__).parents[2],
             stdin=requests,
             stdout=answers,
@@ -661,40 +641,6 @@ def test_vsock_listens_or_says_why_not() -> None:
 # --- the log ---------------------------------------------------------------------------------------
 
 
-def test_each_event_is_a_line_of_the_log(tmp_path: Path, world: World) -> None:
-    with server_at(UnixSocket(str(tmp_path / "s")), world) as endpoint:
-        with connected(endpoint) as connection:
-            ask(connection, PING)
-            ask(connection, request("deny", text="no"))
-            ask(connection, request("\x1b[2J\n"))
-            ask(connection, b"garbage\n")
-        wait_until(lambda: closed(world) == 1)
-        wait_until(lambda: len(world.log) == 6)
-    shapes = [re.sub(r"[0-9.]+ ms", "T ms", line) for line in world.log]
-    assert shapes == [
-        "1 opened (1 open)",
-        "1 ping T ms",
-        "1 deny T ms error -32602",
-        "1 \\x1b[2J\\n T ms error -32601",
-        "1 - T ms error -32700",
-        "1 closed (0 open)",
-    ]
-
-
-def test_bodies_are_logged_if_asked_for_clipped_and_harmless(tmp_path: Path, world: World) -> None:
-    with (
-        server_at(UnixSocket(str(tmp_path / "s")), world, shows_bodies=True) as endpoint,
-        connected(endpoint) as connection,
-    ):
-        ask(connection, PING)
-        ask(connection, b'{"jsonrpc":"2.0","id":"\x7f\x1b","method":"ping"}\n')
-        ask(connection, request("big", number=10_000))
-    assert any('"\\x7f\\x1b"' in line and line.startswith("1 < ") for line in world.log)
-    [long] = [line for line in world.log if line.startswith("1 > ") and "xxx" in line]
-    assert "… (10036 bytes)" in long
-    assert len(long) < 2100
-
-
 def test_a_log_that_nobody_reads_holds_up_nothing() -> None:
     ours, theirs = os.pipe()
     log = HandleLog(theirs)
@@ -725,52 +671,23 @@ def test_a_log_that_nobody_reads_holds_up_nothing() -> None:
 
 PROGRAM = """
 import sys
-from codingagent.rpc.endpoints import StandardStreams, UnixSocket, listen
+from codingagent.rpc.endpoints import StandardStreams
 from codingagent.rpc.server import HandleLog, Server
 from tests.serving import TABLE, World
 world = World()
 log = HandleLog(2)
-server = Server(TABLE, world.open_methods, log)
-if sys.argv[1] == "-":
-    streams = StandardStreams()
-    print("not an answer", flush=True)
-    server.serve(streams)
-else:
-    listener = listen(UnixSocket(sys.argv[1]))
-    try:
-        server.serve(listener, lambda: print("ready", flush=True))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    finally:
-        listener.close()
+streams = StandardStreams()
+print("not an answer", flush=True)
+Server(TABLE, world.open_methods, log).serve(streams)
 log.flush()
 print(f"{world.opened} {world.closed} {world.cancels > 0}", file=sys.stderr)
 """
 
 
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 0)]
-)
-def test_a_signal_ends_the_server_and_what_runs(
-    tmp_path: Path, number: signal.Signals, status: int
-) -> None:
-    path = tmp_path / "s"
-    with python(PROGRAM, str(path)) as process:
-        assert line_from(process) == "ready"
-        with connected(UnixSocket(str(path))) as slow, connected(UnixSocket(str(path))) as idle:
-            assert ask(idle, PING) == PONG
-            assert ask(slow, PING) == PONG
-            slow.sendall(request("wait"))
-            # Nothing tells from outside that it runs; it may be stopped before it does, too.
-            process.send_signal(number)
-            assert process.wait(HANG_S) == status
-    assert not path.exists()
-
-
 def test_standard_output_has_answers_only() -> None:
     """What is printed by accident goes to standard error."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "-"],
+        [sys.executable, "-c", PROGRAM],
         cwd=Path(__file__).parents[2],
         input=PING + request("echo", 2, text="x").strip(),
         capture_output=True,
