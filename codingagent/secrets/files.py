@@ -16,20 +16,29 @@ NAMES = words(
     "dockerconfigjson kubeconfig terraformrc terraform.rc credentials.tfrc.json vault-token vault_token",
     "s3cfg rclone.conf boto",
     # Databases.
-    "pgpass pg_service.conf my.cnf mylogin.cnf",
+    "pgpass pgpass.conf pg_service.conf my.cnf mylogin.cnf",
     # Any application.
     "credential credentials credentials.json credentials.yml credentials.yaml credentials.ini",
     "credentials.xml oauth_creds.json service-account.json service_account.json client_secret.json",
     "client_secrets.json secret secrets secret.json secrets.json secrets.toml secrets.yml secrets.yaml",
     "token.json tokens.json token.txt access_token refresh_token api_key apikey api_token",
-    "htpasswd password passwords password.txt passwords.txt master.key shadow",
+    "htpasswd password passwords password.txt passwords.txt master.key shadow vault_pass vault_pass.txt",
+    "vault-pass private_key private_key.txt serviceaccountkey.json gcp-key.json ftppass",
+    "ftpconfig sftp.json sftp-config.json msmtprc fetchmailrc wpa_supplicant.conf local.settings.json",
+    "key.properties keystore.properties",
 )
 # Where a common name holds credentials only in its own folder.
-_PLACES = ("docker/config.json", "kube/config", "gh/hosts.yml", "aws/config", "cargo/config.toml")
+_PLACES = words(
+    "docker/config.json kube/config gh/hosts.yml aws/config cargo/config.toml codex/auth.json",
+    "composer/auth.json opencode/auth.json vercel/auth.json",
+)
 _SECRET = lazy_pattern(
-    r"(?:\.env(?!\.(?:example|sample|template|dist|defaults)$)(?:[._-][^/]*)?|[^/]+\.env|\.envrc|id_[a-z0-9_]+"
-    r"|(?:(?:[^/]*[._-])?(?:secrets?|credentials?|passwords)|password)\.(?:json|ya?ml|toml|ini|txt|env)"
-    r"|[^/]*\.(?:pem|key|p12|pfx|p8|ppk|jks|keystore|bks|kdbx?|tfvars|ovpn))"
+    r"(?:\.env(?!\.(?:example|sample|template|dist|defaults)$)(?:[._-][^/]*)?|id_[a-z0-9_]+"
+    r"|(?:[^/]+\.env|\.envrc|\.dev\.vars|secrets)(?:\.(?:local|prod|production|staging|development|test))?"
+    r"|ssh_host_[a-z0-9]+_key|(?:.*firebase-adminsdk-|service[-_]account|client_secret).*\.json"
+    r"|(?:(?:[^/]*[._-])?(?:secrets?|credentials?|passwords)|password)"
+    r"\.(?:json|ya?ml|toml|ini|txt|env|properties|csv)"
+    r"|[^/]*\.(?:pem|key|p12|pfx|p8|ppk|jks|jceks|keystore|bks|kdbx?|tfvars|tfvars\.json|pkcs12|ovpn))"
 )
 # No pattern above fits such a name, unless it begins with .env: most files are told by their ends.
 _HARMLESS = tuple(

@@ -7,12 +7,16 @@ SECRET = (
     " .pgpass .npmrc .pypirc .htpasswd app.jks vault.kdbx cert.p12 .aws/credentials .docker/config.json "
     ".kube/config conf/credentials.json secrets.yml prod.tfvars .git-credentials config/master.key A\\B\\.ENV"
     " .env.py .env~ #.env# .env_prod server.key.old prod.env.bak id_rsa.1 prod-secrets.yaml"
-    " db_credentials.json"
+    " db_credentials.json .dev.vars .dev.vars.production .envrc.local app.env.local .kamal/secrets.staging"
+    " .codex/auth.json key.properties .vault_pass ssh_host_ed25519_key x-firebase-adminsdk-ab.json"
+    " prod.auto.tfvars.json local.settings.json serviceAccountKey.json service-account-prod.json"
+    " .vscode/sftp.json secrets.properties"
 )
 PLAIN = (
     ".env.example .env.sample .env.template id_rsa.pub id_ed25519.pub secrets.py tokens.py config.json"
     " environment.py password_reset.html keys.md credentials/views.py src/env.ts id_card/view.js"
-    " .env.example.bak ChannelCredentials.yaml test_user_password.yml"
+    " .env.example.bak ChannelCredentials.yaml test_user_password.yml locales/en/auth.json"
+    " group_vars/all/vars prod.env.example src/env.mjs .dev.vars.example"
 )
 
 
