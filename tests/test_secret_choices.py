@@ -167,7 +167,7 @@ def test_sixty_files_are_written_back_to_the_byte(tmp_path: Path) -> None:
         ("f.yml", "key: {}\nother: 1\n"),
         ("f.json", '[{"token": "{}"}]\n'),
         ("f.ini", "[a]\r\ntoken={}\r\nB=2\r\n"),
-        ("f.url", "https://user:{}@example.org/x\n"),
+        ("f.uri", "https://user:{}@example.org/x\n"),
         ("f.txt", "# {} and {}\n\n\nend\n"),
         ("f.xml", "<token>{}</token>\n"),
         ("f.toml", '[a]\ntoken = "{}"\n'),

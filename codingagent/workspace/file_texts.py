@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _NEIGHBOURS, _NEIGHBOUR_BYTES = 30, 200_000
 _BRACES = lazy_pattern(r"\{([^{}]*,[^{}]*)\}")
 _GLOBS = 100
+# Deeper folders are not looked into for an .editorconfig.
+_DEPTH = 100
 
 
 class FileTexts:
@@ -54,7 +56,9 @@ class FileTexts:
 
     def _charset(self, path: str) -> str:
         """Return the `charset` of .editorconfig for a file: of the nearest one, its last that fits."""
-        folder, inner = _folder(path), path.rpartition("/")[2]
+        names = path.split("/")
+        at = min(len(names) - 1, _DEPTH)
+        folder, inner = "/".join(names[:at]), "/".join(names[at:])
         while True:
             data = b""
             with contextlib.suppress(OperationError):

@@ -3,13 +3,16 @@
 import base64
 import codecs
 from pathlib import Path
+from typing import Never
 
 import pytest
 
 from codingagent import Space
 from codingagent.agent.secrecy import Secrecy
 from codingagent.editing import diff
+from codingagent.errors import OperationError
 from codingagent.model.events import FileFetched
+from codingagent.workspace.file_texts import FileTexts
 from tests.helpers import live_session
 from tests.killing import settings_for
 
@@ -175,3 +178,20 @@ def test_secrets_are_hidden_in_any_encoding(codec: str) -> None:
     kept = base64.b64decode(shown).decode(codec)
     assert ("tiger4471x" in kept, "q8Zk2mX7Lp4Rt9Wv3Ns6" in kept) == (False, False)
     assert ZH in kept
+
+
+def test_a_path_of_2000_folders_is_not_looked_up_2000_times() -> None:
+    """Each look goes through all folders above: their number squared took minutes."""
+    asked: list[str] = []
+
+    def read(path: str) -> Never:
+        asked.append(path)
+        raise OperationError("not there")
+
+    def none(*_: object) -> Never:
+        raise AssertionError
+
+    texts = FileTexts(read, none, none)
+    assert texts.text("a/" * 2000 + "b", b"x") is not None
+    assert asked[-1] == ".editorconfig"
+    assert len(asked) < 200
