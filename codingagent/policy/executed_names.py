@@ -99,7 +99,7 @@ _ROWS = {
     "it decides where packages or logins come from and go to, or what loads them": """
         .npmrc .yarnrc .yarnrc.yml .yarn/releases .yarn/plugins .yarn/sdks .pnp.* *pnpmfile.*
         pnpm-workspace.yaml .corepack.env .pixi/config.toml .swiftpm/configuration vcpkg-configuration.json
-        .lfsconfig .gitmodules .gitreview bunfig.toml .bunfig.toml .pypirc pip.conf pip.ini uv.toml
+        .lfsconfig .gitreview bunfig.toml .bunfig.toml .pypirc pip.conf pip.ini uv.toml
         poetry.toml pdm.toml .pdm.toml .condarc .mambarc .bundle/config .gemrc nuget.config .terraformrc
         terraform.rc .tofurc .netrc _netrc .docker/config.json .aws/config .aws/credentials .kube/config
         .gnupg .ssh .curlrc .wgetrc

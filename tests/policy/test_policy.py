@@ -716,7 +716,6 @@ def test_judging_never_raises(line: str) -> None:
             "global.json",
             "Directory.Build.rsp",
             ".lfsconfig",
-            ".gitmodules",
             "x.url",
             "vercel.json",
         ),
