@@ -143,11 +143,12 @@ class Checkpointer:
 
     def is_uncovered(self, path: str) -> bool:
         """Return whether undo does not cover a path, so that its current content would be lost."""
-        commit = self.log.session.checkpoints.before
         with contextlib.suppress(WorkError):
-            # Without git nothing is covered, and that was said.
-            store = self.store
-            return store is not None and (not commit or store.leaves_out(commit, path))
+            # Without git nothing is covered, and that was said; single operations have no session.
+            if (store := self.store) is None:
+                return False
+            commit = self.log.session.checkpoints.before
+            return not commit or store.leaves_out(commit, path)
         return True
 
     def changes(self, old: str, new: str) -> tuple[Change, ...] | None:
