@@ -85,8 +85,13 @@ def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replaceme
             f"SEARCH at line {at + 1} of the body has {what} line {'=' * length};"
             " if the text itself holds such a line, make all three markers longer, of equal length"
         )
-    search = joined(lines[at + 1 : middles[0]])
-    return Replacement(search, joined(lines[middles[0] + 1 : end])), close + 1
+    search, new = lines[at + 1 : middles[0]], lines[middles[0] + 1 : end]
+    if any(map(edit_markers.behind_place, (search, new))):
+        raise OperationError(
+            f"SEARCH at line {at + 1} of the body, or its REPLACE, begins with the number of a line: leave"
+            " that out; if the file has such lines, begin with the line above them"
+        )
+    return Replacement(joined(search), joined(new)), close + 1
 
 
 def _is_open(line: str, length: int) -> bool:

@@ -21,6 +21,9 @@ from codingagent.model.operations import EqualByMeaning
 from codingagent.model.patterns import lazy_pattern
 
 # Words of a chat's edit; version control has others.
+# What some tools have their models write at the beginning of SEARCH.
+_PLACE = lazy_pattern(r":(?:start|end)_line:[ \t]*\d+[ \t]*")
+_RULE = lazy_pattern(r"-{5,}[ \t]*")
 _ASKING_WORD = lazy_pattern("search|find|original|orig|old|before")
 _ANSWERING_LABEL = lazy_pattern("(?:replaced?|updated)[:>]*", re.IGNORECASE)
 _OPENING_WORD = lazy_pattern(f"{_ASKING_WORD.pattern}|head|current|ours|mine")
@@ -132,6 +135,12 @@ def is_doubled(lines: Sequence[str], opening: int, middle: int, close: int) -> b
     above = lines[middle - 1].rstrip()
     is_title = above[:1].isalnum() and len(above) <= len(lines[middle].strip())
     return not is_title
+
+
+def behind_place(lines: Sequence[str]) -> int:
+    """Return where the text of SEARCH begins, after the number of its line."""
+    at = next((i for i, line in enumerate(lines) if not _PLACE.fullmatch(line)), len(lines))
+    return at + 1 if 0 < at < len(lines) and _RULE.fullmatch(lines[at]) else 0
 
 
 def first_outside(lines: Sequence[str], edits: Sequence[MarkedEdit]) -> int | None:

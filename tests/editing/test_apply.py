@@ -107,6 +107,10 @@ def test_search_and_replace_blocks_are_read_in_order(
         ("<<<<<< SEARCH\na\n======\nb\n>>>>>> REPLACE\n", "Line 1 of the body is outside"),
         ("<<<<<<< ORIGINAL\na\n=======\nb\n>>>>>>> UPDATED\n", "Line 1 of the body is outside"),
         (">>>>>>> REPLACE\n", "Line 1 of the body is outside"),
+        (
+            "<<<<<<< SEARCH\na\n=======\n:start_line:2\n-------\nb\n>>>>>>> REPLACE\n",
+            "SEARCH at line 1 of the body, or its REPLACE, begins with the number of a line",
+        ),
     ],
 )
 def test_markers_out_of_place_are_refused(body: str, reason: str) -> None:

@@ -8,7 +8,6 @@ from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Channel, Damage
 from codingagent.model.operations import Replacement
-from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import joined
 from codingagent.protocols.foreign.fences import dedented
 
@@ -18,9 +17,6 @@ _HOW = (
 )
 _ENDLESS = "it has no closing marker"
 _UNOPENED = "it has no opening marker"
-# What some tools have their models write at the beginning of SEARCH.
-_PLACE = lazy_pattern(r":(?:start|end)_line:[ \t]*\d+[ \t]*")
-_RULE = lazy_pattern(r"-{5,}[ \t]*")
 
 
 def find(lines: Sequence[str]) -> tuple[MarkedEdit, ...]:
@@ -43,8 +39,9 @@ def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replace
     """Return the replacement that a block asks for, and what its text may still have suffered."""
     if edit.fault:
         raise OperationError(f"{edit.fault}; {_HOW}")
-    first = _first_line(edit.old)
-    both = dedented([*edit.old[first:], *edit.new], indent)
+    first = edit_markers.behind_place(edit.old)
+    new = edit.new[edit_markers.behind_place(edit.new) :]
+    both = dedented([*edit.old[first:], *new], indent)
     if Damage.ANGLES in edit.way:
         # What encoded the markers has encoded the text between them.
         both = [chat_damage.without_entities(line) for line in both]
@@ -58,9 +55,3 @@ def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replace
         )
     way = edit.way - {Damage.ANGLES}
     return Replacement(joined(old), joined(new), is_verbatim=fenced), way
-
-
-def _first_line(old: Sequence[str]) -> int:
-    """Return where the text of SEARCH begins, after the number of its line."""
-    at = next((i for i, line in enumerate(old) if not _PLACE.fullmatch(line)), len(old))
-    return at + 1 if 0 < at < len(old) and _RULE.fullmatch(old[at]) else 0
