@@ -73,6 +73,10 @@ class MendedLines(NamedTuple):
 def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
     """Return new lines without the damage to their characters that is proven; refuse what is lost by it."""
     notes: list[str] = []
+    if _has_wide_signs(new, ground):
+        raise OperationError(
+            refusal(f"it holds {_WIDE_SIGNS}, where a file of its kind has none", arrival)
+        )
     if not may_be_damaged("\n".join(new)):
         return MendedLines(new)
     for row in ROWS:
@@ -97,6 +101,8 @@ def without_empty(new: Sequence[str], undone: Sequence[str]) -> list[str]:
 
 def check(new: list[str], ground: Ground, spared: str) -> str:
     """Return the damage of new lines that the file's kind can't hold, if `spared` text has none; or empty."""
+    if _has_wide_signs(new, ground):
+        return _WIDE_SIGNS
     if not may_be_damaged("\n".join(new)):
         return ""
     for row in ROWS:
@@ -111,6 +117,21 @@ def check(new: list[str], ground: Ground, spared: str) -> str:
         if not look.stands_so and (is_odd or look.is_impossible):
             return str(row.damage.value)
     return ""
+
+
+_WIDE_SIGNS = "full-width punctuation"
+# In a line that has no other letters than ASCII.
+_LETTER = r"[\t\x20-\x7e\uff01-\uff5e]"
+_WIDE = lazy_pattern(rf"^{_LETTER}*[（），；：｛｝＝＂！＜＞＋＊．]{_LETTER}*$", re.MULTILINE)
+
+
+def _has_wide_signs(new: Sequence[str], ground: Ground) -> bool:
+    """Return whether new lines of a program have the signs of an input method where only code can be."""
+    fresh = ["" if line in ground.known else line for line in new]
+    text = "\n".join(fresh)
+    if text.isascii() or _WIDE.search(text) is None:
+        return False
+    return file_kinds.cannot_hold(_WIDE, fresh, ground.path, ground.text_among(new))
 
 
 def _look(row: DamageRow, new: list[str], ground: Ground) -> "_Look | None":

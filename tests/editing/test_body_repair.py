@@ -7,6 +7,7 @@ import pytest
 from codingagent.editing import apply, body_repair
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Damage
+from codingagent.model.operations import Replacement
 
 PROGRAM = "x = 1\n"
 
@@ -157,6 +158,21 @@ def test_a_file_that_looks_damaged_is_asked_for_again(body: str, path: str, what
         body_repair.mend_file(body, path, AS_IT_IS)
     assert what in caught.value.reason
     assert 'until="TOKEN"' in caught.value.reason
+
+
+@pytest.mark.parametrize("line", ["f（a, b);", "f(a，b);", "x ＝ 1;", "a();；"])
+@pytest.mark.parametrize("path", ["a.js", "a.go", "a.java"])
+def test_signs_of_an_input_method_in_code_are_asked_for_again(path: str, line: str) -> None:
+    """In a new file, over an old one, in an edit; not in strings, comments and beside such letters."""
+    for old in (None, "f(a, b);\n"):
+        with pytest.raises(OperationError, match="full-width punctuation"):
+            body_repair.mend_file(f"{line}\n", path, AS_IT_IS, old)
+    with pytest.raises(OperationError, match="full-width punctuation"):
+        apply.apply((Replacement("f(a, b);\n", f"{line}\n"),), "f(a, b);\n", AS_IT_IS, path=path)
+    for said in (f'g("{line}");', f"// {line}", f"<p>你好（{line}）</p>", "x();"):
+        assert body_repair.mend_file(f"{said}\n", path, AS_IT_IS).text == f"{said}\n"
+    there = f"{line}\n"
+    assert body_repair.mend_file(f"{there}y();\n", path, AS_IT_IS, there).text == f"{there}y();\n"
 
 
 def test_entities_in_a_string_with_escapes_are_meant() -> None:

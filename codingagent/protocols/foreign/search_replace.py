@@ -40,8 +40,8 @@ def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replace
     if edit.fault:
         raise OperationError(f"{edit.fault}; {_HOW}")
     first = edit_markers.behind_place(edit.old)
-    new = edit.new[edit_markers.behind_place(edit.new) :]
-    both = dedented([*edit.old[first:], *new], indent)
+    both = [*edit.old[first:], *edit.new[edit_markers.behind_place(edit.new) :]]
+    both = dedented(both, indent)
     if Damage.ANGLES in edit.way:
         # What encoded the markers has encoded the text between them.
         both = [chat_damage.without_entities(line) for line in both]
