@@ -122,7 +122,7 @@ def check(new: list[str], ground: Ground, spared: str) -> str:
 _WIDE_SIGNS = "full-width punctuation"
 # In a line that has no other letters than ASCII.
 _LETTER = r"[\t\x20-\x7e\uff01-\uff5e]"
-_WIDE = lazy_pattern(rf"^{_LETTER}*[（），；：｛｝＝＂！＜＞＋＊．]{_LETTER}*$", re.MULTILINE)
+_WIDE = lazy_pattern(rf"^(?=[^\n]*[（），；：｛｝＝＂！＜＞＋＊．]){_LETTER}+$", re.MULTILINE)
 
 
 def _has_wide_signs(new: Sequence[str], ground: Ground) -> bool:

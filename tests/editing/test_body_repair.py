@@ -8,6 +8,7 @@ from codingagent.editing import apply, body_repair
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Damage
 from codingagent.model.operations import Replacement
+from tests.helpers import cpu_below
 
 PROGRAM = "x = 1\n"
 
@@ -173,6 +174,13 @@ def test_signs_of_an_input_method_in_code_are_asked_for_again(path: str, line: s
         assert body_repair.mend_file(f"{said}\n", path, AS_IT_IS).text == f"{said}\n"
     there = f"{line}\n"
     assert body_repair.mend_file(f"{there}y();\n", path, AS_IT_IS, there).text == f"{there}y();\n"
+
+
+def test_a_long_line_of_such_signs_takes_no_time() -> None:
+    """Design, purpose: the reply is not trusted."""
+    body = "（" * 300_000 + "你\n"
+    with cpu_below(50):
+        assert body_repair.mend_file(body, "a.js", AS_IT_IS).text == body
 
 
 def test_entities_in_a_string_with_escapes_are_meant() -> None:
