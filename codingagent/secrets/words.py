@@ -24,9 +24,7 @@ CODE = words(
 )
 
 # Ends of the names of files in which anything may be written.
-PROSE = words(
-    "md txt rst adoc org log tex po pot diff patch csv tsv out",
-)
+PROSE = words("md txt rst adoc org log tex po pot diff patch csv tsv out")
 
 # Values that are not secrets: types, states, placeholders.
 PLAIN = words(
