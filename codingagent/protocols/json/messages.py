@@ -14,6 +14,7 @@ import json
 import math
 import re
 from functools import cache
+from itertools import starmap
 from typing import Any, Generic, Literal, TypeVar, assert_never
 
 from msgspec import Struct
@@ -75,15 +76,7 @@ class Rejected(Struct, frozen=True):
 Validated = Accepted[_T_co] | Rejected
 
 
-class Malformed(Struct, frozen=True):
-    """Something in a message's list that is no operation; `id` is its own, if it has one."""
-
-    id: str | None
-    where: str
-    reason: str
-
-
-Received = tuple[Operation | Malformed, ...]
+Received = tuple[Operation | Problem, ...]
 """An operations message as it came: each item is an operation, or says why it is none."""
 
 
@@ -151,7 +144,7 @@ def read_operations_message(source: object) -> Received:
     if not envelope.success:
         raise envelope.error
     operations = _not_too_many(envelope.data.operations)
-    return tuple(_item(f"operations[{index}]", obj) for index, obj in enumerate(operations))
+    return tuple(_item(index, obj) for index, obj in enumerate(operations))
 
 
 def _not_too_many(operations: tuple[_T, ...]) -> tuple[_T, ...]:
@@ -170,12 +163,14 @@ class _Envelope(wire.Wire):
     operations: tuple[Any, ...]
 
 
-def _item(where: str, obj: object) -> Operation | Malformed:
-    found: Validated[Operation] = _validated(wire.TaggedOperation, obj, where)
+def _item(index: int, obj: object) -> Operation | Problem:
+    found: Validated[Operation] = _validated(wire.TaggedOperation, obj, f"operations[{index}]")
     if found.success:
         return found.data
     own = obj.get("id") if isinstance(obj, dict) else None
-    return Malformed(own if is_text(own) else None, found.error.where, found.error.reason)
+    name = own if isinstance(own, str) and is_text(own) else operation_id(index)
+    where = found.error.where
+    return Problem(Kind.MALFORMED, str(found.error), index + 1, id=name, subject=where)
 
 
 @cache
@@ -258,14 +253,13 @@ def items_of(received: Received) -> tuple[Step | Problem, ...]:
 
     001 asks for no unique ids, so neither do we: two items may be called the same.
     """
-    return tuple(_step(index, item) for index, item in enumerate(received))
+    return tuple(starmap(_step, enumerate(received)))
 
 
-def _step(index: int, received: wire.Operation | Malformed) -> Step | Problem:
+def _step(index: int, received: Operation | Problem) -> Step | Problem:
+    if isinstance(received, Problem):
+        return received
     line, name = index + 1, operation_id(index) if received.id is None else received.id
-    if isinstance(received, Malformed):
-        reason = f"{received.where} {received.reason}"
-        return Problem(Kind.MALFORMED, reason, line, id=name, subject=received.where)
     try:
         return Step(_operation(received), line, id=name)
     except OperationError as fault:

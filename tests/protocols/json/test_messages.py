@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from codingagent.model.operations import AT_ONCE
+from codingagent.model.operations import AT_ONCE, Kind
 from codingagent.protocols.json.messages import (
     SIZE_LIMIT_BYTES,
-    Malformed,
     MessageError,
     OperationValidationError,
     Validated,
@@ -47,6 +46,7 @@ from codingagent.protocols.json.wire import (
     to_json,
     to_wire,
 )
+from codingagent.protocols.tags.reply import Problem
 
 DATA = Path(__file__).parent
 SPECIFIED = json.loads((DATA / "specification_001.schema.json").read_text("utf-8"))
@@ -289,7 +289,7 @@ def check_agreement(value: Any) -> None:
             _SPECIFIED_OPERATION.is_valid(o) and keeps_the_path_rules(o)
             for o in value["operations"]
         ]
-        assert [not isinstance(item, Malformed) for item in items] == good
+        assert [not isinstance(item, Problem) for item in items] == good
 
 
 @given(_MESSAGES)
@@ -778,7 +778,8 @@ def test_a_malformed_operation_does_not_spoil_the_rest(bad: str, where: str, rea
     value = json.loads(
         text, parse_int=lambda digits: math.inf if len(digits) > 4300 else int(digits)
     )
-    malformed = Malformed(None, f"operations[1]{where}", reason)
+    where = f"operations[1]{where}"
+    malformed = Problem(Kind.MALFORMED, f"{where} {reason}", 2, id="op-2", subject=where)
     for source in (
         text,
         text.encode(),
