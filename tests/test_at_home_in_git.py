@@ -80,6 +80,7 @@ def test_a_turn_starts_few_git_processes(tmp_path: Path, monkeypatch: pytest.Mon
         (f'[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n{command}', 18),
         (command, 14),
         ('[READ_FILE path="a.txt"]\n', 11),
+        ('[CREATE_FILE path="b.txt"]\nb\n[/CREATE_FILE]\n', 15),
         ("[DONE]\nok\n[/DONE]\n", 9),
     ):
         count.write_bytes(b"")

@@ -257,14 +257,17 @@ class Reader:
             # Anything else could be an option, or a name that moves.
             ids = [f"{commit}:{NOTES}"] if _COMMIT.fullmatch(commit) else []
             ((_, data),) = self._store.contents(ids)
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[commit] = Notes.decoded(data)
+            return self._remember(commit, Notes.decoded(data))
         except (GitError, ValueError, KeyError, TypeError) as fault:
             raise DamagedError(
                 f"the checkpoint {commit[:12]!a} can't be read from {self._store.path}"
             ) from fault
-        return self._known[commit]
+
+    def _remember(self, commit: str, notes: Notes) -> Notes:
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[commit] = notes
+        return notes
 
     def covered(self, commit: str) -> frozenset[str]:
         """Return the paths of all files of the latest checkpoint."""

@@ -140,7 +140,7 @@ class Checkpoints(Reader):
             # Nothing was added, which could have displaced other paths of the index.
             gone = {path for path, state in taking.changes.items() if state is None}
             self._indexed = new, self._indexed[1] - gone
-        self._known = {new: new_notes}
+        self._remember(new, new_notes)
         self.files_read = 0
         left, missed = new_notes.left, tuple(taking.missed)
         return Checkpoint(new, left, missed=missed, listed=listed)
