@@ -188,7 +188,7 @@ class Connection(asyncio.Protocol):
         self._thread: _Thread | None = None
         self._methods: Any = None
         self._closing = contextlib.ExitStack()
-        self._is_over = False
+        self._is_over = self._is_lost = False
 
     def _log(self, line: str, *values: object) -> None:
         self._server.log(self._prefix + line, *values)
@@ -237,7 +237,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if exc is not None:
             self._log(f"the client is gone: {visible(str(exc))}")
-        self._is_over = True
+        self._is_over = self._is_lost = True
         self._can_write.set()
         if self._call is None:
             self._forget()
@@ -366,7 +366,7 @@ class Connection(asyncio.Protocol):
         if message.is_batch and mark == b",":
             await self._write(b"]\n")
         self._call = None
-        if self._is_over:
+        if self._is_lost:
             self._forget()
         else:
             self._go_on()
