@@ -5,6 +5,7 @@ The loop calls a Protocol: streams would make a round trip half as long again.
 
 import asyncio
 import contextlib
+import ctypes
 import hmac
 import os
 import select
@@ -131,8 +132,7 @@ class Server:
         loop.set_exception_handler(
             lambda _, of: self.log("%s: %s", of["message"], of.get("exception"))
         )
-        # glibc maps and unmaps memory for each piece that the loop receives, until a larger one was freed.
-        bytearray(2**20)
+        _map_large_memory()
         stopping = asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(stopping.set)
         if self._is_stopped:
@@ -427,6 +427,15 @@ class _Thread:
             except BaseException as fault:  # noqa: BLE001  # whoever waits gets it
                 future.set_exception(fault)
             del future, call, values  # an answer may be large
+
+
+def _map_large_memory() -> None:
+    """Have glibc keep memory for the pieces that the loop receives, and give back that of long answers.
+
+    By itself it maps and unmaps 256 KB for each piece, or keeps megabytes for each thread that there was.
+    """
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(-3, 2**20)  # M_MMAP_THRESHOLD
 
 
 def _polled(handle: int, *events: str) -> bool:

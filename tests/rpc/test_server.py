@@ -248,6 +248,7 @@ def test_a_client_that_reads_nothing_waits_alone_and_in_bounded_memory(
             with contextlib.suppress(BlockingIOError):
                 sent += mute.send(data)
                 stuck_at = time.monotonic() + 0.3
+        wait_until(lambda: world.counted > 0)
         counted = world.counted
         assert ask(other, PING) == PONG
         assert sent < 4 * BACKLOG_BYTES
