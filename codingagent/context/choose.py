@@ -29,10 +29,13 @@ _SEEDS = 6
 # Of the budget for what is no source, times how often it changed with sources; and where it is asked for.
 _SHARES = {"test": 0.3, "doc": 0.2}
 _ASKED_SHARE = 0.4
-_FULL_TESTS = 8_000
+# Of a smaller budget, sources need more; imports are fewer lines, a 300th of its tokens.
+_FULL_BUDGET, _LEAST_PART, _IMPORTS_OF = 8_000, 0.5, 300
 _LATEST = 200
 # New entries of a changelog stand in its first lines, where so many commits of sources write some.
 _TOP_LINES, _TOP_TOKENS, _KEPT_SHARE = 25, 400, 0.1
+# Of the budget for that top, and for documents where there is one.
+_TOP_SHARE, _WITH_TOP = 0.05, 0.06
 _GAP_TOKENS, _FILE_TOKENS = 9, 14
 _IMPORTS_LINES = 30
 _IMPORTS_WITHIN = 120
@@ -92,8 +95,12 @@ def choose(
             return wholes
     latest = [commit.paths for commit in log[:_LATEST]]
     latest = [paths for paths in latest if "source" in map(kind_of, paths)]
-    ordered = _ordered(asked, files, texts, _changelog(latest))
-    return _fill(ordered, texts, budget, _shares(asked, latest, budget))
+    changelog = _changelog(latest)
+    shares = _shares(asked, latest, budget)
+    if changelog:
+        shares["doc"] = max(shares["doc"], _WITH_TOP)
+    top = int(min(_TOP_TOKENS, budget * _TOP_SHARE))
+    return _fill(_ordered(asked, files, texts, changelog, top), texts, budget, shares)
 
 
 def _whole(file: Ranked, text: str) -> Chosen:
@@ -104,16 +111,15 @@ def _whole(file: Ranked, text: str) -> Chosen:
 def _shares(asked: Query, latest: Sequence[Sequence[str]], budget: int) -> dict[str, float]:
     """Return which part of the budget tests and documents get: as often as they changed with sources."""
     kinds = [{kind_of(path) for path in paths} for paths in latest]
+    part = min(budget / _FULL_BUDGET, 1)
     shares = {
-        kind: most * (sum(kind in each for each in kinds) / len(kinds) if kinds else 0.5)
+        kind: part * most * (sum(kind in each for each in kinds) / len(kinds) if kinds else 0.5)
         for kind, most in _SHARES.items()
     }
-    # Of a small budget, sources need more; the top of a changelog is short.
-    shares["test"] *= min(budget / _FULL_TESTS, 1)
     if asked.wants_tests:
-        shares["test"] = _ASKED_SHARE
+        shares["test"] = _ASKED_SHARE * max(part, _LEAST_PART)
     if asked.wants_docs:
-        shares["doc"] = _ASKED_SHARE
+        shares["doc"] = _ASKED_SHARE * max(part, _LEAST_PART)
     return shares
 
 
@@ -132,7 +138,11 @@ def kind_of(path: str) -> str:
 
 
 def _ordered(
-    asked: Query, files: Sequence[Ranked], texts: Mapping[str, str], changelog: str
+    asked: Query,
+    files: Sequence[Ranked],
+    texts: Mapping[str, str],
+    changelog: str,
+    top_tokens: int,
 ) -> list[_Candidate]:
     found = []
     for file in files:
@@ -140,7 +150,7 @@ def _ordered(
         parts = [*blocks(file.path, texts[file.path])]
         if changelog and file.path.partition(".")[0] == changelog:
             top = min(_TOP_LINES, len(lines))
-            while top > 1 and estimate("\n".join(lines[:top])) > _TOP_TOKENS:
+            while top > 1 and estimate("\n".join(lines[:top])) > top_tokens:
                 top -= 1
             text = "\n".join(lines[:top])
             found.append(_Candidate(file, CodeBlock(1, top), text, _NAMED_PLACE))
@@ -245,7 +255,7 @@ def _fill(
             have = shown.get(path, set())
             new = set(range(each.block.first, each.block.last + 1))
             if not have:
-                new |= imports(lines)
+                new |= imports(lines, min(_IMPORTS_LINES, budget // _IMPORTS_OF))
             if each.block.parent:
                 new.add(each.block.parent)
             new -= have
@@ -286,7 +296,7 @@ def around(path: str, text: str, wanted: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(shown | imports(lines_of(text)))) if shown else ()
 
 
-def imports(lines: Sequence[str]) -> set[int]:
+def imports(lines: Sequence[str], most: int = _IMPORTS_LINES) -> set[int]:
     """Return the lines of a file's imports, each to its closing bracket: they go with any part of it."""
     found: list[int] = []
     is_open = False
@@ -294,6 +304,6 @@ def imports(lines: Sequence[str]) -> set[int]:
         if is_open or _IMPORT.match(line):
             found.append(at)
             is_open = line[:1] not in {")", "}"} and (is_open or line.rstrip()[-1:] in {"(", "{"})
-    if found and found[-1] <= _IMPORTS_LINES:
+    if found and found[-1] <= most:
         return set(range(found[0], found[-1] + 1))
-    return set(found[:_IMPORTS_LINES])
+    return set(found[:most])
