@@ -697,7 +697,6 @@ LINKS = {
 }
 
 
-@pytest.mark.one_in(2)
 @table(LINKS)
 def test_a_link_or_special_file_is_no_way_out(case: Case) -> None:
     """Design, workspace: what ends outside is refused; only regular files are read or replaced."""

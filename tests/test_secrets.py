@@ -401,7 +401,9 @@ def test_no_half_of_a_secret_is_in_an_output(tmp_path: Path, protocol: Protocol)
             run = {"id": "1", "type": "shell", "command": f"python3 a.py # {way}"}
             message = {"type": "operations", "protocolVersion": "1.0", "operations": [run]}
             live.answer(command(run["command"]) if protocol == "tags" else json.dumps(message))
-            assert "Output:" in live.request() or '"stdout":"' in live.request()
+            # A busy machine may end the first one before it prints.
+            is_ended = way == "ended at its limit"
+            assert is_ended or "Output:" in live.request() or '"stdout":"' in live.request()
             assert not re.search(r"ghp_\w{4}", live.request())
 
 

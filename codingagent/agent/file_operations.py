@@ -299,7 +299,7 @@ def _leaks(
     vault, workspace, file = context.secrecy.vault, context.workspace, files[-1]
     if not vault.hides:
         return (), ()
-    read = put_back.reader(workspace, *(workspace.resolved(each.path) for each in files))
+    read = put_back.reader(workspace, *(_real(context, each.path) for each in files))
     names, source = order.names, files[0].path
     asked: tuple[Ask, ...] = ()
     if file is not files[0]:
@@ -321,7 +321,7 @@ def _leaks(
 def _data_at(context: Context, path: str) -> bytes | None:
     """Return the bytes of a file that goes away here, if they may have secrets; of a link none goes."""
     workspace = context.workspace
-    is_link = workspace.resolved(path) != workspace.resolved(path, follow_last=False)
+    is_link = _real(context, path) != workspace.resolved(path, follow_last=False)
     if is_link or not context.secrecy.vault.hides:
         return None
     return workspace.read(path, whole=False).data
@@ -329,8 +329,16 @@ def _data_at(context: Context, path: str) -> bytes | None:
 
 def _place(context: Context, path: str) -> str:
     """Return a path without its links, if they hide that it is that of a secret file."""
-    real = context.workspace.resolved(path)
+    real = _real(context, path)
     return real if context.secrecy.vault.is_secret_file(real) else path
+
+
+def _real(context: Context, path: str) -> str:
+    """Return a path without its links; empty for a link that leads out or in a circle: it may be deleted."""
+    try:
+        return context.workspace.resolved(path)
+    except OperationError:
+        return ""
 
 
 # --- what the person changed -----------------------------------------------------------------------

@@ -228,8 +228,8 @@ def test_an_edit_gives_the_text_that_was_meant(
 
 
 @given(
-    # Of eight lines, three may be words with one or three blank lines after each: that is damage.
-    st.lists(st.text("ab #`~\t", max_size=5), max_size=7),
+    # Of seven lines, three may be words with one or three blank lines after each: that is damage.
+    st.lists(st.text("ab #`~\t", max_size=5), max_size=6),
     st.sampled_from(["### f.txt", "**`f.txt`**", "File: f.txt"]),
 )
 @example(["`", "", "`", "", ""], "### f.txt")
