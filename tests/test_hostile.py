@@ -425,7 +425,7 @@ LITERAL_PATHS = {
     "dashes": "-rf",
     "a command": "$(touch pwned)",
     "back quotes": "`touch pwned`",
-    "single quotes": "'ok.txt'",
+    "single quotes": "'other.txt'",
     "four dots in front": "....x",
     "full-width dots": "．．/out",
     "brackets": "[RUN_COMMAND]",
