@@ -90,6 +90,10 @@ def without_fence(body: str) -> str | None:
     closed = _FENCE.fullmatch(lines[end - 1]) if end - 1 > first else None
     if closed is not None and (closed[2] or (has_label and opened is None)):
         closed = None
+    if has_label and has_language and opened is not None:
+        language = opened[2].strip().lower()
+        if language not in ("", lines[start].strip().lower()):
+            opened = closed = None  # the label is that of the box, in which the fence is text
     if opened is None and closed is None and not has_label:
         return None
     begin = first + 1 if opened is not None else first
