@@ -1357,7 +1357,7 @@ ROWS: dict[str, Row] = {
     "a new repository is asked about": Row(
         asked_afterwards,
         ("git init -q lib",),
-        ("checkpoints/store.py", "new |= of_git - covered", "pass"),
+        ("checkpoints/store.py", "taking.new |= of_git - covered", "pass"),
     ),
     "a new bare repository is asked about": Row(
         asked_afterwards,
