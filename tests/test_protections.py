@@ -1150,7 +1150,7 @@ ROWS: dict[str, Row] = {
     "links in a home are refused": Row(
         laid_home_refused,
         ("link",),
-        ("storage/homes.py", "if (root / name).is_symlink():", "if False:"),
+        ("storage/homes.py", "if is_link_at(root / name):", "if False:"),
     ),
     "no link in the place of /tmp": Row(
         own_tmp_no_link,
