@@ -109,7 +109,7 @@ def find_program(name: str, *outside: Path) -> str | None:
     stub = "/usr/bin/git" if IGNORES_CASE and not any(map(os.path.exists, tools)) else ""
     for folder in persons_path().split(os.pathsep):
         # With its folder: a bare name is looked for in the current folder first, on Windows.
-        found = shutil.which(os.path.join(folder, name)) if folder else None
+        found = _program_at(os.path.join(folder, name)) if folder else None
         if found and found != stub and _is_apart(folder, not_ours) and _is_apart(found, places):
             return found
     return None
@@ -156,8 +156,7 @@ def command_line(line: str) -> list[str]:
         other = None if found else shutil.which(name, path=persons_path())
     else:
         is_apart = _is_apart(name, settle())
-        found, other = (name, None) if is_apart and shutil.which(name) else (None, name)
-        other = other if other and not is_apart else None
+        found, other = (_program_at(name), None) if is_apart else (None, name)
     if found:
         return [found, *words]
     if other:
@@ -166,6 +165,13 @@ def command_line(line: str) -> list[str]:
             " the workspace, by its full path"
         )
     raise UsageError(f"{line!r} can't be started: there is no {name!r}")
+
+
+def _program_at(path: str) -> str | None:
+    """Return the program at a path; on Windows with its ending, which `which` adds from Python 3.12 on."""
+    known = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").upper().split(";")
+    is_whole = os.name != "nt" or os.path.splitext(path)[1].upper() in known
+    return next(filter(shutil.which, [path] if is_whole else [path + each for each in known]), None)
 
 
 def settle() -> Iterable[Path]:

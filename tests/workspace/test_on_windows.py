@@ -286,3 +286,20 @@ def test_lines_of_the_person_are_read_and_written_as_windows_does(what: str) -> 
     )
     assert not done.stderr
     assert ast.literal_eval(done.stdout) == expected
+
+
+@posix
+def test_a_program_is_found_without_its_ending(tmp_path: Path) -> None:
+    """Such as an editor, `code --wait`, or ssh: Python 3.11 adds no ending to a path."""
+    for name in ("code", "code.CMD", "n+.EXE"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    program = (
+        "import os, pathlib, sys; from codingagent.workspace import programs\n"
+        "os.environ['PATH'] = here = sys.argv[1]\n"
+        "os.name, pathlib.WindowsPath = 'nt', pathlib.PosixPath\n"
+        "print(*programs.command_line('code --wait'), *programs.command_line(f'{here}/n+'))"
+    )
+    words = [sys.executable, "-c", program, os.fspath(tmp_path)]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.stdout == f"{tmp_path}/code.CMD --wait {tmp_path}/n+.EXE\n", done.stderr
