@@ -20,6 +20,7 @@ from codingagent.checkpoints.history import State
 from codingagent.checkpoints.repository_files import real, stored
 from codingagent.errors import disk_errors
 from codingagent.workspace.git_files import Git, GitError, together
+from codingagent.workspace.git_repository import text_of
 from codingagent.workspace.sharing import retried
 
 # Content that git gets at once; twice this is held in memory.
@@ -294,7 +295,7 @@ def _lines_of(changes: Mapping[str, State | None]) -> bytes:
 
 def names_of(data: bytes) -> list[str]:
     """Return the fields of what git says, in which each file of a repository has its real path."""
-    return real(os.fsdecode(data)).split("\0")[:-1]
+    return real(text_of(data)).split("\0")[:-1]
 
 
 def _lines(words: Sequence[str]) -> bytes:

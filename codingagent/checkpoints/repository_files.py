@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from codingagent.workspace.git_files import Belonging
+from codingagent.workspace.git_repository import text_of
 
 # In a checkpoint: git refuses to store a `.git`, and no file is called like the other one.
 # As the bytes that they are in UTF-8: another locale can't encode the character.
@@ -87,15 +88,15 @@ def repository_files(root: str, found: Belonging) -> tuple[set[str], list[str]]:
     holds = holds_below(root)
     folders, every = {""}, (*found.files, *found.ignored)
     for name in {name.rpartition(b"/")[0] for name in every}:
-        folder = os.fsdecode(name)
+        folder = text_of(name)
         while folder not in folders:
             folders.add(folder)
             folder = folder.rpartition("/")[0]
     folders.update(path.rstrip("/") for path in found.repositories)
-    ignored = [os.fsdecode(name) for name in found.ignored if name.endswith(b"/")]
+    ignored = [text_of(name) for name in found.ignored if name.endswith(b"/")]
     inner, unseen = _below(root, ignored)
     places = {f"{folder}/{_REAL}" if folder else _REAL for folder in (*folders, *inner)}
-    bare = {os.fsdecode(n).rpartition("/")[0] for n in every if n.endswith(b"/HEAD")}
+    bare = {text_of(n).rpartition("/")[0] for n in every if n.endswith(b"/HEAD")}
     bare |= {folder for folder in inner if holds(folder, "HEAD")}
     files: set[str] = set()
     for place in (*places, *(each for each in bare if each and _is_repository(each, holds))):

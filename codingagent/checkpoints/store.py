@@ -27,6 +27,7 @@ from codingagent.policy.executed_names import EXECUTED_NAMES, TAKEN_IN
 from codingagent.policy.rules import covering
 from codingagent.workspace import git_files
 from codingagent.workspace.dirfd import Folder, check_root, hidden_identities, open_root, walk_names
+from codingagent.workspace.git_repository import text_of
 from codingagent.workspace.sharing import retried
 from codingagent.workspace.walk import is_temporary
 
@@ -177,7 +178,7 @@ class Checkpoints(Reader):
             return None
         # Sets of all files would cost more than these passes.
         listed, ignored = (
-            os.fsdecode(b"\0".join(names)).split("\0") if names else []
+            text_of(b"\0".join(names)).split("\0") if names else []
             for names in (found.files, found.ignored)
         )
         taken, ignored = _taken_in(os.fspath(store.root), ignored)

@@ -23,7 +23,12 @@ from msgspec import Struct, field
 from codingagent.errors import WorkError
 from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.dirfd import open_root, walk_names
-from codingagent.workspace.git_repository import Repository, repository_above, repository_in
+from codingagent.workspace.git_repository import (
+    Repository,
+    repository_above,
+    repository_in,
+    text_of,
+)
 
 # git lists a hundred thousand files in a fraction of this time.
 _PATIENCE_S = 0.5
@@ -143,7 +148,7 @@ def addable(root: Path, git: Git, paths: Collection[str]) -> set[str]:
         directory.make(repository)
         words = ("--literal-pathspecs", "ls-files", "-z", "-co", "--exclude-standard", "--", *paths)
         [done] = together(root, partial(directory.run, *words))
-        return {*paths} & {*map(os.fsdecode, fields(done.stdout))}
+        return {*paths} & {*map(text_of, fields(done.stdout))}
 
 
 def _directory(
@@ -209,7 +214,7 @@ class _Asking(Struct, frozen=True):
         done = together(
             self.root, *(partial(directory.run, "ls-files", "-z", *query) for query in queries)
         )
-        for name, reason in _UNREADABLE.findall(os.fsdecode(done[0].stderr)):
+        for name, reason in _UNREADABLE.findall(text_of(done[0].stderr)):
             self.found.unread.append((f"{prefix}{name.rstrip('/')}/", reason.lower()))
         names = _plain(done[0].stdout, inner)
         left_out = fields(done[1].stdout)
@@ -227,7 +232,7 @@ class _Asking(Struct, frozen=True):
         ignored = [name for name in left_out if not name.startswith(ours)]
         self.found.ignored += [start + name for name in _topmost(ignored)]
         unseen = {f"{path}/" for path in self.hidden}
-        return [path for name in nested if (path := prefix + os.fsdecode(name)) not in unseen]
+        return [path for name in nested if (path := prefix + text_of(name)) not in unseen]
 
 
 class _Directory(Struct, frozen=True):

@@ -181,7 +181,15 @@ def ignore_text(folder: dirfd.Folder, name: str) -> tuple[str, bool]:
         data, _ = dirfd.read_regular(place, dirfd.regular(place, name), RULES_LIMIT_BYTES)
     except (OSError, OperationError):
         return "", True
-    return os.fsdecode(_lines(data)), len(data) <= RULES_LIMIT_BYTES
+    return text_of(_lines(data)), len(data) <= RULES_LIMIT_BYTES
+
+
+def text_of(data: bytes) -> str:
+    """Return names or lines of files as text; Windows' own way refuses what is not UTF-8."""
+    try:
+        return os.fsdecode(data)
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "surrogateescape")
 
 
 def _lines(data: bytes) -> bytes:
@@ -192,7 +200,7 @@ def _lines(data: bytes) -> bytes:
 def _named(data: bytes, before: bytes) -> str:
     if not data.startswith(before):
         return ""
-    return os.fsdecode(data[len(before) :].rstrip(b"\r\n"))
+    return text_of(data[len(before) :].rstrip(b"\r\n"))
 
 
 def _found(folder: dirfd.Folder, name: str) -> os.stat_result | None:

@@ -17,7 +17,7 @@ from codingagent.errors import WorkError
 from codingagent.prompt.file_list import by_folder, shown_path
 from codingagent.workspace.dirfd import Folder, is_link, walk_names
 from codingagent.workspace.git_files import Belonging, Git, belonging, paths_below
-from codingagent.workspace.git_repository import RULES_LIMIT_BYTES, ignore_text
+from codingagent.workspace.git_repository import RULES_LIMIT_BYTES, ignore_text, text_of
 from codingagent.workspace.plain_rules import OWN_IGNORE_FILE, PlainRules
 
 # Up to this count, all files are measured, including summarized ones.
@@ -63,7 +63,7 @@ class ListingWalk(Struct):
         for name, reason in found.unread:
             self._note(f"{name}: {reason}")
         # One text for all names: there may be a hundred thousand.
-        text, left_out = (os.fsdecode(b"\0".join(names)) for names in (found.files, found.ignored))
+        text, left_out = (text_of(b"\0".join(names)) for names in (found.files, found.ignored))
         names, ignored = text.split("\0") if text else [], left_out.split("\0") if left_out else []
         self._count(path, sorted(ignored, key=_place))
         if OWN_IGNORE_FILE in text or OWN_IGNORE_FILE in left_out:

@@ -303,3 +303,26 @@ def test_a_program_is_found_without_its_ending(tmp_path: Path) -> None:
     words = [sys.executable, "-c", program, os.fspath(tmp_path)]
     done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.stdout == f"{tmp_path}/code.CMD --wait {tmp_path}/n+.EXE\n", done.stderr
+
+
+@posix
+def test_names_and_ignore_files_that_are_not_utf8_end_nothing(tmp_path: Path) -> None:
+    """Notepad once wrote umlauts so, and an index of Linux may hold such a name."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    for name, data in ((b"caf\xe9", b""), (b"a.py", b""), (b".gitignore", b"# \xfc\n*.log\n")):
+        Path(tmp_path, os.fsdecode(name)).write_bytes(data)
+    (tmp_path / ".codingagentignore").write_bytes(b"# \xfc\n*.tmp\n")
+    subprocess.run(["git", "-C", tmp_path, "add", "."], check=True)
+    program = (
+        "import os, shutil, sys; from pathlib import Path; from codingagent.checkpoints import store\n"
+        "from codingagent.process.runner import run_tool; from codingagent.workspace import git_files\n"
+        "from codingagent.workspace.workspace import Workspace; root = Path(sys.argv[1])\n"
+        "git = git_files.Git(shutil.which('git'), run_tool)\n"
+        "os.fsdecode = lambda name: os.fsencode(name).decode('utf-8', 'surrogatepass')\n"
+        "print(*('a.py' in Workspace(root, git=lambda: g).listing().files for g in (git, None)))\n"
+        "kept = store.Checkpoints(Path(sys.argv[2]), store.Site(root, ()), git)\n"
+        "print('a.py' in kept.covered(kept.take().id))\n"
+    )
+    words = [sys.executable, "-c", program, tmp_path, f"{tmp_path}-store"]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.stdout == "True True\nTrue\n", done.stderr
