@@ -122,6 +122,7 @@ class Runner:
         self._variables = dict(variables)
         self._supervisor: tuple[subprocess.Popen[bytes], socket.socket] | None = None
         self._reading: Reading | None = None
+        self._is_cancelled = False  # on Windows, where nothing else can reach it
 
     def close(self) -> None:
         """End the supervisor and every command it still guards."""
@@ -158,7 +159,9 @@ class Runner:
         if sys.platform == "win32":
             from codingagent.process import windows
 
-            limits = windows.CommandLimits(timeout_s, self._memory_bytes)
+            self._is_cancelled = False
+            is_cancelled = lambda: self._is_cancelled  # noqa: E731
+            limits = windows.CommandLimits(timeout_s, self._memory_bytes, is_cancelled)
             outcome = windows.run(command, str(folder), self._variables, limits, show, extras)
         else:
             outcome = self._run_supervised(command, folder, timeout_s, show, extras)
@@ -234,6 +237,7 @@ class Runner:
 
     def end_command(self) -> None:
         """End the running command, if any; called from another thread than the one that waits for it."""
+        self._is_cancelled = True
         reading = self._reading
         # It may end by itself meanwhile; then there is nothing left to end.
         if reading is not None:

@@ -45,10 +45,11 @@ _SET = re.compile(r"""(?:\bset\s*(?:/[ap])?\s*"?|,\s*)([^\s",=%]*[\w)])\W{0,4}="
 
 
 class CommandLimits(NamedTuple):
-    """What a command may take; None: without limit."""
+    """What a command may take; None: without limit. It ends, too, once `is_cancelled`."""
 
     timeout_s: float | None
     memory_bytes: int | None
+    is_cancelled: Callable[[], bool] = bool
 
 
 class Job(Protocol):
@@ -169,7 +170,7 @@ def run(
         except OSError as fault:
             return Outcome(-1, "", 0.0, failure=fault.strerror or str(fault))
         stack.callback(job.close)
-        return watched(process, job, limits.timeout_s, show, extras)
+        return watched(process, job, limits.timeout_s, show, extras, limits.is_cancelled)
 
 
 def watched(
@@ -178,6 +179,7 @@ def watched(
     timeout_s: float | None,
     show: Callable[[str], None],
     extras: Extras,
+    is_cancelled: Callable[[], bool] = bool,
 ) -> Outcome:
     """Read a command's output until it ends, or is ended; then end its job, and return the outcome."""
     started = time.monotonic()
@@ -197,6 +199,9 @@ def watched(
                 output.add(stream, chunk)
             if output.is_flood or (extras.is_flooded and extras.is_flooded()):
                 ended_by = "output_limit"
+                break
+            if is_cancelled():
+                ended_by = "agent"
                 break
             if timeout_s is not None and time.monotonic() > started + timeout_s:
                 ended_by = "time_limit"

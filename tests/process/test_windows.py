@@ -14,7 +14,7 @@ import pytest
 from codingagent.agent import factory
 from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.process import windows
-from tests.helpers import new_marker, none_left
+from tests.helpers import REPOSITORY, new_marker, none_left
 
 linux = pytest.mark.skipif(
     sys.platform != "linux", reason="/bin/sh stands for cmd, and /proc is asked"
@@ -238,3 +238,22 @@ def test_a_program_on_path_comes_before_one_of_its_name_in_the_folder(tmp_path: 
     assert name not in windows.searched("gradlew test", here)
     assert name not in windows.searched(r".\git status", here)
     assert windows.searched("", here) == here
+
+
+@linux
+def test_a_command_whose_client_left_is_ended() -> None:
+    """Of `serve`: without a limit it would run on."""
+    program = (
+        "import subprocess, sys; from codingagent.process import bubblewrap, runner, windows\n"
+        "from tests.process.test_windows import Group\n"
+        "def started(*_):\n"
+        "    words = ['/bin/sh', '-c', 'echo; exec sleep 100']\n"
+        "    process = subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True)\n"
+        "    return process, Group(process)\n"
+        "windows._started, sys.platform = started, 'win32'\n"
+        "one = runner.Runner(bubblewrap.Unconfined(''), {})\n"
+        "print(one.run('x', '.', 20, lambda _: one.end_command()).ended_by)\n"
+    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.stdout == "agent\n", done.stderr

@@ -323,6 +323,6 @@ def test_names_and_ignore_files_that_are_not_utf8_end_nothing(tmp_path: Path) ->
         "kept = store.Checkpoints(Path(sys.argv[2]), store.Site(root, ()), git)\n"
         "print('a.py' in kept.covered(kept.take().id))\n"
     )
-    words = [sys.executable, "-c", program, tmp_path, f"{tmp_path}-store"]
+    words = [sys.executable, "-c", program, str(tmp_path), f"{tmp_path}-store"]
     done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.stdout == "True True\nTrue\n", done.stderr
