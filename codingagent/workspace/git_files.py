@@ -43,6 +43,8 @@ _UNREADABLE = lazy_pattern(r"^warning: could not open directory '(.*)': (.*)$", 
 # An index may be forged: its paths may lead anywhere. Looked for in paths between slashes, in small letters:
 # a name for each slash and each NUL, of very many paths at once.
 _ODD = (b"//", b"/./", b"/../", b"/.git/")
+if sys.platform == "win32":
+    _ODD += (b"\\", b":", b"./", b" /")  # a folder, a drive or stream, and what Windows drops
 _BETWEEN_SLASHES = bytes(range(256)).lower().replace(b"\0", b"/")
 _GITLINK_MODE = b"\0\0\xe0\0"  # of a submodule, as an index holds it
 _GITLINK = lazy_pattern(rb"160000 [^\t]*\t(.*)", re.DOTALL)
@@ -224,6 +226,7 @@ class _Asking(Struct, frozen=True):
             names = [name for name in names if not name.endswith(b"/")]
         if has_modules:
             modules = {m[1] for line in fields(done[-1].stdout) if (m := _GITLINK.match(line))}
+            modules.intersection_update(names)  # the plain ones
             names = [name for name in names if name not in modules]
             nested += [name + b"/" for name in modules if directory.has_repository(name)]
         start = os.fsencode(prefix)

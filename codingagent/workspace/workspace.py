@@ -95,7 +95,8 @@ class Workspace(PathWalk):
                     place.name = path.rpartition("/")[2]
                     with contextlib.suppress(OperationError, OSError):
                         found = opened.lstat(place.name)
-                        if found is not None and dirfd.is_link(found):
+                        is_short = opened.fd is None and "~" in place.name  # on Windows, maybe
+                        if found is not None and (is_short or dirfd.is_link(found)):
                             yield path, self.read(path, whole=False).data
                         elif found is not None and stat.S_ISREG(found.st_mode):
                             yield path, dirfd.read_regular(place, found, READ_LIMIT_BYTES)[0]

@@ -1,8 +1,10 @@
 """A repository that means harm: what it says is read up to a bound, and what was not read is named."""
 
 import contextlib
+import hashlib
 import os
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -117,6 +119,21 @@ def test_a_forged_index_leads_nowhere(root: Path, tmp_path_factory: pytest.TempP
     names = [b"../secret", b"/etc/passwd", b".git/HEAD", b"a/../../x", b"link/secret", b"a.log"]
     (root / ".git" / "index").write_bytes(forged_index(names))
     assert paths(listed(root, with_git=True)) == {"a.py", ".gitignore", "a.log"}
+
+
+@needs_git
+def test_a_forged_submodule_leads_nowhere(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The names of files in a repository beside the workspace are not told."""
+    subprocess.run(["git", "init", "-q", beside := tmp_path_factory.mktemp("beside")], check=True)
+    (beside / "secret").write_text("123")
+    file, module = (struct.pack(">I", mode) for mode in (0o100644, 0o160000))
+    name = os.fsencode(os.path.relpath(beside, root))
+    data = forged_index([name])[:-20].replace(file, module)
+    digest = hashlib.sha1(data, usedforsecurity=False).digest()
+    (root / ".git" / "index").write_bytes(data + digest)
+    assert paths(listed(root, with_git=True)) == {"a.py", ".gitignore"}
 
 
 # What git opens of a repository, of its own and of one inside.

@@ -99,6 +99,9 @@ class _Windows(Folder):
             )
         return found
 
+    def open_file(self, name: str, flags: int) -> int:
+        return Folder.open_file(self, _long(name), flags)
+
     def readlink(self, name: str) -> str:
         start = "//" if self.target.startswith("?") else "//?/"
         return f"{start}{self.target}" if name == "junction" else Folder.readlink(self, name)
@@ -120,6 +123,27 @@ def test_a_short_name_is_refused(tmp_path: Path) -> None:
     assert workspace.read("private/a").data == b"x"
     with pytest.raises(OperationError, match="a short name"):
         workspace.read("PRIVAT~1/a")
+
+
+def test_a_short_name_of_a_file_is_not_read(tmp_path: Path) -> None:
+    """A forged index may list it, and `ENV~1` is no name of a file of secrets."""
+    (tmp_path / "private").write_text("x")
+    (tmp_path / "a~1.txt").write_text("y")
+    workspace = _windows(tmp_path, tmp_path)
+    assert [*workspace.read_each(["PRIVAT~1", "a~1.txt"])] == [("a~1.txt", b"y")]
+
+
+@posix
+def test_an_index_names_no_path_of_windows_elsewhere() -> None:
+    program = (
+        "import sys; from codingagent.workspace import workspace; sys.platform = 'win32'\n"
+        "from codingagent.workspace import git_files\n"
+        "names = [b'a.py', br'..\\x', b'b/D:x', b'.env ', b'.env./x', b'c:d', b'.a b.c/d']\n"
+        "print(git_files._plain(b'\\0'.join((*names, b'')), ()))\n"
+    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.stdout == "[b'a.py', b'.a b.c/d']\n", done.stderr
 
 
 def test_a_junction_is_a_link(tmp_path: Path) -> None:
