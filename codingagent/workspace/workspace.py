@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codingagent.errors import OperationError
+from codingagent.errors import OperationError, WorkError
 from codingagent.model import paths
 from codingagent.model.events import FolderEntry
 from codingagent.model.observations import Seen
@@ -110,9 +110,10 @@ class Workspace(PathWalk):
 
     def addable(self, files: Collection[str]) -> set[str]:
         """Return those of some paths that `git add` takes; none without a repository, or without git."""
-        from codingagent.workspace.git_files import GitError, addable
+        from codingagent.workspace.git_files import addable
 
-        with contextlib.suppress(GitError):
+        # Also too many paths for one command line.
+        with contextlib.suppress(WorkError):
             if files and (git := self._git()) is not None:
                 return addable(self.root, git, files)
         return set()

@@ -9,6 +9,7 @@ from codingagent.model.observations import PastCommit
 from codingagent.process.runner import run_tool
 from codingagent.workspace.git_files import Git
 from codingagent.workspace.git_history import recent
+from codingagent.workspace.workspace import Workspace
 
 GIT = shutil.which("git") or "git"
 RUNS = Git(GIT, run_tool)
@@ -35,6 +36,15 @@ def repository(folder: Path) -> Path:
         date = f"@{_FIRST_S + number} +0000"
         git(folder, "commit", "--date", date, "-m", message, GIT_COMMITTER_DATE=date)
     return folder
+
+
+def test_more_files_than_a_command_line_holds_end_nothing(tmp_path: Path) -> None:
+    """Of Windows it holds 32,767 characters. A session that is done asks which of them `git add` takes."""
+    root = repository(tmp_path / "root")
+    workspace = Workspace(root, git=lambda: RUNS)
+    assert workspace.addable(["a.py"]) == {"a.py"}
+    assert workspace.addable([f"{number:0100}" for number in range(70_000)]) == set()
+    workspace.close()
 
 
 EXPECTED = [
