@@ -75,11 +75,18 @@ class Notes(Struct, frozen=True):
         usual = {bool(mode & 0o100): mode for mode, _ in reversed(found.most_common())}
         new = (usual.get(False, self.usual[0]), usual.get(True, self.usual[1]))
         new = new if is_first else self.usual
-        odd = {
-            path: state
-            for path, state in {**self.unusual, **changes}.items()
-            if state and not state.is_link and state.mode not in new
-        }
+        there = {path: state for path, state in changes.items() if state}
+        odd = {p: s for p, s in there.items() if not s.is_link and s.mode not in new}
+        if self.unusual:
+            # What a file or a folder took the place of is gone.
+            taken = {each.rstrip("/") for path in there for each in with_folders(path)}
+            odd |= {
+                path: state
+                for path, state in self.unusual.items()
+                if path not in changes
+                and path not in taken
+                and there.keys().isdisjoint(each.rstrip("/") for each in with_folders(path))
+            }
         return replace(self, usual=new, unusual=odd)
 
     def encoded(self) -> bytes:

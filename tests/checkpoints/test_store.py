@@ -341,6 +341,20 @@ def test_types_change_and_change_back(yard: Yard, turned: str) -> None:
     assert tree(yard.root) == became
 
 
+def test_permissions_of_what_was_displaced_are_forgotten(yard: Yard) -> None:
+    """Design, checkpoints: git does not name a file below a link that leads to itself."""
+    yard.write("usual", "x", 0o600)
+    (yard.root / "a").symlink_to("a")
+    old = yard.take()
+    (yard.root / "a").unlink()
+    yard.write("a/b", "x", 0o644)
+    yard.take()
+    (yard.root / "a/b").unlink()
+    (yard.root / "a").rmdir()
+    (yard.root / "a").symlink_to("a")
+    assert yard.kinds(old, yard.take()) == {}
+
+
 @pytest.mark.parametrize("umask", [0o644, 0o664, 0o600], ids=oct)
 def test_all_permissions_come_back(yard: Yard, umask: int) -> None:
     """Design, checkpoints: full permissions, not only whether a file may be run."""
