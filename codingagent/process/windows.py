@@ -156,11 +156,12 @@ def run(
             f"cmd.exe does not work in a network folder ({folder}): map it to a drive letter first"
         )
         return Outcome(-1, "", 0.0, failure=why)
+    command = command.strip("\r\n")  # it would end before a line that begins with one
     environment = searched(command, {**variables, **extras.variables})
     with contextlib.ExitStack() as stack:
         try:
             line = command_line(command)
-            if "\n" in command.strip("\n"):
+            if "\n" in command:
                 scratch = tempfile.TemporaryDirectory(prefix="ca-", ignore_cleanup_errors=True)
                 place = Path(stack.enter_context(scratch), "run.cmd")
                 finds = partial(is_batch_file, variables=environment, folder=folder)

@@ -241,6 +241,21 @@ def test_a_program_on_path_comes_before_one_of_its_name_in_the_folder(tmp_path: 
 
 
 @linux
+def test_line_ends_around_a_command_are_no_lines() -> None:
+    """cmd.exe ends at the first, and says that all went well."""
+    program = (
+        "from codingagent.model.observations import PLAIN; from codingagent.process import windows\n"
+        "def started(line, *_): raise OSError(line)\n"
+        "windows._started = started; limits = windows.CommandLimits(1, None)\n"
+        "for command in ('dir', '\\ndir', '\\r\\ndir\\r\\n'):\n"
+        "    print(windows.run(command, '.', {}, limits, print, PLAIN).failure)\n"
+    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.stdout == 3 * f"{windows.command_line('dir')}\n", done.stderr
+
+
+@linux
 def test_a_command_whose_client_left_is_ended() -> None:
     """Of `serve`: without a limit it would run on."""
     program = (
