@@ -12,6 +12,7 @@ import secrets
 from pathlib import Path
 
 from codingagent.storage.user_folder import user_folder
+from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.sharing import retried
 
 _TOKEN = ".home"  # noqa: S105  # the name of its file
@@ -39,7 +40,7 @@ def remember(home: Path) -> None:
 
 
 def _entry(home: Path) -> Path:
-    name = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:32]
+    name = hashlib.sha256(os.fsencode(resolved(home))).hexdigest()[:32]
     return user_folder("XDG_STATE_HOME", "LOCALAPPDATA", ".local/state") / "homes" / name
 
 
@@ -48,4 +49,4 @@ def _identity(home: Path) -> str:
     found, token = home.stat(), home / "sessions" / _TOKEN
     is_own = token.is_file() and not token.is_symlink()
     secret = token.read_text("utf-8", "replace")[:100] if is_own else ""
-    return f"{found.st_dev}:{found.st_ino} {home.resolve()} {secret}\n"
+    return f"{found.st_dev}:{found.st_ino} {resolved(home)} {secret}\n"

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from codingagent.storage.user_folder import user_folder
+from codingagent.workspace.real_paths import resolved
 
 _NAME = "settings.toml"
 
@@ -16,13 +17,13 @@ def path_of(workspace: Path | None = None) -> Path:
     """Return the file of a workspace's settings; without one, that of all."""
     if workspace is None:
         return _folder() / _NAME
-    name = hashlib.sha256(os.fsencode(workspace.resolve())).hexdigest()[:32]
+    name = hashlib.sha256(os.fsencode(resolved(workspace))).hexdigest()[:32]
     return _folder() / "workspaces" / f"{name}.toml"
 
 
 def is_out_of_reach(workspace: Path) -> bool:
     """Return whether no answer in a workspace can write these files."""
-    return workspace.resolve() not in _folder().resolve().parents
+    return resolved(workspace) not in resolved(_folder()).parents
 
 
 def _folder() -> Path:
