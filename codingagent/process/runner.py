@@ -266,8 +266,12 @@ class Runner:
             for attempt in (1, 2):
                 self.start()
                 assert self._supervisor is not None, "it was just started"
+                process, agent = self._supervisor
                 try:
-                    socket.send_fds(self._supervisor[1], [b"c"], handles)
+                    process.send_signal(signal.SIGCONT)  # a command may have stopped it
+                    socket.send_fds(agent, [b"c"], handles)
+                    if not agent.recv(1):  # macOS may lose handles that are closed before this
+                        raise ConnectionError("it has ended")
                 except OSError as fault:
                     self.close()
                     if attempt == 2:
@@ -395,6 +399,7 @@ def run_tool(
 
 def _start_supervisor() -> tuple[subprocess.Popen[bytes], socket.socket]:
     ours, theirs = socket.socketpair()
+    ours.settimeout(_CLOSE_PATIENCE_S)
     package = Path(__file__).parents[2]
     with theirs:
         process = subprocess.Popen(

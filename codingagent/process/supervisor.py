@@ -90,7 +90,7 @@ def main() -> None:
                 # it.
                 kill_all(lambda: tree(os.getpid()), {})
                 return
-            while not _hand_on(spare, handles):
+            while not hand_on(spare, handles):
                 spare = _fork_guard(agent, guards)
             for handle in handles:
                 os.close(handle)
@@ -111,16 +111,17 @@ def _fork_guard(agent: socket.socket, guards: set[int]) -> tuple[int, socket.soc
     return pid, ours
 
 
-def _hand_on(guard: tuple[int, socket.socket], handles: list[int]) -> bool:
+def hand_on(guard: tuple[int, socket.socket], handles: list[int]) -> bool:
     """Pass a command to a guard; return False if an earlier command killed that guard."""
     pid, way = guard
     with way:
         _signal(pid, signal.SIGCONT)  # or stopped it
         try:
             socket.send_fds(way, [b"c"], handles)
+            # macOS may lose handles that their sender closes before they are received.
+            return bool(way.recv(1))
         except OSError:
             return False
-    return True
 
 
 def _receive_handles(agent: socket.socket) -> list[int]:
@@ -128,6 +129,8 @@ def _receive_handles(agent: socket.socket) -> list[int]:
     message, handles, _, _ = socket.recv_fds(agent, 1, _MOST_HANDLES)
     for handle in handles:
         os.set_inheritable(handle, False)  # received descriptors would survive exec
+    with contextlib.suppress(OSError):  # the sender is gone
+        agent.send(message)
     return handles if message else []
 
 

@@ -8,7 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from tests.helpers import REPOSITORY, new_marker, none_left, wait_until
+from codingagent.process import supervisor
+from tests.helpers import HANG_S, REPOSITORY, new_marker, none_left, wait_until
 
 # Counts what is started beside the commands; nothing is adopted on macOS.
 _PROGRAM = """
@@ -43,6 +44,8 @@ def test_no_ps_is_started_while_nothing_runs_and_the_tree_ends(tmp_path: Path) -
         reads, writes = os.pipe()
         folder = os.open(tmp_path, os.O_RDONLY)
         socket.send_fds(ours, [b"c"], [far.fileno(), writes, folder])
+        ours.settimeout(HANG_S)
+        assert ours.recv(1)  # now they may be closed: macOS loses those that are under way
         for handle in (writes, folder):
             os.close(handle)
         far.close()
@@ -68,3 +71,16 @@ def test_no_ps_is_started_while_nothing_runs_and_the_tree_ends(tmp_path: Path) -
         seen_at = time.monotonic()
         wait_until(lambda: time.monotonic() > seen_at + 1)
         assert count.stat().st_size <= settled + 1
+
+
+def test_a_guard_that_ends_before_it_has_its_handles_is_not_waited_for() -> None:
+    for answer in (b"c", b""):
+        ours, theirs = socket.socketpair()
+        pid = os.fork()
+        if pid == 0:
+            ours.close()
+            socket.recv_fds(theirs, 1, 1)
+            os._exit(theirs.send(answer) - 1)
+        theirs.close()
+        assert supervisor.hand_on((pid, ours), [0]) == bool(answer)
+        os.waitpid(pid, 0)

@@ -361,6 +361,17 @@ def test_a_client_that_is_killed_ends_its_method(either: Listenable, world: Worl
     wait_until(lambda: closed(world) == 1)
 
 
+def test_a_client_that_left_is_noticed_without_poll(
+    unix: Listenable, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From macOS 15.4 on, poll does not report the end of a Unix socket."""
+    monkeypatch.delattr("select.poll")
+    with connected(unix) as connection:
+        connection.sendall(request("wait"))
+        wait_until(lambda: world.waiting == 1)
+    wait_until(lambda: world.waiting == 0)
+
+
 def test_the_end_of_tcp_input_ends_its_method(tcp: Listenable, world: World) -> None:
     """A peer that was killed looks just so."""
     with connected(tcp) as connection:
