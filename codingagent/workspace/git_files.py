@@ -24,6 +24,7 @@ from codingagent.errors import WorkError
 from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.dirfd import open_root, walk_names
 from codingagent.workspace.git_repository import (
+    OF_FINDER,
     Repository,
     repository_above,
     repository_in,
@@ -219,7 +220,7 @@ class _Asking(Struct, frozen=True):
         for name, reason in _UNREADABLE.findall(text_of(done[0].stderr)):
             self.found.unread.append((f"{prefix}{name.rstrip('/')}/", reason.lower()))
         names = _plain(done[0].stdout, inner)
-        left_out = fields(done[1].stdout)
+        left_out = [name for name in fields(done[1].stdout) if not _is_of_finder(name)]
         nested: list[bytes] = []
         if b"/\0" in done[0].stdout:
             nested = [name for name in names if name.endswith(b"/")]
@@ -236,6 +237,10 @@ class _Asking(Struct, frozen=True):
         self.found.ignored += [start + name for name in _topmost(ignored)]
         unseen = {f"{path}/" for path in self.hidden}
         return [path for name in nested if (path := prefix + text_of(name)) not in unseen]
+
+
+def _is_of_finder(path: bytes) -> bool:
+    return bool(OF_FINDER) and path.rpartition(b"/")[2].startswith((b".DS_Store", b"._"))
 
 
 class _Directory(Struct, frozen=True):
@@ -256,7 +261,7 @@ class _Directory(Struct, frozen=True):
             (self.path / name).mkdir(exist_ok=True)
         self.index.unlink(missing_ok=True)
         exclude = b"" if repository is None else repository.excludes()
-        (self.path / "info" / "exclude").write_bytes(exclude)
+        (self.path / "info" / "exclude").write_bytes(OF_FINDER.encode() + exclude)
         kind, unread, has_modules = "", "", False
         for name, data in ({} if repository is None else repository.indexes()).items():
             if data is None:

@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from codingagent.workspace.real_paths import from_root
 
 # Far more of an ignore file than anyone writes by hand.
 RULES_LIMIT_BYTES = 1 << 20
+# What Finder writes into each folder that is looked at, and beside files on disks of other systems.
+OF_FINDER = ".DS_Store\n._*\n" if sys.platform == "darwin" else ""
 # About 600,000 files. A larger index is not read in part, because its end identifies it.
 _INDEX_LIMIT_BYTES = 1 << 26
 _LINE_LIMIT_BYTES = 1 << 13

@@ -57,6 +57,17 @@ is_found = find_program("git") == "/usr/bin/git"
 del os.environ["DEVELOPER_DIR"]
 print(is_found and (find_program("git") is None or os.path.exists("/System")))
 """,
+    "what Finder writes": """
+from codingagent.process.runner import run_tool
+from codingagent.workspace import git_files
+from codingagent.workspace.workspace import Workspace
+for name in (".DS_Store", "Max/._a.py", "Max/a.py"):
+    (here / name).touch()
+git = git_files.Git("/usr/bin/git", run_tool)
+with_git, without = (Workspace(here, git=lambda: each).listing() for each in (git, None))
+is_out = not with_git.ignored.names and [*with_git.files] == ["Max/a.py", "Max/Proj/policy.toml"]
+print(is_out and with_git.files == without.files)
+""",
     "doctor": """
 from codingagent.process.select_sandbox import _UNCONFINED
 print(_UNCONFINED.startswith("none: commands run with your own rights; the policy asks before"))
