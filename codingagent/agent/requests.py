@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import platform
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +33,7 @@ from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.shown_texts import ShownTexts
-from codingagent.workspace.programs import persons_path
+from codingagent.workspace.programs import is_there
 
 if TYPE_CHECKING:
     from codingagent.agent.guess import Guess
@@ -314,7 +313,7 @@ class Requests:
         return render.Environment(
             f"{platform.system()} ({platform.machine()})",
             "cmd.exe" if os.name == "nt" else "/bin/sh",
-            tuple(name for name in _PROGRAMS if shutil.which(name, path=persons_path())),
+            tuple(name for name in _PROGRAMS if is_there(name)),
             settings.command_timeout,
             sandbox.description,
             sandbox.network,

@@ -22,11 +22,10 @@ _untrusted: set[Path] = set()
 _unknown: list[Callable[[], Iterable[Path]]] = []
 _persons: list[str] = []
 
-
-# Without one of these, git of macOS only asks the person to install them (xcode-select(1)).
+# Without one of the tools, these of macOS only ask the person to install them (xcode-select(1)).
+_STUBS = frozenset(f"/usr/bin/{name}" for name in ("git", "python3", "make", "clang", "gcc", "g++"))
 _TOOLS = (
-    "/Library/Developer/CommandLineTools",
-    "/Applications/Xcode.app",
+    *("/Library/Developer/CommandLineTools", "/Applications/Xcode.app"),
     "/var/db/xcode_select_link",
 )
 
@@ -105,14 +104,25 @@ def find_program(name: str, *outside: Path) -> str | None:
         name = "git.exe"  # cmd.exe would read what stands in the arguments of a batch file
     places = [*settle(), *(each.resolve() for each in outside)]
     not_ours = _not_ours(outside)
-    tools = (*_TOOLS, os.environ.get("DEVELOPER_DIR", ""))
-    stub = "/usr/bin/git" if IGNORES_CASE and not any(map(os.path.exists, tools)) else ""
     for folder in persons_path().split(os.pathsep):
         # With its folder: a bare name is looked for in the current folder first, on Windows.
         found = _program_at(os.path.join(folder, name)) if folder else None
-        if found and found != stub and _is_apart(folder, not_ours) and _is_apart(found, places):
+        if not found or _is_stub(found):
+            continue
+        if _is_apart(folder, not_ours) and _is_apart(found, places):
             return found
     return None
+
+
+def is_there(name: str) -> bool:
+    """Return whether a command finds a program by its name, and no stub of Apple's in its place."""
+    found = shutil.which(name, path=persons_path())
+    return found is not None and not _is_stub(found)
+
+
+def _is_stub(found: str) -> bool:
+    tools = (*_TOOLS, os.environ.get("DEVELOPER_DIR", ""))
+    return IGNORES_CASE and found in _STUBS and not any(map(os.path.exists, tools))
 
 
 def quoted(words: Iterable[str]) -> str:

@@ -50,12 +50,13 @@ except UsageError:
     print(True)
 """,
     "Apple's git": """
-from codingagent.workspace.programs import find_program
+from codingagent.workspace.programs import find_program, is_there
 os.environ["PATH"] = "/usr/bin"
 os.environ["DEVELOPER_DIR"] = "/"
 is_found = find_program("git") == "/usr/bin/git"
 del os.environ["DEVELOPER_DIR"]
-print(is_found and (find_program("git") is None or os.path.exists("/System")))
+has_none = find_program("git") is None and not is_there("git") and is_there("sed")
+print(is_found and (has_none or os.path.exists("/System")))
 """,
     "what Finder writes": """
 from codingagent.process.runner import run_tool
