@@ -12,6 +12,9 @@ OperationError              the model: becomes a result that goes back to the mo
 import contextlib
 from collections.abc import Iterator
 
+REMEDIES: dict[int, str] = {}
+"""By the number of a fault of the system; the program's start knows which system it is."""
+
 
 class CodingAgentError(Exception):
     """An error that ends the command with one line: what, where, and what to do instead."""
@@ -67,4 +70,9 @@ def disk_errors(failure: str, kind: type[CodingAgentError] = WorkError) -> Itera
     try:
         yield
     except OSError as fault:
-        raise kind(f"{failure}: {fault.strerror or fault}") from fault
+        raise kind(f"{failure}: {system_reason(fault)}") from fault
+
+
+def system_reason(fault: OSError) -> str:
+    """Return the system's reason, and what the person can do about it on this system."""
+    return (fault.strerror or str(fault)) + REMEDIES.get(fault.errno or 0, "")

@@ -18,7 +18,7 @@ from codingagent.cli.layout import Line, Look, look_of
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_living
 from codingagent.cli.tables import show_lines
-from codingagent.errors import CodingAgentError, UsageError
+from codingagent.errors import CodingAgentError, UsageError, system_reason
 from codingagent.process.runner import editor_of
 from codingagent.process.select_sandbox import Finding, findings
 from codingagent.storage import homes
@@ -135,7 +135,7 @@ def _watching(inbox: Path) -> Finding:
                 pass
             heard = {} if watch.fault else watch.wait(_WATCH_S)
         except OSError as fault:
-            reason = fault.strerror or str(fault)
+            reason = system_reason(fault)
             return Finding(
                 "inbox", False, f"{inbox} can't be written: {reason}", "fix its permissions"
             )

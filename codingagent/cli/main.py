@@ -1,5 +1,6 @@
 """The command line: parse arguments, run a command, return its exit status. Only this package uses typer."""
 
+import errno
 import io
 import os
 import re
@@ -18,13 +19,19 @@ from codingagent.cli.command_table import COMMANDS, NAMES
 from codingagent.cli.hints import HOME
 from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.stdio import be_plainer, has_no_reader, is_stuck, silence
-from codingagent.errors import CodingAgentError, UsageError
+from codingagent.errors import REMEDIES, CodingAgentError, UsageError, system_reason
 from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.programs import distrust_later, own_programs
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
     from typer._click.formatting import HelpFormatter
+
+if sys.platform == "darwin":
+    REMEDIES[errno.EPERM] = (
+        "; allow your terminal this folder in System Settings > Privacy & Security > Files and"
+        " Folders, or Full Disk Access"
+    )
 
 
 class _Commands(TyperGroup):
@@ -127,7 +134,7 @@ def run(arguments: list[str]) -> int:
         return fail(f"{fault}; name another folder, or set HOME", 2)
     except OSError as fault:
         # Errors with no better message below: a folder without permission, a deleted current folder.
-        reason = f"{fault.filename}: " * bool(fault.filename) + (fault.strerror or str(fault))
+        reason = f"{fault.filename}: " * bool(fault.filename) + system_reason(fault)
         if not fault.filename and is_stuck(sys.stdout):
             remedy = "give it a disk with room, or the screen"
             reason = f"standard output can't be written: {reason}; {remedy}"

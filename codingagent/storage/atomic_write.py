@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from codingagent.errors import WorkError
+from codingagent.errors import WorkError, system_reason
 from codingagent.workspace import sharing
 
 
@@ -61,7 +61,7 @@ def clearing(temporary: "str | Path", path: Path) -> Iterator[None]:
     except OSError as fault:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
-        raise WorkError(f"{path} can't be written: {fault.strerror or fault}") from fault
+        raise WorkError(f"{path} can't be written: {system_reason(fault)}") from fault
 
 
 def write_json(path: Path, document: object) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.errors import CodingAgentError, UsageError, WorkError
+from codingagent.errors import CodingAgentError, UsageError, WorkError, system_reason
 from codingagent.model import settings as settings_
 from codingagent.model.journal_entries import Record, RunStarted, SessionStarted, is_run_id
 from codingagent.model.plain_text import one_line
@@ -201,7 +201,7 @@ class Home(Struct, frozen=True):
                 except OSError as fault:
                     raise UsageError(
                         f"home {root} can't be used: {folder.name}/ can't be made there"
-                        f" ({fault.strerror or fault}); name another with --home"
+                        f" ({system_reason(fault)}); name another with --home"
                     ) from fault
         elif home.sessions.folder.is_dir():
             for folder in folders:
@@ -330,9 +330,7 @@ def make_workspace(home: Path, path: Path) -> None:
         try:
             path.mkdir(exist_ok=True)
         except OSError as fault:
-            raise UsageError(
-                f"workspace '{path}' can't be made: {fault.strerror or fault}"
-            ) from fault
+            raise UsageError(f"workspace '{path}' can't be made: {system_reason(fault)}") from fault
 
 
 def latest_session(sessions: list[Session]) -> Session:

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from codingagent.errors import UsageError, WorkError, disk_errors
+from codingagent.errors import UsageError, WorkError, disk_errors, system_reason
 from codingagent.model.journal_entries import (
     MESSAGE_NAME,
     Record,
@@ -216,7 +216,7 @@ class Journal:
         except OSError as fault:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._handle, self._end)
-            raise WorkError(f"{self._path} can't be written: {fault.strerror or fault}") from fault
+            raise WorkError(f"{self._path} can't be written: {system_reason(fault)}") from fault
         self._end += len(line)
 
     def sync(self) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from codingagent.errors import WorkError, disk_errors
+from codingagent.errors import WorkError, disk_errors, system_reason
 from codingagent.model.file_settled import Sighting
 from codingagent.model.observations import InboxFile
 from codingagent.model.patterns import lazy_pattern
@@ -99,7 +99,7 @@ class Mailbox:
                 files = [file for entry in wanted if (file := _inbox_file(entry)) is not None]
         except OSError as fault:
             raise WorkError(
-                f"the inbox {self.inbox} can't be read: {fault.strerror or fault};"
+                f"the inbox {self.inbox} can't be read: {system_reason(fault)};"
                 " make it again, then go on with `codingagent resume`"
             ) from fault
         return sorted(files, key=lambda file: (file.sighting.modified_ns, file.name))

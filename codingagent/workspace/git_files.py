@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from codingagent.errors import WorkError
+from codingagent.errors import WorkError, system_reason
 from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.dirfd import open_root, walk_names
 from codingagent.workspace.git_repository import (
@@ -161,7 +161,7 @@ def _directory(
     try:
         folder = stack.enter_context(contextlib.closing(open_root(tree)))
     except OSError as fault:
-        raise GitError(f"{tree} can't be opened: {fault.strerror or fault}") from fault
+        raise GitError(f"{tree} can't be opened: {system_reason(fault)}") from fault
     repository, above = repository_in(folder), ""
     if repository is None and looks_above:
         found = stack.enter_context(repository_above(tree))

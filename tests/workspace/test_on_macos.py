@@ -69,6 +69,16 @@ with_git, without = (Workspace(here, git=lambda: each).listing() for each in (gi
 is_out = not with_git.ignored.names and [*with_git.files] == ["Max/a.py", "Max/Proj/policy.toml"]
 print(is_out and with_git.files == without.files)
 """,
+    "a folder that macOS keeps from the terminal": """
+import errno
+import codingagent.cli.main
+from codingagent.errors import WorkError, disk_errors
+try:
+    with disk_errors("~/Desktop/inbox can't be read"):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+except WorkError as fault:
+    print("not permitted; allow your terminal this folder in System Settings > Privacy" in str(fault))
+""",
     "doctor": """
 from codingagent.process.select_sandbox import _UNCONFINED
 print(_UNCONFINED.startswith("none: commands run with your own rights; the policy asks before"))
