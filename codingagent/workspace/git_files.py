@@ -71,6 +71,7 @@ _CONFIG = """\
 \tattributesFile = {nowhere}
 """
 _MISSING = "; files that git tracks although an ignore rule names them are missing here"
+_OF_FINDER = lazy_pattern(rb"(?:\A|/)\.(?:DS_Store|_[^/]*)\Z")
 _SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
 
 
@@ -208,7 +209,8 @@ class _Asking(Struct, frozen=True):
     def _listed(self, prefix: str, directory: "_Directory", *, has_modules: bool) -> list[str]:
         lead = f"/{directory.above}/" if directory.above else "/"
         inner = [path[len(prefix) :] for path in self.hidden if path.startswith(prefix)]
-        hidden = tuple(f"--exclude={_escaped(lead + path)}/" for path in inner)
+        escaped = (re.sub(r"([\\*?\[\] ])", r"\\\1", lead + path) for path in inner)
+        hidden = tuple(f"--exclude={path}/" for path in escaped)
         words = ("--exclude-standard", *hidden)
         # With --no-empty-directory git would not look into folders of which it tracks nothing, and an
         # ignored file of secrets there would not be known.
@@ -220,7 +222,9 @@ class _Asking(Struct, frozen=True):
         for name, reason in _UNREADABLE.findall(text_of(done[0].stderr)):
             self.found.unread.append((f"{prefix}{name.rstrip('/')}/", reason.lower()))
         names = _plain(done[0].stdout, inner)
-        left_out = [name for name in fields(done[1].stdout) if not _is_of_finder(name)]
+        left_out = fields(done[1].stdout)
+        if OF_FINDER:
+            left_out = [name for name in left_out if not _OF_FINDER.search(name)]
         nested: list[bytes] = []
         if b"/\0" in done[0].stdout:
             nested = [name for name in names if name.endswith(b"/")]
@@ -229,7 +233,8 @@ class _Asking(Struct, frozen=True):
             modules = {m[1] for line in fields(done[-1].stdout) if (m := _GITLINK.match(line))}
             modules.intersection_update(names)  # the plain ones
             names = [name for name in names if name not in modules]
-            nested += [name + b"/" for name in modules if directory.has_repository(name)]
+            at = os.fsencode(directory.tree)
+            nested += [n + b"/" for n in modules if os.path.lexists(os.path.join(at, n, b".git"))]
         start = os.fsencode(prefix)
         self.found.files += [start + name for name in names] if start else names
         ours = tuple(os.fsencode(f"{path}/") for path in inner)
@@ -237,10 +242,6 @@ class _Asking(Struct, frozen=True):
         self.found.ignored += [start + name for name in _topmost(ignored)]
         unseen = {f"{path}/" for path in self.hidden}
         return [path for name in nested if (path := prefix + text_of(name)) not in unseen]
-
-
-def _is_of_finder(path: bytes) -> bool:
-    return bool(OF_FINDER) and path.rpartition(b"/")[2].startswith((b".DS_Store", b"._"))
 
 
 class _Directory(Struct, frozen=True):
@@ -279,9 +280,6 @@ class _Directory(Struct, frozen=True):
         (self.path / "config").write_text(config + kind, "utf-8", newline="\n")
         (self.path / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
         return has_modules, unread
-
-    def has_repository(self, name: bytes) -> bool:
-        return os.path.lexists(os.path.join(os.fsencode(self.tree), name, b".git"))
 
     def run(self, *words: str, ok: tuple[int, ...] = (0,)) -> GitResult:
         """Run git in the tree; GitError if it fails."""
@@ -406,7 +404,3 @@ def _topmost(names: list[bytes]) -> list[bytes]:
             parents.add(folder)
             folder = folder.rpartition(b"/")[0]
     return [name for name in names if not (name.endswith(b"/") and name[:-1] in parents)]
-
-
-def _escaped(path: str) -> str:
-    return re.sub(r"([\\*?\[\] ])", r"\\\1", path)
