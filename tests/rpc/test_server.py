@@ -306,7 +306,8 @@ def test_without_handles_the_server_waits_and_goes_on(tmp_path: Path, world: Wor
                 wait_until(lambda: any("out of system" in line for line in world.log))
                 assert ask(first, PING) == PONG
                 pass_time(0.5)
-            assert len([line for line in world.log if "out of system" in line]) == 1
+            # It tries again once a second.
+            assert len([line for line in world.log if "out of system" in line]) < 5
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             for handle in spare:
