@@ -390,11 +390,10 @@ class Connection(asyncio.Protocol):
 
     def _is_gone(self) -> bool:
         handle = self._transport.get_extra_info("socket").fileno()
-        if self._ends_with_input and (self._input_ended or _polled(handle, "POLLRDHUP")):
-            return True
+        is_over = self._ends_with_input and (self._input_ended or _polled(handle, "POLLRDHUP"))
         try:
             # Sends nothing, and fails once the client is gone: macOS's poll does not tell.
-            return sys.platform != "win32" and os.write(handle, b"") != 0
+            return is_over or (sys.platform != "win32" and os.write(handle, b"") != 0)
         except OSError as fault:
             return not isinstance(fault, BlockingIOError)
 
