@@ -197,7 +197,8 @@ class Connection(asyncio.Protocol):
         """End the connection and its call; it is called again until that has ended."""
         self._is_over = True
         self._can_write.set()
-        self._transport.abort()
+        if not self._is_lost:  # a transport that has ended has no loop to abort in
+            self._transport.abort()
         if self._call is not None and self._methods is not None:
             try:
                 self._methods.cancel()
@@ -391,8 +392,7 @@ class Connection(asyncio.Protocol):
     def _is_gone(self) -> bool:
         handle = self._transport.get_extra_info("socket").fileno()
         is_over = self._ends_with_input and (self._input_ended or _polled(handle, "POLLRDHUP"))
-        try:
-            # Sends nothing, and fails once the client is gone: macOS's poll does not tell.
+        try:  # It sends nothing, and fails once the client is gone: macOS's poll does not tell.
             return is_over or (sys.platform != "win32" and os.write(handle, b"") != 0)
         except OSError as fault:
             return not isinstance(fault, BlockingIOError)
@@ -441,13 +441,13 @@ def _map_large_memory() -> None:
         ctypes.CDLL(None).mallopt(-3, 2**20)  # M_MMAP_THRESHOLD
 
 
-def _polled(handle: int, *events: str) -> bool:
-    """Return whether one of the events is there; on Windows it is never known."""
+def _polled(handle: int, event: str) -> bool:
+    """Return whether an event is there; on Windows it is never known."""
     if sys.platform == "win32":
         return False
     else:  # noqa: RET505  # the type checker follows it
         poll = select.poll()
-        poll.register(handle, sum(getattr(select, event, 0) for event in events))
+        poll.register(handle, getattr(select, event, 0))
         return bool(poll.poll(0))
 
 
