@@ -33,7 +33,7 @@ from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.shown_texts import ShownTexts
-from codingagent.workspace.programs import is_there
+from codingagent.workspace.programs import as_found
 
 if TYPE_CHECKING:
     from codingagent.agent.guess import Guess
@@ -313,7 +313,7 @@ class Requests:
         return render.Environment(
             f"{platform.system()} ({platform.machine()})",
             "cmd.exe" if os.name == "nt" else "/bin/sh",
-            tuple(name for name in _PROGRAMS if is_there(name)),
+            tuple(filter(None, map(as_found, _PROGRAMS))),
             settings.command_timeout,
             sandbox.description,
             sandbox.network,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from codingagent.errors import UsageError
+from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.real_paths import IGNORES_CASE, resolved, steps
 
 # A process serves one person: where it or another once let an answer write is never trusted again.
@@ -28,6 +29,10 @@ _TOOLS = (
     *("/Library/Developer/CommandLineTools", "/Applications/Xcode.app"),
     "/var/db/xcode_select_link",
 )
+
+
+# Where python3 leads, its file is called so: the version is known without running it.
+_PYTHON = lazy_pattern(r"python(3\.\d+)(?:\.exe)?")
 
 
 class UntrustedError(UsageError):
@@ -114,10 +119,14 @@ def find_program(name: str, *outside: Path) -> str | None:
     return None
 
 
-def is_there(name: str) -> bool:
-    """Return whether a command finds a program by its name, and no stub of Apple's in its place."""
+def as_found(name: str) -> str:
+    """Return a program's name if a command finds it, and no stub of Apple's; with its version if a Python."""
     found = shutil.which(name, path=persons_path())
-    return found is not None and not _is_stub(found)
+    if found is None or _is_stub(found):
+        return ""
+    real = os.path.basename(os.path.realpath(found))
+    version = _PYTHON.fullmatch(real) if name.startswith("python") else None
+    return f"{name} ({version[1]})" if version else name
 
 
 def _is_stub(found: str) -> bool:

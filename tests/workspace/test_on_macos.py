@@ -50,12 +50,12 @@ except UsageError:
     print(True)
 """,
     "Apple's git": """
-from codingagent.workspace.programs import find_program, is_there
+from codingagent.workspace.programs import as_found, find_program
 os.environ["PATH"] = "/usr/bin"
 os.environ["DEVELOPER_DIR"] = "/"
 is_found = find_program("git") == "/usr/bin/git"
 del os.environ["DEVELOPER_DIR"]
-has_none = find_program("git") is None and not is_there("git") and is_there("sed")
+has_none = find_program("git") is None and not as_found("git") and as_found("sed") == "sed"
 print(is_found and (has_none or os.path.exists("/System")))
 """,
     "what Finder writes": """

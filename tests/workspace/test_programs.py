@@ -169,3 +169,23 @@ def test_a_folder_of_path_where_nobody_may_look_is_passed_by(tmp_path: Path) -> 
     words, env = (sys.executable, "-c", code), {**os.environ, "PATH": path}
     done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
     assert done.stdout.strip().endswith("/sh"), done.stderr
+
+
+def test_the_model_is_told_which_python_there_is(tmp_path: Path) -> None:
+    """Its name says so where its link leads; it is not run for that."""
+    (tmp_path / "python3.12").write_text("#!/bin/sh\ntouch ran\n")
+    (tmp_path / "python3.12").chmod(0o755)
+    (tmp_path / "python3").symlink_to("python3.12")
+    shutil.copy(tmp_path / "python3.12", tmp_path / "python")
+    named = "as_found('python3'), as_found('python'), as_found('go')"
+    code = f"from codingagent.workspace.programs import as_found; print({named})"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert done.stdout == "python3 (3.12) python \n"
+    assert not (tmp_path / "ran").exists()
