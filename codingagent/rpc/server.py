@@ -470,31 +470,34 @@ class HandleLog:
     """
 
     def __init__(self, handle: int) -> None:
-        self._handle = handle
-        self._held = b""
+        self._handle, self._held = handle, b""
         self._count = self._lost = 0
-        self._is_due = False
+        self._is_due, self._writing = False, threading.Thread()
 
     def __call__(self, line: str, *values: object) -> None:
         data = (line % values if values else line).encode("utf-8", "backslashreplace")
         if len(self._held) + len(data) >= _LOG_BYTES:
             self.flush()
         if not self._is_due:
-            asyncio.get_running_loop().call_later(_LOG_EVERY_S, self._due)
+            asyncio.get_running_loop().call_later(_LOG_EVERY_S, self.flush)
             self._is_due = True
         self._held += data[: _LOG_BYTES - 1] + b"\n"
         self._count += 1
 
-    def _due(self) -> None:
-        self._is_due = False
-        self.flush()
-
     def flush(self) -> None:
-        """Write what was collected."""
+        """Write what was collected; in a thread on Windows, where nothing tells that a write would wait."""
+        self._is_due = False
         data = b"%d log lines were lost\n" % self._lost if self._lost else b""
         data, self._held = data + self._held, b""
         self._lost, self._count = self._lost + self._count, 0
-        if self._lost and (sys.platform == "win32" or _polled(self._handle, "POLLOUT")):
-            with contextlib.suppress(OSError):
-                os.write(self._handle, data)
-                self._lost = 0
+        if sys.platform == "win32" and self._lost and not self._writing.is_alive():
+            self._writing = threading.Thread(target=self._write, args=(data,), daemon=True)
+            self._writing.start()
+            self._writing.join(_LOG_EVERY_S)
+        elif self._lost and _polled(self._handle, "POLLOUT"):
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        self._lost = 0
+        with contextlib.suppress(OSError):
+            os.write(self._handle, data)

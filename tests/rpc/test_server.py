@@ -23,7 +23,15 @@ from codingagent.errors import UsageError, WorkError
 from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket, Vsock, listen, tcp_from
 from codingagent.rpc.protocol import LINE_LIMIT_BYTES
 from codingagent.rpc.server import BACKLOG_BYTES, HandleLog
-from tests.helpers import HANG_S, cpu_below, descriptors, line_from, python, wait_until
+from tests.helpers import (
+    HANG_S,
+    REPOSITORY,
+    cpu_below,
+    descriptors,
+    line_from,
+    python,
+    wait_until,
+)
 from tests.serving import (
     World,
     all_of,
@@ -678,6 +686,22 @@ def test_a_log_that_nobody_reads_holds_up_nothing() -> None:
         log.flush()
 
     asyncio.run(fill())
+
+
+def test_a_log_that_nobody_reads_holds_up_nothing_on_windows() -> None:
+    """Nothing tells there whether a write would wait."""
+    program = (
+        "import asyncio, os, sys; from codingagent.rpc.server import HandleLog\n"
+        "async def fill():\n"
+        "    for _ in range(2000): log('x' * 100)\n"
+        "ours, theirs = os.pipe(); log = HandleLog(theirs); sys.platform = 'win32'\n"
+        "asyncio.run(fill()); log.flush(); print(os.read(ours, 2**20).count(b'x' * 100) > 600)\n"
+    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(
+        words, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=HANG_S
+    )
+    assert done.stdout == "True\n", done.stderr
 
 
 # --- the end ---------------------------------------------------------------------------------------
