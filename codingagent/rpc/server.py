@@ -470,23 +470,20 @@ class HandleLog:
     """
 
     def __init__(self, handle: int) -> None:
-        self._handle, self._held = handle, b""
-        self._count = self._lost = 0
-        self._is_due, self._writing = False, threading.Thread()
+        self._handle, self._held, self._count, self._lost = handle, b"", 0, 0
+        self._writing = threading.Thread()
 
     def __call__(self, line: str, *values: object) -> None:
         data = (line % values if values else line).encode("utf-8", "backslashreplace")
         if len(self._held) + len(data) >= _LOG_BYTES:
             self.flush()
-        if not self._is_due:
+        if not self._held:
             asyncio.get_running_loop().call_later(_LOG_EVERY_S, self.flush)
-            self._is_due = True
         self._held += data[: _LOG_BYTES - 1] + b"\n"
         self._count += 1
 
     def flush(self) -> None:
         """Write what was collected; in a thread on Windows, where nothing tells that a write would wait."""
-        self._is_due = False
         data = b"%d log lines were lost\n" % self._lost if self._lost else b""
         data, self._held = data + self._held, b""
         self._lost, self._count = self._lost + self._count, 0
