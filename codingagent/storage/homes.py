@@ -296,7 +296,7 @@ def workspace_of(home: Path, settings: Settings) -> Path:
     if not settings.workspace:
         return default_workspace(home)
     path = Path(settings.workspace).absolute()
-    if path.resolve() == home.resolve():
+    if resolved(path) == resolved(home):
         raise UsageError(
             f"'{path}' can't be workspace and home at once: give it a home of its own, `codingagent --home"
             f" {HERE_HOME} COMMAND`; for a task, `codingagent new --here` says both"

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from codingagent.workspace.real_paths import resolved, steps
+from codingagent.workspace.real_paths import IGNORES_CASE, resolved, steps
 
 _PACKAGE = Path(__file__).parents[1]
 _INSTALL = "install it elsewhere: `pipx install codingagent`"
@@ -50,6 +50,8 @@ def _own_code_in(root: Path, path: tuple[str, ...], libraries: str) -> OwnCode:
     linked = tuple(_linked(root))
     for place in (*_installed(), *imported, *_named(libraries), *_prefixes(root), *linked):
         kept.update(_steps(place, root))
+        if IGNORES_CASE:  # it may have been started by another spelling
+            kept.update(_steps(resolved(place), root))
         real = Path(os.path.realpath(place))
         is_whole = real in (package, library)
         is_whole = is_whole or real.name in ("site-packages", "dist-packages", "lib-dynload")

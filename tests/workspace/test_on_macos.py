@@ -36,6 +36,20 @@ os.environ["XDG_CONFIG_HOME"] = str(here / "max/Proj/config")
 is_same = all(of(one) == of(other) for of in (user_settings.path_of, home_registry._entry))
 print(is_same and not user_settings.is_out_of_reach(one))
 """,
+    "a workspace that is the home": """
+from codingagent.model.settings import Settings
+from codingagent.storage import homes
+try:
+    homes.workspace_of(here / "MAX/proj", Settings(workspace=str(here / "Max/Proj")))
+except UsageError as fault:
+    print("at once" in str(fault))
+""",
+    "our own code": """
+from codingagent.workspace.own_code import own_code_in
+(here / "Max/Proj/lib").mkdir()
+sys.path.append(str(here / "MAX/proj/lib"))
+print(own_code_in(here / "Max/Proj").kept == (here / "Max/Proj/lib",))
+""",
     "programs": """
 from codingagent.workspace import programs
 programs.distrust(here / "max/proj")
