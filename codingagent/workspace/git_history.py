@@ -66,6 +66,8 @@ def _read(
             "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_NO_LAZY_FETCH": "1",
             "LC_ALL": "C",
+            # Where Windows has the parts of programs.
+            "SYSTEMROOT": git.variables.get("SYSTEMROOT", ""),
         }
         try:
             # Whatever in the repository is a pipe, git waits for it: seconds, then without history.

@@ -3,7 +3,9 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from codingagent.model.observations import PastCommit
 from codingagent.process.runner import run_tool
@@ -36,6 +38,18 @@ def repository(folder: Path) -> Path:
         date = f"@{_FIRST_S + number} +0000"
         git(folder, "commit", "--date", date, "-m", message, GIT_COMMITTER_DATE=date)
     return folder
+
+
+def test_git_knows_where_windows_is(tmp_path: Path) -> None:
+    """Without it a program may not start there, and history was silently missing."""
+    asked: dict[str, str] = {}
+
+    def run(words: Sequence[str], variables: Mapping[str, str], *more: Any, **limit: Any) -> Any:
+        asked.update(variables)
+        return run_tool(words, variables, *more, **limit)
+
+    recent(repository(tmp_path / "root"), Git(GIT, run, {"SYSTEMROOT": r"C:\Windows"}))
+    assert asked["SYSTEMROOT"] == r"C:\Windows"
 
 
 def test_more_files_than_a_command_line_holds_end_nothing(tmp_path: Path) -> None:
