@@ -208,9 +208,7 @@ def altogether(
     return tuple(f"{kind}: {shown_path(path)}" for path, kind in sorted(kinds.items()) if kind)
 
 
-def net(
-    starts: Iterable[entries.OperationStarted],
-) -> Mapping[str, tuple[str | None, str | None]]:
+def net(starts: Iterable[entries.OperationStarted]) -> Mapping[str, tuple[str | None, str | None]]:
     """Return by path the digests of what operations found first and left last; None: nothing."""
     found: dict[str, tuple[str | None, str | None]] = {}
     for change in (each for start in starts for each in start.changes):

@@ -138,11 +138,7 @@ def kind_of(path: str) -> str:
 
 
 def _ordered(
-    asked: Query,
-    files: Sequence[Ranked],
-    texts: Mapping[str, str],
-    changelog: str,
-    top_tokens: int,
+    asked: Query, files: Sequence[Ranked], texts: Mapping[str, str], changelog: str, top_tokens: int
 ) -> list[_Candidate]:
     found = []
     for file in files:

@@ -18,14 +18,7 @@ from codingagent.editing.derive import (
 from codingagent.editing.elisions import is_elision
 from codingagent.editing.indentation import is_alike
 from codingagent.editing.nearest import clip, common_ends, nearest
-from codingagent.editing.places import (
-    AS_IT_CAME,
-    Found,
-    Sought,
-    only,
-    positions,
-    up_to_indentation,
-)
+from codingagent.editing.places import AS_IT_CAME, Found, Sought, only, positions, up_to_indentation
 from codingagent.errors import OperationError
 from codingagent.model.rule import Rule
 

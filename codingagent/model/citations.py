@@ -62,10 +62,7 @@ FORMS = (
         r"\(\[[^\[\]\n]{1,80}\]\([^()\s]{1,500}[?&]utm_source=(?:chatgpt\.com|openai)[^()\s]{0,200}\)\)",
     ),
     Citation(
-        "ChatGPT",
-        "[oai_citation:1‡a.py](sandbox:/a.py)",
-        "[oai_citation",
-        rf"\({_OAI}\)|{_OAI}",
+        "ChatGPT", "[oai_citation:1‡a.py](sandbox:/a.py)", "[oai_citation", rf"\({_OAI}\)|{_OAI}"
     ),
     Citation(
         "ChatGPT",
@@ -81,25 +78,9 @@ FORMS = (
         is_typed=True,
     ),
     Citation("Gemini", "[cite_start]", "[cite_", r"\[cite_(?:start|end)\][ \t]?"),
-    Citation(
-        "Gemini",
-        "[span_0](start_span)",
-        "_span)",
-        r"\[span_\d+\]\((?:start|end)_span\)",
-    ),
-    Citation(
-        "Gemini",
-        "[cite: 3]",
-        "[cite:",
-        rf"\[{_CITE}\]|{_CITE}",
-        is_typed=True,
-    ),
-    Citation(
-        "DeepSeek",
-        "[citation:3]",
-        "[citation:",
-        rf"\[citation:[ \t]*{_NUMBERS}\]",
-    ),
+    Citation("Gemini", "[span_0](start_span)", "_span)", r"\[span_\d+\]\((?:start|end)_span\)"),
+    Citation("Gemini", "[cite: 3]", "[cite:", rf"\[{_CITE}\]|{_CITE}", is_typed=True),
+    Citation("DeepSeek", "[citation:3]", "[citation:", rf"\[citation:[ \t]*{_NUMBERS}\]"),
     Citation(
         "Perplexity",
         "[web:3]",

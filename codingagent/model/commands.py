@@ -61,9 +61,7 @@ COMMANDS = (
         (
             PATH,
             Attribute(
-                "start_line",
-                "3",
-                "without SEARCH/REPLACE, the body replaces the lines from here",
+                "start_line", "3", "without SEARCH/REPLACE, the body replaces the lines from here"
             ),
             Attribute("end_line", "5", "to here; work from the bottom of a file up"),
             UNCHECKED,

@@ -65,7 +65,7 @@ SETTINGS = words(
 
 # A name with one of these holds no secret.
 PUBLIC = words(
-    "public pub publishable publish verify verification cache primary foreign sort hash partition",
+    "public pub publishable publish verify verification cache primary foreign sort hash partition"
 )
 
 # A name with one of these beside `key` holds a secret.

@@ -17,12 +17,7 @@ from codingagent.errors import WorkError
 from codingagent.prompt.file_list import by_folder, shown_path
 from codingagent.workspace.dirfd import Folder, is_link, walk_names
 from codingagent.workspace.git_files import Belonging, Git, belonging, paths_below
-from codingagent.workspace.git_repository import (
-    OF_FINDER,
-    RULES_LIMIT_BYTES,
-    ignore_text,
-    text_of,
-)
+from codingagent.workspace.git_repository import OF_FINDER, RULES_LIMIT_BYTES, ignore_text, text_of
 from codingagent.workspace.plain_rules import OWN_IGNORE_FILE, PlainRules
 
 # Up to this count, all files are measured, including summarized ones.

@@ -120,10 +120,7 @@ Flag = Annotated[bool, Strict()]
 AlwaysTrue = Annotated[Flag, Predicate(bool), WithJsonSchema({"const": True})]
 Whole = Annotated[int, Strict(), BeforeValidator(_whole)]
 Milliseconds = Annotated[
-    int,
-    Strict(),
-    Field(ge=TIMEOUT_LOWEST_MS, le=TIMEOUT_HIGHEST_MS),
-    BeforeValidator(_whole),
+    int, Strict(), Field(ge=TIMEOUT_LOWEST_MS, le=TIMEOUT_HIGHEST_MS), BeforeValidator(_whole)
 ]
 Number = Annotated[int, Strict()] | Annotated[float, Strict(), Field(allow_inf_nan=False)]
 
