@@ -22,6 +22,7 @@ from codingagent.model.file_settled import Hint
 from codingagent.model.settings import Settings
 from codingagent.storage import homes
 from codingagent.workspace import programs
+from codingagent.workspace.sharing import retried
 
 # Placeholder for the session's id in the recorded answers.
 _RECORDED_SESSION = "00000000"
@@ -80,5 +81,5 @@ class _RecordedPerson(Struct, frozen=True):
         # Written under another name and renamed, as browsers do with downloads.
         part = self.inbox / f"{reply.stem}.part"
         part.write_text(text, "utf-8")
-        part.rename(self.inbox / reply.name)
+        retried(lambda: part.rename(self.inbox / reply.name))
         return {reply.name: Hint.CLOSED}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from codingagent.errors import WorkError, disk_errors
 from codingagent.storage import file_lock
+from codingagent.workspace.sharing import retried
 
 
 class HeldError(WorkError):
@@ -21,7 +22,7 @@ class HomeLock:
 
     def __init__(self, path: Path) -> None:
         with disk_errors(f"{path} can't be written"):
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            self._handle = retried(lambda: os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         try:
             file_lock.take(self._handle)
         except OSError:

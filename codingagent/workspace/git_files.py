@@ -30,6 +30,7 @@ from codingagent.workspace.git_repository import (
     repository_in,
     text_of,
 )
+from codingagent.workspace.sharing import retried
 
 # git lists a hundred thousand files in a fraction of this time.
 _PATIENCE_S = 0.5
@@ -199,7 +200,7 @@ class _Asking(Struct, frozen=True):
             except GitError:
                 if not directory.index.exists():
                     raise
-                directory.index.unlink()
+                retried(directory.index.unlink)
                 unread = "it is not as git writes it"
                 nested = self._listed(prefix, directory, has_modules=False)
             if unread:
@@ -260,7 +261,7 @@ class _Directory(Struct, frozen=True):
         """Write the directory; return whether submodules are tracked, and why the index is not read."""
         for name in ("objects", "refs", "info"):
             (self.path / name).mkdir(exist_ok=True)
-        self.index.unlink(missing_ok=True)
+        retried(lambda: self.index.unlink(missing_ok=True))
         exclude = b"" if repository is None else repository.excludes()
         (self.path / "info" / "exclude").write_bytes(OF_FINDER.encode() + exclude)
         kind, unread, has_modules = "", "", False

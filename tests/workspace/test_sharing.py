@@ -88,6 +88,31 @@ from codingagent.cli.commands.housekeeping import _remove
 (Path(sys.argv[1]) / "held").touch()
 _remove(Path(sys.argv[1]) / "held")
 """,
+    "lock": """
+from pathlib import Path
+from codingagent.storage.lock import HomeLock
+left[".lock"] = 1
+events.add("open")
+HomeLock(Path(sys.argv[1]) / ".lock").close()
+""",
+    "index": """
+from pathlib import Path
+from codingagent.workspace.git_files import Git, _Directory
+root = Path(sys.argv[1])
+(root / "index").touch()
+left["index"] = 1
+_Directory(Git("git", print), root, root, "").make(None)
+""",
+    "demo": """
+from pathlib import Path
+from types import SimpleNamespace
+from codingagent.cli.demo import _RecordedPerson
+reply = Path(sys.argv[1]) / "a.txt"
+reply.touch()
+left[".part"] = 1
+(inbox := reply.with_name("inbox")).mkdir()
+_RecordedPerson(iter([reply]), inbox, "a1b2c3d4", SimpleNamespace(remark=print)).wait(0)
+""",
     "workspace": """
 from pathlib import Path
 from codingagent.workspace.workspace import Workspace
