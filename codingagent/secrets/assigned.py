@@ -119,9 +119,10 @@ def _value(
     if kind is None or is_about or text.startswith("checksum/", max(0, start - 9)):
         return None
     line = text[max(0, start - _LINE_CHARACTERS) : start].rpartition("\n")[2].lstrip()
-    is_in_string = not match["close"] and any(line.count(quote) & 1 for quote in "\"'`")
-    if form is Form.CODE and (is_in_string or line.startswith(_COMMENTS)):
-        form = Form.PROSE
+    if form is Form.CODE:
+        is_in_string = not match["close"] and any(line.count(quote) & 1 for quote in "\"'`")
+        if is_in_string or line.startswith(_COMMENTS):
+            form = Form.PROSE
     place = _literal(text, match, start, form, line)
     if place is None:
         return None

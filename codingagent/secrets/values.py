@@ -3,6 +3,7 @@
 import itertools
 import re
 from enum import Enum
+from functools import lru_cache
 
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets.words import CODE, PLAIN, PROSE
@@ -137,6 +138,7 @@ def _is_plain(value: str, *, bare: bool) -> bool:
     )
 
 
+@lru_cache(1000)
 def is_password(value: str, form: Form, *, quoted: bool = True) -> bool:
     """Return whether the value of something called password is one.
 
@@ -168,6 +170,7 @@ def _is_number(value: str) -> bool:
     return value.isdigit() and len(value) >= 6 and not is_example(value)
 
 
+@lru_cache(1000)
 def is_token(value: str, form: Form, *, quoted: bool = True, named: bool = True) -> bool:
     """Return whether the value of something called token, secret or key is one: long and random.
 
