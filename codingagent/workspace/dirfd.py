@@ -12,6 +12,7 @@ import os
 import shutil
 import stat
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from codingagent.workspace.sharing import retried, sync
 # A larger file is digested only at its beginning: nobody waits for a whole disk image.
 _DIGEST_LIMIT_BYTES = 64 * 1024 * 1024
 
+# A handle's place in its folder is one for all threads: of two that list, each would get a part.
+_LISTING = threading.Lock()
 _HAS_HANDLES = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -166,7 +169,7 @@ class Folder:
                 os.unlink(old, dir_fd=source)
 
     def entries(self) -> list[os.DirEntry[str]]:
-        with os.scandir(self._handle) as entries:
+        with _LISTING, os.scandir(self._handle) as entries:
             return list(entries)
 
     def at(self, name: str) -> str:

@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -885,3 +886,24 @@ def test_very_many_files_are_not_measured(tmp_path: Path) -> None:
         found = workspace.listing(frozenset({"many/7"})).files
     assert len(found) == 10_001
     assert [found["many/7"], found["many/8"]] == [0, None]
+
+
+def test_threads_that_list_a_folder_at_once_each_get_all_of_it(tmp_path: Path) -> None:
+    """Of 12,000 lists by four connections of a server 2,800 were short, some of them empty."""
+    for number in range(50):
+        (tmp_path / str(number)).touch()
+    workspace, counts, old = Workspace(tmp_path), set[int](), sys.getswitchinterval()
+
+    def lists() -> None:
+        counts.update(len(workspace.entries(".")) for _ in range(500))
+
+    threads = [threading.Thread(target=lists) for _ in range(4)]
+    sys.setswitchinterval(1e-5)
+    try:
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    finally:
+        sys.setswitchinterval(old)
+    assert counts == {50}
