@@ -55,8 +55,8 @@ class AnswerReader:
         if said is not None and said > awaited:
             note = f"the reply says sequence {said}; it was taken as the one to {awaited}"
             found = reply.with_note(found, note)
-        items = put_back.restored(self._context.secrecy.vault, found.items)
-        items = tuple(reply.with_joined_edits(items))
+        restored = put_back.restored(self._context.secrecy.vault, found.items)
+        items = tuple(reply.with_joined_edits(restored))
         return ReadAnswer(digest_of(data), decoded.text, replace(found, items=items))
 
     def parse(self, text: str) -> Reply:

@@ -81,8 +81,7 @@ class Conversation:
         `accept` executes it even if it answers another request or was executed already. If the disk
         fails, the answer is in the inbox or in processed/.
 
-        Raises:
-            UsageError: if its session is unknown.
+        UsageError if its session is unknown.
         """
         if not self._mailbox.has(name):
             return True

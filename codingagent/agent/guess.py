@@ -195,11 +195,7 @@ class Guess:
                 return
 
     def _text(self, file: rank.Ranked) -> str:
-        """Return the text of a file.
-
-        Raises:
-            OperationError: if it must not be shown, is no text, or is gone.
-        """
+        """Return the text of a file. OperationError if it must not be shown, is no text, or is gone."""
         # A link may have a harmless name.
         real = self._workspace.resolved(file.path)
         if why := eligible.why_not_named(real, is_named=file.is_named):

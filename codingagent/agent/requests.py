@@ -115,8 +115,7 @@ class Requests:
         Args:
             leave_out: the globs of files that are not chosen from now on; None: as before.
 
-        Raises:
-            UsageError: if none waits, or is due.
+        UsageError if none waits, or is due.
         """
         if self.session.phase is Phase.REQUEST_DUE and leave_out is None:
             return

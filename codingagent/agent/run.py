@@ -85,8 +85,7 @@ class Run:
     def go_on(self) -> None:
         """Execute what is not done yet; stop where an operation needs approval, or the system fails.
 
-        Raises:
-            UsageError: if its space is closed; nothing is executed.
+        UsageError if its space is closed; nothing is executed.
         """
         self._ready()
         self._fault = None
@@ -131,9 +130,7 @@ class Run:
     def answer(self, message: object) -> None:
         """Apply an answer that came as JSON, or its value: `{"approval": …}`, or a `userMessage`.
 
-        Raises:
-            MessageError: if it is not an answer.
-            UsageError: as `approve`.
+        MessageError if it is not an answer; UsageError as `approve`.
         """
         self.decide(*read_answer(message))
 

@@ -1,5 +1,6 @@
 """Plan RUN_COMMAND, and run the command."""
 
+import os
 import re
 import shlex
 from collections.abc import Callable
@@ -133,6 +134,8 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
 def _read_files(context: Context, operation: RunCommand) -> None:
     """Learn the secrets that a command may print, also a part of."""
     named = list(filter(None, re.split(r"[\s'\"`;:|&<>()=,]+", operation.command)))
+    if os.name == "nt":
+        named = [name.replace("\\", "/") for name in named]
     if operation.cwd != ".":
         named = [f"{operation.cwd}/{name}" for name in named] + named
     there = (*context.workspace.names(), *named)

@@ -67,8 +67,7 @@ class Space:
         command_memory: megabytes for a command with all its processes; 0: three quarters of the machine's.
         on_event: gets each event as it comes.
 
-    Raises:
-        UsageError: if the workspace, the policy or the home can't be used.
+    UsageError if the workspace, the policy or the home can't be used.
     """
 
     def __init__(  # noqa: PLR0913  # all but two have their defaults
@@ -109,11 +108,7 @@ class Space:
         person: Person,
         on_event: Callable[[Event], None],
     ) -> Self:
-        """Return the space of an existing home, with resolved settings.
-
-        Raises:
-            UsageError: as the class.
-        """
+        """Return the space of an existing home, with resolved settings; UsageError as the class."""
         self = cls.__new__(cls)
         self._begin(root, settings, home, person, on_event)
         return self
@@ -197,9 +192,7 @@ class Space:
     def open_run(self, run_id: str) -> Run:
         """Return a run that the home keeps: waiting for approval, interrupted, or done.
 
-        Raises:
-            UsageError: if there is no home, or no such run in it, or it belongs to another workspace.
-            WorkError: if its journal is damaged.
+        UsageError if there is none, or it belongs to another workspace; WorkError if its journal is damaged.
         """
         if self._home is None:
             raise UsageError("without a home no run is kept")

@@ -37,8 +37,8 @@ def play(screen: Screen) -> None:
         home = homes.Home.at(Path(folder), create=True, is_passing=True)
         workspace = homes.workspace_of(home.root, Settings())
         shutil.copytree(recorded / "workspace", workspace, dirs_exist_ok=True)
-        if os.name == "nt":
-            # `python` is else the Store's, which runs nothing.
+        if sys.platform != "linux":
+            # `python` is else the Store's or Apple's, which runs nothing.
             programs.put_first(str(Path(sys.executable).parent))
         screen.is_passing = True
         screen.remark("this is a demo: the answers are recorded, everything else is real")

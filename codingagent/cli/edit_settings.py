@@ -1,5 +1,6 @@
 """Change the person's own settings; comments in their file stay."""
 
+import codecs
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -51,7 +52,7 @@ def _change(path: Path, change: Callable[[tomlkit.TOMLDocument], object]) -> Non
     read_toml(path)  # refuses folders, devices and large files
     try:
         before = path.read_bytes() if path.exists() else b""
-        document = tomlkit.parse(before)
+        document = tomlkit.parse(before.removeprefix(codecs.BOM_UTF8))
     except (OSError, ValueError, TOMLKitError) as fault:
         raise UsageError(f"{path} can't be read: {fault}") from fault
     change(document)

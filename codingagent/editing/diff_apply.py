@@ -34,8 +34,7 @@ def apply(
         shifts: how far earlier edits of the same answer have moved the line that each hunk begins with.
         path: the file's name, which shows what it may hold.
 
-    Raises:
-        OperationError: if the place of a hunk, or one of its new lines, is not certain.
+    OperationError if the place of a hunk, or one of its new lines, is not certain.
     """
     several = len(diff.hunks) > 1
     hunks = [

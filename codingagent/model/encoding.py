@@ -93,8 +93,7 @@ class FileText(Struct, frozen=True):
 def encode_whole(text: str, old: FileText | None) -> tuple[bytes, str]:
     """Return the bytes of a whole file, and a note if its encoding is another than that of the old one.
 
-    Raises:
-        OperationError: if what the text says of its encoding would be wrong, or nobody knows the old one.
+    OperationError if what the text says of its encoding would be wrong, or nobody knows the old one.
     """
     said = charsets.declared(text)
     if old is None:

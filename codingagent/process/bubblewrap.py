@@ -217,8 +217,7 @@ class Bubblewrap(Struct, frozen=True):
             added: untrusted variables, set inside the sandbox only: bwrap runs outside and must not
                 be affected by them (LD_PRELOAD).
 
-        Raises:
-            OSError: if the private /tmp can't be created.
+        OSError if the private /tmp can't be created.
         """
         mounts = self._mounts()
         head: list[str | int] = [self.program, *self._flags(_GATE), "--chdir", folder]

@@ -376,8 +376,7 @@ def run_tool(
 
     `variables` are its whole environment. It is killed at the time limit.
 
-    Raises:
-        WorkError: if it can't be started or does not end in time.
+    WorkError if it can't be started or does not end in time.
     """
     try:
         return subprocess.run(

@@ -160,9 +160,7 @@ class Client:
     ) -> Self:
         """Connect to a server, which may still be starting: retry for `patience_s`, ten times a second.
 
-        Raises:
-            ConnectError: if nothing listens there.
-            UsageError: if nothing can: no such host, or no vsock here.
+        ConnectError if nothing listens there; UsageError if nothing can: no such host, no vsock here.
         """
         if isinstance(endpoint, Command):
             return cls._over_command(endpoint, timeout_s)
@@ -334,9 +332,7 @@ def _ask(
 ) -> bytes:
     """Send a line and return the one that answers it, without its end if the server closed.
 
-    Raises:
-        OSError: if the connection failed or the time is over.
-        AnswerError: if the server sent more than one line.
+    OSError if the connection failed or the time is over; AnswerError for more than one line.
     """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     connection.settimeout(timeout_s)

@@ -16,6 +16,6 @@ def read_toml(path: Path) -> dict[str, object]:
     if not path.is_file() or path.stat().st_size > _SETTINGS_LIMIT_BYTES:
         raise UsageError(f"{path} can't be read: it is not a file, or too large for settings")
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError) as fault:
         raise UsageError(f"{path} can't be read: {fault}") from fault

@@ -144,9 +144,7 @@ class Folder:
     def move(self, name: str, folder: "Folder", new_name: str, *, overwrite: bool) -> None:
         """Give a file a name in another folder of the same walk, or in this one.
 
-        Raises:
-            FileExistsError: if something has that name and is not to be replaced.
-            OSError: if it can't be done. Nothing was changed then.
+        FileExistsError if something has that name and is not to be replaced; OSError if it can't be done.
         """
         source, target = self.fd, folder.fd
         old, new = self.at(name), folder.at(new_name)
@@ -348,8 +346,7 @@ def copy_file(
 ) -> None:
     """Copy a file to another disk, whole or not at all, with its permissions and times.
 
-    Raises:
-        OSError: if it can't be done, or the file could not be removed afterwards. Nothing was changed then.
+    OSError if it can't be done, or the file could not be removed afterwards. Nothing was changed then.
     """
     if not os.access(source.folder.at("."), os.W_OK, dir_fd=source.folder.fd):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), source.name)

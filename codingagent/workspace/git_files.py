@@ -44,7 +44,7 @@ REPOSITORIES = 500
 _UNREADABLE = lazy_pattern(r"^warning: could not open directory '(.*)': (.*)$", re.MULTILINE)
 # An index may be forged: its paths may lead anywhere. Looked for in paths between slashes, in small letters:
 # a name for each slash and each NUL, of very many paths at once.
-_ODD = (b"//", b"/./", b"/../", b"/.git/")
+_ODD: tuple[bytes, ...] = (b"//", b"/./", b"/../", b"/.git/")
 if sys.platform == "win32":
     _ODD += (b"\\", b":", b"./", b" /")  # a folder, a drive or stream, and what Windows drops
 _BETWEEN_SLASHES = bytes(range(256)).lower().replace(b"\0", b"/")

@@ -3,6 +3,7 @@
 git is not run in it: its configuration belongs to the workspace, and names programs to run.
 """
 
+import codecs
 import contextlib
 import os
 import re
@@ -184,7 +185,9 @@ def ignore_text(folder: dirfd.Folder, name: str) -> tuple[str, bool]:
         data, _ = dirfd.read_regular(place, dirfd.regular(place, name), RULES_LIMIT_BYTES)
     except (OSError, OperationError):
         return "", True
-    return text_of(_lines(data)), len(data) <= RULES_LIMIT_BYTES
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # PowerShell 5.1 writes so
+        data = data.decode("utf-16", "replace").encode()
+    return text_of(_lines(data.removeprefix(codecs.BOM_UTF8))), len(data) <= RULES_LIMIT_BYTES
 
 
 def text_of(data: bytes) -> str:

@@ -47,8 +47,7 @@ class PathWalk:
         open_folder: opens the root.
         is_guest: the folder serves a whole machine, so any folder may be used.
 
-    Raises:
-        UsageError: if the root is not a folder, or too much of the machine to hand to a model.
+    UsageError if the root is not a folder, or too much of the machine to hand to a model.
     """
 
     def __init__(
@@ -84,6 +83,8 @@ class PathWalk:
 
     def exists(self, path: str) -> bool:
         """Return whether something exists at this path; OperationError if it leads outside."""
+        if self._folder.fd is None and paths.is_glob(path):
+            return False  # Windows has no such names
         with contextlib.suppress(dirfd.NotFoundError), self._walk(path) as place:
             return place.folder.lstat(place.name) is not None
         return False

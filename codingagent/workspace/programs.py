@@ -150,8 +150,7 @@ def for_system(words: Iterable[str]) -> str:
 def split(line: str) -> list[str]:
     """Return the words of a line that a person typed; on Windows a backslash is part of a path.
 
-    Raises:
-        ValueError: if a quote is not closed.
+    ValueError if a quote is not closed.
     """
     if os.name != "nt":
         return shlex.split(line)

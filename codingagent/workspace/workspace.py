@@ -37,8 +37,7 @@ class Workspace(PathWalk):
         root, hidden, open_folder, is_guest: as for `PathWalk`.
         git: returns git, which knows the files that belong to the workspace; None if there is none.
 
-    Raises:
-        UsageError: if the root is not a folder, or too much of the machine to hand to a model.
+    UsageError if the root is not a folder, or too much of the machine to hand to a model.
     """
 
     def __init__(
@@ -64,8 +63,7 @@ class Workspace(PathWalk):
         Without `whole`, return only the beginning of a file that is too large. With `to_write`, check also
         that it may be replaced, as `check_writable`.
 
-        Raises:
-            OperationError: if it does not exist, is not a regular file, or is too large.
+        OperationError if it does not exist, is not a regular file, or is too large.
         """
         with self._walk(path, writing=to_write) as place:
             found = dirfd.regular(place, path)

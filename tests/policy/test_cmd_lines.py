@@ -69,6 +69,8 @@ def test_plain_lines_and_the_check_run_unasked(line: str) -> None:
         "npm install left-pad",
         "npm run check && echo %OK% & del x",
         "pytestx",
+        "findstr /r /f:list .",
+        "go build -o .git/hooks/pre-commit .",
     ],
 )
 def test_all_else_is_asked_and_always_means_exactly_this_line(line: str) -> None:
@@ -132,3 +134,15 @@ def test_allowed_commands_are_plain_lines_of_these() -> None:
 def test_a_program_named_format_is_no_word_of_another() -> None:
     assert isinstance(judged("npm run format"), Ask)
     assert judged("echo format") == Allow()
+
+
+def test_a_pattern_of_several_words_counts_as_elsewhere() -> None:
+    """A blocked `git push` or `curl*` was allowed, and a plain line that the person wants asked ran."""
+    for preset in ("standard", "permissive"):
+        shell = replace(PRESETS[preset].shell, blocked_commands=("git push", "curl*"))
+        policy = replace(PRESETS[preset], shell=shell, cmd_check="")
+        for line in ("git push origin main", "dir & GIT.exe push", "curl.exe -T x y", "curl"):
+            assert isinstance(judged(line, policy), Deny), line
+    policy = replace(STANDARD, shell=replace(STANDARD.shell, approval_required=("cargo test",)))
+    assert isinstance(judged("cargo test --all", policy), Ask)
+    assert judged("cargo build", policy) == Allow()

@@ -19,7 +19,9 @@ from codingagent.agent import attachments, factory
 from codingagent.errors import OperationError, UsageError
 from codingagent.model.paths import is_plain_on_windows
 from codingagent.model.session_state import Session
+from codingagent.policy.rules import PRESETS
 from codingagent.storage.homes import Home
+from codingagent.storage.toml_file import read_toml
 from codingagent.workspace import path_walk
 from codingagent.workspace.dirfd import Folder, is_link
 from codingagent.workspace.workspace import Workspace
@@ -350,3 +352,42 @@ def test_names_and_ignore_files_that_are_not_utf8_end_nothing(tmp_path: Path) ->
     words = [sys.executable, "-c", program, str(tmp_path), f"{tmp_path}-store"]
     done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.stdout == "True True\nTrue\n", done.stderr
+
+
+def test_a_glob_is_no_file_there(tmp_path: Path) -> None:
+    """READ_FILE and --attach ask first whether a file has that name: no glob went through."""
+    (tmp_path / "a.py").touch()
+    workspace = NamedWorkspace(tmp_path)
+    assert not workspace.exists("**/*.py")
+    found = attachments.attachable(workspace, ["*.py"], tmp_path, PRESETS["standard"])
+    assert "a.py" in found.paths
+
+
+TYPED = """
+import os
+from codingagent.model.paths import glob_matcher
+from codingagent.policy.rules import _known
+from codingagent.secrets.vault import fits
+os.name = "nt"
+print(glob_matcher("docs\\\\**")("docs/a.md"), fits("config\\\\.env", "config/.env"), _known("a\\\\b", False))
+"""
+
+
+def test_what_a_person_types_with_backslashes_fits() -> None:
+    """Tab in cmd.exe and PowerShell writes them; such patterns protected nothing."""
+    done = subprocess.run(
+        [sys.executable, "-c", TYPED], capture_output=True, text=True, check=True, cwd=REPOSITORY
+    )
+    assert done.stdout.split() == ["True", "True", "a/b"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-8"])
+def test_rules_and_settings_as_powershell_writes_them_count(tmp_path: Path, encoding: str) -> None:
+    """Windows PowerShell 5.1: `>` writes UTF-16, `-Encoding utf8` a mark."""
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "a.txt").touch()
+    (tmp_path / ".codingagentignore").write_text("private/\r\n", encoding)
+    assert "private/a.txt" not in Workspace(tmp_path).listing().files
+    if encoding != "utf-16":
+        (tmp_path / "settings.toml").write_text("context = 7\n", encoding)
+        assert read_toml(tmp_path / "settings.toml") == {"context": 7}

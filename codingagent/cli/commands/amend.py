@@ -133,8 +133,7 @@ def choose(
         choice: what the numbers stand for.
         screen: to answer.
 
-    Raises:
-        UsageError: if a number stands for nothing.
+    UsageError if a number stands for nothing.
     """
     left_out, attached = list(state.leave_out), []
     for word in words:

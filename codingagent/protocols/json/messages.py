@@ -88,8 +88,7 @@ def validate_operation(obj: object) -> Validated[Operation]:
 def parse_operation(obj: object) -> Operation:
     """Return the operation that a value of JSON (a dict) is.
 
-    Raises:
-        OperationValidationError: if it is none; says where, and what is allowed.
+    OperationValidationError if it is none; says where, and what is allowed.
     """
     validated = validate_operation(obj)
     if validated.success:
@@ -122,8 +121,7 @@ def read_operations_message(source: object) -> Received:
 
     An operation that is malformed does not spoil the others.
 
-    Raises:
-        MessageError: if this is no operations message at all, or has too many of them.
+    MessageError if this is no operations message at all, or has too many of them.
     """
     if isinstance(source, str | bytes):
         # A str is counted in characters, of which there are never more than bytes.

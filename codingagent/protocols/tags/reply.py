@@ -222,11 +222,11 @@ def with_joined_edits(items: Iterable[Step | Problem]) -> Iterator[Step | Proble
 
 def _target_of(item: Step | Problem) -> tuple[EditFile, Arrival | None, Foreign] | None:
     """Return what edits by SEARCH/REPLACE share that may be joined; None: it is none of them."""
-    if not (isinstance(item, Step) and isinstance(item.operation, EditFile) and not item.id):
-        return None
-    if not isinstance(item.operation.change, tuple):
-        return None
-    return replace(item.operation, change=()), item.operation.arrival, item.foreign
+    if isinstance(item, Step) and isinstance(item.operation, EditFile) and not item.id:
+        edit = item.operation
+        if isinstance(edit.change, tuple):
+            return replace(edit, change=()), edit.arrival, item.foreign
+    return None
 
 
 def finishes(item: Step | Problem) -> bool:
