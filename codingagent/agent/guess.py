@@ -18,6 +18,7 @@ from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import Listing, shown_path
 from codingagent.secrets.vault import Hides
+from codingagent.workspace.real_paths import with_slashes
 from codingagent.workspace.workspace import Workspace
 
 # About two seconds of work; tests/benchmarks/choosing.py measures it.
@@ -141,7 +142,7 @@ class Guess:
 
     def _look(self, listing: Listing) -> Iterator[rank.Row]:
         """Count the task's words in the files, up to the limits: of too many, in the likeliest first."""
-        left_out = [paths.glob_matcher(glob) for glob in self._wanted.leave_out]
+        left_out = [paths.glob_matcher(with_slashes(glob)) for glob in self._wanted.leave_out]
         named = rank.named_in(self._asked.task, listing.files)
         sizes: dict[str, int] = {}
         for path, size in listing.files.items():

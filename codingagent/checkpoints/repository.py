@@ -85,7 +85,9 @@ class Store:
             own = ("*.lock", "*.new", "fast_import_crash_*")
             for pattern in (*own, "refs/heads/*.lock", "objects/pack/tmp_*"):
                 for path in self.path.glob(pattern):
-                    path.unlink(missing_ok=True)
+                    if os.name == "nt":
+                        path.chmod(0o600)  # a pack that git began is read-only
+                    retried(partial(path.unlink, missing_ok=True))
 
     def _settle(self) -> None:
         """Write our settings, replacing whatever was there."""

@@ -3,7 +3,6 @@
 DESIGN: a path is checked twice, as text here and again at each use, against the real folders.
 """
 
-import os
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -120,11 +119,6 @@ def is_glob(path: str) -> bool:
     return "*" in path or "?" in path
 
 
-def with_slashes(typed: str) -> str:
-    """Return a path or glob that a person typed with the slashes of a workspace's paths."""
-    return typed.replace("\\", "/") if os.name == "nt" else typed
-
-
 def glob_matcher(glob: str) -> Callable[[str], bool]:
     """Return a predicate for whole paths that match a glob.
 
@@ -133,7 +127,7 @@ def glob_matcher(glob: str) -> Callable[[str], bool]:
     """
     wanted = [
         None if name == ANY_FOLDERS else name_pattern(name).fullmatch
-        for name in unicodedata.normalize("NFC", with_slashes(glob)).split("/")
+        for name in unicodedata.normalize("NFC", glob).split("/")
     ]
     return lambda path: names_fit(wanted, unicodedata.normalize("NFC", path).split("/"))
 

@@ -30,15 +30,7 @@ from msgspec.structs import asdict, astuple, replace
 from codingagent.errors import UsageError
 from codingagent.model.effects import After
 from codingagent.model.observations import digest_of
-from codingagent.model.paths import (
-    ANY_FOLDERS,
-    folded,
-    glob_matcher,
-    is_glob,
-    name_pattern,
-    shown,
-    with_slashes,
-)
+from codingagent.model.paths import ANY_FOLDERS, folded, glob_matcher, is_glob, name_pattern, shown
 from codingagent.policy import presets
 from codingagent.policy.executed_names import EXECUTED_NAMES
 
@@ -314,7 +306,6 @@ def _by_name(
 
 
 def _known(pattern: str, exactly: bool) -> str:
-    pattern = with_slashes(pattern)
     plain = unicodedata.normalize("NFC", pattern.removeprefix("!").removeprefix("./").rstrip("/"))
     return plain if exactly else "/".join(folded(part) or part for part in plain.split("/"))
 

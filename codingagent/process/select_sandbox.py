@@ -33,7 +33,7 @@ from codingagent.process.runner import Runner, environment, run_tool, try_out
 from codingagent.storage.toml_file import read_toml
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import find_program, persons_path
-from codingagent.workspace.real_paths import resolved
+from codingagent.workspace.real_paths import resolved, with_slashes
 
 
 def policy_of(settings: Settings, workspace: Path) -> Policy:
@@ -57,7 +57,12 @@ def policy_of(settings: Settings, workspace: Path) -> Policy:
 
 
 def _for_this_system(policy: Policy, settings: Settings) -> Policy:
-    return replace(policy, cmd_check=settings.check) if sys.platform == "win32" else policy
+    files = policy.filesystem
+    if sys.platform == "win32":
+        typed = ("allowed_paths", "blocked_paths", "approval_required")
+        plain = {field: tuple(map(with_slashes, getattr(files, field))) for field in typed}
+        policy = replace(policy, cmd_check=settings.check, filesystem=replace(files, **plain))
+    return policy
 
 
 def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path) -> None:

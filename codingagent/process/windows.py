@@ -119,7 +119,7 @@ def searched(command: str, variables: Mapping[str, str]) -> dict[str, str]:
 
 def _program(name: str, variables: Mapping[str, str], *folders: str) -> str:
     """Return the file that cmd.exe would run for a name, looking in some folders before PATH; or nothing."""
-    known = variables.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").lower().split(";")
+    known = [*filter(None, variables.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").lower().split(";"))]
     endings = [""] if os.path.splitext(name)[1].lower() in known else known
     places = variables.get("PATH", "").split(os.pathsep) if not re.search(r"[\\/:]", name) else []
     paths = (

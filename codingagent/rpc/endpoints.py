@@ -334,4 +334,5 @@ class StandardStreams:
             poll = select.poll()
             poll.register(ours, select.POLLIN)
             poll.register(self._output, select.POLLHUP)  # macOS reports none unasked
-            return any(handle == self._output for handle, _ in poll.poll())
+            gone = select.POLLHUP | select.POLLERR  # of a terminal macOS says POLLNVAL
+            return any(of == self._output and event & gone for of, event in poll.poll())

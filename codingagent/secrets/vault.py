@@ -18,7 +18,7 @@ from unicodedata import normalize
 
 from msgspec import Struct
 
-from codingagent.model.paths import glob_matcher, is_glob, with_slashes
+from codingagent.model.paths import glob_matcher, is_glob
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import files, values
 from codingagent.secrets.assigned import is_setting
@@ -102,11 +102,7 @@ class Wishes(Struct, frozen=True):
 
 def fits(pattern: str, *names: str) -> bool:
     """Return whether one of the names is the pattern, or matches it as a glob."""
-    return (
-        with_slashes(pattern) in names
-        or pattern in names
-        or (is_glob(pattern) and any(map(glob_matcher(pattern), names)))
-    )
+    return pattern in names or (is_glob(pattern) and any(map(glob_matcher(pattern), names)))
 
 
 Hides = Callable[[str, str], str]

@@ -327,6 +327,9 @@ def together(root: Path | None, *calls: Callable[[], Any]) -> list[Any]:
         # Also after an interrupt: none of our threads is left waiting.
         if sys.platform != "win32" and any(thread.is_alive() for thread in threads):
             _let_go([] if root is None else _pipes(root), threads)
+    for thread in threads:
+        while thread.is_alive():  # under antivirus, say; an interrupt comes through
+            thread.join(_PATIENCE_S)
     for number in range(len(calls)):
         if isinstance(fault := answers[number], Exception):
             raise fault

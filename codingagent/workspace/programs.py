@@ -187,7 +187,7 @@ def command_line(line: str) -> list[str]:
 
 def _program_at(path: str) -> str | None:
     """Return the program at a path; on Windows with its ending, which `which` adds from Python 3.12 on."""
-    known = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").upper().split(";")
+    known = [*filter(None, os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").upper().split(";"))]
     is_whole = os.name != "nt" or os.path.splitext(path)[1].upper() in known
     return next(filter(shutil.which, [path] if is_whole else [path + each for each in known]), None)
 

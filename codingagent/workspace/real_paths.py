@@ -14,6 +14,11 @@ IGNORES_CASE = sys.platform == "darwin"
 """Whether one folder has a path in several spellings, which differ as paths: not on Windows."""
 
 
+def with_slashes(typed: str) -> str:
+    """Return a path or glob that a person typed with the slashes of a workspace's paths."""
+    return typed.replace(os.sep, "/")
+
+
 def steps(path: Path) -> Iterator[Path]:
     """Yield each place that an absolute path leads through: every link, and every folder by its real path.
 

@@ -80,7 +80,7 @@ def test_each_batch_file_of_a_script_is_called(line: str, written: str) -> None:
 def test_a_name_is_found_as_cmd_finds_it(tmp_path: Path) -> None:
     for name in ("npm.cmd", "node.exe", "both.exe", "both.cmd", "tool.BAT"):
         (tmp_path / name).touch()
-    variables = {"PATH": str(tmp_path), "PATHEXT": ".COM;.EXE;.BAT;.CMD"}
+    variables = {"PATH": str(tmp_path), "PATHEXT": ".COM;.EXE;.BAT;.CMD;"}
 
     def found(name: str, folder: Path = Path("/nowhere")) -> bool:
         return windows.is_batch_file(name, variables, str(folder))

@@ -15,6 +15,7 @@ from codingagent.model.paths import shown
 from codingagent.model.plain_text import as_typed, without_halves
 from codingagent.secrets.vault import HiddenValue, Wishes, fits
 from codingagent.storage.vault_file import vault_file_of
+from codingagent.workspace.real_paths import with_slashes
 
 app = typer.Typer()
 
@@ -51,6 +52,8 @@ def _secrets(
     if action == "show":
         _show(held, what)
         return
+    if any(fits(with_slashes(what), each.name, *each.places) for each in held):
+        what = with_slashes(what)
     is_allowed = action == "allow"
     file.keep_wishes(_after(file.wishes(), held, what, is_allowed=is_allowed))
     if is_allowed:
