@@ -17,7 +17,7 @@ from codingagent.model import paths
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
 from codingagent.secrets.vault import Hides
-from codingagent.workspace.real_paths import from_root, resolved
+from codingagent.workspace.real_paths import from_root, resolved, with_slashes
 from codingagent.workspace.workspace import Workspace
 
 # As for READ_FILE: more files in one request do not help a model.
@@ -121,7 +121,7 @@ def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
     """Return the possible meanings of a path in the workspace: from the current folder, then its root."""
     if not pattern:
         raise OperationError("it is empty; name a file")
-    written = pattern.replace(os.sep, "/")
+    written = with_slashes(pattern)
     given = os.path.expanduser(pattern)
     # Links in the parent are followed, as in the root: a mapped drive of Windows has two names.
     parent, name = os.path.split(os.path.normpath(os.path.join(folder, given)))
@@ -129,7 +129,7 @@ def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
     outside = from_folder == os.pardir or from_folder.startswith(os.pardir + os.sep)
     meanings = []
     if not outside:
-        meanings.append(from_folder.replace(os.sep, "/"))
+        meanings.append(with_slashes(from_folder))
     elif os.path.isabs(given) or os.path.lexists(os.path.join(folder, given)):
         raise OperationError(
             f"it is outside the workspace {root}; copy it there, or paste it into the task"

@@ -1,6 +1,5 @@
 """Plan RUN_COMMAND, and run the command."""
 
-import os
 import re
 import shlex
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from codingagent.model.ui_events import Notice, OutputCame
 from codingagent.policy import evaluate
 from codingagent.policy.rules import Ask, Deny
 from codingagent.process.output import TRUNCATED, without_half
+from codingagent.workspace.real_paths import with_slashes
 
 # How much of a command's output a result shows (specification 003, RUN_COMMAND).
 OUTPUT_LIMIT_CHARACTERS = 20_000
@@ -133,9 +133,8 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
 
 def _read_files(context: Context, operation: RunCommand) -> None:
     """Learn the secrets that a command may print, also a part of."""
-    named = list(filter(None, re.split(r"[\s'\"`;:|&<>()=,]+", operation.command)))
-    if os.name == "nt":
-        named = [name.replace("\\", "/") for name in named]
+    words = re.split(r"[\s'\"`;:|&<>()=,]+", with_slashes(operation.command))
+    named = list(filter(None, words))
     if operation.cwd != ".":
         named = [f"{operation.cwd}/{name}" for name in named] + named
     there = (*context.workspace.names(), *named)

@@ -14,9 +14,9 @@ IGNORES_CASE = sys.platform == "darwin"
 """Whether one folder has a path in several spellings, which differ as paths: not on Windows."""
 
 
-def with_slashes(typed: str) -> str:
-    """Return a path or glob that a person typed with the slashes of a workspace's paths."""
-    return typed.replace(os.sep, "/")
+def with_slashes(text: str) -> str:
+    """Return paths or globs as this system writes them with the slashes of a workspace's paths."""
+    return text.replace(os.sep, "/")
 
 
 def steps(path: Path) -> Iterator[Path]:
