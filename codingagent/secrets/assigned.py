@@ -76,6 +76,8 @@ _LINE = lazy_pattern(r"([^\s\"'`<>:=-][^\s\"'`<>:=]{5,1000})[ \t]*\r?(?:\n|$)")
 _CLOSED = lazy_pattern(r"(?:\]\]>)?\s{0,40}</")
 _CDATA = "<![CDATA["
 _LINE_CHARACTERS = 300
+# A name is judged by so many characters before and after it.
+_BEFORE, _AFTER = _LINE_CHARACTERS + _NAME_CHARACTERS, 2000
 _QUOTED_CHARACTERS = 1000
 LONG = 200
 """A longer value that is no secret is judged only once."""
@@ -94,11 +96,16 @@ def spans(text: str, leads: Places, form: Form) -> Iterator[tuple[int, int, str]
     for stem in STEMS:
         end = 0
         for at in leads.get(stem, ()):
-            if at >= end and (found := _value(text, at, stem, form)):
+            if at < end:
+                continue
+            low = max(0, at - _BEFORE)
+            if found := _value(text[low : at + _AFTER], at - low, stem, form):
                 end, kind, spans = found
-                yield from ((*span, kind) for span in spans)
+                end += low
+                yield from ((low + first, low + last, kind) for first, last in spans)
 
 
+@lru_cache(256)  # where one line stands a thousand times, it is judged once
 def _value(
     text: str, at: int, stem: str, form: Form
 ) -> tuple[int, str, list[tuple[int, int]]] | None:

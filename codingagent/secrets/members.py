@@ -57,6 +57,7 @@ _CALLED = (
     rf"""\\?["']?\b\w{{0,20}}(?i:{"|".join(_CALLERS)})\\?["']?[ \t]*(?:=>|[:= (])"""
     r"""[ \t]*@?\\?["'`]?"""
 )
+_BEFORE_A_NAME = ":=>( \t@\\\"'`"
 _IS_CALLED = lazy_pattern(rf"{_CALLED}$")
 _RECORD = lazy_pattern(
     r"""\\?["'`]?"""
@@ -111,15 +112,12 @@ def spans(text: str, leads: Places, form: Form) -> Iterator[tuple[int, int, str]
             own = [each for each in _in_record(text, start, last) if each.start not in judged]
             judged.update(each.start for each in own)
             yield from ((*each[:2], kind) for each in own if _fits(text, each, kind, form))
-        holds = _HOLDS.sub("", name)
-        if (at < end and again <= 0) or (kind := kind_of(holds)) is None:
+        kind, is_plural = _held_by(name)
+        if (at < end and again <= 0) or kind is None:
             continue
         holder = _HOLDER.match(text, last)
         if holder is None:
             continue
-        is_plural = holds != name or (
-            name.rstrip("_0123456789").lower().endswith("s") and name[-2:].lower() != "ss"
-        )
         members, stop = _members(text, start, last, holder, form)
         again -= (stop - last) if at < end else 0
         end = max(end, stop)
@@ -128,6 +126,14 @@ def spans(text: str, leads: Places, form: Form) -> Iterator[tuple[int, int, str]
         # Of the tokens of a parser, or the keys of a keyboard, some look random.
         if len(fitting) * 3 >= len(members):
             yield from ((*each[:2], kind.replace("MAYBE", "KEY")) for each in fitting)
+
+
+@lru_cache(1000)
+def _held_by(name: str) -> tuple[str | None, bool]:
+    """Return which kind of secrets a collection of this name holds, and whether its name says several."""
+    holds = _HOLDS.sub("", name)
+    low = name.rstrip("_0123456789").lower()
+    return kind_of(holds), holds != name or (low.endswith("s") and name[-2:].lower() != "ss")
 
 
 def _fits(text: str, member: _Member, kind: str, form: Form, *, is_plural: bool = False) -> bool:
@@ -145,10 +151,12 @@ def _fits(text: str, member: _Member, kind: str, form: Form, *, is_plural: bool 
 
 def _in_record(text: str, start: int, last: int) -> Iterator[_Member]:
     """Yield the value that a record has for the name in it, or under it."""
-    before = text[max(0, start - 60) : start].lower()
-    is_called = any(map(before.__contains__, _CALLERS)) and _IS_CALLED.search(
-        text, max(0, start - 60), start
-    )
+    is_called = False
+    if text[start - 1 : start] in _BEFORE_A_NAME:
+        before = text[max(0, start - 60) : start].lower()
+        is_called = any(map(before.__contains__, _CALLERS)) and bool(
+            _IS_CALLED.search(text, max(0, start - 60), start)
+        )
     after = _RECORD.match(text, last) if is_called or _OPENS.match(text, last) else None
     if after and (after["own"] or is_called):
         line = text.rfind("\n", max(0, start - _RECORD_CHARACTERS), start) + 1
@@ -176,7 +184,7 @@ def _members(
     most = min(at + _CHARACTERS, len(text))
     line = text.rfind("\n", max(0, start - 200), start) + 1
     before = text[line:start] if line else text[max(0, start - 200) : start]
-    key = (re.findall(r"[\w@-]+", holder["path"] or "") or [""])[-1]
+    key = (re.findall(r"[\w@-]+", holder["path"]) or [""])[-1] if holder["path"] else ""
     if key and is_about(key):
         return [], at
     if holder["one"]:

@@ -10,11 +10,11 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from codingagent.secrets import detect, values
+from codingagent.secrets import assigned, detect, values
 from codingagent.secrets.assigned import STEMS
 from codingagent.secrets.detect import Secret, find_secrets
 from codingagent.secrets.rules import CONTEXT, RULES, STATED
-from tests.helpers import cpu_below, fewer_examples
+from tests.helpers import calls_of, cpu_below, fewer_examples
 from tests.secrets import corpus
 
 HOSTILE = [
@@ -465,11 +465,20 @@ def test_a_name_that_goes_on_is_read_once(unit: str) -> None:
         assert values_of(unit * (300_000 // len(unit)), "a.txt") == []
 
 
-@pytest.mark.parametrize("unit", ["token ", "-p ", "<pw>"])
+@pytest.mark.parametrize("unit", ["token ", "-p ", "<pw>", "pw ", "pw=", "pw=\n", "_authToken=\n"])
 def test_what_is_no_secret_is_not_searched_from_each_of_its_words(unit: str) -> None:
     """Each was the beginning of 200 characters to a flag, of any words of a sentence, of 20,000 to a tag."""
     with cpu_below(70):
         assert values_of(unit * (300_000 // len(unit)), "a.py") == []
+
+
+def test_one_line_a_thousand_times_is_judged_once() -> None:
+    """By what is around a name, up to a limit: so no value depends on how often it stands there."""
+    text = 'password = "x7xf4kq9z"\n' * 4000
+    found: list[Secret] = []
+    judged = calls_of(assigned.name_at, lambda: found.extend(find_secrets(text, "a.py")))
+    assert len(found) == 4000
+    assert judged <= 4000 + 200  # the look for collections reads each name once
 
 
 def test_elements_that_name_a_secret_end_at_their_own_tag() -> None:

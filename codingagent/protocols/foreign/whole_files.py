@@ -1,6 +1,7 @@
 """Read a whole file in a fence: its lines, and the ones that only name it."""
 
 import re
+from functools import lru_cache
 from itertools import pairwise
 
 from codingagent.editing import elisions
@@ -61,6 +62,7 @@ def is_of_language(language: str, path: str) -> bool:
     return any(family in ends for family in says) or path.lower().endswith(f".{language}")
 
 
+@lru_cache(1000)
 def _families(language: str, path: str) -> tuple[list[frozenset[str]], list[frozenset[str]]]:
     ending = path.rpartition(".")[2].lower()
     families = list(map(words, _FAMILIES.split(";")))
