@@ -40,6 +40,7 @@ from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.rpc.protocol import Code, Method, MethodError, method
 from codingagent.storage import atomic_write
 from codingagent.workspace.programs import persons_variables
+from codingagent.workspace.real_paths import below, with_slashes
 from codingagent.workspace.workspace import Workspace
 
 # Specification 004, language mapping: each language's interpreter, and how it takes a program's text.
@@ -219,14 +220,11 @@ class RemoteMethods:
 
     def _path(self, text: str, plain: Callable[[str], str]) -> str:
         """Return a path in normal form, relative to the root; it may come relative or absolute."""
-        relative = text
-        if text.startswith("/"):
-            whole = _normal(text)
-            for root in (self._host.root.absolute(), self._host.workspace.root):
-                name = _normal(root.as_posix()).rstrip("/")
-                if whole == name or whole.startswith(f"{name}/"):
-                    relative = whole[len(name) :].lstrip("/") or "."
-                    break
+        relative = text = with_slashes(text)
+        if text.startswith("/") or os.path.splitdrive(text)[0]:
+            roots = (self._host.root.absolute(), self._host.workspace.root)
+            inner = below(_normal(text), (_normal(root.as_posix()) for root in roots))
+            relative = text if inner is None else inner.lstrip("/") or "."
         try:
             return plain(relative)
         except OperationError as fault:

@@ -17,7 +17,7 @@ from codingagent.model import paths
 from codingagent.workspace import dirfd
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import distrust
-from codingagent.workspace.real_paths import resolved, root_of
+from codingagent.workspace.real_paths import below, resolved, root_of, with_slashes
 
 # System folders are not projects.
 _SYSTEM = frozenset(
@@ -179,16 +179,14 @@ class PathWalk:
 
     def _target(self, place: dirfd.Position, name: str, path: str) -> list[str]:
         """Return a link's target as names still to walk, last first; an absolute one relative to the root."""
-        target = place.folder.readlink(name).replace(os.sep, "/")
+        target = with_slashes(place.folder.readlink(name))
         target = re.sub("^//[?]/(UNC/|(?=.:|/))", lambda found: "//" if found[1] else "", target)
         if not os.path.isabs(target) and not target.startswith("/"):
             return target.split("/")[::-1]
-        for root in self._names:
-            root_name = root.replace(os.sep, "/").rstrip("/")
-            if f"{os.path.normcase(target)}/".startswith(f"{os.path.normcase(root_name)}/"):
-                place.restart()
-                return target[len(root_name) :].split("/")[::-1]
-        raise OperationError(f"{paths.OUTSIDE}: '{paths.shown(path)}' is a link that leads out")
+        if (inner := below(target, self._names)) is None:
+            raise OperationError(f"{paths.OUTSIDE}: '{paths.shown(path)}' is a link that leads out")
+        place.restart()
+        return inner.split("/")[::-1]
 
     def _enter(self, place: dirfd.Position, name: str, path: str, *, create: bool) -> None:
         try:

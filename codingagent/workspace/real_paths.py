@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from codingagent.model import paths
@@ -17,6 +17,14 @@ IGNORES_CASE = sys.platform == "darwin"
 def with_slashes(text: str) -> str:
     """Return paths or globs as this system writes them with the slashes of a workspace's paths."""
     return text.replace(os.sep, "/")
+
+
+def below(place: str, roots: Iterable[str]) -> str | None:
+    """Return what follows a root in an absolute path with slashes; None if it lies in no root."""
+    for name in (with_slashes(root).rstrip("/") + "/" for root in roots):
+        if os.path.normcase(f"{place}/").startswith(os.path.normcase(name)):
+            return place[len(name) - 1 :]
+    return None
 
 
 def steps(path: Path) -> Iterator[Path]:

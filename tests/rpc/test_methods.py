@@ -6,6 +6,8 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +28,7 @@ from codingagent.rpc.protocol import read
 from codingagent.rpc.server import Server
 from tests.helpers import (
     HANG_S,
+    REPOSITORY,
     children,
     descriptors,
     new_marker,
@@ -465,6 +468,56 @@ def test_what_can_not_be_read(asked: Asked, laid: Path, path: str, code: int, wo
     """None of it is opened: reading a FIFO or a device would never end."""
     assert asked("read_file", path=path.format(root=laid)) == code
     assert asked.words.startswith(words)
+
+
+ON_WINDOWS = r"""
+import ast, ntpath, os, sys
+from pathlib import PureWindowsPath
+from types import SimpleNamespace
+from codingagent.model import paths
+from codingagent.rpc.methods import RemoteMethods
+from codingagent.rpc.protocol import MethodError
+os.path, os.sep = ntpath, chr(92)
+class Root(PureWindowsPath):
+    def absolute(self): return self
+for named, path in ast.literal_eval(sys.argv[1]):
+    here = SimpleNamespace(root=Root(named), workspace=SimpleNamespace(root=Root(r"\\server\share\proj")))
+    try:
+        print(RemoteMethods._path(SimpleNamespace(_host=here), path, paths.folder_path))
+    except MethodError as fault:
+        print(fault)
+"""
+
+
+def test_absolute_paths_of_windows() -> None:
+    """An imitation: a client there joins with backslashes, and may write the drive in the other case."""
+    proj = "C:\\Proj"
+    inside = [
+        *((proj, path) for path in (r"C:\Proj\a\b", "C:/Proj/a/b", r"c:\proj\a\b", "/C:/Proj/a/b")),
+        *((proj, path) for path in (r"a\b", r"C:\Proj\.\c\..\a\b", r"\\server\share\proj\a\b")),
+        ("C:\\", "C:\\a\\b"),
+    ]
+    outside = [
+        r"D:\Proj\a",
+        r"C:\Project\a",
+        "C:a",
+        r"\Proj\a",
+        r"C:\Proj\..\a",
+        r"..\a",
+        r"\\?\C:\a",
+    ]
+    words = [*inside, (proj, "C:\\Proj"), *((proj, path) for path in outside)]
+    done = subprocess.run(
+        [sys.executable, "-c", ON_WINDOWS, repr(words)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    assert lines[: len(inside) + 1] == ["a/b"] * len(inside) + ["."], done.stderr
+    refused = "invalid params: REJECTED: Path is outside workspace"
+    assert [line[: len(refused)] for line in lines[len(inside) + 1 :]] == [refused] * len(outside)
 
 
 def test_a_large_file_is_text_or_too_large(asked: Asked, root: Path) -> None:
