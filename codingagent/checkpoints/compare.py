@@ -226,23 +226,26 @@ class Reader:
         It compares the system's change times, which no program can set. In folders, a bounded
         number of files is examined. Paths that operations changed, `own`, are excluded.
         """
+
+        def place_of(name: str) -> str:
+            return os.path.normpath(os.path.join(self._store.root, name))
+
         before, after = self._notes(old), self._notes(new).left
-        root = os.fspath(self._store.root)
         names = {each for path in own for each in with_folders(path)}
-        apart = {os.path.join(root, name.rstrip("/")) for name in names}
+        apart = {*map(place_of, names)}
         looks = iter(range(_LOOKS))
         old_or_own = names | before.left_out_of(left.path for left in after)
         found = [
             left
             for left in after
             if left.path not in old_or_own
-            or any(_young(os.path.join(root, left.path.rstrip("/")), since_ns, looks, apart))
+            or any(_young(place_of(left.path), since_ns, looks, apart))
         ]
         names.update(left.path for left in after)
         gone = [
             LeftOut(path, "it is gone")
             for path in sorted({left.path for left in before.left} - names)
-            if not os.path.lexists(os.path.join(root, path.rstrip("/")))
+            if not os.path.lexists(place_of(path))
         ]
         return (*found, *gone)
 

@@ -737,6 +737,29 @@ def test_standard_output_has_answers_only() -> None:
     assert done.stderr.endswith(b"0 0 False\n")
 
 
+POLLED = """
+import os, socket
+from codingagent.rpc.endpoints import StandardStreams
+ours, theirs = socket.socketpair()
+theirs.sendall(b"an answer")
+streams = StandardStreams()
+os.close(streams._output)
+invalid = streams._is_unread(ours)
+read, streams._output = os.pipe()
+quiet = streams._is_unread(ours)
+os.close(read)
+os.write(2, f"{invalid} {quiet} {streams._is_unread(ours)}".encode())
+"""
+
+
+def test_output_that_poll_calls_invalid_may_still_be_read() -> None:
+    """macOS says POLLNVAL of a terminal, Linux of a closed handle only: no answer would be written there."""
+    done = subprocess.run(
+        [sys.executable, "-c", POLLED], cwd=REPOSITORY, capture_output=True, check=False
+    )
+    assert done.stderr == b"False False True"
+
+
 def test_a_stopped_server_ends_what_runs(tmp_path: Path, world: World) -> None:
     with server_at(UnixSocket(str(tmp_path / "s")), world) as endpoint:
         connection = connected(endpoint)
