@@ -1,6 +1,5 @@
 """Change the person's own settings; comments in their file stay."""
 
-import codecs
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model import settings
+from codingagent.model.encoding import typed_text
 from codingagent.model.settings import ENVIRONMENT_PREFIX, Source
 from codingagent.process.runner import open_editor
 from codingagent.storage import atomic_write
@@ -51,14 +51,14 @@ def edit(path: Path) -> None:
 def _change(path: Path, change: Callable[[tomlkit.TOMLDocument], object]) -> None:
     read_toml(path)  # refuses folders, devices and large files
     try:
-        before = path.read_bytes() if path.exists() else b""
-        document = tomlkit.parse(before.removeprefix(codecs.BOM_UTF8))
+        before = typed_text(path.read_bytes()) if path.exists() else ""
+        document = tomlkit.parse(before)
     except (OSError, ValueError, TOMLKitError) as fault:
         raise UsageError(f"{path} can't be read: {fault}") from fault
     change(document)
     text = tomlkit.dumps(document)
     # The library ends the lines that it adds with LF, whatever the others have.
-    _write(path, re.sub(r"\r?\n", "\r\n", text) if b"\r\n" in before else text)
+    _write(path, re.sub(r"\r?\n", "\r\n", text) if "\r\n" in before else text)
 
 
 def _write(path: Path, text: str) -> None:

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from codingagent.errors import UsageError, disk_errors
+from codingagent.model.encoding import typed_text
 from codingagent.model.plain_text import without_halves
 
 
@@ -34,13 +35,13 @@ def _read(what: str, words: list[str], file: Path | None, edit: bool) -> str:
     if file is not None:
         try:
             with disk_errors(f"{file} can't be read", UsageError):
-                task = file.read_text("utf-8-sig")
+                task = typed_text(file.read_bytes())
         except UnicodeDecodeError:
             raise UsageError(f"{file} is not UTF-8 text; save it as UTF-8") from None
     elif edit or words == ["-"]:
         data = edited("task.txt") if edit else sys.stdin.buffer.read()
         # Bytes that are not UTF-8 become question marks, not errors.
-        task = data.decode("utf-8-sig", "replace")
+        task = typed_text(data, "replace")
     else:
         task = " ".join(words)
     # Command-line arguments that are not UTF-8 hold lone surrogates.

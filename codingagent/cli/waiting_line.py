@@ -34,6 +34,7 @@ from prompt_toolkit.shortcuts import CompleteStyle
 
 from codingagent.cli import layout
 from codingagent.cli.task_input import edited
+from codingagent.model.encoding import typed_text
 from codingagent.model.patterns import lazy_pattern
 
 _POLL_S = 0.1
@@ -135,7 +136,7 @@ class WaitingLine:
         entry = self._session.prompt(default=buffer.document, pre_run=begin)
         if self._is_edited:
             self._is_edited = False
-            words = edited("words.txt", buffer.text).decode("utf-8-sig", "replace").strip()
+            words = typed_text(edited("words.txt", buffer.text), "replace").strip()
             words = words.replace("\r\n", "\n")
             buffer.reset(Document(words, len(words)))
         if entry is not None and entry.is_line:

@@ -225,6 +225,11 @@ class ReplyText(Struct, frozen=True):
     note: str = ""
 
 
+def typed_text(data: bytes, errors: str = "strict") -> str:
+    """Return what a person wrote: UTF-8, or UTF-16 with its mark, as `>` in PowerShell 5.1 writes it."""
+    return data.decode("utf-16" if data.startswith(_UTF16_MARKS) else "utf-8-sig", errors)
+
+
 def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
     """Return the text of an inbox file; None if it is binary, or nobody knows its letters.
 
@@ -232,18 +237,14 @@ def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
     (where that is UTF-8 itself, windows-1252, which chats' download buttons produce), unless its letters
     are those of another one.
     """
-    if data.startswith(_UTF16_MARKS):
-        try:
-            return ReplyText(data.decode("utf-16"))
-        except UnicodeDecodeError:
-            return None
-    if b"\0" in data:
+    is_wide = data.startswith(_UTF16_MARKS)
+    if b"\0" in data and not is_wide:
         return None
     try:
-        return ReplyText(data.decode("utf-8-sig"))
+        return ReplyText(typed_text(data))
     except UnicodeDecodeError:
         codec = _eight_bit(locale_codec)
-    if _is_partly_utf8(data):
+    if is_wide or _is_partly_utf8(data):
         return None
     letters = data.translate(None, _ASCII)
     likely = charsets.plausible(data) if len(letters) > _FEW_LETTERS else ()

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from codingagent.errors import UsageError
+from codingagent.model.encoding import typed_text
 
 _SETTINGS_LIMIT_BYTES = 1_000_000
 
@@ -16,6 +17,8 @@ def read_toml(path: Path) -> dict[str, object]:
     if not path.is_file() or path.stat().st_size > _SETTINGS_LIMIT_BYTES:
         raise UsageError(f"{path} can't be read: it is not a file, or too large for settings")
     try:
-        return tomllib.loads(path.read_text("utf-8-sig"))
+        return tomllib.loads(typed_text(path.read_bytes()))
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text; save it as UTF-8") from None
     except (OSError, ValueError, RecursionError) as fault:
         raise UsageError(f"{path} can't be read: {fault}") from fault

@@ -761,7 +761,7 @@ def test_wrong_words_get_one_line_and_status_2(
     message: str,
 ) -> None:
     """Design, command line: 2 wrong usage or settings; one line: what, where, what to do."""
-    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\x80")
+    (tmp_path / "binary").write_bytes(b"\xff\x00\x80")
     names = {"tmp": tmp_path, "home": waiting}
     filled = [str(Path.home()) if word == "~home" else word.format(**names) for word in words]
     assert run(waiting, *filled) == 2

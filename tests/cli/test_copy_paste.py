@@ -291,6 +291,8 @@ def test_nothing_and_the_request_itself_are_not_pasted(live: LiveSession) -> Non
         done = live.run("paste", stdin=text)
         assert done.returncode == 2
         assert complaint in done.stderr
+    wide = live.request.read_text().encode("utf-16")  # a file that PowerShell 5.1 wrote
+    assert run_here("paste", folder=live.root, stdin=wide).returncode == 2
     assert not list((live.root / "inbox").glob("*.txt"))
 
 

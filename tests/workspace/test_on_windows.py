@@ -16,6 +16,8 @@ import pytest
 from msgspec.structs import replace
 
 from codingagent.agent import attachments, factory
+from codingagent.cli import edit_settings
+from codingagent.cli.task_input import read_task
 from codingagent.errors import OperationError, UsageError
 from codingagent.model.paths import is_plain_on_windows
 from codingagent.model.session_state import Session
@@ -380,9 +382,20 @@ def test_rules_and_settings_as_powershell_writes_them_count(tmp_path: Path, enco
     (tmp_path / "private" / "a.txt").touch()
     (tmp_path / ".codingagentignore").write_text("private/\r\n", encoding)
     assert "private/a.txt" not in Workspace(tmp_path).listing().files
-    if encoding != "utf-16":
-        (tmp_path / "settings.toml").write_text("context = 7\n", encoding)
-        assert read_toml(tmp_path / "settings.toml") == {"context": 7}
+    settings, task = tmp_path / "settings.toml", tmp_path / "task.txt"
+    settings.write_text("context = 7\r\n", encoding)
+    assert read_toml(settings) == {"context": 7}
+    edit_settings.set_value(settings, "diff", "full")
+    assert read_toml(settings) == {"context": 7, "diff": "full"}
+    task.write_text("größer\r\nund mehr", encoding)
+    assert read_task([], task, edit=False) == "größer\nund mehr"
+
+
+def test_settings_of_another_encoding_are_refused_in_our_words(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_bytes(b"# gr\xf6\xdfer\n")
+    for read in (read_toml, lambda path: read_task([], path, edit=False)):
+        with pytest.raises(UsageError, match=r"a\.toml is not UTF-8 text; save it as UTF-8"):
+            read(tmp_path / "a.toml")
 
 
 def test_a_git_that_takes_its_time_is_waited_for() -> None:

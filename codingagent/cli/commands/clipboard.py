@@ -16,6 +16,7 @@ from codingagent.cli.stdio import be_utf8
 from codingagent.cli.task_input import edited
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model import documents
+from codingagent.model.encoding import typed_text
 from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.prompt import split as parts
 from codingagent.prompt import tokens
@@ -123,7 +124,7 @@ def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> t
     """
     if (kind := documents.kind_of(data)) is not None:
         raise UsageError(f"that is {kind[0]}, not plain text: {kind[1]}")
-    text = data.decode("utf-8", "replace")
+    text = typed_text(data, "replace")
     if not text.strip():
         raise UsageError("there is nothing to paste: copy the chat's answer first")
     owner = Recipients(home, ask).of("the answer", header_of(text), session)
