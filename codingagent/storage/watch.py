@@ -12,6 +12,7 @@ from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
 from codingagent.model.file_settled import Hint
+from codingagent.workspace.real_paths import resolved
 
 
 class Watch:
@@ -89,6 +90,6 @@ class _Heard(FileSystemEventHandler):
             self._condition.wait_for(lambda: self.any, timeout_s)
             self.any = False
             hints, self._hints = self._hints, {}
-        # macOS names files by their real paths.
-        inboxes = (inbox, inbox.resolve())
+        # macOS names files by their real paths, in the disk's spelling.
+        inboxes = (inbox, resolved(inbox)) if hints else ()
         return {path.name: hint for path, hint in hints.items() if path.parent in inboxes}

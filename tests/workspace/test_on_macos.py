@@ -12,7 +12,7 @@ from tests.helpers import REPOSITORY
 
 _BEGIN = """
 import os, sys
-sys.platform = "darwin"
+system, sys.platform = sys.platform, "darwin"
 from pathlib import Path
 from codingagent.errors import UsageError
 here = Path(sys.argv[1])
@@ -55,6 +55,15 @@ from codingagent.workspace import programs
 programs.distrust(here / "max/proj")
 os.environ["PATH"] = f"{here}/MAX/PROJ/bin:/usr/bin:{here}/Max/other"
 print(programs.own_path() == f"/usr/bin:{here}/Max/other")
+""",
+    "what happens in the inbox": """
+from codingagent.workspace import real_paths
+sys.platform = system
+from watchdog.events import FileCreatedEvent
+from codingagent.storage.watch import _Heard
+heard = _Heard()
+heard.on_any_event(FileCreatedEvent(f"{here}/Max/Proj/a.txt"))
+print([*heard.wait(here / "MAX/proj", 0)] == ["a.txt"])
 """,
     "a home in a subfolder": """
 from codingagent.storage.homes import check_apart
