@@ -30,6 +30,7 @@ from codingagent.workspace.git_repository import (
     repository_in,
     text_of,
 )
+from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.sharing import retried
 
 # git lists a hundred thousand files in a fraction of this time.
@@ -343,13 +344,9 @@ def fields(data: bytes) -> list[bytes]:
 
 def paths_below(root: Path, folders: Iterable[Path]) -> tuple[str, ...]:
     """Return the paths of those folders that are below a root, relative to it."""
-    below = []
-    for folder in folders:
-        with contextlib.suppress(ValueError):
-            path = Path(os.path.realpath(folder)).relative_to(os.path.realpath(root)).as_posix()
-            if path != ".":
-                below.append(path)
-    return tuple(below)
+    real = resolved(root)
+    places = (each for each in map(resolved, folders) if real in each.parents)
+    return tuple(each.relative_to(real).as_posix() for each in places)
 
 
 def _pipes(root: Path) -> list[str]:

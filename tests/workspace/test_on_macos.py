@@ -56,6 +56,11 @@ programs.distrust(here / "max/proj")
 os.environ["PATH"] = f"{here}/MAX/PROJ/bin:/usr/bin:{here}/Max/other"
 print(programs.own_path() == f"/usr/bin:{here}/Max/other")
 """,
+    "a home's sessions in the workspace": """
+from codingagent.workspace.git_files import paths_below
+folders = [here / "MAX/proj/sessions", here / "max", here / "Max/PROJECT"]
+print(paths_below(here / "max/Proj", folders) == ("sessions",))
+""",
     "what happens in the inbox": """
 from codingagent.workspace import real_paths
 sys.platform = system
