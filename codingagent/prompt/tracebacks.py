@@ -13,13 +13,13 @@ _FILES_LIMIT = 5
 _OUTPUT_LIMIT = 20_000
 _IN_NO_PATH = r"\s\"'`()\[\]{}<>|:,;*?=\x00-\x1f"
 # Only where a path can begin: otherwise each character of a long word would be tried.
-_PATH = rf"(?<![^{_IN_NO_PATH}])[^{_IN_NO_PATH}]{{1,300}}"
+_PATH = rf"(?:\b[A-Za-z]:(?=[\\/]))?(?<![^{_IN_NO_PATH}])[^{_IN_NO_PATH}]{{1,300}}"
 _PLACE = lazy_pattern(
     # Python, and what prints like it.
     r'File "([^"\n]{1,300})", line (\d{1,7})'
     # x.py:12, x.c:3:7, --> src/main.rs:3:5, at f (/w/x.js:10:5); C# writes x.cs:line 12.
-    rf"|((?:\b[A-Za-z]:(?=[\\/]))?{_PATH}\.\w{{1,10}}):(?:line )?(\d{{1,7}})"
-    # x.ts(10,5)
+    rf"|({_PATH}\.\w{{1,10}}):(?:line )?(\d{{1,7}})"
+    # x.ts(10,5), C:\w\x.cs(10,5)
     rf"|({_PATH}\.\w{{1,10}})\((\d{{1,7}})(?:,\d{{1,7}})?\)"
     # PHP: in /w/x.php on line 3
     rf"|({_PATH}\.\w{{1,10}}) on line (\d{{1,7}})"
@@ -72,8 +72,11 @@ def _resolve(
     if written.startswith("//"):
         written = f"/{written.lstrip('/')}"  # what is left of file:///
     prefix = f"{root.replace(chr(92), '/').rstrip('/')}/"
-    if written.startswith(prefix):
-        inner = written.removeprefix(prefix)
+    fold = (
+        str.lower if prefix[1:3] == ":/" else str
+    )  # Windows: terminals differ in the drive's case
+    if fold(written).startswith(fold(prefix)):
+        inner = written[len(prefix) :]
         return inner if inner in known else None
     if written.startswith("/") or written[1:3] == ":/":
         return None

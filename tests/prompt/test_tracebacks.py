@@ -55,6 +55,20 @@ def test_a_place_in_an_output_is_a_file_and_a_line(
     assert found == expected
 
 
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (r"C:\w\Program.cs(10,5): error CS1002: ; expected [C:\w\w.csproj]", ["Program.cs"]),
+        (r"c:\w\a\same.c(3): error C2143: syntax error", ["a/same.c"]),
+        (r'File "c:\w\shop\cart.py", line 3', ["shop/cart.py"]),
+        (r"PHP Fatal error: x in C:\w\public\index.php on line 3", ["public/index.php"]),
+        (r"C:\else\Program.cs(10,5): error and D:\w\Program.cs(1)", []),
+    ],
+)
+def test_paths_of_windows_have_a_drive_in_either_case(output: str, expected: list[str]) -> None:
+    assert [named.path for named in named_in(output, r"C:\w", FILES)] == expected
+
+
 def test_of_a_python_stack_the_last_files_count_of_a_compiler_the_first() -> None:
     """The cause stands at the end of a traceback, and at the beginning of a list of errors."""
     files = [f"f{number}.py" for number in range(9)]
