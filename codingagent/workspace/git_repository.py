@@ -17,7 +17,7 @@ from msgspec import Struct
 from codingagent.errors import OperationError
 from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace import dirfd
-from codingagent.workspace.real_paths import from_root
+from codingagent.workspace.real_paths import from_root, with_slashes
 
 # Far more of an ignore file than anyone writes by hand.
 RULES_LIMIT_BYTES = 1 << 20
@@ -138,9 +138,9 @@ def _paths_in(key: str, value: str, root: Path, beside: str) -> Iterator[str]:
         word = os.path.expanduser(said.strip("\"';!"))
         place = os.path.normpath(os.path.join(beside if key == "path" else root, word))
         inside = from_root(place, root)
-        is_one = is_path or ((os.sep in word or "." in word) and os.path.lexists(place))
+        is_one = is_path or (("/" in with_slashes(word) or "." in word) and os.path.lexists(place))
         if is_one and inside != "." and not inside.startswith(".."):
-            yield f"./{inside.replace(os.sep, '/')}"
+            yield f"./{with_slashes(inside)}"
 
 
 def is_bare(root: Path) -> bool:

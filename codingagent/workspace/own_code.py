@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from codingagent.workspace.real_paths import IGNORES_CASE, resolved, steps
+from codingagent.workspace.dirfd import is_link_at
+from codingagent.workspace.real_paths import resolved, steps
 
 _PACKAGE = Path(__file__).parents[1]
 _INSTALL = "install it elsewhere: `pipx install codingagent`"
@@ -50,7 +51,9 @@ def _own_code_in(root: Path, path: tuple[str, ...], libraries: str) -> OwnCode:
     linked = tuple(_linked(root))
     for place in (*_installed(), *imported, *_named(libraries), *_prefixes(root), *linked):
         kept.update(_steps(place, root))
-        if IGNORES_CASE:  # it may have been started by another spelling
+        if (
+            sys.platform != "linux"
+        ):  # it may have been started by another spelling or a mapped drive
             kept.update(_steps(resolved(place), root))
         real = Path(os.path.realpath(place))
         is_whole = real in (package, library)
@@ -120,7 +123,7 @@ def _steps(place: Path, root: Path) -> Iterator[Path]:
     """
     end = root.parent
     for end in steps(place):
-        if end.is_symlink() and root in end.parents:
+        if is_link_at(end) and root in end.parents:
             yield end
     end = end if os.path.lexists(end) else end.parent
     if end == root or root in end.parents:

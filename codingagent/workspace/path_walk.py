@@ -7,7 +7,6 @@ there is no separate check, only the walk. A path that ends outside is refused.
 
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from codingagent.model import paths
 from codingagent.workspace import dirfd
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import distrust
-from codingagent.workspace.real_paths import below, resolved, root_of, with_slashes
+from codingagent.workspace.real_paths import below, plain_target, resolved, root_of
 
 # System folders are not projects.
 _SYSTEM = frozenset(
@@ -179,8 +178,7 @@ class PathWalk:
 
     def _target(self, place: dirfd.Position, name: str, path: str) -> list[str]:
         """Return a link's target as names still to walk, last first; an absolute one relative to the root."""
-        target = with_slashes(place.folder.readlink(name))
-        target = re.sub("^//[?]/(UNC/|(?=.:|/))", lambda found: "//" if found[1] else "", target)
+        target = plain_target(place.folder.readlink(name))
         if not os.path.isabs(target) and not target.startswith("/"):
             return target.split("/")[::-1]
         if (inner := below(target, self._names)) is None:

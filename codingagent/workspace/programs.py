@@ -211,6 +211,6 @@ def _is_apart(place: str, places: Iterable[Path]) -> bool:
         return False
     # Of each step all folders above it are steps, too, but for the root.
     through = {Path(Path(place).anchor), *steps(Path(place))}
-    if sys.platform != "linux":  # also junctions, mapped drives and short names
+    if sys.platform != "linux":  # also mapped drives and short names
         through.update(steps(resolved(Path(place))))
     return through.isdisjoint(places)

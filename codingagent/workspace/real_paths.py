@@ -2,11 +2,13 @@
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from codingagent.model import paths
+from codingagent.workspace.dirfd import is_link_at
 
 _STEP_LIMIT = 1000
 
@@ -17,6 +19,12 @@ IGNORES_CASE = sys.platform == "darwin"
 def with_slashes(text: str) -> str:
     """Return paths or globs as this system writes them with the slashes of a workspace's paths."""
     return text.replace(os.sep, "/")
+
+
+def plain_target(target: str) -> str:
+    """Return a link's target with slashes, without the mark that Windows puts before a drive or share."""
+    marked = "^//[?]/(UNC/|(?=.:|/))"
+    return re.sub(marked, lambda found: "//" if found[1] else "", with_slashes(target))
 
 
 def below(place: str, roots: Iterable[str]) -> str | None:
@@ -39,8 +47,8 @@ def steps(path: Path) -> Iterator[Path]:
         name = left.pop(0)
         inner = at.parent if name == ".." else at / name
         yield inner
-        if os.path.islink(inner):  # false where nobody may look, as below
-            target = inner.readlink()
+        if is_link_at(inner):  # false where nobody may look, as below
+            target = Path(plain_target(os.readlink(inner)))
             at = Path(target.anchor) if target.is_absolute() else at
             left = [*target.parts[target.is_absolute() :], *left]
         elif os.path.lexists(inner):

@@ -206,14 +206,66 @@ def test_a_program_behind_a_junction_into_the_workspace_is_not_ours(tmp_path: Pa
     (tmp_path / "project/bin").mkdir(parents=True)
     (tmp_path / "junction").symlink_to(tmp_path / "project/bin")
     program = (
-        "import os, sys; from pathlib import Path; from codingagent.workspace import programs\n"
-        "here = sys.argv[1]; sys.platform = 'win32'; os.path.islink = lambda _: False\n"
+        "import os, sys; from pathlib import Path\n"
+        "from codingagent.workspace import programs, real_paths\n"
+        "here = sys.argv[1]; sys.platform = 'win32'; real_paths.is_link_at = lambda _: False\n"
         "os.environ['PATH'] = f'{here}/junction:/usr/bin'; programs.distrust(Path(here, 'project'))\n"
         "print(programs.own_path())"
     )
     words = [sys.executable, "-c", program, str(tmp_path.resolve())]
     done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.stdout == "/usr/bin\n", done.stderr
+
+
+@posix
+def test_own_code_that_was_started_by_a_mapped_drive_is_kept(tmp_path: Path) -> None:
+    """A link stands for the drive, which to Python is none: only the resolved path says where it leads."""
+    (tmp_path / "project/lib").mkdir(parents=True)
+    (tmp_path / "drive").symlink_to(tmp_path / "project")
+    program = (
+        "from codingagent.workspace import own_code, real_paths; sys.platform = 'win32'\n"
+        "own_code.is_link_at = real_paths.is_link_at = lambda _: False\n"
+        "sys.path.append(f'{here}/drive/lib'); print(*own_code.own_code_in(Path(here, 'project')).kept)"
+    )
+    assert _said(program, tmp_path) == f"{tmp_path.resolve()}/project/lib\n"
+
+
+@posix
+def test_a_path_leads_through_a_junction(tmp_path: Path) -> None:
+    """Else one that leads to our own code could be replaced."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "junction").symlink_to(tmp_path / "real")
+    program = (
+        "from types import SimpleNamespace; from codingagent.workspace.real_paths import steps\n"
+        "found, target = SimpleNamespace(st_mode=0o40777, st_reparse_tag=0xA000_0003), f'//?/{here}/real'\n"
+        "lstat = os.lstat; os.readlink = lambda _: target\n"
+        "os.lstat = lambda path: found if str(path).endswith('junction') else lstat(path)\n"
+        "print([*steps(Path(here, 'junction/a'))][-1])"
+    )
+    assert _said(program, tmp_path) == f"{tmp_path.resolve()}/real/a\n"
+
+
+@posix
+def test_what_the_configuration_of_git_names_with_slashes_is_protected(tmp_path: Path) -> None:
+    """A name with neither a dot nor this system's own separator was taken for a word."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/clean").touch()
+    with (tmp_path / ".git/config").open("a") as config:
+        config.write("[filter x]\nclean = tools/clean --all\n")
+    program = (
+        "from codingagent.workspace.git_repository import named_in_config; os.sep = chr(92)\n"
+        "print(*named_in_config(Path(here)))"
+    )
+    assert _said(program, tmp_path) == "./tools/clean\n"
+
+
+def _said(program: str, here: Path) -> str:
+    """Return what a program prints in a process of its own, which may imitate another system."""
+    begin = "import os, sys; from pathlib import Path; here = sys.argv[1]\n"
+    words = [sys.executable, "-c", begin + program, str(here.resolve())]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    return done.stdout or done.stderr
 
 
 @posix
@@ -268,6 +320,7 @@ LINES: dict[str, tuple[str, object]] = {
         "__import__('codingagent.process.runner').process.runner.environment({'A': 'a'}, ['a'])['A']",
         "a",
     ),
+    "a link inside": ("below('c:/WS/sub', [r'C:/ws'])", "/sub"),
     "a mapped drive": ("str(root_of(Mapped(r'H:\\proj')))", r"H:\proj"),
     "a share": ("str(root_of(Mapped(r'\\\\server\\share\\proj')))", r"\\server\share\proj"),
     "a held file": (
