@@ -28,6 +28,8 @@ _BATCH_BYTES = 8 * 1024 * 1024
 
 _BRANCH = "refs/heads/main"
 _DIGEST_BYTES = 20
+# Late in 2037: a time that every disk takes, FAT as well as 32 bits.
+_LATE_S = 2_145_000_000
 
 # In a commit: the files, and the metadata that git's trees can't hold.
 FILES = "files"
@@ -167,7 +169,7 @@ class Store:
             for words, data in calls.items():
                 together(self.root, partial(self.git, *words, data=data, index=new))
             # No entry is newer than this: git then never reads a file to compare it.
-            os.utime(new, (0, 0))
+            os.utime(new, (_LATE_S, _LATE_S))
             retried(lambda: os.replace(new, path))
             for other in self.path.glob("index.*"):
                 if other != path:
