@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from msgspec import Struct
 
+from codingagent.cli.stdio import is_terminal
 from codingagent.errors import WorkError
 from codingagent.model.plain_text import one_line
 from codingagent.process.runner import run_tool
@@ -235,7 +236,7 @@ class Glance:
             return
         self._put = written
         paths = self._home.mailbox.waiting_paths(session.session_id, session.sequence)
-        if not paths or (is_the_terminals(os.environ) and not sys.stdout.isatty()):
+        if not paths or (is_the_terminals(os.environ) and not is_terminal(sys.stdout)):
             return
         try:
             done, if_not = put(

@@ -16,7 +16,7 @@ from codingagent.cli import clipboard, layout
 from codingagent.cli.hints import runnable
 from codingagent.cli.layout import Line, Look, look_of
 from codingagent.cli.plain_output import write_json_line
-from codingagent.cli.stdio import is_living
+from codingagent.cli.stdio import is_living, is_terminal
 from codingagent.cli.tables import show_lines
 from codingagent.errors import CodingAgentError, UsageError, system_reason
 from codingagent.process.runner import editor_of
@@ -166,7 +166,7 @@ def _encoding() -> Finding:
 
 
 def _terminal() -> Finding:
-    if not sys.stdout.isatty():
+    if not is_terminal(sys.stdout):
         return Finding("terminal", None, "the output is not a terminal: plain lines")
     width = shutil.get_terminal_size().columns
     if not is_living(sys.stdout):

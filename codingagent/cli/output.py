@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from codingagent.cli.hints import runnable
-from codingagent.cli.stdio import is_living
+from codingagent.cli.stdio import is_living, is_terminal
 
 if TYPE_CHECKING:
     from codingagent.cli.plain_output import Screen
@@ -66,7 +66,7 @@ def fail(message: str, status: int = 1) -> int:
 
 
 def _wrapped(line: str) -> str:
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         return line
     from codingagent.cli import layout
 

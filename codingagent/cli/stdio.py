@@ -5,6 +5,7 @@ import contextlib
 import errno
 import io
 import os
+import sys
 from typing import TextIO
 
 # Our own characters that an old terminal can't show.
@@ -12,6 +13,7 @@ _PLAINER = dict(
     zip("…✓✗−—–━─→←•", ("...", "+", "x", "-", "-", "-", "#", "-", ">", "<", "*"), strict=True)
 )
 _ERRORS = "codingagent"
+_OBEYS = 4  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
 
 
 def silence(stream: TextIO) -> None:
@@ -35,15 +37,39 @@ def has_no_reader(fault: OSError) -> bool:
     return isinstance(fault, BrokenPipeError) or is_told_so
 
 
+def is_terminal(stream: TextIO) -> bool:
+    """Return whether a stream is a terminal: to Windows `nul` is a device like one."""
+    return stream.isatty() and _is_console(stream)
+
+
+def obeys_codes(stream: TextIO) -> bool:
+    """Return whether a terminal obeys escape codes; have the classic console of Windows do so."""
+    return _is_console(stream, _OBEYS)
+
+
+def _is_console(stream: TextIO, added: int = 0) -> bool:
+    """Return whether a stream is a console, on Windows, and its mode got these bits."""
+    is_one = True
+    if sys.platform == "win32":
+        import ctypes
+        import msvcrt
+
+        kernel, mode = ctypes.WinDLL("kernel32"), ctypes.c_uint32()
+        handle = ctypes.c_void_p(msvcrt.get_osfhandle(stream.fileno()))
+        is_one = bool(kernel.GetConsoleMode(handle, ctypes.byref(mode)))
+        is_one = is_one and bool(not added or kernel.SetConsoleMode(handle, mode.value | added))
+    return is_one
+
+
 def be_utf8(stream: TextIO) -> None:
     """Have what a program reads be UTF-8 with plain line ends, also on Windows; a screen stays as it is."""
-    if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
+    if isinstance(stream, io.TextIOWrapper) and not is_terminal(stream):
         stream.reconfigure(encoding="utf-8", newline="\n")
 
 
 def is_seen(stream: TextIO) -> bool:
     """Return whether a person sees the stream, or FORCE_COLOR says so."""
-    return stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
+    return is_terminal(stream) or bool(os.environ.get("FORCE_COLOR"))
 
 
 def is_living(stream: TextIO) -> bool:

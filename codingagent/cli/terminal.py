@@ -19,6 +19,7 @@ from codingagent.cli.hints import git_lines, runnable
 from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line
 from codingagent.cli.plain_output import Lines
+from codingagent.cli.stdio import is_terminal, obeys_codes
 from codingagent.errors import UsageError
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer, Decision
@@ -131,9 +132,9 @@ class _Sign:
 class Console(Lines):
     def __init__(self) -> None:
         super().__init__(sys.stdout, "short")
-        self._can_ask = sys.stdin.isatty() and sys.stdout.isatty()
+        self._can_ask = is_terminal(sys.stdin) and is_terminal(sys.stdout)
         # no-color.org: no colour code at all then.
-        has_colour = not os.environ.get("NO_COLOR")
+        has_colour = not os.environ.get("NO_COLOR") and obeys_codes(sys.stdout)
         self._rich = RichConsole(highlight=False, color_system="auto" if has_colour else None)
         self._look = layout.look_of(sys.stdout)
         self._status: Status | None = None
@@ -323,7 +324,7 @@ class Console(Lines):
                 sys.stderr.write(f"codingagent: the pager {fault}\n")
             return
         os.environ.pop("MANPAGER", None)  # it would have this in place of PAGER
-        if program.rpartition("/")[2] == "less" and "LESS" not in os.environ:
+        if Path(program).stem.lower() == "less" and "LESS" not in os.environ:
             # As git does: colours, and no alternate screen. From 3.13 on pydoc sets LESS itself.
             words.append("-FRX")
         os.environ["PAGER"] = for_system([program, *words])
@@ -404,7 +405,7 @@ class Console(Lines):
 
     def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
         self._stop_status()
-        if not sys.stdout.isatty():
+        if not is_terminal(sys.stdout):
             return  # colours were forced in a pipe; a spinner would only fill it
         sign = _Sign(what, limit_s, self._output, count)
         self._timer = threading.Timer(_SOON_S, self._appear, (sign,))

@@ -1,10 +1,15 @@
 """The classic console of Windows, imitated: what is pasted comes as keys (design, the waiting terminal)."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
 from codingagent.cli.waiting_line import ConsolePastes, as_paste
+from tests.helpers import REPOSITORY
 
 
 def keys(text: str) -> list[KeyPress]:
@@ -89,3 +94,40 @@ def test_a_character_that_is_sent_in_halves_is_one() -> None:
     assert Console((0, [*halves, *keys("\r")])).all_keys()[0].data == "\U0001f600\r"
     marked = [KeyPress(Keys.BracketedPaste, "\ud83d\ude00")]
     assert Console((0, marked)).all_keys()[0].data == "\U0001f600"
+
+
+STREAMS = r"""
+import ctypes, sys
+from types import SimpleNamespace
+from codingagent.cli import stdio
+from codingagent.cli.terminal import Console
+modes, newest = {5: 3}, int(sys.argv[1])
+class Kernel:
+    def GetConsoleMode(self, handle, found):
+        found._obj.value = modes.get(handle.value, 0)
+        return handle.value in modes
+    def SetConsoleMode(self, handle, mode):
+        modes[handle.value] = mode
+        return mode <= newest
+ctypes.WinDLL = lambda _: Kernel()
+sys.modules["msvcrt"] = SimpleNamespace(get_osfhandle=lambda number: number)
+sys.platform = "win32"
+nul, console = (SimpleNamespace(isatty=lambda: True, fileno=lambda n=n: n) for n in (4, 5))
+modes[1] = 3
+print(stdio.is_terminal(nul), stdio.is_terminal(console), flush=True)
+Console().page("# Head\n**words**")
+print(modes[1])
+"""
+
+
+@pytest.mark.parametrize("obeys", [True, False])
+def test_only_a_console_is_a_terminal_and_one_that_obeys_no_codes_gets_none(obeys: bool) -> None:
+    """`nul` is a character device, too: a session with its output there ended in a traceback."""
+    words = [sys.executable, "-c", STREAMS, "7" if obeys else "3"]
+    environment = {**os.environ, "FORCE_COLOR": "1", "TERM": "xterm", "NO_COLOR": ""}
+    done = subprocess.run(
+        words, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith("False True\n"), done.stderr
+    assert ("\x1b[1m" in done.stdout) is obeys
+    assert done.stdout.endswith("\n7\n")

@@ -130,9 +130,10 @@ def test_help_without_colour_has_none() -> None:
     assert not shown.has_colour
 
 
-def test_a_long_page_is_shown_in_the_pager(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["less", "less.EXE"])
+def test_a_long_page_is_shown_in_the_pager(tmp_path: Path, name: str) -> None:
     """The person's own, with its arguments; not for a short page, and not where it is missing."""
-    pager = tmp_path / "my pager" / "less"
+    pager = tmp_path / "my pager" / name
     pager.parent.mkdir()
     pager.write_text('#!/bin/sh\necho "paged by $*"\ncat\n', "utf-8")
     pager.chmod(0o755)

@@ -12,7 +12,7 @@ from codingagent.cli.commands.common import ask_whose, home_of, settings_of, wai
 from codingagent.cli.commands.options import WaitingSessionName, flag, value
 from codingagent.cli.hints import runnable
 from codingagent.cli.output import screen_for
-from codingagent.cli.stdio import be_utf8
+from codingagent.cli.stdio import be_utf8, is_terminal
 from codingagent.cli.task_input import edited
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model import documents
@@ -83,7 +83,7 @@ def _put_request(
         text = path.read_text("utf-8")
     pieces = (text,) if limit is None else parts.split(text, limit)
     names = [path] if limit is None else home.mailbox.write_parts(path.stem, pieces)
-    if not sys.stdout.isatty():
+    if not is_terminal(sys.stdout):
         # The reader of the pipe has its own way to the clipboard.
         be_utf8(sys.stdout)
         sys.stdout.write(text if limit is None else "".join(f"{name}\n" for name in names))
@@ -106,7 +106,7 @@ def _save_answer(home: Home, session: Session, ask: Ask | None, *, edits: bool) 
     """Save an answer in the inbox: from a pipe, an editor, or else the clipboard."""
     if edits:
         data = edited("answer.txt")
-    elif not sys.stdin.isatty():
+    elif not is_terminal(sys.stdin):
         # As bytes: the inbox detects the encoding.
         data = sys.stdin.buffer.read(REPLY_LIMIT_BYTES + 1)
     else:

@@ -14,6 +14,7 @@ import typer
 from codingagent.cli.commands.common import home_of
 from codingagent.cli.commands.options import Json, argument, flag
 from codingagent.cli.output import fail, screen_for
+from codingagent.cli.stdio import is_terminal
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model.journal_entries import SessionClosed, is_session_id
 from codingagent.model.session_state import Phase
@@ -69,7 +70,7 @@ def _delete(
         if not (is_session_id(session) and (home.sessions.folder / session).is_dir()):
             home.sessions.journal_path(session)  # says what is wrong
         if not yes:
-            if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
                 raise UsageError("nobody can be asked here: say --yes")
             question = (
                 f"delete session {session}? It can't be undone, shown or continued after that"

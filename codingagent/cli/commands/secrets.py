@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from codingagent.cli.commands.common import home_of, latest_of
 from codingagent.cli.commands.options import Json, argument, value
 from codingagent.cli.plain_output import write_json_line
-from codingagent.cli.stdio import is_living
+from codingagent.cli.stdio import is_living, is_terminal
 from codingagent.errors import UsageError
 from codingagent.model.paths import shown
 from codingagent.model.plain_text import as_typed, without_halves
@@ -97,7 +97,7 @@ def _show(held: list[HiddenValue], name: str) -> None:
         raise UsageError(
             f"'{shown(name)}' names no hidden secret: `codingagent secrets` lists them"
         )
-    if not (is_living(sys.stdout) and sys.stdin.isatty()):
+    if not (is_living(sys.stdout) and is_terminal(sys.stdin)):
         raise UsageError("a value is shown on a terminal only")
     sys.stdout.write(f"show the value of {name} here? [y/N] ")
     sys.stdout.flush()
