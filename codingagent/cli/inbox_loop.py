@@ -5,7 +5,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from codingagent.model.documents import kind_by_name
-from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Tracker, is_finished
+from codingagent.model.file_settled import (
+    SETTLED_AFTER_S,
+    SETTLED_OPEN_AFTER_S,
+    Hint,
+    Tracker,
+    is_finished,
+)
 from codingagent.model.journal_entries import EarlierFile
 from codingagent.model.observations import InboxFile
 from codingagent.model.paths import shown
@@ -91,7 +97,8 @@ class Inbox:
         found: list[str] = []
         for file in others:
             first, now = self._others.first[file.name], file.sighting
-            patience_s = SETTLED_AFTER_S if now.size_bytes else _EMPTY_S
+            held_s = SETTLED_OPEN_AFTER_S if now.is_held else SETTLED_AFTER_S
+            patience_s = held_s if now.size_bytes else _EMPTY_S
             is_settled = is_last_look or now.at_s - first.at_s >= patience_s
             earlier = _as_earlier(file)
             if is_settled and earlier not in self._left_alone | self._named:
@@ -100,7 +107,8 @@ class Inbox:
         return found
 
     def _files(self) -> list[InboxFile]:
-        return [file for file in self._look() if _as_earlier(file) not in self._left_alone]
+        files = [file for file in self._look() if not file.sighting.is_held]
+        return [file for file in files if _as_earlier(file) not in self._left_alone]
 
     def names_left_alone(self) -> list[str]:
         """Return the files that are there from before, oldest first."""
@@ -119,6 +127,8 @@ def _advice(file: InboxFile) -> str:
         return f"{name} in the inbox is empty: save the answer again"
     if (kind := kind_by_name(name)) is not None:
         return f"{name} in the inbox is {kind[0]}, not plain text: {kind[1]}"
+    if file.sighting.is_held:
+        return f"{name} in the inbox is still open in another program: close it there"
     how = "has no extension" if not dot else "is ignored; only .txt and .md are read"
     return f"{name} in the inbox {how}: rename it to {name}.txt"
 

@@ -13,7 +13,8 @@ SETTLED_OPEN_AFTER_S = 10.0
 class Sighting(Struct, frozen=True):
     """One observation of a file: its identity and state, and its time in seconds.
 
-    `is_open` says whether a process has it open for writing; None where that is unknown.
+    `is_open` says whether a process has it open for writing; None where that is unknown. `is_held` says
+    whether one, on Windows, keeps it from being moved.
     """
 
     inode: int
@@ -21,6 +22,7 @@ class Sighting(Struct, frozen=True):
     modified_ns: int
     at_s: float
     is_open: bool | None = None
+    is_held: bool = False
 
     def is_same(self, other: "Sighting") -> bool:
         """Return whether both observations saw the same file in the same state."""

@@ -36,7 +36,8 @@ _STEM_LIMIT = 50
 _F_SETSIG, _F_SETLEASE = 10, 1024
 _HIDDEN = 0x2  # FILE_ATTRIBUTE_HIDDEN
 # winnt.h, fileapi.h, winerror.h
-_GENERIC_READ, _SHARE_READ, _OPEN_EXISTING, _SHARING_VIOLATION = 0x8000_0000, 1, 3, 32
+_GENERIC_READ, _DELETE, _OPEN_EXISTING, _SHARING_VIOLATION = 0x8000_0000, 0x1_0000, 3, 32
+_SHARE_READ, _SHARE_ALL = 1, 7
 
 
 class Mailbox:
@@ -84,12 +85,14 @@ class Mailbox:
         return self._letters(lambda name: name.lower().endswith(_SUFFIXES))
 
     def look_at_others(self) -> list[InboxFile]:
-        """Return the inbox files that can't be executed as they are: empty, or of another kind."""
+        """Return the inbox files that can't be executed as they are: empty, held, or of another kind."""
         others = self._letters(lambda name: not name.lower().endswith(_UNDER_WAY))
         return [
             file
             for file in others
-            if not file.sighting.size_bytes or not file.name.lower().endswith(_SUFFIXES)
+            if not file.sighting.size_bytes
+            or file.sighting.is_held
+            or not file.name.lower().endswith(_SUFFIXES)
         ]
 
     def _letters(self, is_wanted: Callable[[str], bool]) -> list[InboxFile]:
@@ -208,9 +211,9 @@ def _inbox_file(entry: "os.DirEntry[str]") -> InboxFile | None:
     if not stat.S_ISREG(found.st_mode) or getattr(found, "st_file_attributes", 0) & _HIDDEN:
         return None
     is_open = _is_open(entry.path) if found.st_size else None
-    return InboxFile(
-        name, Sighting(found.st_ino, found.st_size, found.st_mtime_ns, time.monotonic(), is_open)
-    )
+    is_held = bool(is_open is not None and _is_refused(entry.path, _DELETE, _SHARE_ALL))
+    state = found.st_ino, found.st_size, found.st_mtime_ns
+    return InboxFile(name, Sighting(*state, time.monotonic(), is_open, is_held))
 
 
 def _is_open(path: str) -> bool | None:
@@ -235,19 +238,26 @@ def _is_open(path: str) -> bool | None:
             return False
         finally:
             os.close(handle)
-    elif sys.platform == "win32":
+    else:
+        # As one who shares it with readers only: a writer is in the way.
+        return _is_refused(path, _GENERIC_READ, _SHARE_READ)
+
+
+def _is_refused(path: str, access: int, shared: int) -> bool | None:
+    """Return whether Windows lets nobody open a file so, as another has it open; None if unknown."""
+    is_refused = None
+    if sys.platform == "win32":
         import ctypes
 
-        # Open it as one who shares it with readers only: a writer is in the way.
-        create = ctypes.WinDLL("kernel32", use_last_error=True).CreateFileW
-        create.restype = ctypes.c_void_p
-        handle = create(path, _GENERIC_READ, _SHARE_READ, None, _OPEN_EXISTING, 0, None)
-        if handle in (None, ctypes.c_void_p(-1).value):
-            return True if ctypes.get_last_error() == _SHARING_VIOLATION else None
-        ctypes.WinDLL("kernel32").CloseHandle(ctypes.c_void_p(handle))
-        return False
-    else:
-        return None
+        kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+        kernel.CreateFileW.restype = ctypes.c_void_p
+        handle = kernel.CreateFileW(path, access, shared, None, _OPEN_EXISTING, 0, None)
+        if handle not in (None, ctypes.c_void_p(-1).value):
+            kernel.CloseHandle(ctypes.c_void_p(handle))
+            is_refused = False
+        elif ctypes.get_last_error() == _SHARING_VIOLATION:
+            is_refused = True
+    return is_refused
 
 
 def _read(path: Path) -> bytes | None:

@@ -3,6 +3,8 @@
 import errno
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -274,3 +276,34 @@ def test_an_outbox_that_cannot_be_written_leaves_the_old_one(mailbox: Mailbox) -
     with pytest.raises(WorkError, match="can't be written"):
         mailbox.write_beside(path, "new")
     assert path.read_text("utf-8") == "old"
+
+
+HELD = """
+import ctypes, sys
+from pathlib import Path
+from codingagent.cli.inbox_loop import Inbox
+from codingagent.storage.mailbox import Mailbox
+class Kernel:
+    class CreateFileW:
+        def __new__(cls, path, access, shared, *_):
+            return -1 if (access & 0x1_0000) and path.endswith("held.txt") else 5
+    def CloseHandle(self, handle): pass
+ctypes.WinDLL, ctypes.get_last_error = lambda *_, **__: Kernel(), lambda: 32
+ctypes.c_void_p = type("Pointer", (), {"__init__": lambda self, n: setattr(self, "value", n)})
+sys.platform = "win32"
+box = Mailbox(Path(sys.argv[1]))
+inbox = Inbox(box.look, (), box.look_at_others)
+print([file.name for file in inbox._files()], inbox.complaints())
+print(*(inbox.complaints(is_last_look=True) for _ in range(2)))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it imitates what Windows says")
+def test_a_file_that_another_program_keeps_open_waits_and_delays_none(mailbox: Mailbox) -> None:
+    """Windows lets nobody move it: that ended the wait."""
+    for name in ("held.txt", "free.txt"):
+        put(mailbox, name, b"x")
+    words = [sys.executable, "-c", HELD, str(mailbox.inbox.parent)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    told = "held.txt in the inbox is still open in another program: close it there"
+    assert done.stdout == f"['free.txt'] []\n['{told}'] []\n", done.stderr
