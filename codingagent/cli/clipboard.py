@@ -54,12 +54,20 @@ def _faults(what: str) -> Iterator[None]:
 
     if lacks := lacking(os.environ):
         raise WorkError(f"there is no clipboard: {'; '.join(lacks)}")
+    before = os.environ.get("LC_ALL", "")
+    if (
+        sys.platform == "darwin"
+    ):  # pbcopy and pbpaste take the locale's encoding, pyperclip gives UTF-8
+        os.environ["LC_ALL"] = "en_US.UTF-8"
     try:
         yield
     except (pyperclip.PyperclipException, OSError, ValueError) as fault:
         reasons = (line.strip() for line in str(fault).splitlines() if line.strip())
         reason = next(reasons, "no reason given")
         raise WorkError(f"{what}: {reason}; {_REMEDY}") from fault
+    finally:
+        if sys.platform == "darwin":
+            os.environ["LC_ALL"] = before  # empty, it is as good as unset
 
 
 def read() -> str:

@@ -97,6 +97,19 @@ with_git, without = (Workspace(here, git=lambda: each).listing() for each in (gi
 is_out = not with_git.ignored.names and [*with_git.files] == ["Max/a.py", "Max/Proj/policy.toml"]
 print(is_out and with_git.files == without.files)
 """,
+    "the clipboard in a locale without UTF-8": """
+import platform
+platform.system = lambda: "Darwin"
+os.environ["PATH"] = f"{here}:/usr/bin:/bin"
+os.environ.pop("LC_ALL", None)
+for name, line in {"pbcopy": "cat >$0.text", "pbpaste": "cat ${0%paste}copy.text"}.items():
+    (here / name).write_text(f'#!/bin/sh\\necho $LC_ALL >>"{here}/said"\\n{line}\\n')
+    (here / name).chmod(0o755)
+from codingagent.cli import clipboard
+clipboard.write("gr\u00fcn")
+is_same = clipboard.read() == "gr\u00fcn"
+print(is_same and {*(here / "said").read_text().split()} == {"en_US.UTF-8"} and not os.environ["LC_ALL"])
+""",
     "a folder that macOS keeps from the terminal": """
 import errno
 import codingagent.cli.main
