@@ -211,7 +211,7 @@ def _opened_root(root: str) -> int:
 
 def _compare(handle: int, identity: object) -> None:
     found = os.fstat(handle)
-    if identity is not None and [found.st_dev, found.st_ino] != identity:
+    if identity is not None and (found.st_dev, found.st_ino) != identity:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
 

@@ -4,8 +4,8 @@ Outside a sandbox and in it, a command may print without end, keep its pipe open
 stop its guard: memory and waiting are bounded all the same.
 """
 
+import ast
 import contextlib
-import json
 import math
 import os
 import selectors
@@ -186,7 +186,7 @@ class Reading:
         if not self._report:
             note = "the command ended the process that watched over it; what it left was ended"
             return replace(ended, notes=(note,))
-        report = json.loads(self._report)
+        report = ast.literal_eval(self._report.decode())
         failure = report.get("failure")
         if not failure and not report["has_begun"] and report["ended_by"] == "itself":
             failure = ended.output.strip() or "the sandbox did not start"

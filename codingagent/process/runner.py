@@ -6,7 +6,7 @@ It starts all processes, but delegates commands: on Windows to the `windows` mod
 
 import contextlib
 import errno
-import json
+import marshal
 import os
 import signal
 import socket
@@ -226,7 +226,7 @@ class Runner:
                 for write_end in write_ends:
                     os.close(write_end)
             with contextlib.suppress(BrokenPipeError):  # the report is then missing
-                control.sendall(json.dumps(order).encode() + b"\n")
+                control.sendall(marshal.dumps(order))
             reading = self._reading = Reading(control, outputs, show, extras.is_flooded)
             try:
                 return reading.outcome(timeout_s)
