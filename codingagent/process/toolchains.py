@@ -12,7 +12,7 @@ from pathlib import Path
 
 from codingagent.process import credentials
 from codingagent.workspace.dirfd import small_file
-from codingagent.workspace.real_paths import steps
+from codingagent.workspace.real_paths import leads_through
 
 _BIN = ("bin", "sbin", "shims")
 
@@ -49,10 +49,10 @@ def folders(path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()
     """
     homes_and_above = {f for each in (home.resolve(), *homes()) for f in (each, *each.parents)}
     found: dict[Path, None] = {}
-    for name in [*path.split(os.pathsep), *(os.path.join(prefix, "bin") for prefix in prefixes)]:
+    own = (os.path.join(prefix, "bin") for prefix in prefixes)
+    for name in dict.fromkeys([*path.split(os.pathsep), *own]):
         if os.path.isabs(name) and os.path.isdir(name):
-            # By any link on it.
-            if any(workspace in (step, *step.parents) for step in steps(Path(name))):
+            if leads_through(Path(name), [workspace]):
                 found.update(dict.fromkeys(_base_python(Path(name).parent)))
             else:
                 found.update(dict.fromkeys(_installation(Path(name), homes_and_above)))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from codingagent.errors import UsageError
 from codingagent.model.patterns import lazy_pattern
-from codingagent.workspace.real_paths import IGNORES_CASE, resolved, steps
+from codingagent.workspace.real_paths import IGNORES_CASE, leads_through, resolved
 
 # A process serves one person: where it or another once let an answer write is never trusted again.
 _untrusted: set[Path] = set()
@@ -121,12 +121,21 @@ def find_program(name: str, *outside: Path) -> str | None:
 
 def as_found(name: str) -> str:
     """Return a program's name if a command finds it, and no stub of Apple's; with its version if a Python."""
-    found = shutil.which(name, path=persons_path())
+    found = _which(name)
     if found is None or _is_stub(found):
         return ""
-    real = os.path.basename(os.path.realpath(found))
-    version = _PYTHON.fullmatch(real) if name.startswith("python") else None
+    if not name.startswith("python"):
+        return name
+    version = _PYTHON.fullmatch(os.path.basename(os.path.realpath(found)))
     return f"{name} ({version[1]})" if version else name
+
+
+def _which(name: str) -> str | None:
+    """Return where a command finds a program of a plain name: dozens are looked for with each request."""
+    if os.name == "nt":
+        return shutil.which(name, path=persons_path())
+    places = (f"{folder or '.'}/{name}" for folder in persons_path().split(os.pathsep))
+    return next((p for p in places if os.access(p, os.X_OK) and not os.path.isdir(p)), None)
 
 
 def _is_stub(found: str) -> bool:
@@ -207,10 +216,8 @@ def _above_here() -> Iterator[Path]:
 
 def _is_apart(place: str, places: Iterable[Path]) -> bool:
     """Return whether a path is absolute and leads through none of these places, by any link on it."""
-    if not os.path.isabs(place):
+    path, places = Path(place), list(places)
+    if not os.path.isabs(place) or leads_through(path, places):
         return False
-    # Of each step all folders above it are steps, too, but for the root.
-    through = {Path(Path(place).anchor), *steps(Path(place))}
-    if sys.platform != "linux":  # also mapped drives and short names
-        through.update(steps(resolved(Path(place))))
-    return through.isdisjoint(places)
+    # Also mapped drives and short names.
+    return sys.platform == "linux" or not leads_through(resolved(path), places)
