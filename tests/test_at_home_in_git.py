@@ -77,8 +77,8 @@ def test_a_turn_starts_few_git_processes(tmp_path: Path, monkeypatch: pytest.Mon
     assert main.run(["--home", str(home), "new", "--no-wait", "x"]) == 0
     command = "[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\n"
     for reply, most in (
-        (f'[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n{command}', 18),
-        (command, 14),
+        (f'[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n{command}', 14),
+        (command, 12),
         ('[READ_FILE path="a.txt"]\n', 11),
         ('[CREATE_FILE path="b.txt"]\nb\n[/CREATE_FILE]\n', 15),
         ("[DONE]\nok\n[/DONE]\n", 9),

@@ -8,7 +8,6 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import lru_cache
 
 from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
@@ -117,7 +116,7 @@ class Reader:
         self._store, self._hidden_paths = store, hidden_paths
         # A checkpoint never changes: an undo of many turns asks for the same ones over and over.
         self._known: dict[str, Notes] = {}
-        self._compared = lru_cache(_REMEMBERED)(self._compare)
+        self._compared: dict[tuple[str, str], tuple[Change, ...]] = {}
         self._indexed: tuple[str, frozenset[str]] = "", frozenset()  # a commit, and its paths
 
     def leaves_out(self, commit: str, path: str) -> bool:
@@ -126,10 +125,16 @@ class Reader:
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         """Return how the files differ between two checkpoints, sorted by path."""
-        return () if old == new else self._compared(old, new)
+        if old == new:
+            return ()
+        if (found := self._compared.get((old, new))) is None:
+            before, after = self._notes(old), self._notes(new)
+            found = self._remember_changes(old, new, self._differing(old, new, before, after))
+        return found
 
-    def _compare(self, old: str, new: str) -> tuple[Change, ...]:
-        before, after = self._notes(old), self._notes(new)
+    def _differing(
+        self, old: str, new: str, before: Notes, after: Notes
+    ) -> dict[str, tuple[State | None, State | None]]:
         words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
         parts = names_of(self._store.git(*words, old, new, "--", FILES))
         states: dict[str, tuple[State | None, State | None]] = {}
@@ -145,13 +150,22 @@ class Reader:
             if path not in states:
                 each = (notes.state(path, state.git_mode, state.blob) for notes in (before, after))
                 states[path] = next(each), next(each)
+        return states
+
+    def _remember_changes(
+        self, old: str, new: str, states: Mapping[str, tuple[State | None, State | None]]
+    ) -> tuple[Change, ...]:
+        before, after = self._notes(old), self._notes(new)
         unknown = before.left_out_of(path for path in states if states[path][0] is None)
         unknown |= after.left_out_of(path for path in states if states[path][1] is None)
-        return tuple(
+        if len(self._compared) >= _REMEMBERED:
+            self._compared.clear()
+        self._compared[old, new] = found = tuple(
             Change(path, "left_out" if path in unknown else kind_of(*states[path]), *states[path])
             for path in sorted(states, key=os.fsencode)
             if states[path][0] != states[path][1]
         )
+        return found
 
     def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
         """Return the content of files in checkpoints, by its id."""

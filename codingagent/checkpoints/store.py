@@ -142,6 +142,11 @@ class Checkpoints(Reader):
             gone = {path for path, state in taking.changes.items() if state is None}
             self._indexed = new, self._indexed[1] - gone
         self._remember(new, new_notes)
+        if base and new != base:
+            states = {
+                path: (taking.known.get(path), state) for path, state in taking.changes.items()
+            }
+            self._remember_changes(base, new, states)
         self.files_read = 0
         left, missed = new_notes.left, tuple(taking.missed)
         return Checkpoint(new, left, missed=missed, listed=listed)
@@ -155,7 +160,7 @@ class Checkpoints(Reader):
         found: git_files.Belonging
         changed, covered, found = git_files.together(
             None,
-            lambda: names_of(store.git(*words, index=store.index(base))),
+            lambda: names_of(store.git(*words, index=store.index(base))) if base else [],
             lambda: self.covered(base),
             # The request asks there, too.
             lambda: (

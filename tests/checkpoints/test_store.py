@@ -20,8 +20,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.checkpoints.compare import Notes
+from codingagent.checkpoints.compare import Notes, Reader
 from codingagent.checkpoints.history import Checkpoint, LeftOut, Restored, State
+from codingagent.checkpoints.repository import Store
 from codingagent.checkpoints.repository_files import stored
 from codingagent.checkpoints.store import Checkpoints, Limits, Site
 from codingagent.errors import WorkError
@@ -73,7 +74,11 @@ class Yard:
         return self.checkpoints.take().id
 
     def kinds(self, old: str, new: str) -> dict[str, str]:
-        return {change.path: change.kind for change in self.checkpoints.changes(old, new)}
+        """Return how two checkpoints differ: whoever took them knows the same as who reads them."""
+        assert GIT is not None
+        found = Reader(Store(self.store, self.root, Git(GIT, run_tool)), ()).changes(old, new)
+        assert self.checkpoints.changes(old, new) == found
+        return {change.path: change.kind for change in found}
 
     def back_to(self, target: str, paths: Collection[str] | None = None) -> Restored:
         """Undoes as the caller does: a fresh checkpoint first."""
@@ -1214,7 +1219,7 @@ def test_a_vanished_store_is_said_and_begun_anew(yard: Yard) -> None:
     new = yard.take()
     shutil.rmtree(yard.store)
     with pytest.raises(WorkError, match=r"^.*$"):
-        yard.checkpoints.changes(old, new)
+        yard.checkpoints.changes(new, old)  # what it did not make itself
     again = yard.take()
     assert covered_by(yard, again) == {"a"}
     with pytest.raises(WorkError, match="can't be used: bad object"):
@@ -1451,6 +1456,7 @@ def test_there_and_back_again(
                     (root / os.fsdecode(path)).unlink()
             lay(root, second)
             new, became = yard.take(), tree(root)
+            yard.kinds(old, new)  # which compares the two ways to know
             assert yard.back_to(old).left_alone == ()
             assert tree(root) == was
             assert yard.kinds(old, yard.take()) == {}
