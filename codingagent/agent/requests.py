@@ -51,6 +51,7 @@ _VIEWS_PER_BUDGET = 4
 
 # Programs that a model would otherwise spend a round trip to find out about.
 _PROGRAMS = (
+    "py",
     *("python3", "python", "pip", "uv", "pytest", "node", "npm", "pnpm", "yarn", "bun", "deno"),
     *("tsc", "go", "cargo", "java", "mvn", "gradle", "dotnet", "ruby", "php", "gcc", "g++"),
     *("clang", "cmake", "make", "git", "rg", "jq", "sed", "patch", "curl", "docker"),

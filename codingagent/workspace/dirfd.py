@@ -450,8 +450,15 @@ _WORDS = {
 }
 
 
+# What Windows takes of a folder, by default; of a file 12 more.
+_LONGEST = 247
+
+
 def reason_of(fault: OSError, path: str) -> str:
     words = _WORDS.get(fault.errno or 0) or fault.strerror or str(fault)
     if os.name == "nt" and isinstance(fault, PermissionError):
         words += ", or another program has it open: close it there first"
+    longest = max(len(str(name)) for name in (fault.filename, fault.filename2))
+    if os.name == "nt" and isinstance(fault, FileNotFoundError) and longest > _LONGEST:
+        words = f"its whole path, {longest} characters, is too long for this system: shorten it"
     return f"'{paths.shown(path)}' could not be used: {words}"

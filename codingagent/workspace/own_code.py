@@ -51,9 +51,7 @@ def _own_code_in(root: Path, path: tuple[str, ...], libraries: str) -> OwnCode:
     linked = tuple(_linked(root))
     for place in (*_installed(), *imported, *_named(libraries), *_prefixes(root), *linked):
         kept.update(_steps(place, root))
-        if (
-            sys.platform != "linux"
-        ):  # it may have been started by another spelling or a mapped drive
+        if sys.platform != "linux":  # started by another spelling, or a mapped drive
             kept.update(_steps(resolved(place), root))
         real = Path(os.path.realpath(place))
         is_whole = real in (package, library)

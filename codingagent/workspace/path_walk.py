@@ -189,7 +189,9 @@ class PathWalk:
     def _enter(self, place: dirfd.Position, name: str, path: str, *, create: bool) -> None:
         try:
             place.enter(name, create=create)
-        except FileNotFoundError:
+        except FileNotFoundError as fault:
+            if create:  # beyond what Windows takes
+                raise OperationError(dirfd.reason_of(fault, path)) from fault
             raise dirfd.NotFoundError(path) from None
         except NotADirectoryError:
             raise OperationError(

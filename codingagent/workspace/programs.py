@@ -120,7 +120,7 @@ def find_program(name: str, *outside: Path) -> str | None:
 
 
 def as_found(name: str) -> str:
-    """Return a program's name if a command finds it, and no stub of Apple's; with its version if a Python."""
+    """Return a program's name if a command finds it, and no stub; with its version if a Python."""
     found = _which(name)
     if found is None or _is_stub(found):
         return ""
@@ -139,6 +139,9 @@ def _which(name: str) -> str | None:
 
 
 def _is_stub(found: str) -> bool:
+    folder, name = os.path.split(found)
+    if name.lower().startswith("python") and folder.lower().endswith("windowsapps"):
+        return not any(Path(folder).glob("python3.*.exe"))  # which a Python from the Store has
     tools = (*_TOOLS, os.environ.get("DEVELOPER_DIR", ""))
     return IGNORES_CASE and found in _STUBS and not any(map(os.path.exists, tools))
 

@@ -150,6 +150,19 @@ def test_an_index_names_no_path_of_windows_elsewhere() -> None:
     assert done.stdout == "[b'a.py', b'.a b.c/d']\n", done.stderr
 
 
+class _Short(Folder):
+    """A folder in whose path no more names fit."""
+
+    def mkdir(self, name: str) -> None:
+        raise FileNotFoundError(2, os.strerror(2), name)
+
+
+def test_a_folder_that_can_not_be_made_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path, (), lambda folder: _Short(os.fspath(folder)))
+    with pytest.raises(OperationError, match="'a/b' could not be used: No such file"):
+        workspace.write("a/b", b"x", None)
+
+
 def test_a_junction_is_a_link(tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     (root / "inner").mkdir(parents=True)
@@ -208,7 +221,7 @@ def test_a_program_behind_a_junction_into_the_workspace_is_not_ours(tmp_path: Pa
     program = (
         "import os, sys; from pathlib import Path\n"
         "from codingagent.workspace import programs, real_paths\n"
-        "here = sys.argv[1]; sys.platform = 'win32'; real_paths.is_link_at = lambda _: False\n"
+        "here = sys.argv[1]; sys.platform = 'win32'; real_paths.is_link = lambda _: False\n"
         "os.environ['PATH'] = f'{here}/junction:/usr/bin'; programs.distrust(Path(here, 'project'))\n"
         "print(programs.own_path())"
     )
@@ -224,7 +237,7 @@ def test_own_code_that_was_started_by_a_mapped_drive_is_kept(tmp_path: Path) -> 
     (tmp_path / "drive").symlink_to(tmp_path / "project")
     program = (
         "from codingagent.workspace import own_code, real_paths; sys.platform = 'win32'\n"
-        "own_code.is_link_at = real_paths.is_link_at = lambda _: False\n"
+        "own_code.is_link_at = real_paths.is_link = lambda _: False\n"
         "sys.path.append(f'{here}/drive/lib'); print(*own_code.own_code_in(Path(here, 'project')).kept)"
     )
     assert _said(program, tmp_path) == f"{tmp_path.resolve()}/project/lib\n"
@@ -324,8 +337,12 @@ LINES: dict[str, tuple[str, object]] = {
     "a mapped drive": ("str(root_of(Mapped(r'H:\\proj')))", r"H:\proj"),
     "a share": ("str(root_of(Mapped(r'\\\\server\\share\\proj')))", r"\\server\share\proj"),
     "a held file": (
-        "__import__('codingagent.workspace.dirfd').workspace.dirfd.reason_of(PermissionError(13, 'x'), 'a')",
+        "dirfd.reason_of(PermissionError(13, 'x'), 'a')",
         "'a' could not be used: permission denied, or another program has it open: close it there first",
+    ),
+    "a long path": (
+        "dirfd.reason_of(FileNotFoundError(2, 'x', 'C:/' + 245 * 'a'), 'a')",
+        "'a' could not be used: its whole path, 248 characters, is too long for this system: shorten it",
     ),
     # Both cmd.exe and PowerShell 5.1 take each of these for a call; neither `&&` nor a quoted path.
     "what commits": (
@@ -352,6 +369,7 @@ def test_lines_of_the_person_are_read_and_written_as_windows_does(what: str) -> 
     line = (
         "from codingagent.workspace.programs import *\nfrom codingagent.workspace.real_paths import *\n"
         "import ntpath, os; from pathlib import PureWindowsPath\n"
+        "from codingagent.workspace import dirfd\n"
         "class Mapped(PureWindowsPath):\n"
         "    def resolve(self): return PureWindowsPath(r'\\\\server\\share\\proj')\n"
         "    def absolute(self): return self\n"

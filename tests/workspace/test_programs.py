@@ -189,3 +189,19 @@ def test_the_model_is_told_which_python_there_is(tmp_path: Path) -> None:
     )
     assert done.stdout == "python3 (3.12) python \n"
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it makes programs by their permission")
+def test_what_only_opens_the_store_of_windows_is_no_python(tmp_path: Path) -> None:
+    """Unless a Python came from there, whose versioned name lies beside it."""
+    folder = tmp_path / "WindowsApps"
+    folder.mkdir()
+    code = "from codingagent.workspace.programs import as_found as f; print(f('python3'), f('wt'))"
+    for name in ("python3", "wt", "python3.12.exe"):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+        env = os.environ | {"PATH": str(folder)}
+        words = [sys.executable, "-c", code]
+        done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
+        said = {"python3": " \n", "wt": " wt\n", "python3.12.exe": "python3 wt\n"}
+        assert done.stdout == said[name]
