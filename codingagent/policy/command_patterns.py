@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from codingagent.policy.shell_parser import ShellCommand
+from codingagent.policy.shell_line import ShellCommand
 
 # Tools where any argument may be a target: `make clean deploy`.
 _TARGETS = frozenset({"make", "gmake", "just", "task", "mvn", "mvnw", "rake", "ant", "gulp"})

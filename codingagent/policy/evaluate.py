@@ -26,7 +26,8 @@ from codingagent.policy.rules import (
     deny_command,
     deny_unlisted,
 )
-from codingagent.policy.shell_parser import ShellCommand, ShellLine, read_line
+from codingagent.policy.shell_line import ShellCommand, ShellLine
+from codingagent.policy.shell_parser import read_line
 from codingagent.policy.shell_wrappers import is_looked_through
 from codingagent.policy.shell_writes import changed, is_outside
 
@@ -73,7 +74,7 @@ def _deny_line(policy: Policy, line: ShellLine, workspace: str) -> Deny | None:
     for path in (p for p in changed(line, workspace) if not is_outside(p)):
         if (denied := deny_blocked(policy.filesystem, path)) is not None:
             return denied
-    named = [command for command in line.commands if command.words]
+    named = [command for command in line.commands if command.words and command.name != "["]
     if rules.allowed_commands and (
         line.doubts or any(next(fitting(rules.allowed_commands, c), None) is None for c in named)
     ):

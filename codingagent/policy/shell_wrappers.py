@@ -11,34 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.model.patterns import lazy_pattern
+from codingagent.policy.shell_line import Word, Words, command_name
 
-_ASSIGNMENT = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _STDIN = lazy_pattern(r"-|/dev/stdin|/dev/fd/\d+|/proc/self/fd/\d+")
-
-
-class Word(Struct, frozen=True):
-    """One word of a command, unquoted."""
-
-    text: str
-    """The text, with expansions as written: `$HOME/x`."""
-    head: str | None = None
-    """The text before the first expansion; None if the word is literal."""
-    tail: str = ""
-    """The text after the last expansion."""
-    wild: bool = False
-    """Whether it contains an unquoted `*`, `?` or `[`."""
-
-    @property
-    def literal(self) -> bool:
-        return self.head is None
-
-    @property
-    def sure(self) -> str:
-        """The text up to the first expansion: enough to recognize an option."""
-        return self.text if self.head is None else self.head
-
-
-Words = tuple[Word, ...]
 
 
 class InnerCommands(Struct, frozen=True):
@@ -49,29 +24,6 @@ class InnerCommands(Struct, frozen=True):
     doubts: tuple[str, ...] = ()
     runs_input: bool = False
     """It runs its input, or output substituted into its words, as a program."""
-
-
-# GNU's tools as Homebrew names them.
-_GNU = lazy_pattern("g(ch(mod|own)|cp|dd|env|find|ln|mv|rm|sed|shred|tar|timeout|xargs)")
-
-
-def command_name(word: Word) -> str | None:
-    """Return a command's name without folders, in lower case; None if the line alone does not tell.
-
-    `$VENV/bin/python` is `python`: its last part is literal.
-    """
-    if (word.wild and word.text not in ("[", "[[")) or "{}" in word.text:
-        return None
-    if not word.literal and "/" not in word.tail:
-        return None
-    # Lower case, because some file systems find sudo under SUDO.
-    name = (word.text if word.literal else word.tail).rpartition("/")[2].casefold()
-    return name[1:] if _GNU.fullmatch(name) else name or None
-
-
-def is_assignment(word: Word) -> bool:
-    """Return whether a word before a command sets a variable."""
-    return _ASSIGNMENT.match(word.sure) is not None
 
 
 class _Shape(Struct, frozen=True):

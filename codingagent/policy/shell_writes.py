@@ -5,8 +5,7 @@ import re
 from msgspec.structs import replace
 
 from codingagent.model.patterns import lazy_pattern
-from codingagent.policy.shell_parser import ShellCommand, ShellLine
-from codingagent.policy.shell_wrappers import Word, Words
+from codingagent.policy.shell_line import ShellCommand, ShellLine, Word, Words
 
 # Commands that change the files they name, either all of them or only the last.
 _CHANGES_ALL = frozenset(

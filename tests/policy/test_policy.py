@@ -21,8 +21,8 @@ from codingagent.policy.rules import (
     judge_read,
     judge_write,
 )
+from codingagent.policy.shell_line import command_name
 from codingagent.policy.shell_parser import read_line
-from codingagent.policy.shell_wrappers import command_name
 from tests.helpers import calls_of, cpu_below
 
 STANDARD = PRESETS["standard"]
@@ -250,9 +250,9 @@ BLOCKED = [
     ("git bisect run sudo ls", "sudo"),
     ("git rebase -x 'sudo ls' main", "sudo"),
     ("git submodule foreach --recursive 'sudo ls'", "sudo"),
-    ("[[ x || reboot ]]", "reboot"),
     ("[ x ] || reboot", "reboot"),
-    ("((reboot))", "reboot"),
+    ("cat <<EOF > f; sudo ls\nx\nEOF", "sudo"),
+    ("cat <<'A' - <<B; sudo ls # it's\nx\nA\ny\nB", "sudo"),
     ("su -", "su"),
     ("doas ls", "doas"),
     ("pkexec ls", "pkexec"),
