@@ -18,13 +18,16 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType, FunctionType
+from typing import Any
 
 import hypothesis
 import pytest
+from msgspec.structs import replace
 
 import codingagent
 from codingagent.agent import context, factory
 from codingagent.agent.conversation import Conversation
+from codingagent.checkpoints.layout import git_for
 from codingagent.cli import main
 from codingagent.model.journal_entries import Protocol
 from codingagent.model.session_state import Session
@@ -381,11 +384,17 @@ def live_session(
     session_id: str = "",
     protocol: Protocol = "tags",
     person: context.Person | None = None,
+    *,
+    has_git: bool = True,
 ) -> Iterator[LiveSession]:
     """Starts a session in the home at `root`, or goes on with one, up to its next request."""
     chosen = settings or Settings()
     home = homes.Home.at(root, create=True)
     workspace = homes.workspace_of(root, chosen)
+    if not has_git:
+        with pytest.MonkeyPatch.context() as set_:
+            set_.setenv("PATH", "")
+            assert git_for(workspace) is None  # which is remembered
     begun = home.sessions.load(session_id) if session_id else None
     session = begun or factory.start_session(home, workspace, task, chosen, protocol)
     notices: list[Notice] = []
@@ -394,6 +403,14 @@ def live_session(
         live = LiveSession(home, session.session_id, conversation)
         live.notices = notices
         conversation.recover()
+        yield live
+
+
+@contextlib.contextmanager
+def plain_session(root: Path, task: str = "the task", **others: Any) -> Iterator[LiveSession]:
+    """Do as `live_session`, without git and sandbox: half of the time, for what has to do with neither."""
+    settings = replace(others.pop("settings", None) or Settings(), sandbox="off")
+    with live_session(root, task, settings, has_git=False, **others) as live:
         yield live
 
 

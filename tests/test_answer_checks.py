@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from codingagent import Space
-from tests.helpers import LiveSession, live_session
+from tests.helpers import LiveSession, plain_session
 
 GOOD = "def f():\n    return {\n        1: 2,\n    }\n"
 MARKED = "<<<<<<< original\n        1: 2,\n=======\n        1: 3,\n>>>>>>> updated\n"
@@ -14,7 +14,7 @@ MARKED = "<<<<<<< original\n        1: 2,\n=======\n        1: 3,\n>>>>>>> updat
 
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[LiveSession]:
-    with live_session(tmp_path / "home") as made:
+    with plain_session(tmp_path / "home") as made:
         (made.workspace / "a.py").write_text(GOOD)
         yield made
 
@@ -79,7 +79,7 @@ def test_a_command_between_edits_would_see_a_broken_file(live: LiveSession) -> N
 def test_a_message_of_operations_goes_the_same_way(tmp_path: Path) -> None:
     """In the loop, JSON is an answer of a chat as well; there is no attribute, but a shell."""
     change = '{"type": "createFile", "path": "a.py", "overwrite": true, "content": "def f(:\\n"}'
-    with live_session(tmp_path / "home") as live:
+    with plain_session(tmp_path / "home") as live:
         (live.workspace / "a.py").write_text(GOOD)
         told = live.answer(f'{{"protocolVersion": "1.0", "operations": [{change}]}}')
         assert "can be read now" in told

@@ -10,7 +10,7 @@ import pytest
 from codingagent.agent import factory
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Remark
-from tests.helpers import LiveSession, live_session
+from tests.helpers import LiveSession, plain_session
 
 OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\n"
 THEIRS = OLD.replace("two", "the person's")
@@ -24,7 +24,7 @@ REFUSED = (
 
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[LiveSession]:
-    with live_session(tmp_path / "home") as made:
+    with plain_session(tmp_path / "home") as made:
         write(made, OLD)
         yield made
 
@@ -220,7 +220,7 @@ def test_without_the_text_of_before_the_whole_file_is_shown(live: LiveSession) -
 
 def test_a_file_too_long_to_be_shown_is_refused_once(tmp_path: Path) -> None:
     """What can't be shown whole was said all the same; the chat is not asked for ever."""
-    with live_session(tmp_path / "home", settings=Settings(context_chars=20_000)) as live:
+    with plain_session(tmp_path / "home", settings=Settings(context_chars=20_000)) as live:
         long = "".join(f"{number} {'x' * 60}\n" for number in range(400))
         answer(live, create(long))
         write(live, f"{long}more\n")
@@ -241,7 +241,7 @@ def test_only_what_the_chat_knows_is_kept(live: LiveSession) -> None:
 @pytest.mark.parametrize("forgets", [False, True])
 def test_the_record_tells_it_after_a_restart(tmp_path: Path, forgets: bool) -> None:
     """A journal that was written before this rule knows nothing, and is read all the same."""
-    with live_session(tmp_path / "home") as live:
+    with plain_session(tmp_path / "home") as live:
         write(live, OLD)
         read(live)
         write(live, THEIRS)
@@ -253,14 +253,14 @@ def test_the_record_tells_it_after_a_restart(tmp_path: Path, forgets: bool) -> N
             record.pop("shown", None)
             record.pop("is_unseen", None)
         journal.write_text("".join(f"{json.dumps(record)}\n" for record in records))
-    with live_session(tmp_path / "home", session_id=session_id) as live:
+    with plain_session(tmp_path / "home", session_id=session_id) as live:
         assert answer(live, create(NEW)).startswith("[OK]" if forgets else REFUSED)
 
 
 def test_a_kill_at_any_instant_forgets_none_of_it(tmp_path: Path) -> None:
     """From each record of the turn on, it ends as it would have, and nothing is taken back."""
     home, done = tmp_path / "home", tmp_path / "done"
-    with live_session(home) as live:
+    with plain_session(home) as live:
         write(live, OLD)
         read(live)
         write(live, THEIRS)
@@ -278,7 +278,7 @@ def test_a_kill_at_any_instant_forgets_none_of_it(tmp_path: Path) -> None:
         shutil.copytree(tmp_path / "shown", (home / journal).with_name("shown"), dirs_exist_ok=True)
         if not any(b'"operation_started"' in record for record in records[before:count]):
             (home / "workspace" / "a.txt").write_text(THEIRS)
-        with live_session(home, session_id=session_id) as live:
+        with plain_session(home, session_id=session_id) as live:
             assert text_of(live) == THEIRS.replace("eight", "8")
             assert REFUSED in live.results()
             assert answer(live, create(NEW)).startswith("[OK]")
@@ -287,11 +287,11 @@ def test_a_kill_at_any_instant_forgets_none_of_it(tmp_path: Path) -> None:
 
 def test_events_as_json_show_a_file_too(tmp_path: Path) -> None:
     """In a session that asks for JSON the text stands in an event, and the change in another."""
-    with live_session(tmp_path / "home") as first:
+    with plain_session(tmp_path / "home") as first:
         session = factory.start_session(
             first.home, first.workspace, "task", Settings(), protocol="json"
         )
-    with live_session(tmp_path / "home", session_id=session.session_id) as live:
+    with plain_session(tmp_path / "home", session_id=session.session_id) as live:
         write(live, OLD)
         live.answer(AS_JSON % '{"type": "readFile", "path": "a.txt"}')
         write(live, THEIRS)

@@ -6,7 +6,7 @@ import pytest
 
 from codingagent.protocols.tags import continuation, scanner
 from codingagent.protocols.tags.tag_blocks import Block
-from tests.helpers import LiveSession, live_session
+from tests.helpers import LiveSession, live_session, plain_session
 
 BODY = "".join(f"line number {n}\n" for n in range(40))
 
@@ -17,7 +17,7 @@ def reply(live: LiveSession, text: str, sequence: int) -> str:
 
 def test_a_file_arrives_in_three_parts(tmp_path: Path) -> None:
     """Design, truncation: what arrived is kept until it is gone on with, also over another turn."""
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         first = live.answer(reply(live, f'[CREATE_FILE path="a.txt"]\n{BODY[:200]}', 1))
         assert "cut short inside CREATE_FILE" in first
         assert not (live.workspace / "a.txt").exists()
@@ -34,7 +34,7 @@ def test_a_file_arrives_in_three_parts(tmp_path: Path) -> None:
 
 def test_what_does_not_go_on_leaves_the_file_alone(tmp_path: Path) -> None:
     """A cut reply never overwrites a whole file with a part."""
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         (live.workspace / "a.txt").write_text("old\n")
         live.answer(reply(live, f'[CREATE_FILE path="a.txt"]\n{BODY[:200]}', 1))
         text = live.answer(reply(live, f"{BODY[300:]}[/CREATE_FILE]\n[END]\n", 2))
@@ -81,7 +81,7 @@ def test_commands_behind_a_missing_block_wait_for_it(
     tmp_path: Path, end: str, *, fenced: bool
 ) -> None:
     """Design, truncation: the second half alone executes nothing that may need the first."""
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         answer = whole(live, fenced=fenced)
         at = answer.index("number 25")
         first = live.answer(answer[:at] + (end if fenced or not end.strip() else ""))
@@ -112,7 +112,7 @@ def test_the_whole_answer_again_is_gone_on_with(
     tmp_path: Path, halves: int, *, fenced: bool
 ) -> None:
     """Design, nothing runs twice: of the whole only what had not arrived before is executed."""
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         answer = whole(live, fenced=fenced)
         at = answer.index("number 25")
         live.answer(answer[:at])
@@ -130,7 +130,7 @@ def test_the_whole_answer_again_is_gone_on_with(
 
 def test_another_answer_to_the_same_request_is_not_the_whole_one(tmp_path: Path) -> None:
     """Design, tag blocks: an older sequence is not executed, unless all that arrived stands in it."""
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         answer = whole(live, fenced=False)
         live.answer(answer[: answer.index("number 25")])
         live.answer(answer.replace("echo first", "echo other"), "other.txt")
@@ -166,7 +166,7 @@ def test_a_sentence_before_the_second_half_costs_nothing(
     """Design, truncation: joined where it is certain, in any language; what is behind it is done."""
     cut = int(len(text) * at)
     opening = f'[CREATE_FILE path="{name}"]'
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         live.answer(reply(live, f"{opening}\n{text[:cut]}", 1))
         asked = continuation.advice(f"{opening}\n{text[:cut]}".rstrip("\n"), block_of(live))[1]
         rest = text[text.index(asked) :]
@@ -187,12 +187,12 @@ def test_a_program_that_goes_on_within_a_line_is_joined(tmp_path: Path, said: st
     """The parser proves it; a text that can be read in two ways is asked for again."""
     cut = PROGRAM.index("rn 4 *")
     opening = '[CREATE_FILE path="a.py"]'
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         live.answer(reply(live, f"{opening}\n{PROGRAM[:cut]}", 1))
         done = live.answer(reply(live, f"{said}{PROGRAM[cut:]}[/CREATE_FILE]\n{BEHIND}", 2))
         assert "FAILED" not in done
         assert (live.workspace / "a.py").read_text() == PROGRAM
-    with live_session(tmp_path / "2") as live:
+    with plain_session(tmp_path / "2") as live:
         live.answer(reply(live, f"{opening}\nx = 12", 1))
         done = live.answer(reply(live, f"{said}34\n[/CREATE_FILE]\n{BEHIND}", 2))
         assert "send CREATE_FILE 'a.py' again" in done
@@ -210,7 +210,7 @@ def test_a_program_that_goes_on_within_a_line_is_joined(tmp_path: Path, said: st
     ],
 )
 def test_lines_of_the_file_are_not_taken_for_a_sentence(tmp_path: Path, second: str) -> None:
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         live.answer(reply(live, '[CREATE_FILE path="a.js"]\ndef a():\n    return total', 1))
         done = live.answer(reply(live, f"{second}[/CREATE_FILE]\n[END]\n", 2))
         assert "again" in done
@@ -219,7 +219,7 @@ def test_lines_of_the_file_are_not_taken_for_a_sentence(tmp_path: Path, second: 
 
 def test_both_halves_pasted_are_answers(tmp_path: Path) -> None:
     """They are not asked about: the first names the request, the second goes on with what was cut."""
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         first = reply(live, f'[CREATE_FILE path="a.py"]\n{PROGRAM[:200]}', 1)
         assert live.conversation.is_answer(first, is_handed=True)
         live.answer(first)
@@ -233,7 +233,7 @@ def test_both_halves_pasted_are_answers(tmp_path: Path) -> None:
 
 def test_the_tag_once_more_before_the_second_half_makes_no_file_of_it(tmp_path: Path) -> None:
     """Nothing of its start is what had arrived; a file that starts in another way now says so."""
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         live.answer(reply(live, f'[CREATE_FILE path="a.txt"]\n{BODY[:200]}', 1))
         at = BODY[:200].rindex("\n") + 1
         half = f'[CREATE_FILE path="a.txt"]\n{BODY[at:]}[/CREATE_FILE]\n'
@@ -252,7 +252,7 @@ def test_a_sentence_before_several_lines_once_more_costs_nothing(
 ) -> None:
     """Models send more of the end than the one line that they are asked for."""
     lines = [f"line{n} = {n}\n" for n in range(30)]
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         live.answer(reply(live, f'[CREATE_FILE path="a.py"]\n{"".join(lines[:20])}'.rstrip(), 1))
         rest = f"Voici la suite :\n\n{''.join(lines[20 - repeated :])}[/CREATE_FILE]\n[END]\n"
         assert "[OK] CREATE_FILE: Created 'a.py'" in live.answer(reply(live, rest, 2))

@@ -12,7 +12,7 @@ from codingagent.prompt import file_contents, render
 from codingagent.prompt.file_list import Listing
 from codingagent.protocols.tags import reply, transcript
 from codingagent.protocols.tags.reply import Step
-from tests.helpers import LiveSession, live_session
+from tests.helpers import LiveSession, plain_session
 
 END = "[END]\n"
 
@@ -45,7 +45,7 @@ class Chat:
 
 @pytest.fixture(name="chat")
 def _chat(tmp_path: Path) -> Iterator[Chat]:
-    with live_session(tmp_path, "write files") as live:
+    with plain_session(tmp_path, "write files") as live:
         yield Chat(live)
 
 

@@ -33,12 +33,13 @@ from tests.helpers import (
     million_steps_s,
     new_marker,
     none_left,
+    plain_session,
 )
 
 
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[LiveSession]:
-    with live_session(tmp_path / "home") as made:
+    with plain_session(tmp_path / "home") as made:
         yield made
 
 
@@ -198,7 +199,7 @@ def test_a_home_inside_the_workspace_is_invisible(tmp_path: Path) -> None:
     (tmp_path / "repo").mkdir()
     (tmp_path / "repo" / "a.txt").write_bytes(b"a\n")
     settings = Settings(workspace=str(tmp_path / "repo"))
-    with live_session(tmp_path / "repo" / ".codingagent", settings=settings) as live:
+    with plain_session(tmp_path / "repo" / ".codingagent", settings=settings) as live:
         assert "  a.txt (2 bytes)\n\n" in live.request()
         assert ".codingagent/" not in live.request().partition("## Workspace Files")[2]
         text = live.answer('[READ_FILE path=".codingagent/sessions/.lock"]')
@@ -238,7 +239,7 @@ def test_a_session_survives_bytes_that_are_no_text(live: LiveSession, tmp_path: 
     reply = replace_text("a.txt", "old\n", "new\n") + '[READ_FILE path="*.log"]\n'
     assert "[OK] EDIT_FILE" in live.answer(reply)
     assert document(live)["sequenceNumber"] == 2
-    with live_session(tmp_path / "home", session_id=live.session_id) as again:
+    with plain_session(tmp_path / "home", session_id=live.session_id) as again:
         assert again.conversation.session == live.conversation.session
     assert not list(live.home.sessions.folder.glob("*.damaged-*"))
 
@@ -409,7 +410,7 @@ def test_run_command_that_times_out_has_failed(live: LiveSession) -> None:
 def test_the_settings_hold_the_usual_time_limit(tmp_path: Path) -> None:
     """Design, commands: 30 s unless said, in the settings or the block."""
     assert Settings().command_timeout == 30
-    with live_session(tmp_path / "home", settings=Settings(command_timeout=1)) as live:
+    with plain_session(tmp_path / "home", settings=Settings(command_timeout=1)) as live:
         assert "time limit of 1 s" in live.answer(run("sleep 60"))
 
 
@@ -482,7 +483,7 @@ def test_a_session_that_was_done_can_go_on(live: LiveSession) -> None:
 
 def test_a_request_has_its_sections_and_its_name(tmp_path: Path) -> None:
     """Specification 003, outbox format: four sections, in a file named {sessionId}_seq{NNNN}.txt."""
-    with live_session(tmp_path / "home", "Create a calculator\nin C#") as live:
+    with plain_session(tmp_path / "home", "Create a calculator\nin C#") as live:
         assert [path.name for path in live.home.mailbox.outbox.iterdir()] == [
             f"{live.session_id}_seq0001.txt"
         ]
@@ -570,11 +571,18 @@ def files_of(live: LiveSession) -> str:
     return live.request().partition("## Workspace Files\n")[2].partition("\n## ")[0]
 
 
-def test_the_list_after_a_command_is_the_checkpoints(live: LiveSession) -> None:
+@pytest.fixture
+def with_git(tmp_path: Path) -> Iterator[LiveSession]:
+    with live_session(tmp_path / "home") as made:
+        yield made
+
+
+def test_the_list_after_a_command_is_the_checkpoints(with_git: LiveSession) -> None:
     """Design, speed: git lists the files before a command and after it, and not again for the request.
 
     The list is the same as one made anew, though checkpoints cover ignored files that programs execute.
     """
+    live = with_git
     made = ".vscode/settings.json sub/.envrc out/x.log sub/kept.txt .idea/a/.gitignore .idea/a/b"
     for name in made.split():
         (live.workspace / name).parent.mkdir(parents=True, exist_ok=True)
@@ -754,7 +762,7 @@ def test_one_bad_block_does_not_cost_the_others(live: LiveSession) -> None:
 
 def test_an_empty_file_waits(tmp_path: Path) -> None:
     """Design, inbox: empty files wait."""
-    with live_session(tmp_path / "home") as live:
+    with plain_session(tmp_path / "home") as live:
         live.drop(b"")
     done = command_line(tmp_path / "home", "resume", "--once")
     assert done.returncode == 0, done.stderr
@@ -765,7 +773,7 @@ def test_an_empty_file_waits(tmp_path: Path) -> None:
 @pytest.mark.parametrize("lines", [150_000, pytest.param(3_000_000, marks=pytest.mark.deep)])
 def test_a_huge_reply_costs_bounded_work_and_memory(tmp_path: Path, lines: int) -> None:
     """Specification 003, trust model: protects against excessive output; 100 MB are no exception."""
-    with live_session(tmp_path / "home") as live:
+    with plain_session(tmp_path / "home") as live:
         live.drop(create("a.txt", "x\n") + "prose without any command [in it]\n" * lines)
     program = (
         "import re, resource, sys\nfrom codingagent.cli.main import run\n"
@@ -795,7 +803,7 @@ def test_a_huge_reply_costs_bounded_work_and_memory(tmp_path: Path, lines: int) 
 @pytest.mark.parametrize("count", [2_000, pytest.param(10_000, marks=pytest.mark.deep)])
 def test_thousands_of_blocks_are_done_in_bounded_work(tmp_path: Path, count: int) -> None:
     """Design, speed: no work that grows with the history."""
-    with live_session(tmp_path / "home") as live, cpu_below(count / 15):
+    with plain_session(tmp_path / "home") as live, cpu_below(count / 15):
         reply = "".join(create(f"{n % 100}/{n}.txt", f"{n}\n") for n in range(count))
         text = live.answer(reply)
     assert "more results did not fit here" in text
@@ -848,7 +856,7 @@ def test_a_turn_words_each_result_and_the_session_file_only_as_often_as_it_is_sh
 
 def test_a_request_stays_within_its_budget(tmp_path: Path) -> None:
     """Design, outbox: `context_chars` for the whole outbox; what does not fit is cut and said."""
-    with live_session(tmp_path / "home", settings=Settings(context_chars=30_000)) as live:
+    with plain_session(tmp_path / "home", settings=Settings(context_chars=30_000)) as live:
         live.answer("".join(create(f"{n % 10}/{n}.txt", f"{n}\n") for n in range(1_000)))
         assert len(live.request()) <= 30_000
         live.answer('[READ_FILE path="**/*.txt"]\n' + run("seq 1 10000"))
@@ -872,7 +880,7 @@ class Interruption:
 @contextlib.contextmanager
 def interrupted_turn(home: Path, reply: str) -> Iterator[LiveSession]:
     """Have an answer taken until its first command prints; yield the session with its broken turn."""
-    with live_session(home) as live:
+    with plain_session(home) as live:
         pass
     live.drop(reply)
     with (
@@ -895,7 +903,7 @@ def test_an_interrupted_command_is_not_run_again(tmp_path: Path) -> None:
     )
     with none_left(marker), interrupted_turn(tmp_path / "home", reply) as broken:
         pass
-    with live_session(tmp_path / "home", session_id=broken.session_id) as live:
+    with plain_session(tmp_path / "home", session_id=broken.session_id) as live:
         lines = live.results().split("\n")
         assert lines[0] == "[OK] CREATE_FILE: Created 'a.txt'"
         assert lines[1].startswith("[FAILED] RUN_COMMAND: ")
@@ -915,7 +923,7 @@ def test_a_reply_that_vanished_in_the_middle_ends_the_turn(tmp_path: Path, chang
             taken.unlink()
         else:
             taken.write_text(TRAP, "utf-8")
-    with live_session(tmp_path / "home", session_id=broken.session_id) as live:
+    with plain_session(tmp_path / "home", session_id=broken.session_id) as live:
         text = live.results()
         assert text.startswith("[OK] CREATE_FILE: Created 'a.txt'\n[FAILED] RUN_COMMAND: ")
         assert "was changed or removed while it was executed" in text
@@ -962,7 +970,7 @@ def test_a_file_operation_in_doubt_is_settled_by_looking(tmp_path: Path) -> None
         (b"the person's\n", "[FAILED] EDIT_FILE: 'a.txt' interrupted: it may have run in part"),
     ):
         home = tmp_path / digest_of(found)[:8]
-        with live_session(home) as live:
+        with plain_session(home) as live:
             mailbox, sessions = live.home.mailbox, live.home.sessions
             live.drop(edit)
         taken = mailbox.take("reply.txt", live.session_id, 1)
@@ -974,7 +982,7 @@ def test_a_file_operation_in_doubt_is_settled_by_looking(tmp_path: Path) -> None
             journal.append(AnswerTaken(1, taken, digest_of(edit.encode()), at))
             journal.append(started)
         (home / "workspace" / "a.txt").write_bytes(found)
-        with live_session(home, session_id=live.session_id) as again:
+        with plain_session(home, session_id=live.session_id) as again:
             assert again.results().startswith(expected)
             wanted = found if found not in (before, after) else after
             assert (again.workspace / "a.txt").read_bytes() == wanted
@@ -994,7 +1002,7 @@ def test_a_reply_that_is_gone_when_its_turn_comes_is_no_end(live: LiveSession) -
 
 def test_a_full_disk_fails_the_operation_and_not_the_session(tmp_path: Path) -> None:
     """Design, nothing is lost: a full disk fails the operation, says so, and leaves the old file."""
-    with live_session(tmp_path / "home") as live:
+    with plain_session(tmp_path / "home") as live:
         (live.workspace / "a.txt").write_bytes(b"old\n")
         live.drop(create("a.txt", "x" * 2**21 + "\n") + create("b.txt", "x\n"))
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

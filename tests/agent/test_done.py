@@ -17,7 +17,7 @@ from tests.agent.test_requests_asked import (
     short,
     working,
 )
-from tests.helpers import LiveSession, live_session
+from tests.helpers import LiveSession, plain_session
 from tests.killing import command_line_here, kill_when
 
 END = {"type": "message", "content": "DONE: It works."}
@@ -120,7 +120,7 @@ def test_it_counts_once_what_failed_is_mended(tmp_path: Path) -> None:
 @pytest.mark.parametrize("says", ["no", "yes"])
 def test_what_the_person_refused_keeps_the_task_open(tmp_path: Path, says: str) -> None:
     """Design, after DONE: nothing asked for approval was refused. With a yes it counts."""
-    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+    with plain_session(tmp_path, settings=Settings(sandbox="off")) as live:
         live.drop(command("rm -rf build") + DONE)
     assert command_line_here(tmp_path, "resume", "--once")[0] == 3
     word = "approve" if says == "yes" else "deny"
@@ -160,7 +160,7 @@ def test_in_json_it_counts_alike(
 
 def test_why_it_did_not_count_survives_a_kill_and_is_told_once(tmp_path: Path) -> None:
     """Design, nothing is lost: killed before the request is written, it is told in that request."""
-    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+    with plain_session(tmp_path, settings=Settings(sandbox="off")) as live:
         live.drop(command("echo x >> count; exit 3") + DONE)
     journal = tmp_path / "sessions" / live.session_id / "journal.jsonl"
     kill_when(tmp_path, ("resume", "--once"), lambda: b"Not taken" in journal.read_bytes())
@@ -262,7 +262,7 @@ def test_a_check_decides_about_what_does_not_parse(tmp_path: Path, check: str) -
 
 def test_a_new_program_that_does_not_parse_is_known_after_a_kill(tmp_path: Path) -> None:
     """The journal holds it: killed after the file was written, or between turns, DONE still waits."""
-    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+    with plain_session(tmp_path, settings=Settings(sandbox="off")) as live:
         live.drop(create("b.py", BROKEN) + command("true") + DONE)
     journal = tmp_path / "sessions" / live.session_id / "journal.jsonl"
     kill_when(tmp_path, ("resume", "--once"), (live.workspace / "b.py").exists)

@@ -13,7 +13,7 @@ from codingagent.editing import diff
 from codingagent.errors import OperationError
 from codingagent.model.events import FileFetched
 from codingagent.workspace.file_texts import FileTexts
-from tests.helpers import live_session
+from tests.helpers import plain_session
 from tests.killing import settings_for
 
 ZH = "这个函数返回列表中最大的数值。\n如果最后一行是空的，就把它删除。\n默认值由用户在配置文件里设置。\n"
@@ -29,7 +29,7 @@ def answered(tmp_path: Path, files: dict[str, bytes], reply: str) -> tuple[str, 
     for path, data in files.items():
         (workspace / path).parent.mkdir(parents=True, exist_ok=True)
         (workspace / path).write_bytes(data)
-    with live_session(tmp_path, settings=settings_for("none")) as live:
+    with plain_session(tmp_path, settings=settings_for("none")) as live:
         said = live.answer(reply)
         return said, workspace, live.contents()
 

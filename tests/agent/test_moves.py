@@ -15,7 +15,7 @@ from codingagent.model.operations import Kind
 from codingagent.workspace.dirfd import temporary_name
 from codingagent.workspace.workspace import READ_LIMIT_BYTES
 from tests.builders import LATER
-from tests.helpers import LiveSession, live_session, small_disk
+from tests.helpers import LiveSession, live_session, plain_session, small_disk
 from tests.killing import command_line_here, settings_for, tree
 
 
@@ -111,10 +111,12 @@ def test_a_file_is_moved_shown_as_changed_undone_and_redone(
     ],
 )
 def test_what_can_not_be_moved_is_refused_and_left_alone(
-    moving: "contextlib.AbstractContextManager[LiveSession]", reply: str, reason: str
+    tmp_path: Path, reply: str, reason: str
 ) -> None:
     """Design, workspace: both ends are walked alike; no link is followed at an end, no folder left behind."""
-    with moving as live:
+    (workspace := tmp_path / "home" / "workspace").mkdir(parents=True)
+    lay(workspace)
+    with plain_session(tmp_path / "home", settings=settings_for("none")) as live:
         before = tree(live.workspace)
         folders = sorted(p for p in live.workspace.rglob("*") if p.is_dir())
         said = live.answer(reply)

@@ -9,7 +9,7 @@ from codingagent.model.events import MessageShown
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Step
 from tests.agent.test_requests_asked import short, working
-from tests.helpers import live_session
+from tests.helpers import plain_session
 from tests.killing import command_line_here, kill_when
 
 WORDS = "Should \x1b[31mtotal()\x1b[0m take them off?\n\nI think so.\u202e"
@@ -23,7 +23,7 @@ def in_a_line(text: str) -> str:
 @pytest.mark.parametrize("flag", ["--json", "plain"])
 def test_the_words_are_shown_in_full_and_can_be_answered(tmp_path: Path, flag: str) -> None:
     """Design, no block at all: shown to the person, harmless for a terminal, with the way to answer."""
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         long = "\n".join(f"line {number} of them" for number in range(300))
         header = f'[REPLY session="{live.session_id}" sequence="1"]'
         live.drop(f"{header}\n{WORDS}\n{long}\n[END]\n")
@@ -52,7 +52,7 @@ def test_the_words_are_shown_in_full_and_can_be_answered(tmp_path: Path, flag: s
 
 def test_show_and_log_hold_the_words(tmp_path: Path) -> None:
     """Nothing of them is lost."""
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         live.answer(WORDS)
     for command in ("show", "log"):
         status, out, _ = command_line_here(tmp_path, command, live.session_id)
@@ -97,7 +97,7 @@ def test_the_model_is_shown_one_block_to_fill_in(tmp_path: Path, words: str, blo
 
 def test_it_survives_a_kill_and_is_told_once(tmp_path: Path) -> None:
     """Design, nothing is lost: killed once it is taken, the words are in the record, and the turn ends."""
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         live.drop(WORDS)
     journal = tmp_path / "sessions" / live.session_id / "journal.jsonl"
     kill_when(tmp_path, ("resume", "--once"), lambda: b"reply_taken" in journal.read_bytes())
@@ -111,5 +111,5 @@ def test_it_survives_a_kill_and_is_told_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [" ", "\n\n", "[END]\n"])
 def test_without_words_there_is_nothing_to_show(tmp_path: Path, text: str) -> None:
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         assert live.answer(text).startswith("[FAILED] REPLY: No command was found")

@@ -11,7 +11,7 @@ from codingagent.agent import context, factory
 from codingagent.model.journal_entries import Protocol
 from codingagent.model.settings import Settings
 from codingagent.storage.homes import Home
-from tests.helpers import LiveSession, conversation_in, live_session
+from tests.helpers import LiveSession, conversation_in, plain_session
 
 DONE = "[DONE]\nIt works.\n[/DONE]\n"
 EDIT = '[EDIT_FILE path="a.py"]\n<<<<<<< SEARCH\nnot there\n=======\nnew\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
@@ -174,7 +174,7 @@ def test_operations_to_be_sent_again_are_named_in_json_too(tmp_path: Path) -> No
 
 def test_behind_a_half_answer_the_end_is_not_asked_for(tmp_path: Path) -> None:
     """Design, truncation: what may need the missing block is sent again behind it, but for the end."""
-    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+    with plain_session(tmp_path, settings=Settings(sandbox="off")) as live:
         header = f'[REPLY session="{live.session_id}" sequence="1"]\n'
         live.answer(f'{header}[CREATE_FILE path="b.py"]\nfirst line of it\nsecond li')
         text = live.answer("third line\n[/CREATE_FILE]\n" + command("touch ran") + DONE + "[END]\n")

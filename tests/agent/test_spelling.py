@@ -12,7 +12,7 @@ from codingagent.context.rank import named_in
 from codingagent.model import paths
 from codingagent.policy.rules import Policy
 from codingagent.workspace.workspace import Workspace
-from tests.helpers import LiveSession, live_session
+from tests.helpers import LiveSession, plain_session
 from tests.killing import settings_for
 
 
@@ -44,7 +44,7 @@ def answered(tmp_path: Path, files: dict[str, str], reply: str) -> tuple[str, di
     for path, text in files.items():
         (workspace / path).parent.mkdir(parents=True, exist_ok=True)
         (workspace / path).write_text(text)
-    with live_session(tmp_path, settings=settings_for("none")) as live:
+    with plain_session(tmp_path, settings=settings_for("none")) as live:
         said = live.answer(reply)
         return said, laid(live), live.contents()
 

@@ -31,7 +31,7 @@ CART = f"def total(net, discount):\n{OLD}"
 
 
 @contextlib.contextmanager
-def live_session(
+def plain_session(
     root: Path,
     person: Callable[[ApprovalAwaited], Answer | None] = lambda _: None,
     *,
@@ -39,7 +39,7 @@ def live_session(
     policy: str = "standard",
 ) -> Iterator[LiveSession]:
     """Starts a session with someone who can be asked, or who accepted formats beforehand."""
-    with helpers.live_session(root) as begun:
+    with helpers.plain_session(root) as begun:
         pass
     session = begun.home.sessions.load(begun.session_id)
     settings = Settings(policy=policy)
@@ -62,7 +62,7 @@ def test_a_diff_is_shown_and_applied_after_a_yes(tmp_path: Path) -> None:
         shown.append(awaited)
         return Answer("yes")
 
-    with live_session(tmp_path, person) as live:
+    with plain_session(tmp_path, person) as live:
         path = lay(live)
         live.answer(DIFF)
         assert path.read_text() == CART.replace(OLD, NEW)
@@ -73,7 +73,7 @@ def test_a_diff_is_shown_and_applied_after_a_yes(tmp_path: Path) -> None:
 
 def test_without_a_yes_nothing_is_changed(tmp_path: Path) -> None:
     """Where nobody can be asked it waits, as anything that needs approval does."""
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         path = lay(live)
         with pytest.raises(ApprovalError):
             live.answer(DIFF)
@@ -82,7 +82,7 @@ def test_without_a_yes_nothing_is_changed(tmp_path: Path) -> None:
 
 def test_it_can_be_accepted_beforehand(tmp_path: Path) -> None:
     """Design, replies: `--accept-formats` says it beforehand."""
-    with live_session(tmp_path, accepts_formats=True) as live:
+    with plain_session(tmp_path, accepts_formats=True) as live:
         path = lay(live)
         live.answer(DIFF)
         assert path.read_text() == CART.replace(OLD, NEW)
@@ -93,7 +93,7 @@ def test_it_can_be_accepted_beforehand(tmp_path: Path) -> None:
 
 def test_what_takes_most_of_a_file_away_is_asked_all_the_same(tmp_path: Path) -> None:
     """A snippet under a file's name looks like the whole of it."""
-    with live_session(tmp_path, accepts_formats=True) as live:
+    with plain_session(tmp_path, accepts_formats=True) as live:
         path = live.workspace / "long.py"
         path.write_text("x = 1\n" * 100)
         with pytest.raises(ApprovalError):
@@ -109,7 +109,7 @@ def test_beside_commands_it_is_done_with_them(tmp_path: Path) -> None:
         shown.append(awaited)
         return Answer("yes")
 
-    with live_session(tmp_path, person) as live:
+    with plain_session(tmp_path, person) as live:
         path = lay(live)
         live.drop(f"{DIFF}\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\n{DONE}")
         live.conversation.take("reply.txt")
@@ -121,7 +121,7 @@ def test_beside_commands_it_is_done_with_them(tmp_path: Path) -> None:
 
 def test_beside_commands_a_no_leaves_the_task_open(tmp_path: Path) -> None:
     """Design, replies: what was not done leaves the task open."""
-    with live_session(tmp_path, lambda _: Answer("no")) as live:
+    with plain_session(tmp_path, lambda _: Answer("no")) as live:
         path = lay(live)
         live.answer(f"{DIFF}\n{DONE}")
         assert path.read_text() == CART
@@ -131,7 +131,7 @@ def test_beside_commands_a_no_leaves_the_task_open(tmp_path: Path) -> None:
 
 def test_beside_commands_what_does_not_fit_leaves_the_task_open(tmp_path: Path) -> None:
     """Design, replies: the text must fit."""
-    with live_session(tmp_path, accepts_formats=True) as live:
+    with plain_session(tmp_path, accepts_formats=True) as live:
         lay(live)
         live.answer(f"{DIFF.replace('def total', 'def sum_of')}\n{DONE}")
         assert not live.conversation.session.is_complete
@@ -142,7 +142,7 @@ def test_beside_commands_what_does_not_fit_leaves_the_task_open(tmp_path: Path) 
 
 def test_beside_commands_what_is_not_certain_is_the_first_result(tmp_path: Path) -> None:
     """Design, replies: else it is named first in the results, and the answer's DONE does not count."""
-    with live_session(tmp_path, accepts_formats=True) as live:
+    with plain_session(tmp_path, accepts_formats=True) as live:
         path = lay(live)
         live.answer(
             f"[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\n\n### cart.py\n\n```python\nx\n```\n{DONE}"
@@ -156,7 +156,7 @@ def test_beside_commands_what_is_not_certain_is_the_first_result(tmp_path: Path)
 def test_beside_commands_a_repetition_is_asked_for_nowhere(tmp_path: Path) -> None:
     """The command did it; the file holds it already, and nothing is changed a second time."""
     edit = f'[EDIT_FILE path="cart.py"]\n<<<<<<< SEARCH\n{OLD}=======\n{NEW}>>>>>>> REPLACE\n[/EDIT_FILE]\n'
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         path = lay(live)
         live.drop(f"{DIFF}\n{edit}{DONE}")
         live.conversation.take("reply.txt")
@@ -169,7 +169,7 @@ def test_beside_the_rest_of_a_block_that_was_cut_it_is_done_too(tmp_path: Path) 
     first = (
         '[REPLY session="{0}" sequence="1"]\n[CREATE_FILE path="a.txt"]\none line\nanother line\n'
     )
-    with live_session(tmp_path, accepts_formats=True) as live:
+    with plain_session(tmp_path, accepts_formats=True) as live:
         path = lay(live)
         live.answer(first.format(live.session_id))
         live.answer(f"another line\nthird line\n[/CREATE_FILE]\n\n{DIFF}", "rest.txt")
@@ -209,7 +209,7 @@ def test_a_mixed_answer_that_was_interrupted_is_gone_on_with_as_it_began(
             if seen == at:
                 raise Killed
 
-    with live_session(tmp_path) as begun:
+    with plain_session(tmp_path) as begun:
         for name, text in (("src/x.py", "a"), ("lib/x.py", "a"), ("q/y.py", "b")):
             (begun.workspace / name).parent.mkdir()
             (begun.workspace / name).write_text(f"{text} = 1\n")
@@ -241,7 +241,7 @@ def test_a_mixed_answer_that_was_interrupted_is_gone_on_with_as_it_began(
 
 def test_shell_blocks_are_never_executed(tmp_path: Path) -> None:
     """Design, replies: only named."""
-    with live_session(tmp_path, accepts_formats=True) as live:
+    with plain_session(tmp_path, accepts_formats=True) as live:
         lay(live)
         live.answer(f"{DIFF}\n```sh\ntouch executed\n```\n")
         assert not (live.workspace / "executed").exists()
@@ -249,14 +249,14 @@ def test_shell_blocks_are_never_executed(tmp_path: Path) -> None:
 
 def test_prose_alone_is_still_told_how_to_answer(tmp_path: Path) -> None:
     """Design, tag blocks: no block at all shows the model one example."""
-    with live_session(tmp_path, accepts_formats=True) as live:
+    with plain_session(tmp_path, accepts_formats=True) as live:
         live.answer("I think that the discount is added where it should be taken off.\n")
         assert "No command was found in the answer" in live.request()
 
 
 def test_a_policy_holds_for_it_too(tmp_path: Path) -> None:
     """Design, replies: through the same operations, policy and journal."""
-    with live_session(tmp_path, accepts_formats=True, policy="restrictive") as live:
+    with plain_session(tmp_path, accepts_formats=True, policy="restrictive") as live:
         path = lay(live)
         live.answer(DIFF)
         assert path.read_text() == CART
@@ -269,7 +269,7 @@ def test_names_are_made_out_once_whatever_the_reply_itself_changes(tmp_path: Pat
     edit = "{0}\n```python\n<<<<<<< SEARCH\na = 1\n=======\na = 2\n>>>>>>> REPLACE\n```\n\n"
     gone = "```diff\n--- a/lib/x.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a = 1\n```\n\n"
     text = edit.format("x.py") + edit.format("src/x.py") + gone + edit.format("z.py")
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         for name in names:
             (live.workspace / name).parent.mkdir(exist_ok=True)
             (live.workspace / name).write_text("a = 1\n")
