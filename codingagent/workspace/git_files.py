@@ -20,16 +20,10 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from codingagent.errors import WorkError, system_reason
+from codingagent.errors import WorkError
 from codingagent.model.patterns import lazy_pattern
-from codingagent.workspace.dirfd import open_root, walk_names
-from codingagent.workspace.git_repository import (
-    OF_FINDER,
-    Repository,
-    repository_above,
-    repository_in,
-    text_of,
-)
+from codingagent.workspace.dirfd import walk_names
+from codingagent.workspace.git_repository import OF_FINDER, Repository, repository_of, text_of
 from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.sharing import retried
 
@@ -161,17 +155,10 @@ def _directory(
     stack: contextlib.ExitStack, git: Git, tree: Path, *, looks_above: bool
 ) -> "tuple[_Directory, Repository | None]":
     """Return a git directory of our own for a folder, and the repository that holds it, if any."""
-    try:
-        folder = stack.enter_context(contextlib.closing(open_root(tree)))
-    except OSError as fault:
-        raise GitError(f"{tree} can't be opened: {system_reason(fault)}") from fault
-    repository, above = repository_in(folder), ""
-    if repository is None and looks_above:
-        found = stack.enter_context(repository_above(tree))
-        if found is not None:
-            repository, above = found[0], "/".join(found[1])
+    found = stack.enter_context(repository_of(tree, looks_above=looks_above))
+    repository, names = found or (None, ())
     scratch = tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
-    return _Directory(git, Path(stack.enter_context(scratch)), tree, above), repository
+    return _Directory(git, Path(stack.enter_context(scratch)), tree, "/".join(names)), repository
 
 
 class _Asking(Struct, frozen=True):

@@ -4,7 +4,6 @@ git reads the objects alone. Its directory is an empty one of ours, so no config
 remote of the repository takes effect.
 """
 
-import contextlib
 import os
 import tempfile
 from collections.abc import Sequence
@@ -14,9 +13,8 @@ from typing import Any
 from codingagent.errors import WorkError
 from codingagent.model.observations import PastCommit
 from codingagent.model.patterns import lazy_pattern
-from codingagent.workspace.dirfd import open_root
 from codingagent.workspace.git_files import Git
-from codingagent.workspace.git_repository import Repository, repository_above, repository_in
+from codingagent.workspace.git_repository import Repository, repository_of
 
 _COMMIT = lazy_pattern(r"[0-9a-f]{40}")
 # git reads a thousand commits of a large repository in a fraction of this time.
@@ -29,18 +27,12 @@ _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
 def recent(root: Path, git: Git, limit: int = 1_000) -> list[PastCommit]:
     """Return the latest commits, the newest first; none without a repository that git can read."""
-    with contextlib.ExitStack() as stack:
-        try:
-            folder = stack.enter_context(contextlib.closing(open_root(root)))
-        except OSError:
+    with repository_of(root) as found:
+        if found is None:
             return []
-        if (found := repository_in(folder)) is not None:
-            return _read(root, found, (), git, limit)
-        above = stack.enter_context(repository_above(root))
-        if above is None:
-            return []
-        repository, names = above
-        return _read(root.parents[len(names) - 1], repository, names, git, limit)
+        repository, names = found
+        top = root.parents[len(names) - 1] if names else root
+        return _read(top, repository, names, git, limit)
 
 
 def _read(

@@ -107,12 +107,10 @@ def named_in_config(root: Path) -> Iterator[str]:
     They are hooks, filters, `include.path` and the like, each relative to the folder, and where links among
     the hooks lead. Of the person's own configuration, what is relative counts in each repository.
     """
-    with (
-        contextlib.suppress(OSError, ValueError),
-        contextlib.closing(dirfd.open_root(root)) as folder,
-    ):
-        if (found := repository_in(folder)) is None:
+    with contextlib.suppress(OSError, ValueError), repository_of(root, looks_above=False) as held:
+        if held is None:
             return
+        found, folder = held[0], held[0].folder
         names = [
             f"{found.common}/config",
             f"{found.own}/config.worktree",
@@ -149,24 +147,22 @@ def is_bare(root: Path) -> bool:
 
 
 @contextlib.contextmanager
-def repository_above(root: Path) -> Iterator[tuple[Repository, tuple[str, ...]] | None]:
-    """Yield the repository that contains a folder below its root, and the names down to the folder.
+def repository_of(
+    root: Path, *, looks_above: bool = True
+) -> Iterator[tuple[Repository, tuple[str, ...]] | None]:
+    """Yield the repository of a folder, or the nearest that contains it, and the names down to the folder.
 
     Like git, search only the file system of the folder.
     """
-    try:
-        device = os.stat(root).st_dev
-    except OSError:
-        yield None
-        return
-    names: tuple[str, ...] = (root.name,)
-    for above in root.parents:
+    device = None
+    names: tuple[str, ...] = ()
+    for above in (root, *root.parents) if looks_above else (root,):
         try:
             folder = dirfd.open_root(above)
         except OSError:
             break
         with contextlib.closing(folder):
-            if folder.identity()[0] != device:
+            if folder.identity()[0] != (device := device or folder.identity()[0]):
                 break
             if (found := repository_in(folder)) is not None:
                 yield found, names
