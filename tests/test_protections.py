@@ -1167,12 +1167,12 @@ ROWS: dict[str, Row] = {
     "our git obeys our config only": Row(
         own_git_config,
         (),
-        ("checkpoints/repository.py", '            "GIT_COMMON_DIR": os.fspath(self.path),\n', ""),
+        ("workspace/git_files.py", '        "GIT_COMMON_DIR": os.fspath(directory),\n', ""),
     ),
     "git from outside of the workspace only": Row(
         fake_git_not_used,
         (),
-        ("workspace/programs.py", "return through.isdisjoint(places)", "return True"),
+        ("workspace/programs.py", " or leads_through(path, places):", ":"),
     ),
     "nor one of a workspace that nobody names": Row(
         distrusted_not_used, (), (WALK, "distrust(self.root)", "pass")

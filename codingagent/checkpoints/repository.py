@@ -8,7 +8,6 @@ import hashlib
 import io
 import os
 import shutil
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -19,7 +18,7 @@ from msgspec import Struct, field
 from codingagent.checkpoints.history import State
 from codingagent.checkpoints.repository_files import real, stored
 from codingagent.errors import disk_errors
-from codingagent.workspace.git_files import Git, GitError, together
+from codingagent.workspace.git_files import Git, GitError, own_config, own_variables, together
 from codingagent.workspace.git_repository import text_of
 from codingagent.workspace.sharing import retried
 
@@ -36,23 +35,13 @@ _LATE_S = 2_145_000_000
 FILES = "files"
 NOTES = "notes"
 
+# After what each git directory of ours has in its section `core`.
 _CONFIG = """\
-[core]
-\trepositoryformatversion = 0
-\tbare = false
 \tfileMode = true
 \tsymlinks = true
-\tignoreCase = {ignore_case}
-\tlongPaths = true
-\tprecomposeUnicode = false
 \tprotectHFS = false
 \tprotectNTFS = false
 \tlogAllRefUpdates = false
-\tquotePath = false
-\tfsmonitor = false
-\tuntrackedCache = false
-\thooksPath = {nowhere}
-\tattributesFile = {nowhere}
 \tcheckStat = {check_stat}
 \ttrustctime = {trust_ctime}
 \tcompression = 1
@@ -95,9 +84,7 @@ class Store:
     def _settle(self) -> None:
         """Write our settings, replacing whatever was there."""
         is_windows = os.name == "nt"
-        config = _CONFIG.format(
-            nowhere=os.devnull.replace("\\", "\\\\"),
-            ignore_case=str(is_windows or sys.platform == "darwin").lower(),
+        config = own_config() + _CONFIG.format(
             # git for Windows fills in no more of the metadata.
             check_stat="minimal" if is_windows else "default",
             trust_ctime=str(not is_windows).lower(),
@@ -183,26 +170,17 @@ class Store:
         with disk_errors(failure := f"the checkpoints in {self.path} can't be used", GitError):
             self._settle()
         folder = os.fspath(self.root)
-        variables = {
-            "GIT_DIR": os.fspath(self.path),
-            # Without this, a file `commondir` there would make git obey another folder's config.
-            "GIT_COMMON_DIR": os.fspath(self.path),
-            # Missing objects stay missing: nothing is fetched by a program that a config names.
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_ALLOW_PROTOCOL": "",
-            "GIT_WORK_TREE": folder,
+        variables = own_variables(self.path, self.root) | {
             "GIT_INDEX_FILE": os.fspath(index or self.index("")),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_SYSTEM": os.devnull,
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_OPTIONAL_LOCKS": "0",
             "GIT_LITERAL_PATHSPECS": "1",
             "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_TERMINAL_PROMPT": "0",
             "HOME": os.fspath(self.path / "nowhere"),
             "XDG_CONFIG_HOME": os.fspath(self.path / "nowhere"),
-            "LC_ALL": "C",
         }
         if os.name == "nt":
             variables["SYSTEMROOT"] = os.environ.get("SYSTEMROOT", "C:\\Windows")

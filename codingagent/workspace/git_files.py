@@ -71,6 +71,30 @@ _OF_FINDER = lazy_pattern(rb"(?:\A|/)\.(?:DS_Store|_[^/]*)\Z")
 _SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
 
 
+def own_config(version: int = 0) -> str:
+    """Return the configuration of a git directory of ours; its last section is `core`."""
+    is_like_windows = sys.platform in ("win32", "darwin")
+    nowhere = os.devnull.replace("\\", "\\\\")
+    return _CONFIG.format(
+        version=version, nowhere=nowhere, ignore_case=str(is_like_windows).lower()
+    )
+
+
+def own_variables(directory: Path, tree: Path) -> dict[str, str]:
+    """Return what has git work in a directory of ours: it obeys no other, and fetches nothing."""
+    return {
+        "GIT_DIR": os.fspath(directory),
+        # Without this, a file `commondir` there would make git obey another folder's config.
+        "GIT_COMMON_DIR": os.fspath(directory),
+        "GIT_WORK_TREE": os.fspath(tree),
+        "GIT_OPTIONAL_LOCKS": "0",
+        # Missing objects stay missing: nothing is fetched by a program that a config names.
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "",
+        "LC_ALL": "C",
+    }
+
+
 class GitResult(Protocol):
     """The result of a program that has ended."""
 
@@ -261,12 +285,8 @@ class _Directory(Struct, frozen=True):
             kind = kind or _SHA256 * (hashlib.sha256(data[:-32]).digest() == data[-32:])
             has_modules = has_modules or _GITLINK_MODE in data
             (self.path / name).write_bytes(data)
-        config = _CONFIG.format(
-            version=int(bool(kind)),
-            nowhere=os.devnull.replace("\\", "\\\\"),
-            ignore_case=str(sys.platform in ("win32", "darwin")).lower(),
-        )
-        (self.path / "config").write_text(config + kind, "utf-8", newline="\n")
+        config = own_config(int(bool(kind))) + kind
+        (self.path / "config").write_text(config, "utf-8", newline="\n")
         (self.path / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
         return has_modules, unread
 
@@ -274,16 +294,7 @@ class _Directory(Struct, frozen=True):
         """Run git in the tree; GitError if it fails."""
         top = self.tree.parents[self.above.count("/")] if self.above else self.tree
         own = {name: value for name in _FOR_GIT if (value := self.git.variables.get(name))}
-        variables = own | {
-            "GIT_DIR": os.fspath(self.path),
-            "GIT_COMMON_DIR": os.fspath(self.path),
-            "GIT_WORK_TREE": os.fspath(top),
-            "GIT_ALLOC_LIMIT": _ALLOCATION,
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_ALLOW_PROTOCOL": "",
-            "LC_ALL": "C",
-        }
+        variables = own | own_variables(self.path, top) | {"GIT_ALLOC_LIMIT": _ALLOCATION}
         done = self.git.run((self.git.program, "-C", os.fspath(self.tree), *words), variables, b"")
         if done.returncode not in ok:
             said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
