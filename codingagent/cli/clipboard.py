@@ -120,22 +120,21 @@ def program() -> str:
 
 def _within_patience(call: Callable[[], object]) -> object:
     """Return the result of a call, within a time limit: the program may wait for a missing desktop."""
-    found: list[object] = []
+    from concurrent.futures import Future
+
+    found: Future[object] = Future()
 
     def run() -> None:
         try:
-            found.append(call())
+            found.set_result(call())
         except Exception as fault:  # noqa: BLE001  # raised again by the caller
-            found.append(fault)
+            found.set_exception(fault)
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(_PATIENCE_S)
-    if not found:
-        raise OSError(f"its program did not answer within {_PATIENCE_S:g} s")
-    if isinstance(found[0], Exception):
-        raise found[0]
-    return found[0]
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return found.result(_PATIENCE_S)
+    except TimeoutError:
+        raise OSError(f"its program did not answer within {_PATIENCE_S:g} s") from None
 
 
 def is_the_terminals(variables: Mapping[str, str]) -> bool:

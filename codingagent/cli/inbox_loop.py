@@ -5,13 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from codingagent.model.documents import kind_by_name
-from codingagent.model.file_settled import (
-    SETTLED_AFTER_S,
-    SETTLED_OPEN_AFTER_S,
-    Hint,
-    Tracker,
-    is_finished,
-)
+from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Tracker, is_finished
 from codingagent.model.journal_entries import EarlierFile
 from codingagent.model.observations import InboxFile
 from codingagent.model.paths import shown
@@ -23,7 +17,7 @@ if TYPE_CHECKING:
 LOOK_EVERY_S = 1.0
 
 # A browser creates the file first, and fills it when the last byte has come.
-_EMPTY_S = 3.0
+_EMPTY_S, _HELD_S = 3.0, 10.0
 
 
 class Patience(Protocol):
@@ -97,8 +91,8 @@ class Inbox:
         found: list[str] = []
         for file in others:
             first, now = self._others.first[file.name], file.sighting
-            held_s = SETTLED_OPEN_AFTER_S if now.is_held else SETTLED_AFTER_S
-            patience_s = held_s if now.size_bytes else _EMPTY_S
+            patience_s = _HELD_S if now.is_held else SETTLED_AFTER_S
+            patience_s = patience_s if now.size_bytes else _EMPTY_S
             is_settled = is_last_look or now.at_s - first.at_s >= patience_s
             earlier = _as_earlier(file)
             if is_settled and earlier not in self._left_alone | self._named:

@@ -66,6 +66,7 @@ _CONFIG = """\
 \thooksPath = {nowhere}
 \tattributesFile = {nowhere}
 """
+_LIST = ("ls-files", "-z")
 _MISSING = "; files that git tracks although an ignore rule names them are missing here"
 _OF_FINDER = lazy_pattern(rb"(?:\A|/)\.(?:DS_Store|_[^/]*)\Z")
 _SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
@@ -170,7 +171,7 @@ def addable(root: Path, git: Git, paths: Collection[str]) -> set[str]:
         if repository is None:
             return set()
         directory.make(repository)
-        words = ("--literal-pathspecs", "ls-files", "-z", "-co", "--exclude-standard", "--", *paths)
+        words = ("--literal-pathspecs", *_LIST, "-co", "--exclude-standard", "--", *paths)
         [done] = together(root, partial(directory.run, *words))
         return {*paths} & {*map(text_of, fields(done.stdout))}
 
@@ -198,12 +199,8 @@ class _Asking(Struct, frozen=True):
             directory, repository = _directory(stack, self.git, tree, looks_above=not prefix)
             above = directory.above
             has_modules, unread = directory.make(repository)
-            if (
-                above
-                and not directory.run(
-                    "check-ignore", "-q", "--no-index", "--", ".", ok=(0, 1)
-                ).returncode
-            ):
+            words = ("check-ignore", "-q", "--no-index", "--", ".")
+            if above and not directory.run(*words, ok=(0, 1)).returncode:
                 # A session that works there does want to see it, whatever the repository ignores.
                 directory = _Directory(self.git, directory.path, tree, "")
                 has_modules, unread = directory.make(None)
@@ -229,9 +226,7 @@ class _Asking(Struct, frozen=True):
         # ignored file of secrets there would not be known.
         queries = [("-co", *words), ("-oi", "--directory", *words)]
         queries += [("-s",)] if has_modules else []
-        done = together(
-            self.root, *(partial(directory.run, "ls-files", "-z", *query) for query in queries)
-        )
+        done = together(self.root, *(partial(directory.run, *_LIST, *each) for each in queries))
         for name, reason in _UNREADABLE.findall(text_of(done[0].stderr)):
             self.found.unread.append((f"{prefix}{name.rstrip('/')}/", reason.lower()))
         names = _plain(done[0].stdout, inner)
@@ -351,11 +346,8 @@ def _pipes(root: Path) -> list[str]:
     """Return the pipes that git would open: it looks into ignore files and into nested repositories."""
     found: list[str] = []
     for folder, _, names in walk_names(os.fspath(root)):
-        for name in (
-            names
-            if f"{os.sep}.git" in folder
-            else {".gitignore", ".gitattributes"}.intersection(names)
-        ):
+        obeyed = {".gitignore", ".gitattributes"}.intersection(names)
+        for name in names if f"{os.sep}.git" in folder else obeyed:
             with contextlib.suppress(OSError):
                 if stat.S_ISFIFO(os.lstat(path := os.path.join(folder, name)).st_mode):
                     found.append(path)

@@ -79,8 +79,6 @@ def _commits(told: str, before: str) -> list[PastCommit]:
         message, _, rest = part.partition(_END)
         at_s, _, message = message.partition(" ")
         paths = (path.strip("\n") for path in rest.split("\0"))
-        kept = tuple(
-            path.removeprefix(before) for path in paths if path and path.startswith(before)
-        )
-        found.append(PastCommit(message.strip(), kept, int(at_s)))
+        inner = (path.removeprefix(before) for path in paths if path and path.startswith(before))
+        found.append(PastCommit(message.strip(), tuple(inner), int(at_s)))
     return found

@@ -111,11 +111,8 @@ def named_in_config(root: Path) -> Iterator[str]:
         if held is None:
             return
         found, folder = held[0], held[0].folder
-        names = [
-            f"{found.common}/config",
-            f"{found.own}/config.worktree",
-            *map(os.path.expanduser, _OWN),
-        ]
+        names = [f"{found.common}/config", f"{found.own}/config.worktree"]
+        names += map(os.path.expanduser, _OWN)
         for name in names:
             beside = os.path.join(root, os.path.dirname(name))
             text = _read(folder, name, RULES_LIMIT_BYTES).decode("utf-8", "replace")

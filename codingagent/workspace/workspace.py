@@ -138,23 +138,19 @@ class Workspace(PathWalk):
                 full.
         """
         with self._walk(path, writing=True, create=True) as place:
-            temporary = dirfd.temporary_name(place.name)
+            folder, temporary = place.folder, dirfd.temporary_name(place.name)
             try:
                 if seen is None:
-                    dirfd.write_new(place.folder, temporary, data, is_durable=False)
+                    dirfd.write_new(folder, temporary, data, is_durable=False)
                 else:
                     mode = seen.mode & 0o777
                     # Old content is about to be replaced; the new content must be on disk first.
-                    dirfd.write_new(
-                        place.folder, temporary, data, mode, seen.owner, is_durable=True
-                    )
+                    dirfd.write_new(folder, temporary, data, mode, seen.owner, is_durable=True)
                 _check_unchanged(place, path, seen)
-                place.folder.rename(temporary, place.name)
-            except BaseException as fault:
+                folder.rename(temporary, place.name)
+            except BaseException:
                 with contextlib.suppress(OSError):
-                    place.folder.unlink(temporary)
-                if isinstance(fault, OSError):
-                    raise OperationError(dirfd.reason_of(fault, path)) from fault
+                    folder.unlink(temporary)
                 raise
             place.made.clear()
             self._make_sure(place, path, is_new=seen is None)
@@ -182,10 +178,7 @@ class Workspace(PathWalk):
         """Delete a regular file, or a link (never its target); OperationError for all else."""
         with self._walk(path, writing=True, follow_last=False) as place:
             _check_deletable(place, path)
-            try:
-                place.folder.unlink(place.name)
-            except OSError as fault:
-                raise OperationError(dirfd.reason_of(fault, path)) from fault
+            place.folder.unlink(place.name)
 
     def check_movable(
         self, path: str, to: str, *, overwrite: bool
