@@ -23,7 +23,7 @@ from codingagent.checkpoints.repository_files import is_of_git, is_storable, rep
 from codingagent.checkpoints.restore import Present, RestoreTarget, obstacle
 from codingagent.errors import OperationError, disk_errors
 from codingagent.model.observations import digest_of
-from codingagent.policy.executed_names import EXECUTED_NAMES, TAKEN_IN
+from codingagent.policy.presets import EXECUTED_NAMES, TAKEN_IN
 from codingagent.policy.rules import covering
 from codingagent.workspace import git_files
 from codingagent.workspace.dirfd import Folder, check_root, hidden_identities, open_root, walk_names

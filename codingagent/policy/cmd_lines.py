@@ -7,26 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from codingagent.model.patterns import words
 from codingagent.policy import rules as policies
-from codingagent.policy.presets import patterns
+from codingagent.policy.presets import CMD_BLOCKED, CMD_PLAIN
 
-# What ends more than the project, or takes more rights.
-_BLOCKED = words(
-    "runas psexec format diskpart fdisk mountvol vssadmin wbadmin bcdedit bootcfg bootrec bootsect shutdown",
-    "logoff tsdiscon",
-)
-
-# Lines of plain words that begin so are not asked about: they test, build or look.
-_PLAIN = patterns(
-    """
-    pytest, python (-m pytest, -m unittest, --version), py (-m pytest, -m unittest, --version), ruff check,
-    mypy, python -m mypy, tsc --noemit, eslint, npm (test, run test, run build, run lint), pnpm test,
-    yarn test, dotnet (build, test), cargo (build, check, test), go (build, test, vet), mvn test,
-    gradle test, gradlew test, git (status, diff, log, show, branch --show-current, --version), dir, type,
-    tree, where, findstr, echo, ver, cd, node --version
-    """
-)
 # Anything else may be an operator, a variable, a device or an escape.
 _PLAIN_LINE = re.compile(r"[\w .,:=@/+\\-]+", re.ASCII)
 # Out of the project, into a file, or by names that a file holds: `git diff --output=x`, `findstr /f:x`.
@@ -51,7 +34,7 @@ def judge_cmd_line(
     commands = list(_commands(line)) or [("", [])]
     names = [name for name, _ in commands]
     for name, arguments in commands:
-        pattern = name if name in _BLOCKED else _first(rules.blocked_commands, name, arguments)
+        pattern = name if name in CMD_BLOCKED else _first(rules.blocked_commands, name, arguments)
         if pattern:
             return policies.deny_command(pattern, name)
     has_variables = any(True for _ in variables)
@@ -64,7 +47,7 @@ def judge_cmd_line(
     stays = is_plain and not _LEAVES.search(line)
     is_asked = any(_first(rules.approval_required, *command) for command in commands)
     if not rules.approval_required or (
-        stays and not is_asked and any(f"{said} ".startswith(f"{plain} ") for plain in _PLAIN)
+        stays and not is_asked and any(f"{said} ".startswith(f"{plain} ") for plain in CMD_PLAIN)
     ):
         return policies.Allow()
     rule, why = "shell.unguarded", "no sandbox guards commands on Windows"

@@ -32,7 +32,6 @@ from codingagent.model.effects import After
 from codingagent.model.observations import digest_of
 from codingagent.model.paths import ANY_FOLDERS, folded, glob_matcher, is_glob, name_pattern, shown
 from codingagent.policy import presets
-from codingagent.policy.executed_names import EXECUTED_NAMES
 
 
 class FilesystemRules(Struct, frozen=True):
@@ -145,7 +144,7 @@ Verdict = Allow | Ask | Deny
 
 _STANDARD = Policy(
     "standard",
-    FilesystemRules(approval_required=tuple(EXECUTED_NAMES)),
+    FilesystemRules(approval_required=tuple(presets.EXECUTED_NAMES)),
     ShellRules(blocked_commands=presets.BLOCKED_COMMANDS, approval_required=presets.ASKED_COMMANDS),
 )
 
@@ -240,7 +239,7 @@ def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
     own = "your policy names it"
     if pattern.startswith(_BY_CONFIG):
         own = "git runs or obeys it, as the repository's configuration says"
-    why = EXECUTED_NAMES.get(pattern, own)
+    why = presets.EXECUTED_NAMES.get(pattern, own)
     return ask_for_change(path, why, pattern)
 
 

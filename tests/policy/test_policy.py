@@ -356,6 +356,7 @@ ASKED = [
     ("docker system prune -a", "docker system prune"),
     ("docker volume rm x", "docker volume rm"),
     ("dropdb x", "dropdb"),
+    ('psql -c "DROP TABLE x" db', "psql *DROP*"),
     ("python3 manage.py flush", "python* manage.py flush"),
     ("crontab -r", "crontab"),
     # What others see.
