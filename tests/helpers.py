@@ -323,6 +323,8 @@ class NamedWorkspace(Workspace):
 class LiveSession:
     """A home with one session in it whose agent is at work; what it said is in `notices`."""
 
+    work: factory.OpenSession
+
     def __init__(self, home: homes.Home, session_id: str, agent: Conversation) -> None:
         self.home = home
         self.session_id = session_id
@@ -399,10 +401,10 @@ def live_session(
     session = begun or factory.start_session(home, workspace, task, chosen, protocol)
     notices: list[Notice] = []
     person = person or context.Person(notices.append)
-    with conversation_in(home, session, chosen, person) as conversation:
-        live = LiveSession(home, session.session_id, conversation)
-        live.notices = notices
-        conversation.recover()
+    with factory.session_in(home, session, chosen, person) as work:
+        live = LiveSession(home, session.session_id, work.conversation)
+        live.notices, live.work = notices, work
+        work.conversation.recover()
         yield live
 
 

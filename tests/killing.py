@@ -106,6 +106,11 @@ def has_lines(journal: Path, count: int) -> Callable[[], bool]:
     return lambda: lines_of(journal) >= count
 
 
+def has_text(path: Path) -> bool:
+    """Return whether a file is there and has something in it."""
+    return path.exists() and bool(path.read_bytes())
+
+
 # --- looking ---------------------------------------------------------------------------------------
 
 Tree = dict[str, tuple[str, bytes, int]]

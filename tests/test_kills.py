@@ -537,16 +537,17 @@ def test_a_damaged_journal_ends_the_command_with_one_line(tmp_path: Path) -> Non
     assert (home / "inbox" / "reply.txt").exists()
 
 
-def test_a_second_executor_is_refused(tmp_path: Path) -> None:
-    """Design, command line: a second one gets one line with the holder's pid."""
+def test_a_second_executor_waits_for_the_first(tmp_path: Path) -> None:
+    """Design, command line: a second one waits, and says for whom; after a kill it goes on."""
     home = tmp_path / "home"
     with live_session(home, settings=settings_for("none")) as live:
         live.drop(command(f"echo 1 >>{LOG}; sleep 600"))
     words = ["--home", str(home), "resume", "--once"]
     with none_outlives(), start_command(*words, stdout=subprocess.DEVNULL) as it:
         wait_until(lambda: logged(live.workspace) == [1])
-        done = command_line(home, "resume", "--once")
-        it.kill()
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert f"(pid {it.pid})" in done.stderr
+        with start_command(*words, stdout=subprocess.PIPE, text=True) as second:
+            assert second.stdout is not None
+            assert f"(pid {it.pid}) is at work in {home}; waiting" in second.stdout.readline()
+            it.kill()
+            assert second.wait(HANG_S) == 0
+    assert logged(live.workspace) == [1]

@@ -568,17 +568,11 @@ def handle_on(path: Path) -> int:
 
 
 def one_holder() -> bool:
-    from codingagent.errors import WorkError
+    from codingagent.storage.file_lock import is_held
     from codingagent.storage.lock import HomeLock
 
-    first = HomeLock(Path(".lock"))
-    try:
-        HomeLock(Path(".lock"))
-    except WorkError:
-        return True
-    finally:
-        first.close()
-    return False
+    with HomeLock(Path(".lock")).held():
+        return is_held(Path(".lock"))
 
 
 def session(reply: str, policy: str = "standard") -> tuple[str, Path]:
@@ -1161,7 +1155,7 @@ ROWS: dict[str, Row] = {
     "what is found is what was looked at": Row(
         exchanged_not_mounted,
         (),
-        (MOUNTS, "if identity is not None and [found.st_dev", "if False and [found.st_dev"),
+        (MOUNTS, "if identity is not None and (found.st_dev", "if False and (found.st_dev"),
         needs="bwrap",
     ),
     "our git obeys our config only": Row(
@@ -1196,7 +1190,7 @@ ROWS: dict[str, Row] = {
         ("link",),
         (
             "process/toolchains.py",
-            "if any(workspace in (step, *step.parents) for step in steps(Path(name))):",
+            "if leads_through(Path(name), [workspace]):",
             "if False:",
         ),
     ),
@@ -1319,7 +1313,7 @@ ROWS: dict[str, Row] = {
     "one home, one executor": Row(
         one_holder,
         (),
-        ("storage/lock.py", "            file_lock.take(self._handle)\n", "            pass\n"),
+        ("storage/lock.py", "            file_lock.take(handle)\n", "            pass\n"),
     ),
     # The policy.
     "what is blocked is not done": Row(
@@ -1450,7 +1444,13 @@ ROWS: dict[str, Row] = {
             'if control.fileno() in ready:\n            ended_by = "agent"',
             'if False:\n            ended_by = "agent"',
         ),
-        ((SUP, "kill_all(lambda: tree(os.getpid()), {})\n                return", "return"),),
+        (
+            (
+                SUP,
+                "kill_all(lambda: tree(os.getpid()), {})\n                os._exit(0)",
+                "os._exit(0)",
+            ),
+        ),
     ),
     "a stopped supervisor is woken": Row(
         agent_killed,

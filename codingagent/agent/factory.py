@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from codingagent.agent.recipients import Recipients
     from codingagent.prompt.file_contents import FileView
     from codingagent.storage.watch import Watch
+
+_T = TypeVar("_T")
 
 
 def start_session(
@@ -113,6 +115,14 @@ class OpenSession:
         from codingagent.agent.recipients import Recipients
 
         return Conversation(self.requests, self._home, self._recipients or Recipients(self._home))
+
+    def wait(self, until: Callable[[], _T]) -> _T:
+        """Return what `until` returns; nobody else works on this session meanwhile."""
+        return until()
+
+    def doing(self, step: Callable[[], _T]) -> _T | None:
+        """Return what a step of this session returns."""
+        return step()
 
     def try_check(self) -> None:
         """Say so if the check can't start in its folder; it is not run here."""
@@ -294,12 +304,11 @@ def kept_policy(settings: Settings) -> str:
     return policy if policy in PRESETS else str(Path(policy).absolute())
 
 
-def watch_inbox(home: Home) -> "Watch":
-    """Return a context that watches inbox and errands. Imported late: the request is out by then."""
+def watch_inbox(home: Home, session_id: str) -> "Watch":
+    """Return a context that watches the inbox and a journal. Imported late: the request is out by then."""
     from codingagent.storage.watch import Watch
 
-    home.queue.open()
-    return Watch(home.mailbox.inbox, (home.queue.folder,))
+    return Watch(home.mailbox.inbox, (home.sessions.folder / session_id,))
 
 
 def reply_runner() -> Runner:

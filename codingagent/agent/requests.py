@@ -30,8 +30,8 @@ from codingagent.prompt import file_contents, render, tokens
 from codingagent.prompt.file_list import Listing, shown_path
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
+from codingagent.storage.file_lock import is_held
 from codingagent.storage.homes import Home
-from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.shown_texts import ShownTexts
 from codingagent.workspace.programs import as_found
 
@@ -99,16 +99,14 @@ class Requests:
         """Reopen a complete session: the next request has its last results."""
         self.log.record(entries.SessionReopened(now()))
 
-    def say(self, text: str, attached: tuple[str, ...] = (), errand: str = "") -> None:
+    def say(self, text: str, attached: tuple[str, ...] = ()) -> None:
         """Add the person's words and files to the request that is due or waits; `write` writes it.
 
-        A complete session is reopened. A second errand of the same name does nothing.
+        A complete session is reopened.
         """
-        if errand and any(said.errand == errand for said in self.session.said):
-            return
         if self.session.is_complete:
             self.reopen()
-        self.log.record(entries.PersonSaid(text, attached, now(), errand))
+        self.log.record(entries.PersonSaid(text, attached, now()))
 
     def refresh(self, leave_out: tuple[str, ...] | None = None) -> None:
         """Have `write` rewrite the waiting request, from the workspace as it is now.
@@ -158,7 +156,12 @@ class Requests:
             )
             self.refresh()
             self.write()
-        self.context.show(waiting(self._home.mailbox, self.session, watched=watched))
+        mailbox, session = self._home.mailbox, self.session
+        session_id, sequence = session.session_id, session.sequence
+        short = str(mailbox.short_path(session_id, sequence)) if sequence > 1 else ""
+        elsewhere = not watched and is_held(self._home.waiting_path(session_id))
+        where = (str(path), str(mailbox.inbox), watched, short, elsewhere)
+        self.context.show(Waiting(session_id, sequence, *where))
         self.ask()
 
     def ask(self) -> None:
@@ -449,17 +452,6 @@ class Requests:
             # A chat that has seen all of it, as it is, need not see it again.
             if session.known.get(named.path) != whole.digest:
                 yield replace(part_of(whole, named.lines), reason="named in an output above")
-
-
-def waiting(
-    mailbox: Mailbox, session: Session, *, watched: bool, elsewhere: bool = False
-) -> Waiting:
-    """Return the notice of a waiting request: its file, where its answer goes, and who watches."""
-    session_id, sequence = session.session_id, session.sequence
-    path = mailbox.outbox_path(session_id, sequence)
-    short = str(mailbox.short_path(session_id, sequence)) if sequence > 1 else ""
-    inbox = str(mailbox.inbox)
-    return Waiting(session_id, sequence, str(path), inbox, watched, short, elsewhere)
 
 
 def _whole(*files: str) -> Iterator[tuple[str, int | None, int | None]]:

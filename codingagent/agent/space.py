@@ -107,10 +107,15 @@ class Space:
         settings: Settings,
         person: Person,
         on_event: Callable[[Event], None],
+        say: Callable[[str], object],
     ) -> Self:
-        """Return the space of an existing home, with resolved settings; UsageError as the class."""
+        """Return the space of an existing home, with resolved settings; UsageError as the class.
+
+        It waits while another process works in the home, and says so.
+        """
         self = cls.__new__(cls)
         self._begin(root, settings, home, person, on_event)
+        self._say = say
         return self
 
     def _begin(
@@ -125,6 +130,7 @@ class Space:
         policy_of(settings, root)
         self._root, self._settings, self._home = root, settings, home
         self._person, self._on_event = person, on_event
+        self._say: Callable[[str], object] | None = None
         self._stack = contextlib.ExitStack()
         self._resources: Resources | None = None
         file = None if home is None else VaultFile(home.runs.folder)
@@ -225,7 +231,7 @@ class Space:
                 place = WorkLayout(self._root, (), temporary / "tmp", None)
                 folders: tuple[Path, ...] = ()
             else:
-                self._stack.enter_context(home.locked())
+                self._stack.enter_context(home.lock.held(self._say))
                 place, folders = layout.place_of_runs(home, self._root), (home.root,)
             opened = factory.open_workspace(place, self._settings, folders)
             self._resources = self._stack.enter_context(opened)

@@ -45,14 +45,14 @@ def play(screen: Screen) -> None:
         screen.remark(f"it works in {folder}, which is deleted at the end")
         task = (recorded / "task.txt").read_text("utf-8").strip()
         screen.remark(f"the task: {task}")
-        with home.locked():
+        with home.lock.held():
             session = factory.start_session(home, workspace, task, Settings())
             watcher = context.Person(screen.show, sees_changes=screen.sees_changes)
             with factory.session_in(home, session, Settings(), watcher) as work:
                 work.conversation.recover()
                 replies = iter(sorted((recorded / "replies").glob("*.txt")))
                 person = _RecordedPerson(replies, home.mailbox.inbox, session.session_id, screen)
-                inbox_loop.follow(work.conversation, inbox_loop.Inbox(home.mailbox.look), person)
+                inbox_loop.follow(work, inbox_loop.Inbox(home.mailbox.look), person)
     screen.remark(
         'now try your own task, in the folder of your project: codingagent new --here "the task"'
     )

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from codingagent.model.documents import kind_by_name
 from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Tracker, is_finished
@@ -12,6 +13,8 @@ from codingagent.model.paths import shown
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
+
+_T = TypeVar("_T")
 
 # Network drives, WSL and containers send no events, so the folder is polled too.
 LOOK_EVERY_S = 1.0
@@ -24,6 +27,21 @@ class Patience(Protocol):
     """Wait for a possible event, up to a time limit; return hints by file name."""
 
     def wait(self, timeout_s: float) -> Mapping[str, Hint]: ...
+
+
+class Work(Protocol):
+    """A session at work."""
+
+    @property
+    def conversation(self) -> "Conversation": ...
+
+    def wait(self, until: Callable[[], _T]) -> _T:
+        """Return what `until` returns; other processes may work on the session meanwhile."""
+        ...
+
+    def doing(self, step: Callable[[], _T]) -> _T | None:
+        """Return what a step returns; None if another process has gone on with it."""
+        ...
 
 
 class Line(Protocol):
@@ -133,7 +151,7 @@ def _as_earlier(file: InboxFile) -> EarlierFile:
 
 
 def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
-    conversation: "Conversation",
+    work: Work,
     inbox: Inbox,
     patience: Patience,
     glance: "Callable[[Conversation], None]" = lambda _: None,
@@ -143,60 +161,63 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
 ) -> None:
     """Take answers until the session is complete.
 
-    Before each wait, `attend` runs errands of other processes and does what was entered on the `line`, and
-    `glance` may bring answers to the inbox from elsewhere.
+    Before each wait, `attend` does what was entered on the `line`, and `glance` may bring answers to the
+    inbox from elsewhere.
     """
-    announced, is_prepared = -1, True
+    announced: object = None
+    is_prepared = True
     complaints: list[str] = []
 
     def is_due() -> bool:
         inbox.hear(patience.wait(0))
-        glance(conversation)
+        glance(work.conversation)
         complaints.extend(inbox.complaints())
         return bool(complaints) or inbox.has_any()
 
-    while not conversation.session.is_complete:
+    while not work.conversation.session.is_complete:
         file, any_left = inbox.next()
         if file is not None:
-            _take(conversation, inbox, file)
+            _take(work, inbox, file)
             continue
-        attend(conversation)
-        if announced != conversation.requests.written:
-            conversation.requests.announce(watched=True)
-            announced = conversation.requests.written
+        attend(work.conversation)
+        requests = work.conversation.requests
+        if announced != (requests, requests.written):
+            requests.announce(watched=True)
+            announced = (requests, requests.written)
             is_prepared = False
         for complaint in (*complaints, *inbox.complaints()):
             say(complaint)
         complaints.clear()
-        glance(conversation)
+        glance(work.conversation)
         if not (any_left or is_prepared):
-            conversation.context.checkpointer.prepare()
+            work.conversation.context.checkpointer.prepare()
             is_prepared = True
         can_type = line if not any_left else None
-        if not (can_type and can_type.wait(is_due, SETTLED_AFTER_S if any_left else None)):
-            inbox.hear(patience.wait(SETTLED_AFTER_S if any_left else LOOK_EVERY_S))
+        if not (can_type and work.wait(partial(can_type.wait, is_due, None))):
+            longest_s = SETTLED_AFTER_S if any_left else LOOK_EVERY_S
+            inbox.hear(work.wait(partial(patience.wait, longest_s)))
 
 
-def _take(conversation: "Conversation", inbox: Inbox, file: InboxFile) -> None:
-    if not conversation.take(file.name):
+def _take(work: Work, inbox: Inbox, file: InboxFile) -> None:
+    if work.doing(lambda: work.conversation.take(file.name)) is False:
         inbox.leave(file)
 
 
-def take_present(conversation: "Conversation", inbox: Inbox) -> bool:
+def take_present(work: Work, inbox: Inbox) -> bool:
     """Take the answers that are there now, each as its own turn.
 
     Return whether a file still grows; it stays.
     """
     waited = 0.0
-    while not conversation.session.is_complete:
+    while not work.conversation.session.is_complete:
         file, any_left = inbox.next()
         if file is not None:
-            _take(conversation, inbox, file)
+            _take(work, inbox, file)
             waited = 0.0
         elif any_left and waited < 2 * SETTLED_AFTER_S:
             if not waited:
                 # Time that must pass anyway.
-                conversation.context.checkpointer.prepare()
+                work.conversation.context.checkpointer.prepare()
             time.sleep(SETTLED_AFTER_S / 6)
             waited += SETTLED_AFTER_S / 6
         else:

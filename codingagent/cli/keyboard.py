@@ -18,12 +18,10 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Self, TextIO, TypeVar
+from typing import Any, Self, TextIO
 
 from codingagent.cli.layout import cells
 from codingagent.model.patterns import lazy_pattern
-
-_Other = TypeVar("_Other")
 
 # Keys, or pieces of a paste, that follow one another this quickly came at once.
 _TOGETHER_S = 0.05
@@ -77,9 +75,7 @@ if sys.platform == "win32":
                 found = True
             return found
 
-        def line(
-            self, prompt: Callable[[], None], elsewhere: Callable[[], _Other | None]
-        ) -> str | _Other:
+        def line(self, prompt: Callable[[], None], elsewhere: Callable[[], bool]) -> str | None:
             del elsewhere
             prompt()
             line = input()
@@ -145,10 +141,8 @@ else:
             """
             return self._drop(b"", _QUIET_S if settles else 0.0)
 
-        def line(
-            self, prompt: Callable[[], None], elsewhere: Callable[[], _Other | None]
-        ) -> str | _Other:
-            """Return the line typed after a prompt, or the result of `elsewhere` if that comes first.
+        def line(self, prompt: Callable[[], None], elsewhere: Callable[[], bool]) -> str | None:
+            """Return the line typed after a prompt; None if `elsewhere` comes true first.
 
             `prompt` shows the prompt, also again after Ctrl-Z; `elsewhere` is polled a few times a second.
 
@@ -160,13 +154,13 @@ else:
             self._line = ""
             decoder = codecs.getincrementaldecoder(self._encoding)("replace")
             while True:
-                while (found := elsewhere()) is None and not self._comes(_LOOK_ELSEWHERE_S):
+                while not (found := elsewhere()) and not self._comes(_LOOK_ELSEWHERE_S):
                     if self._was_away:
                         self._was_away = False
                         prompt()
                         self._echo(self._line)
-                if found is not None:
-                    return found
+                if found:
+                    return None
                 keys = decoder.decode(_ESCAPE.sub(b"", self._burst()))
                 typed, *more = keys.replace("\r", "\n").split("\n")
                 for key in typed:

@@ -83,7 +83,7 @@ class Screen:
         return self._how != "never"
 
     def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None:
-        """Ask the person; an answer from `elsewhere` counts as theirs. None if nobody can answer."""
+        """Return the person's answer; None if nobody can answer here, or did `elsewhere`."""
 
     def choose(self, question: str, choices: Sequence[str]) -> int | None:
         """Ask the person for one of these; None if nobody can answer."""

@@ -4,13 +4,13 @@ import contextlib
 import os
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
 from codingagent.agent import factory
-from codingagent.agent.conversation import Conversation
-from codingagent.cli.inbox_loop import Inbox, take_present
+from codingagent.cli.inbox_loop import Inbox, Work, take_present
 from codingagent.cli.plain_output import Screen
 from codingagent.errors import WorkError
 from codingagent.model import plain_text
@@ -34,18 +34,11 @@ class ReplyCommand(Struct, frozen=True):
     max_turns: int
 
 
-def follow(
-    conversation: Conversation,
-    inbox: Inbox,
-    home: Home,
-    command: ReplyCommand,
-    screen: Screen,
-    attend: Callable[[Conversation], object],
-) -> None:
+def follow(work: Work, inbox: Inbox, home: Home, command: ReplyCommand, screen: Screen) -> None:
     """Have a command answer request after request, until the session is complete.
 
     Its answers are saved in the inbox and taken like any other; so are those that the person saves there. Its
-    other output is shown. Between two turns, `attend` runs errands of other processes.
+    other output is shown.
     """
     taken = 0
     with contextlib.closing(factory.reply_runner()) as runner:
@@ -61,24 +54,20 @@ def follow(
 
         while True:
             # An answer from before a kill may be for this very request: take it first.
-            take_present(conversation, inbox)
-            session = conversation.session
+            take_present(work, inbox)
+            session = work.conversation.session
             if session.is_complete:
                 return
-            attend(conversation)
-            session = conversation.session
             if taken >= command.max_turns:
                 raise _end(
                     session, f"{taken} turns were taken (--max-turns) and the task is not done"
                 )
             screen.remark(f"request {session.sequence} goes to: {command.line}")
             screen.busy("waiting for that command", command.timeout_s)
-            name, digest = _answer(home, session, command, run)
-            conversation.take(name)
-            if (
-                conversation.session.sequence == session.sequence
-                and not conversation.session.is_complete
-            ):
+            name, digest = work.wait(partial(_answer, home, session, command, run))
+            work.doing(partial(work.conversation.take, name))
+            after = work.conversation.session
+            if after.sequence == session.sequence and not after.is_complete:
                 what = (
                     "the same answer twice" if digest == session.last_digest else "no answer to it"
                 )

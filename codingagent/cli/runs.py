@@ -121,7 +121,7 @@ def _space(
     home: Home, root: Path, settings: Settings, approves_all: bool, tell: Callable[[Event], None]
 ) -> Iterator[Space]:
     person = Person(_say, approves_all=approves_all)
-    with Space.of(home, root, settings, person, tell) as space:
+    with Space.of(home, root, settings, person, tell, fail) as space:
         try:
             yield space
         except KeyboardInterrupt:

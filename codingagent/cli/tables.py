@@ -336,7 +336,7 @@ def _value(value: object) -> str:
 def show_lines(lines: Iterable[Line], *, may_page: bool = False) -> None:
     """Print lines; where they `may_page`, on a terminal in the person's pager if they are many."""
     if is_living(sys.stdout):
-        from codingagent.cli.handoff import AT_WORK
+        from codingagent.cli.shared_session import AT_WORK
         from codingagent.cli.terminal import Console
 
         # The terminal that waits has the keyboard.

@@ -181,7 +181,7 @@ class Console(Lines):
     def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None:
         """Ask the person to approve what was shown; None if this process can't read their keyboard.
 
-        An answer given in another terminal counts as theirs.
+        None, too, once they have answered in another terminal.
 
         Raises:
             KeyboardInterrupt: passed on; also at the end of input, which is not an answer.
@@ -189,13 +189,13 @@ class Console(Lines):
         if self._fault is not None or not self._can_ask:
             return None
         while not keyboard.is_ours(sys.stdin):
-            if (found := elsewhere(notice)) is not None:
-                return self._answered_elsewhere(found)
+            if elsewhere():
+                return None
             time.sleep(_LOOK_ELSEWHERE_S)
         try:
             with self._keyboard() as keys:
                 prompt = _PROMPTS.get(notice.kind, _DO_IT)
-                return self._ask(keys, prompt, lambda: elsewhere(notice))
+                return self._ask(keys, prompt, elsewhere)
         except EOFError:
             raise KeyboardInterrupt from None
 
@@ -214,14 +214,14 @@ class Console(Lines):
             finally:
                 self._keys = None
 
-    def _ask(self, keys: Keyboard, prompt: str, elsewhere: Callable[[], Answer | None]) -> Answer:
+    def _ask(self, keys: Keyboard, prompt: str, elsewhere: ui.Elsewhere) -> Answer | None:
         if keys.discard():
             self._say((_TYPED_BEFORE, "dim"))
         while True:
             found = self._line(keys, prompt, elsewhere)
-            if isinstance(found, Answer):
+            if found is None:
                 self._rich.print()
-                return self._answered_elsewhere(found)
+                return None
             said = as_typed(found)
             decision = next((each for each in _DECISIONS if said in (each, each[0])), None)
             if decision is not None:
@@ -231,13 +231,13 @@ class Console(Lines):
         if decision == "no" and prompt != _SHOW_THEM:
             with contextlib.suppress(EOFError):
                 why = "  Why not? (for the model; may be empty): "
-                reason = str(self._line(keys, why, lambda: None)).strip()
+                reason = (self._line(keys, why) or "").strip()
         return Answer(decision, reason=reason, how="terminal")
 
     def _line(
-        self, keys: Keyboard, prompt: str, elsewhere: Callable[[], Answer | None]
-    ) -> str | Answer:
-        """Return what is typed after a prompt, or an answer from elsewhere that came first."""
+        self, keys: Keyboard, prompt: str, elsewhere: ui.Elsewhere = lambda: False
+    ) -> str | None:
+        """Return what is typed after a prompt; None if an answer from elsewhere came first."""
         while True:
             keys.discard()
             try:
@@ -247,10 +247,6 @@ class Console(Lines):
             except (KeyboardInterrupt, EOFError):
                 self._rich.print()
                 raise
-
-    def _answered_elsewhere(self, answer: Answer) -> Answer:
-        self._say((f"  answered elsewhere: {answer.decision}", "dim"))
-        return answer
 
     def choose(self, question: str, choices: Sequence[str]) -> int | None:
         """Ask the person for one of these, by its number; None if nobody can answer.
@@ -273,7 +269,7 @@ class Console(Lines):
         try:
             with self._keyboard() as keys:
                 while said not in meant:
-                    said = as_typed(str(self._line(keys, "  Its number: ", lambda: None)))
+                    said = as_typed(self._line(keys, "  Its number: ") or "")
         except EOFError:
             raise KeyboardInterrupt from None
         return meant[said]

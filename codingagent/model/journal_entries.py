@@ -130,13 +130,12 @@ class RequestWritten(Tagged, frozen=True, tag="outbox_written"):
 class PersonSaid(Tagged, frozen=True, tag="person_said"):
     """The person's words, and files of the workspace, for the next request; either may be missing.
 
-    A waiting request is rewritten with them. `errand` names what another process handed over.
+    A waiting request is rewritten with them.
     """
 
     text: str
     attached: tuple[str, ...]
     at: str
-    errand: str = ""
 
 
 class RefreshAsked(Tagged, frozen=True, tag="refresh_asked"):

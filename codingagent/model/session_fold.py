@@ -145,7 +145,7 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
             # What is said during a turn goes into the request after it.
             sequence = session.sequence + (was in (_EXECUTING, _APPROVAL))
             is_late = sequence == session.requested
-            said = Said(sequence, record.text, record.errand, record.attached, is_late)
+            said = Said(sequence, record.text, record.attached, is_late)
             return replace(
                 session,
                 said=(*session.said, said),

@@ -49,7 +49,6 @@ class Said(Struct, frozen=True):
 
     sequence: int
     text: str
-    errand: str = ""
     attached: tuple[str, ...] = ()
     is_late: bool = False
     """That request was already out and was rewritten: the answer may be to the earlier version."""

@@ -5,7 +5,6 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from codingagent.model.approval import Answer
 from codingagent.model.operations import Kind
 from codingagent.model.results import Result
 
@@ -112,8 +111,8 @@ class ApprovalAwaited(Struct, frozen=True):
     grants: tuple[str, ...] = ()
 
 
-Elsewhere: TypeAlias = Callable[[ApprovalAwaited], Answer | None]
-"""Return the answer given to a question in another terminal, if any."""
+Elsewhere: TypeAlias = Callable[[], bool]
+"""Return whether a question was answered in another terminal."""
 
 
 class ModelSaid(Struct, frozen=True):

@@ -18,7 +18,6 @@ from codingagent.storage import home_registry, user_settings
 from codingagent.storage.journal import Messages, Sessions
 from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import Mailbox
-from codingagent.storage.request_queue import RequestQueue
 from codingagent.storage.toml_file import read_toml
 from codingagent.workspace.dirfd import is_link_at
 from codingagent.workspace.path_walk import is_too_much
@@ -176,7 +175,7 @@ class Home(Struct, frozen=True):
     runs: Sessions
     messages: Messages
     mailbox: Mailbox
-    queue: RequestQueue
+    lock: HomeLock
     was_found: bool = False
     """Nobody named it: it is the current folder, or was found from there upwards."""
 
@@ -191,8 +190,9 @@ class Home(Struct, frozen=True):
         check_home(root, was_found=was_found)
         runs = Sessions(root / "sessions" / "runs", is_run_id, "run")
         messages = Messages(runs.folder)
-        sessions, queue = Sessions(root / "sessions"), RequestQueue(root / "sessions" / "desk")
-        home = cls(root, sessions, runs, messages, Mailbox(root), queue, was_found)
+        sessions = Sessions(root / "sessions")
+        lock = HomeLock(sessions.folder / ".lock")
+        home = cls(root, sessions, runs, messages, Mailbox(root), lock, was_found)
         folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
         if create:
             for folder in folders:
@@ -237,21 +237,16 @@ class Home(Struct, frozen=True):
     def _of(self, name: str) -> Sessions:
         return self.runs if is_run_id(name) else self.sessions
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the home's lock: one process executes in a home at a time. WorkError if another holds it."""
-        lock = HomeLock(self.sessions.folder / ".lock")
-        try:
-            yield
-        finally:
-            lock.close()
+    def waiting_path(self, session_id: str) -> Path:
+        """Return the file that a process locks while it waits for the answers of a session."""
+        return self.sessions.folder / session_id / "waiting"
 
 
 def check_home(root: Path, *, was_found: bool) -> None:
     """Refuse (UsageError) a home that someone else may have laid out: not registered, or with links."""
     names = (
         *("sessions", "outbox", "inbox", "inbox/processed", "inbox/rejected"),
-        *("sessions/.lock", "sessions/runs", "sessions/desk", "outbox/short", "outbox/parts"),
+        *("sessions/.lock", "sessions/runs", "outbox/short", "outbox/parts"),
     )
     for name in names:
         if is_link_at(root / name):

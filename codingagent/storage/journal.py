@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from codingagent.errors import UsageError, WorkError, disk_errors, system_reason
@@ -65,19 +65,7 @@ class Sessions:
     def records(self, session_id: str) -> Iterator[Record]:
         """Yield all records of a session, oldest first; skip a truncated last line. Damage is a WorkError."""
         path = self.journal_path(session_id)
-        for number, line in enumerate(_lines(path), start=1):
-            try:
-                yield decode_record(line)
-            except ValueError as fault:
-                away = f"move {path.parent} away to continue without this session"
-                if _NEWER.search(str(fault)):
-                    raise WorkError(
-                        f"{path} was written by a newer codingagent (line {number} is of a kind that this"
-                        f" one does not know): update codingagent, or {away}"
-                    ) from fault
-                raise WorkError(
-                    f"{path} is damaged at line {number}; put back a copy, or {away}"
-                ) from fault
+        return _records(path, _lines(path))
 
     def load(self, session_id: str) -> Session:
         """Return a session's state, folded from its records; WorkError if the journal is damaged."""
@@ -219,6 +207,20 @@ class Journal:
             raise WorkError(f"{self._path} can't be written: {system_reason(fault)}") from fault
         self._end += len(line)
 
+    def has_grown(self) -> bool:
+        """Return whether another process has appended records, or the file is gone."""
+        try:
+            return os.stat(self._path).st_size != self._end
+        except OSError:
+            return True
+
+    def read_on(self) -> list[Record]:
+        """Return the records that another process has appended; later ones are appended after them."""
+        lines = list(_lines(self._path, self._end))
+        found = list(_records(self._path, lines))
+        self._end += sum(map(len, lines))
+        return found
+
     def sync(self) -> None:
         """Make all records durable: called before a command starts, because its start must never be lost."""
         sync(self._handle)
@@ -231,11 +233,28 @@ class Journal:
             self._handle = -1
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def _records(path: Path, lines: Iterable[bytes]) -> Iterator[Record]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield decode_record(line)
+        except ValueError as fault:
+            away = f"move {path.parent} away to continue without this session"
+            if _NEWER.search(str(fault)):
+                raise WorkError(
+                    f"{path} was written by a newer codingagent (line {number} is of a kind that this"
+                    f" one does not know): update codingagent, or {away}"
+                ) from fault
+            raise WorkError(
+                f"{path} is damaged at line {number}; put back a copy, or {away}"
+            ) from fault
+
+
+def _lines(path: Path, start: int = 0) -> Iterator[bytes]:
     if path.exists() and not path.is_file():
         # Opening a pipe would block forever.
         raise WorkError(f"{path} is not a file; put back a copy, or move {path.parent} away")
     with disk_errors(f"{path} can't be read"), path.open("rb") as file:
+        file.seek(start)
         for line in file:
             if line.endswith(b"\n"):
                 yield line

@@ -1,42 +1,79 @@
-"""The home lock: one process executes in a home; the lock ends with that process."""
+"""The home lock: one process works in a home at a time; the lock ends with that process."""
 
 import contextlib
 import os
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codingagent.errors import WorkError, disk_errors
 from codingagent.storage import file_lock
 from codingagent.workspace.sharing import retried
 
-
-class HeldError(WorkError):
-    """Another process holds the lock."""
+_LOOK_EVERY_S = 0.05
+_SAY_SO_AFTER_S = 2.0
 
 
 class HomeLock:
-    """Held from construction to `close`; the system releases it however the process ends.
-
-    `path` is the lock file, which also names the holder and is never removed. HeldError if another process
-    holds it; the message has its pid.
-    """
+    """The lock of a home. `path` is a file that also names the holder and is never removed."""
 
     def __init__(self, path: Path) -> None:
-        with disk_errors(f"{path} can't be written"):
-            self._handle = retried(lambda: os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        self._path = path
+        self._handle = -1
+
+    @contextlib.contextmanager
+    def held(self, say: Callable[[str], object] | None = None) -> Iterator[None]:
+        """Hold the lock. While another process does, wait, and `say` for whom if that takes long.
+
+        Without `say`, WorkError at once.
+        """
+        self._take(say)
         try:
-            file_lock.take(self._handle)
+            yield
+        finally:
+            self._release()
+
+    @contextlib.contextmanager
+    def set_aside(self, say: Callable[[str], object]) -> Iterator[None]:
+        """Let other processes have the lock for a while: whoever only waits does not work.
+
+        After an exception it is not taken again: who wants to leave should not wait for others.
+        """
+        self._release()
+        yield
+        self._take(say)
+
+    def _take(self, say: Callable[[str], object] | None) -> None:
+        started, has_said = time.monotonic(), False
+        while holder := self._try():
+            home = self._path.parent.parent
+            busy = f"another codingagent (pid {holder}) is at work in {home}"
+            if say is None:
+                raise WorkError(f"{busy}; let it finish, or stop it with Ctrl-C")
+            if not has_said and time.monotonic() - started > _SAY_SO_AFTER_S:
+                say(f"{busy}; waiting for it (Ctrl-C cancels this)")
+                has_said = True
+            time.sleep(_LOOK_EVERY_S)
+
+    def _try(self) -> str:
+        """Take the lock; return who holds it, if another process does."""
+        with disk_errors(f"{self._path} can't be written"):
+            handle = retried(lambda: os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        try:
+            file_lock.take(handle)
         except OSError:
             # Windows locks the first byte; the pid follows it.
-            os.lseek(self._handle, 1, os.SEEK_SET)
-            pid = os.read(self._handle, 20).decode("ascii", "replace").strip() or "unknown"
-            os.close(self._handle)
-            raise HeldError(
-                f"another codingagent (pid {pid}) is at work in {path.parent.parent};"
-                " let it finish, or stop it with Ctrl-C"
-            ) from None
-        os.ftruncate(self._handle, 0)
-        os.write(self._handle, f" {os.getpid()}\n".encode())
+            os.lseek(handle, 1, os.SEEK_SET)
+            pid = os.read(handle, 20).decode("ascii", "replace").strip()
+            os.close(handle)
+            return pid or "unknown"
+        self._handle = handle
+        os.ftruncate(handle, 0)
+        os.write(handle, f" {os.getpid()}\n".encode())
+        return ""
 
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            os.close(self._handle)
+    def _release(self) -> None:
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            with contextlib.suppress(OSError):
+                os.close(handle)

@@ -25,6 +25,17 @@ class SessionLog:
         self._journal.append(record)
         self.session = after
 
+    def has_grown(self) -> bool:
+        """Return whether another process has added records."""
+        return self._journal.has_grown()
+
+    def catch_up(self) -> list[Record]:
+        """Take the records that another process has added into the state, and return them."""
+        found = self._journal.read_on()
+        for record in found:
+            self.session = fold(self.session, record)
+        return found
+
     def sync(self) -> None:
         """Make all records durable."""
         self._journal.sync()
@@ -37,6 +48,12 @@ class Unkept:
     """A journal that keeps nothing."""
 
     def append(self, record: Record) -> None: ...
+    def has_grown(self) -> bool:
+        return False
+
+    def read_on(self) -> list[Record]:
+        return []
+
     def sync(self) -> None: ...
     def close(self) -> None: ...
 

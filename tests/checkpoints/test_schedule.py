@@ -161,7 +161,7 @@ def test_what_the_next_turn_begins_with_is_done_while_nobody_waits(tmp_path: Pat
     with live_session(tmp_path / "home", settings=OFF) as live:
         (live.workspace / "old.txt").write_text("old\n", "utf-8")
         reader = Reader(live.home.mailbox, [TWO, DONE])
-        inbox_loop.follow(live.conversation, inbox_loop.Inbox(live.home.mailbox.look), reader)
+        inbox_loop.follow(live.work, inbox_loop.Inbox(live.home.mailbox.look), reader)
         assert reader.answers == []
         records = tuple(live.home.sessions.records(live.session_id))
         taken = [record for record in records if isinstance(record, CheckpointTaken)]
@@ -178,7 +178,7 @@ def test_a_checkpoint_is_prepared_while_an_answer_rests(tmp_path: Path) -> None:
     with live_session(tmp_path / "home", settings=OFF) as live:
         (live.home.mailbox.inbox / "a.txt").write_text(TWO, "utf-8")
         inbox = inbox_loop.Inbox(live.home.mailbox.look)
-        take = partial(inbox_loop.take_present, live.conversation, inbox)
+        take = partial(inbox_loop.take_present, live.work, inbox)
         assert calls_of(Checkpointer.prepare, take) == 1
         assert (live.workspace / "a.txt").exists()
 

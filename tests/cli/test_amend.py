@@ -1,4 +1,4 @@
-"""say, refresh, and what is handed to a process that waits: real processes, terminals and kills."""
+"""say, refresh, undo and approve, also while another process waits: real processes, terminals, kills."""
 
 import contextlib
 import json
@@ -16,10 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.model.approval import Answer
 from codingagent.storage.lock import HomeLock
-from codingagent.storage.queued_request import Errand, encode
-from codingagent.storage.request_queue import RequestQueue
 from tests.cli.test_cli import CREATE, DONE, drop, outboxes, run, session_of, started
 from tests.helpers import HANG_S, REPOSITORY, new_marker, none_left, processes_with, wait_until
 from tests.killing import (
@@ -37,7 +34,7 @@ MESSAGE = "[MESSAGE]\nTabs or blanks?\n[/MESSAGE]\n"
 REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
 QUESTION = "to answer: codingagent --home"
 AGAIN = "the request was rewritten: send the chat this one"
-HANDED = "the other terminal rewrote the request: send the chat this one"
+ELSEWHERE = "the other terminal waits for the answer"
 LATER = "noted for the next request"
 
 
@@ -64,11 +61,6 @@ def words(home: Path, session: str = "") -> list[str]:
     journal = home / "sessions" / (session or session_of(home)) / "journal.jsonl"
     records = map(json.loads, journal.read_text("utf-8").splitlines())
     return [record["text"] for record in records if record["kind"] == "person_said"]
-
-
-def in_queue(home: Path) -> list[str]:
-    folder = home / "sessions" / "desk"
-    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
 
 def take(home: Path, reply: str) -> None:
@@ -112,12 +104,9 @@ def holding(home: Path, *arguments: str) -> Iterator[Holder]:
 
 @contextmanager
 def locked(home: Path) -> Iterator[None]:
-    """Holds the home's lock, and attends to nobody."""
-    lock = HomeLock(home / "sessions" / ".lock")
-    try:
+    """Holds the home's lock, as a process that works."""
+    with HomeLock(home / "sessions" / ".lock").held():
         yield
-    finally:
-        lock.close()
 
 
 # --- by itself -------------------------------------------------------------------------------------
@@ -132,7 +121,6 @@ def test_say_writes_the_request_anew_under_its_number(waiting: Path) -> None:
     assert "The person says:\nPython 3.9 must still work\n" in request(waiting)
     assert request(waiting).startswith(before.partition("=== PROMPT ===")[0])
     assert outboxes(waiting) == [f"{session_of(waiting)}_seq0001.txt"]
-    assert in_queue(waiting) == []
     no_halves(waiting)
 
 
@@ -343,15 +331,6 @@ def test_words_are_kept_though_the_request_can_not_be_written(waiting: Path) -> 
     assert request(waiting).count("hello") == 1
 
 
-def test_a_queue_that_is_a_link_is_refused(waiting: Path, tmp_path: Path) -> None:
-    (waiting / "sessions" / "desk").symlink_to(tmp_path)
-    before = tree(tmp_path)
-    for arguments in (("say", "x"), ("refresh",), ("resume", "--once")):
-        status, _, err = command_line_here(waiting, *arguments)
-        assert (status, "desk is a link" in err) == (2, True)
-    assert tree(tmp_path) == before
-
-
 @pytest.mark.outside_dev
 def test_a_home_that_can_not_be_written_gets_one_line(waiting: Path) -> None:
     """Read-only for anyone who runs this, root too."""
@@ -367,54 +346,64 @@ def test_a_home_that_can_not_be_written_gets_one_line(waiting: Path) -> None:
     assert words(waiting) == []
 
 
-# --- handed to the other terminal --------------------------------------------------------------------
+# --- while another terminal waits --------------------------------------------------------------------
 
 
-def test_words_and_refreshes_are_handed_to_the_other_terminal(home: Path) -> None:
-    """Design, command line: say, refresh and approve are handed to the waiting one."""
+def test_words_and_refreshes_beside_the_terminal_that_waits(home: Path) -> None:
+    """Design, command line: the lock is held while one works, and whoever waits follows the journal."""
     with holding(home, "new", "Write a file") as holder:
         status, out, err = command_line_here(home, "say", "with a test")
         assert (status, err) == (0, "")
-        assert HANDED in out
-        assert "the other terminal waits for the answer" in out
+        assert AGAIN in out
+        assert ELSEWHERE in out
         assert "The person says:\nwith a test\n" in request(home)
-        holder.says("words were added in another terminal: send the chat this request")
+        holder.says("in another terminal words were added")
         holder.says("waiting for the answer", 2)
         (home / "workspace" / "new.py").touch()
         status, out, _ = command_line_here(home, "refresh", "--json")
         assert status == 0
         shown = [json.loads(line) for line in out.splitlines()]
-        assert [(each["type"], each.get("elsewhere")) for each in shown] == [
-            ("remark", None),
-            ("waiting", True),
-        ]
+        assert ("waiting", True) in [(each["type"], each.get("elsewhere")) for each in shown]
         assert "new.py" in request(home)
+        holder.says("in another terminal the request was rewritten")
         assert command_line_here(home, "say", "--attach", "new.py")[0] == 0
         assert "(attached: new.py)" in request(home)
         status, _, err = command_line_here(home, "approve", session_of(home))
         assert (status, "awaits approval" in err) == (2, True)
-        assert in_queue(home) == []
         drop(home, DONE)
         assert holder.ends() == 0
     assert words(home) == ["with a test", ""]
 
 
-def test_an_undo_is_handed_to_the_other_terminal(home: Path) -> None:
-    """Undo and redo from a second terminal, through the one that waits: it holds the session."""
+def test_an_undo_beside_the_terminal_that_waits(home: Path) -> None:
     with holding(home, "new", "Write a file") as holder:
         drop(home, CREATE)
         holder.says("request 2 is ready")
         made = next(path for path in (home / "workspace").iterdir() if path.is_file())
         status, out, err = command_line_here(home, "undo")
         assert (status, err, made.exists()) == (0, "", False)
-        assert HANDED in out
-        holder.says("undone at the request of another terminal: send the chat this request")
+        assert AGAIN in out
+        holder.says("in another terminal an undo was done")
         assert command_line_here(home, "undo", "--redo")[0] == 0
         assert made.exists()
         assert command_line_here(home, "undo", "--turns", "5")[0] in {0, 2}
-        assert in_queue(home) == []
         drop(home, DONE)
         assert holder.ends() == 0
+
+
+def test_an_answer_that_another_terminal_takes_is_taken_once(home: Path) -> None:
+    """Two may wait for one answer: the one that is first takes it, and both know."""
+    with holding(home, "new", "Write a file") as first, holding(home) as second:
+        drop(home, CREATE)
+        for each in (first, second):
+            each.says("waiting for the answer", 2)
+        wait_until(lambda: len(outboxes(home)) == 2)
+        told = [each.said.count("turn 1: 1 ok") for each in (first, second)]
+        assert sorted(told) == [0, 1]
+        assert (first, second)[told.index(0)].said.count("in another terminal an answer was taken")
+        drop(home, DONE)
+        assert (first.ends(), second.ends()) == (0, 0)
+    assert len(list((home / "inbox" / "processed").iterdir())) == 2
 
 
 @pytest.mark.parametrize("words_", [("undo",), ("say", "THE WORDS"), ("refresh",)], ids=" ".join)
@@ -426,16 +415,12 @@ def test_what_was_asked_in_a_terminal_that_was_closed_is_not_done_later(
     take(home, CREATE)
     made = next(path for path in (home / "workspace").iterdir() if path.is_file())
     with locked(home), started(home, *words_) as asker:
-        wait_until(lambda: any(name.endswith(".errand") for name in in_queue(home)))
+        Holder(asker).says("is at work in")
         asker.send_signal(signal.SIGHUP)
         asker.wait(HANG_S)
     before = request(home, 2)
     take(home, MESSAGE)
-    with holding(home) as holder:
-        wait_until(lambda: in_queue(home) == [])
-        assert (made.exists(), words(home), request(home, 2)) == (True, [], before)
-        drop(home, DONE)
-        assert holder.ends() == 0
+    assert (made.exists(), words(home), request(home, 2)) == (True, [], before)
 
 
 def test_an_undo_is_refused_once_another_turn_is_the_last(home: Path) -> None:
@@ -448,10 +433,11 @@ def test_an_undo_is_refused_once_another_turn_is_the_last(home: Path) -> None:
         drop(home, "[RUN_COMMAND]\ntouch begun; cat wait\n[/RUN_COMMAND]\n")
         wait_until((home / "workspace" / "begun").exists)
         with started(home, "undo") as asker:
-            wait_until(lambda: any(name.endswith(".errand") for name in in_queue(home)))
+            Holder(asker).says("is at work in")
             (home / "workspace" / "wait").write_text("go", "utf-8")
-            _, err = asker.communicate(timeout=HANG_S)
-        assert (asker.returncode, "has gone on from request 2 to 3" in err) == (2, True), err
+            assert asker.wait(HANG_S) == 2
+            assert asker.stderr is not None
+            assert "has gone on from request 2 to 3" in asker.stderr.read()
         assert made.exists()
         assert (home / "workspace" / "begun").exists()
         assert command_line_here(home, "undo")[0] == 0
@@ -470,7 +456,6 @@ def test_two_terminals_at_once_are_both_heard_once(waiting: Path) -> None:
         assert [asker.wait(HANG_S) for asker in askers] == [0] * 4
     assert sorted(words(waiting)) == said
     assert all(request(waiting).count(word) == 1 for word in said)
-    assert in_queue(waiting) == []
 
 
 def test_two_terminals_at_once_need_no_third(waiting: Path) -> None:
@@ -482,22 +467,16 @@ def test_two_terminals_at_once_need_no_third(waiting: Path) -> None:
     assert [asker.wait(HANG_S) for asker in askers] == [0] * 3
     assert sorted(words(waiting)) == said
     assert all(request(waiting).count(word) == 1 for word in said)
-    assert in_queue(waiting) == []
     no_halves(waiting)
 
 
-def test_one_at_work_on_another_session_refuses(waiting: Path) -> None:
+def test_a_terminal_that_waits_keeps_no_other_session_waiting(waiting: Path) -> None:
     first = session_of(waiting)
     with holding(waiting, "new", "Another task"):
         second = next(n.stem for n in (waiting / "sessions").glob("*.json") if n.stem != first)
-        status, _, err = command_line_here(waiting, "say", first, "to the first")
-        assert status == 2
-        assert (
-            f"another terminal works on session {second} in this home: stop it with Ctrl-C" in err
-        )
-        assert command_line_here(waiting, "say", "to the latest")[0] == 0
-    assert (words(waiting, first), words(waiting, second)) == ([], ["to the latest"])
-    assert in_queue(waiting) == []
+        assert command_line_here(waiting, "say", first, "to the first")[0] == 0
+        assert command_line_here(waiting, "say", second, "to the second")[0] == 0
+    assert (words(waiting, first), words(waiting, second)) == (["to the first"], ["to the second"])
 
 
 def test_an_answer_that_comes_with_the_words_is_taken_and_they_are_repeated(waiting: Path) -> None:
@@ -546,32 +525,17 @@ def test_one_that_executes_is_waited_for_and_ctrl_c_takes_it_back(waiting: Path)
             assert "waiting for it (Ctrl-C cancels this)" in said.said
             asker.send_signal(signal.SIGINT)
             assert said.ends() == 130
-            assert asker.stderr is not None
-            assert "nothing was handed over" in asker.stderr.read()
-        assert in_queue(waiting) == []
         with started(waiting, "say", "in time") as asker:
-            wait_until(lambda: bool(in_queue(waiting)))
+            said = Holder(asker)
+            said.says("is at work in")
             for pid in processes_with(marker):
                 with contextlib.suppress(OSError):  # one of them ends with another
                     if b"sleep\0" in Path(f"/proc/{pid}/cmdline").read_bytes()[:6]:
                         os.kill(pid, signal.SIGTERM)
-            assert asker.wait(HANG_S) == 0
+            assert said.ends() == 0
         holder.says("waiting for the answer", 2)
     assert words(waiting) == ["in time"]
     assert "The person says:\nin time\n" in request(waiting, 2)
-    assert in_queue(waiting) == []
-
-
-def test_a_command_that_does_not_attend_is_waited_for(waiting: Path) -> None:
-    """`run`, `undo`, `serve`: anyone who asks does it itself once they have ended."""
-    with started(waiting, "say", "patient") as asker:
-        with locked(waiting):
-            wait_until(lambda: bool(in_queue(waiting)))
-            assert asker.poll() is None
-        assert asker.wait(HANG_S) == 0
-    assert words(waiting) == ["patient"]
-    assert "The person says:\npatient\n" in request(waiting)
-    assert in_queue(waiting) == []
 
 
 def test_a_run_that_works_in_the_home_is_waited_for(waiting: Path, tmp_path: Path) -> None:
@@ -582,74 +546,25 @@ def test_a_run_that_works_in_the_home_is_waited_for(waiting: Path, tmp_path: Pat
     with none_left(marker), started(waiting, "run", str(message)) as runner:
         wait_until(lambda: bool(processes_with(marker)))
         with started(waiting, "say", "behind it") as asker:
-            wait_until(lambda: bool(in_queue(waiting)))
-            assert asker.poll() is None
+            Holder(asker).says("is at work in")
             runner.send_signal(signal.SIGINT)
             assert asker.wait(HANG_S) == 0
     assert words(waiting) == ["behind it"]
-    assert in_queue(waiting) == []
-
-
-# --- garbage in the queue -----------------------------------------------------------------------------
-
-
-def test_garbage_on_the_queue_breaks_nothing(waiting: Path, tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "secret.txt").write_text("secret", "utf-8")
-    queue = RequestQueue(waiting / "sessions" / "desk")
-    queue.open()
-    session = session_of(waiting)
-    for data in (
-        os.urandom(1000),
-        b"[" * 100_000,
-        b'{"what": "say"}',
-        b'{"what": ["say"], "text": 5}',
-        encode(Errand("say", session, "planted", ("../../outside/secret.txt",))),
-        encode(Errand("say", session, "planted", (str(outside / "secret.txt"),))),
-        encode(Errand("answer", session)),
-        encode(Errand("refresh", "../../outside")),
-    ):
-        queue.leave(queue.new_name(), data)
-    (queue.folder / f"{queue.new_name()}.errand").symlink_to(outside / "secret.txt")
-    (queue.folder / f"{queue.new_name()}.errand").mkdir()
-    os.mkfifo(queue.folder / f"{queue.new_name()}.errand")
-    with (queue.folder / f"{queue.new_name()}.errand").open("wb") as large:
-        large.truncate(100 * 2**20)
-    for number in range(3000):
-        (queue.folder / f"{number}.errand").touch()
-    before = tree(outside)
-    with holding(waiting) as holder:
-        assert command_line_here(waiting, "say", "all is well")[0] == 0
-        drop(waiting, DONE)
-        assert holder.ends() == 0
-        assert holder.process.stderr is not None
-        assert holder.process.stderr.read() == ""
-    assert words(waiting) == ["all is well"]
-    assert "secret" not in request(waiting)
-    assert tree(outside) == before
 
 
 # --- kills -------------------------------------------------------------------------------------------
 
 
-def _taken(home: Path) -> bool:
-    return any(name.endswith(".taken") for name in in_queue(home))
-
-
 _MOMENTS: dict[str, Callable[[Path], bool]] = {
-    "left": lambda home: bool(in_queue(home)),
-    "taken": _taken,
     "said": lambda home: bool(words(home)),
     "written": lambda home: "THE WORDS" in request(home),
-    "reported": lambda home: any(name.endswith(".report") for name in in_queue(home)),
 }
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("moment", _MOMENTS)
 def test_words_are_in_once_though_the_other_terminal_is_killed(waiting: Path, moment: str) -> None:
-    """Design, nothing is lost: killed at any instant; anyone who asked does it then."""
+    """Design, nothing is lost: killed at any instant."""
     with holding(waiting) as holder, started(waiting, "say", "THE WORDS") as asker:
         pause = threading.Event()
         while not _MOMENTS[moment](waiting) and asker.poll() is None:
@@ -662,7 +577,6 @@ def test_words_are_in_once_though_the_other_terminal_is_killed(waiting: Path, mo
     assert words(waiting) == ["THE WORDS"]
     assert request(waiting).count("THE WORDS") == 1
     assert outboxes(waiting) == [f"{session_of(waiting)}_seq0001.txt"]
-    assert in_queue(waiting) == []
     # Who waits prepares a checkpoint: what git was writing is cleared away by the next one.
     take(waiting, CREATE)
     no_halves(waiting)
@@ -682,30 +596,19 @@ def test_words_are_in_once_though_say_itself_is_killed(waiting: Path, more: int)
     no_halves(waiting)
 
 
-def test_whoever_asked_is_heard_by_the_next_that_waits(waiting: Path) -> None:
-    """One had begun, was killed, and another took its place before the one who asked could."""
-    queue = RequestQueue(waiting / "sessions" / "desk")
-    name = queue.new_name()
-    queue.leave(name, encode(Errand("say", session_of(waiting), "THE WORDS")))
-    assert [left.name for left in queue.take()] == [name]
-    with holding(waiting):
-        wait_until(lambda: queue.fetch(name) is not None)
-    assert words(waiting) == ["THE WORDS"]
-    assert in_queue(waiting) == []
-
-
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("moment", ["left", "taken", "said"])
-def test_nothing_hangs_though_the_one_who_asked_is_killed(waiting: Path, moment: str) -> None:
+@pytest.mark.parametrize("moment", _MOMENTS)
+def test_who_waits_goes_on_though_the_one_who_spoke_is_killed(waiting: Path, moment: str) -> None:
     with holding(waiting) as holder:
         with started(waiting, "say", "THE WORDS") as asker:
             pause = threading.Event()
             while not _MOMENTS[moment](waiting) and asker.poll() is None:
                 pause.wait(0.0002)
             asker.kill()
+        holder.says("in another terminal words were added")
+        wait_until(lambda: request(waiting).count("THE WORDS") == 1)
         assert command_line_here(waiting, "say", "second")[0] == 0
-        assert words(waiting).count("THE WORDS") <= 1
-        assert words(waiting)[-1] == "second"
+        assert words(waiting) == ["THE WORDS", "second"]
         drop(waiting, DONE)
         assert holder.ends() == 0
 
@@ -803,8 +706,8 @@ def test_an_approval_for_always_is_shown_and_revoked(building: Path) -> None:
         assert (status, "there is no approval '2', only 1 to 1" in err) == (2, True)
         status, out, err = command_line_here(building, "revoke")
         assert (status, err) == (0, "")
-        assert "the other terminal asks again from now on: `rm -r` of 'build'" in out
-        asked.says("no longer granted: `rm -r` of 'build'")
+        assert "no longer granted: `rm -r` of 'build'" in out
+        asked.says("in another terminal approvals were revoked")
         (building / "workspace" / "build").mkdir()
         drop(building, f"once more\n{REMOVE}")
         asked.says("Do it?", 2)
@@ -814,7 +717,7 @@ def test_an_approval_for_always_is_shown_and_revoked(building: Path) -> None:
 
 
 def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> None:
-    """Design, command line: approve while one waits is handed to it."""
+    """Design, command line: whoever waits follows the journal."""
     with terminal(building, "resume") as asked:
         asked.says("Do it?")
         status, _, err = command_line_here(building, "approve", session_of(building), "op-7")
@@ -823,15 +726,14 @@ def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> No
         assert (building / "workspace" / "build").exists()
         status, out, err = command_line_here(building, "approve", session_of(building), "op-1")
         assert (status, err) == (0, "")
-        assert "answered; the other terminal continues" in out
-        asked.says("answered elsewhere: yes")
-        asked.says("request 2 is ready")
+        assert "request 2 is ready" in out
+        assert ELSEWHERE in out
+        asked.says("in another terminal words were added, the question was answered")
         asked.says("waiting for the answer")
         assert not (building / "workspace" / "build").exists()
         assert "The person says:\nkeep src\n" in request(building, 2)
         drop(building, DONE)
         assert asked.process.wait(HANG_S) == 0
-    assert in_queue(building) == []
     assert words(building) == ["keep src"]
 
 
@@ -839,33 +741,11 @@ def test_a_no_from_another_terminal_says_why(building: Path) -> None:
     with terminal(building, "resume") as asked:
         asked.says("Do it?")
         assert run(building, "deny", session_of(building), "--reason", "keep it") == 0
-        asked.says("answered elsewhere: no")
-        asked.says("request 2 is ready")
+        asked.says("in another terminal the question was answered")
         asked.says("waiting for the answer")
     assert "the person said no: keep it" in request(building, 2)
     _, told, _ = command_line_here(building, "log")
     assert "answered no, by person, with `codingagent deny`: keep it" in told
-    assert (building / "workspace" / "build").exists()
-
-
-def test_an_answer_is_never_one_to_what_is_asked_next(building: Path) -> None:
-    """Design, policy: a yes holds for exactly what was shown; one that was left over is for nothing."""
-    queue = RequestQueue(building / "sessions" / "desk")
-    session = session_of(building)
-    for operation in ("", "op-1"):
-        errand = Errand(
-            "answer", session, "", (), operation, Answer("yes"), "what was shown before"
-        )
-        queue.leave(queue.new_name(), encode(errand))
-    with terminal(building, "resume") as asked:
-        asked.says("Do it?")
-        wait_until(lambda: sum(name.endswith(".report") for name in in_queue(building)) == 2)
-        assert "answered elsewhere" not in asked.said
-        asked.types("n\n")
-        asked.says("Why not?")
-        asked.types("\n")
-        asked.says("request 2 is ready")
-        asked.says("waiting for the answer")
     assert (building / "workspace" / "build").exists()
 
 
@@ -903,7 +783,7 @@ def test_an_answer_that_waited_for_the_lock_is_none_to_what_is_asked_by_then(wai
     journal.write_bytes(first)
     with started(waiting, "approve", session) as asker:
         with locked(waiting):
-            wait_until(lambda: bool(in_queue(waiting)))
+            Holder(asker).says("is at work in")
             journal.write_bytes(second)
         assert asker.wait(HANG_S) == 2
     assert (waiting / "workspace" / "kept").exists()

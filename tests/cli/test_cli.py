@@ -14,6 +14,7 @@ import pytest
 
 from codingagent import __version__
 from codingagent.cli import main
+from codingagent.storage.lock import HomeLock
 from tests.helpers import HANG_S, REPOSITORY, run_here, wait_until
 from tests.warm import start_command
 
@@ -622,18 +623,14 @@ def test_ctrl_c_during_a_command_ends_it_and_never_runs_it_again(
     assert "interrupted: it may have run in part; it was not run again" in text
 
 
-def test_a_second_executor_gets_one_line_with_the_pid(
-    home: Path, capsys: pytest.CaptureFixture[str]
+def test_those_that_only_look_never_take_the_lock(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Design, command line: one home, one executor; those that only look never take the lock."""
-    with started(home, "new", "Write a file") as process:
-        wait_until(lambda: (home / "outbox").is_dir() and len(outboxes(home)) == 1)
-        assert run(home, "resume", "--once") == 1
-        err = capsys.readouterr().err
-        assert run(home, "list") == 0
-        assert run(home, "show") == 0
-    assert f"(pid {process.pid})" in err
-    assert err.count("\n") == 1
+    with HomeLock(waiting / "sessions" / ".lock").held():
+        for looks in ("list", "show", "log", "doctor"):
+            assert run(waiting, looks) == 0
+    assert "is at work" not in capsys.readouterr().err
 
 
 # --- looking ---------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ import pytest
 
 from codingagent.storage.lock import HomeLock
 from tests.cli.terminals import on_terminal
-from tests.cli.test_cli import CREATE, DONE, drop, run, session_of
+from tests.cli.test_cli import CREATE, DONE, drop, run, session_of, started
+from tests.helpers import HANG_S
 
 
 @pytest.fixture(name="home")
@@ -113,14 +114,14 @@ def test_a_deletion_that_was_interrupted_is_ended_by_another(home: Path) -> None
     assert not own.exists()
 
 
-def test_a_session_that_another_process_holds_is_not_deleted(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One process at a time works in a home."""
-    lock = HomeLock(home / "sessions" / ".lock")
-    try:
-        assert run(home, "delete", session_of(home), "--yes") != 0
-    finally:
-        lock.close()
-    assert str(os.getpid()) in capsys.readouterr().err
-    assert (home / "sessions" / session_of(home)).is_dir()
+def test_a_session_on_which_another_process_works_is_deleted_after_that(home: Path) -> None:
+    """Design, command line: a second one waits, and says for whom."""
+    own = home / "sessions" / session_of(home)
+    with started(home, "delete", own.name, "--yes") as process:
+        with HomeLock(home / "sessions" / ".lock").held():
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert f"another codingagent (pid {os.getpid()}) is at work in {home}; waiting" in line
+            assert own.is_dir()
+        assert process.wait(HANG_S) == 0
+    assert not own.exists()

@@ -293,17 +293,16 @@ def test_ctrl_c_ends_it_and_all_that_it_started(home: Path) -> None:
     assert inbox(home) == []
 
 
-def test_words_from_below_are_refused_at_once(tmp_path: Path) -> None:
-    """The one who would have to hear them waits for this very command."""
+def test_the_command_itself_may_say_something(tmp_path: Path) -> None:
+    """While it answers, nobody works in the home; its words go out with the next request."""
     script = tmp_path / "model.py"
+    say = [sys.executable, "-m", "codingagent", "--home", str(tmp_path / "home"), "say", "hello"]
     script.write_text(
-        "import subprocess, sys\n"
-        f"done = subprocess.run([sys.executable, '-m', 'codingagent', '--home', {str(tmp_path / 'home')!r},"
-        " 'say', 'hello'], capture_output=True, text=True)\n"
-        "print('[MESSAGE]\\n' + str(done.returncode) + done.stderr + '[/MESSAGE]\\n[DONE]\\nx\\n[/DONE]')\n"
+        f"import subprocess\ndone = subprocess.run({say!r}, capture_output=True)\n"
+        "print(f'[MESSAGE]\\nstatus {done.returncode}\\n[/MESSAGE]\\n[DONE]\\nx\\n[/DONE]')\n"
     )
-    status, out, _ = command_line_here(
-        tmp_path / "home", "new", "--reply-with", f"{sys.executable} {script}", "a task"
-    )
-    assert status == 0
-    assert "2codingagent: this was called by the command that answers for the chat" in out
+    line = f"{sys.executable} {script}"
+    status, out, _ = command_line_here(tmp_path / "home", "new", "--reply-with", line, "a task")
+    assert status == 0, out
+    assert "status 0" in out
+    assert "in another terminal words were added" in out

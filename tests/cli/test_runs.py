@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from codingagent.cli import main
 from codingagent.model.results import NOT_RUN_AGAIN
 from tests.cli.test_cli import started
 from tests.helpers import HANG_S, new_marker, none_left, wait_until
-from tests.killing import kill_when
+from tests.killing import has_text, kill_when
 
 SAY = {"type": "message", "content": "hello"}
 CREATE = {"type": "createFile", "path": "a.txt", "content": "alpha"}
@@ -281,19 +282,22 @@ def test_yes_approves_what_is_asked_and_never_what_is_blocked(caller: Caller) ->
     assert not (caller.workspace / "build").exists()
 
 
-def test_a_home_that_is_busy_is_named_in_one_line(caller: Caller) -> None:
-    """Design: a second executor gets one line with the holder's pid; those that only look go on."""
+def test_a_run_waits_for_another_and_says_so_in_one_line(caller: Caller) -> None:
+    """Design, command line: a second one waits, and says for whom; those that only look go on."""
     marker = new_marker()
     slow = {"type": "shell", "command": f"touch begun; sleep {marker}", "timeout": 60_000}
     with none_left(marker), started(caller.home, "run", caller.message(slow)) as process:
         wait_until((caller.workspace / "begun").exists)
-        assert caller.run(CREATE) == 1
-        assert f"pid {process.pid}" in caller.fault()
-        assert caller.out == ""
         assert caller.call("list", "--runs") == 0
-        assert caller.call("approve", caller.run_id) == 1
-        assert f"pid {process.pid}" in caller.fault()
-    assert not (caller.workspace / "a.txt").exists()
+        with started(caller.home, "run", caller.message(CREATE)) as second:
+            assert second.stderr is not None
+            line = second.stderr.readline()
+            assert f"pid {process.pid}" in line
+            assert "waiting for it" in line
+            assert not (caller.workspace / "a.txt").exists()
+            process.send_signal(signal.SIGINT)
+            assert second.wait(HANG_S) == 0
+    assert (caller.workspace / "a.txt").exists()
 
 
 # --- approvals -------------------------------------------------------------------------------------
@@ -516,7 +520,8 @@ def test_a_run_that_was_killed_is_finished_and_nothing_done_twice(caller: Caller
     file = caller.message(CREATE, {"type": "shell", "id": "slow", "command": command}, REMOVE, SAY)
     begun = caller.workspace / "begun"
     with none_left(marker):
-        assert kill_when(caller.home, ("run", file, "--sandbox", "off"), begun.exists)
+        has_begun = partial(has_text, begun)
+        assert kill_when(caller.home, ("run", file, "--sandbox", "off"), has_begun)
     assert caller.call("approve", caller.run_id) == 2, "it does not wait"
     assert caller.call("resume", caller.run_id) == 3
     created, slow, _ = caller.said()["events"]

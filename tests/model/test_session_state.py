@@ -402,7 +402,7 @@ _RECORDS: st.SearchStrategy[Record] = st.one_of(
     st.builds(OperationEnded, _NUMBER, _EVENTS, _TEXT, _TEXT),
     st.builds(TurnEnded, _NUMBER, _NOTES, _TEXT, _TEXT),
     st.builds(SessionReopened, _TEXT),
-    st.builds(PersonSaid, _TEXT, _NOTES, _TEXT, _TEXT),
+    st.builds(PersonSaid, _TEXT, _NOTES, _TEXT),
     st.builds(RefreshAsked, _TEXT, st.booleans()),
     st.builds(CheckEnded, _EVENTS, _TEXT),
 )

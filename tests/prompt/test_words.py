@@ -33,8 +33,8 @@ _QUESTION = Question(Kind.RUN_COMMAND, "rm", ("destroys",), ("may destroy",), "r
 ADDS_NOTHING = "The person has read your message and adds nothing"
 
 
-def say(text: str, *attached: str, errand: str = "") -> PersonSaid:
-    return PersonSaid(text, attached, LATER, errand)
+def say(text: str, *attached: str) -> PersonSaid:
+    return PersonSaid(text, attached, LATER)
 
 
 def whole(session: Session) -> str:

@@ -1,13 +1,12 @@
 """The lock: one home, one executor, and a dead one holds nothing."""
 
-import contextlib
-import os
 import re
 from pathlib import Path
 
 import pytest
 
 from codingagent.errors import WorkError
+from codingagent.storage.file_lock import is_held
 from codingagent.storage.lock import HomeLock
 from tests.helpers import children, line_from, new_marker, none_left, python
 
@@ -15,10 +14,9 @@ HOLDER = """
 import sys
 from pathlib import Path
 from codingagent.storage.lock import HomeLock
-lock = HomeLock(Path(sys.argv[1]))
-print("held", flush=True)
-sys.stdin.readline()
-lock.close()
+with HomeLock(Path(sys.argv[1])).held():
+    print("held", flush=True)
+    sys.stdin.readline()
 print("let go", flush=True)
 sys.stdin.readline()
 """
@@ -29,36 +27,53 @@ from pathlib import Path
 from codingagent.storage.lock import HomeLock
 from codingagent.process.runner import Runner, environment
 from codingagent.process.bubblewrap import Unconfined
-lock = HomeLock(Path(sys.argv[1]))
 runner = Runner(Unconfined(), environment(os.environ))
-runner.run(f"setsid sleep {sys.argv[2]} & echo up; sleep {sys.argv[2]}", "/", 60,
-           lambda text: print(text, flush=True))
+with HomeLock(Path(sys.argv[1])).held():
+    runner.run(f"setsid sleep {sys.argv[2]} & echo up; sleep {sys.argv[2]}", "/", 60,
+               lambda text: print(text, flush=True))
 """
 
 
-def test_a_second_holder_is_told_who_holds_it(tmp_path: Path) -> None:
-    """Design, command line: a second one gets one line with the holder's pid."""
+class _SaidError(Exception):
+    pass
+
+
+def _say(text: str) -> None:
+    raise _SaidError(text)
+
+
+def test_a_second_one_waits_and_says_for_whom(tmp_path: Path) -> None:
+    """Design, command line: a second one that comes meanwhile waits, and says for whom."""
     path = tmp_path / "home" / "sessions" / ".lock"
     path.parent.mkdir(parents=True)
     with python(HOLDER, str(path)) as process:
         assert line_from(process) == "held"
-        expected = rf"pid {process.pid}\) is at work in {re.escape(str(tmp_path / 'home'))}; "
-        for _ in range(2):
-            with pytest.raises(WorkError, match=expected):
-                HomeLock(path)
-        assert process.stdin is not None
-        process.stdin.write(b"\n")
-        process.stdin.flush()
-        assert line_from(process) == "let go"
-        HomeLock(path).close()
+        expected = (
+            rf"pid {process.pid}\) is at work in {re.escape(str(tmp_path / 'home'))}; waiting"
+        )
+        with pytest.raises(_SaidError, match=expected), HomeLock(path).held(_say):
+            pass
+        with python(HOLDER, str(path)) as second:
+            assert second.poll() is None
+            assert process.stdin is not None
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            assert line_from(process) == "let go"
+            assert line_from(second) == "held"
 
 
-def test_one_process_cannot_hold_it_twice(tmp_path: Path) -> None:
-    """Design, command line: one home, one executor."""
-    held = HomeLock(tmp_path / ".lock")
-    with contextlib.closing(held), pytest.raises(WorkError, match=f"pid {os.getpid()}"):
-        HomeLock(tmp_path / ".lock")
-    HomeLock(tmp_path / ".lock").close()
+def test_a_lock_that_is_set_aside_is_anyones(tmp_path: Path) -> None:
+    """Design, command line: the lock is held while one works, not while one waits."""
+    path = tmp_path / ".lock"
+    lock = HomeLock(path)
+    with lock.held():
+        assert is_held(path)
+        with lock.set_aside(_say):
+            with HomeLock(path).held(_say):
+                assert is_held(path)
+            assert not is_held(path)
+        assert is_held(path)
+    assert not is_held(path)
 
 
 def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
@@ -68,7 +83,7 @@ def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
         assert line_from(process) == "held"
         process.kill()
         process.wait()
-        HomeLock(path).close()
+        assert not is_held(path)
 
 
 def test_a_killed_holders_helpers_hold_nothing_either(tmp_path: Path) -> None:
@@ -81,10 +96,10 @@ def test_a_killed_holders_helpers_hold_nothing_either(tmp_path: Path) -> None:
         assert str(path) not in open_files
         process.kill()
         process.wait()
-        HomeLock(path).close()
+        assert not is_held(path)
 
 
 def test_a_lock_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     """Design, command line: one line, what, where."""
     with pytest.raises(WorkError, match=r"\.lock can't be written: No such file or directory"):
-        HomeLock(tmp_path / "no" / ".lock")
+        HomeLock(tmp_path / "no" / ".lock").held().__enter__()

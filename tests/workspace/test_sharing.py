@@ -47,34 +47,6 @@ from pathlib import Path
 from codingagent.storage import atomic_write
 atomic_write.write_whole(Path(sys.argv[1]) / "held", "x")
 """,
-    "request_queue": """
-from pathlib import Path
-from codingagent.storage.request_queue import RequestQueue
-queue = RequestQueue(Path(sys.argv[1]) / "queue")
-name = queue.new_name()
-queue.leave(name, b"held")
-""",
-    "withdraw": """
-from pathlib import Path
-from codingagent.storage.request_queue import RequestQueue
-queue = RequestQueue(Path(sys.argv[1]) / "queue")
-name = queue.new_name()
-left.clear()
-queue.leave(name, b"held")
-left[".errand"] = 2
-if not queue.withdraw(name):
-    print("Error: not withdrawn")
-""",
-    "asker": """
-from pathlib import Path
-from codingagent.storage.request_queue import RequestQueue
-queue = RequestQueue(Path(sys.argv[1]) / "queue")
-queue.leave(queue.new_name(), b"held")
-left[".asker"] = 1
-events.add("open")
-if len([*queue.take()]) != 1:
-    print("Error: not taken")
-""",
     "journal": """
 from pathlib import Path
 from codingagent.storage.journal import Sessions
@@ -93,7 +65,8 @@ from pathlib import Path
 from codingagent.storage.lock import HomeLock
 left[".lock"] = 1
 events.add("open")
-HomeLock(Path(sys.argv[1]) / ".lock").close()
+with HomeLock(Path(sys.argv[1]) / ".lock").held():
+    pass
 """,
     "index": """
 from pathlib import Path
@@ -128,7 +101,7 @@ workspace.delete("held")
 def test_a_file_that_is_held_for_a_moment_is_waited_for(
     tmp_path: Path, place: str, code: int
 ) -> None:
-    names = {".errand": 2} if place == "request_queue" else {"held": 1, ".ca-": 1}
+    names = {"held": 1, ".ca-": 1}
     said = held(names, f"{PLACES[place]}\nprint(left)", str(tmp_path), code=code)
     assert "Error" not in said, said
 

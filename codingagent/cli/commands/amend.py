@@ -1,4 +1,4 @@
-"""The commands say, refresh and revoke: run here, or handed to the other terminal."""
+"""The commands say, refresh and revoke."""
 
 import os
 import sys
@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from codingagent.agent import factory
-from codingagent.agent.requests import Requests, waiting
+from codingagent.agent.requests import Requests
 from codingagent.checkpoints import layout
 from codingagent.cli.commands.common import home_of, inbox_of, latest_of, opened, settings_of
 from codingagent.cli.commands.options import Attach, Json, OpenSessionName, argument, flag, value
-from codingagent.cli.handoff import announce, held_or_handed, write_request
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen
+from codingagent.cli.shared_session import announce, locked, write_request
 from codingagent.cli.task_input import read_words
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.journal_entries import is_run_id, is_session_id
@@ -23,7 +23,6 @@ from codingagent.model.session_state import Session
 from codingagent.process.select_sandbox import policy_of
 from codingagent.storage import homes
 from codingagent.storage.homes import Home
-from codingagent.storage.queued_request import Errand
 
 app = typer.Typer()
 
@@ -53,15 +52,14 @@ def _say(  # one for each command-line option
 
 
 def say(home: Home, state: Session, text: str, attach: list[str] | None, screen: Screen) -> None:
-    """Add words and files to a session's request, here or in the other terminal."""
+    """Add words and files to a session's request."""
     files: tuple[str, ...] = ()
     if attach:
         layout.check_present(state)
         root = Path(state.workspace)
         policy = policy_of(settings_of(home, state, {}, executes=False), root)
         files = factory.attached(home.root, root, attach, policy, screen.show)
-    errand = Errand("say", state.session_id, text, files)
-    _write_anew(home, errand, lambda asked, name: asked.say(text, files, name), screen)
+    _write_anew(home, state, lambda asked: asked.say(text, files), screen, has_words=True)
 
 
 @app.command(epilog="Example: codingagent refresh", name="refresh")
@@ -69,9 +67,8 @@ def _refresh(context: typer.Context, session: OpenSessionName = None, json: Json
     """Rewrite the waiting request from the files as they are now."""
     home = home_of(context)
     state = home.sessions.load(session) if session else _meant(home, [])[0]
-    errand = Errand("refresh", state.session_id)
     with screen_for(json) as screen:
-        _write_anew(home, errand, lambda asked, _: asked.refresh(), screen)
+        _write_anew(home, state, Requests.refresh, screen)
 
 
 @app.command(epilog="Example: codingagent revoke a1b2c3d4 2", name="revoke")
@@ -93,13 +90,10 @@ def _revoke(
     is_named = bool(first) and not (first.isdecimal() and len(first) < len("a1b2c3d4"))
     state = home.sessions.load(first) if is_named else latest_of(home)
     grants = _numbered(state, given[is_named:])
-    errand = Errand("revoke", state.session_id, "\n".join(grants))
-    with screen_for(json) as screen, held_or_handed(home, errand, screen.remark) as (is_handed, _):
-        if is_handed:
-            screen.remark(f"the other terminal asks again from now on: {', '.join(grants)}")
-            return
-        with opened(home, state, screen, executes=False) as (work, _):
-            work.requests.revoke(grants)
+    with screen_for(json) as screen, locked(home, screen.remark):
+        state = home.sessions.load(state.session_id)
+        with opened(home, state, screen, executes=False) as shared:
+            shared.work.requests.revoke(grants)
 
 
 def _numbered(session: Session, numbers: list[str]) -> tuple[str, ...]:
@@ -118,7 +112,7 @@ def _numbered(session: Session, numbers: list[str]) -> tuple[str, ...]:
 
 def unsay(home: Home, state: Session, screen: Screen) -> None:
     """Rewrite the request without the last words or files that were added to it."""
-    _write_anew(home, Errand("refresh", state.session_id), lambda asked, _: asked.unsay(), screen)
+    _write_anew(home, state, Requests.unsay, screen)
 
 
 def choose(
@@ -155,18 +149,16 @@ def choose(
             attached.append(os.path.join(state.workspace, path))
     globs = tuple(dict.fromkeys(left_out))
     if globs != state.leave_out:
-        errand = Errand("refresh", state.session_id)
-        _write_anew(home, errand, lambda asked, _: asked.refresh(globs), screen)
+        _write_anew(home, state, lambda asked: asked.refresh(globs), screen)
     if attached:
         say(home, state, "", attached, screen)
 
 
 def write_again(home: Home, state: Session) -> str:
-    """Rewrite a request whose file is gone, here or in the other terminal; return a message about it."""
+    """Rewrite a request whose file is gone; return a message about it."""
     path = home.mailbox.outbox_path(state.session_id, state.sequence)
-    errand, silent = Errand("refresh", state.session_id), Screen(sys.stdout)
     try:
-        _write_anew(home, errand, lambda asked, _: asked.refresh(), silent)
+        _write_anew(home, state, Requests.refresh, Screen(sys.stdout))
         done = "written again"
     except CodingAgentError as fault:
         done = str(fault)
@@ -192,19 +184,21 @@ def _meant(home: Home, words: list[str]) -> tuple[Session, list[str]]:
 
 
 def _write_anew(
-    home: Home, errand: Errand, change: Callable[[Requests, str], None], screen: Screen
+    home: Home,
+    state: Session,
+    change: Callable[[Requests], None],
+    screen: Screen,
+    *,
+    has_words: bool = False,
 ) -> None:
-    """Rewrite a session's request: here, or by handing it to the other terminal."""
-    with held_or_handed(home, errand, screen.remark) as (is_handed, name):
-        if is_handed:
-            show_handed(home, errand, screen)
-            return
-        state = home.sessions.load(errand.session_id)
+    """Rewrite a session's request after a change."""
+    with locked(home, screen.remark):
+        state = home.sessions.load(state.session_id)
         # This must not execute anything of an answer.
-        with opened(home, state, screen, executes=False) as (work, _):
-            conversation = work.conversation
-            change(conversation.requests, name)
-            write_request(conversation, after=errand.what)
+        with opened(home, state, screen, executes=False) as shared:
+            conversation = shared.conversation
+            change(conversation.requests)
+            write_request(conversation, has_words=has_words)
             if conversation.session.is_awaiting_answer:
                 screen.remark("the request was rewritten: send the chat this one")
                 _, is_any_left = inbox_of(conversation, home).next()
@@ -226,20 +220,3 @@ _ENDED = (
     "noted; but an answer that came at the same moment ended the task: `codingagent resume {}` continues"
     " with what you said"
 )
-_LATER_ELSEWHERE = (
-    "noted: the other terminal is in the middle of a turn; its next request includes this"
-)
-
-
-def show_handed(home: Home, errand: Errand, screen: Screen) -> None:
-    """Show where the request is that the other terminal has rewritten."""
-    session = home.sessions.load(errand.session_id)
-    if session.is_complete:
-        screen.remark(_ENDED.format(session.session_id))
-        return
-    if not session.is_awaiting_answer:
-        # It is taking an answer, or waits for approval. The words are in the journal.
-        screen.remark(_LATER_ELSEWHERE)
-        return
-    screen.remark("the other terminal rewrote the request: send the chat this one")
-    screen.show(waiting(home.mailbox, session, watched=False, elsewhere=True))

@@ -4,17 +4,16 @@ import contextlib
 import math
 import os
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from codingagent.cli.output import fail
 from codingagent.cli.plain_output import Screen
-from codingagent.errors import InterruptError, UsageError
+from codingagent.errors import UsageError
 from codingagent.model.session_state import Session
 from codingagent.model.settings import FILE_NAME, HOME_VARIABLE, Settings
 from codingagent.storage import homes
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
     from codingagent.agent.factory import OpenSession
     from codingagent.agent.recipients import Ask, Recipients
-    from codingagent.cli.handoff import QueueWorker
     from codingagent.cli.inbox_loop import Inbox
     from codingagent.cli.reply_command import ReplyCommand
+    from codingagent.cli.shared_session import SharedSession
 
 
 def home_of(context: typer.Context) -> Home:
@@ -180,37 +179,41 @@ def opened(  # noqa: PLR0913
     settings: Settings | None = None,
     executes: bool = True,
     recipients: "Recipients | None" = None,
-) -> "Iterator[tuple[OpenSession, QueueWorker]]":
-    """Yield a session at work in a locked home, and the worker for errands from other terminals.
+) -> "Iterator[SharedSession]":
+    """Yield a session at work in a locked home; an interrupt says how to continue.
 
-    An interrupt says how to continue. Without `executes` nothing of an answer may be executed; otherwise
-    the confinement must be as before.
+    Without `executes` nothing of an answer may be executed; else the confinement must be as before.
     """
     from codingagent.agent import context, factory
-    from codingagent.cli.handoff import AT_WORK, QueueWorker, at_work_on
+    from codingagent.cli.shared_session import SharedSession, at_work_on
 
-    if AT_WORK.get() is not None:
-        yield at_work_on(session)
+    if own := at_work_on(session):
+        yield own
         return
     settings = settings or settings_of(home, session, given.settings, executes=executes)
-    worker = QueueWorker(home, screen.show)
-    file = home.root / FILE_NAME
-    if executes and file.exists() and not homes.obeys_file(home.root, Path(session.workspace)):
-        screen.remark(_IGNORED.format(file))
+    if executes:
+        _say_if_ignored(home.root / FILE_NAME, session, screen)
     screen.obey(settings, asked=given.diff is not None)
-    ask = partial(screen.ask, elsewhere=worker.answer_to)
-    accepts, sees = given.accept_formats, screen.sees_changes
-    person = context.Person(screen.show, ask, given.yes, accepts, sees)
-    try:
-        with factory.session_in(home, session, settings, person, recipients) as work:
-            worker.serve(work)
+    terms = (given.yes, given.accept_formats, screen.sees_changes)
+
+    @contextlib.contextmanager
+    def open_session(state: Session) -> "Iterator[OpenSession]":
+        # Another process may have named another check.
+        own = settings if state is session else replace(settings, check=state.check)
+        person = context.Person(screen.show, shared.ask, *terms)
+        with factory.session_in(home, state, own, person, recipients) as work:
             screen.files_found = work.context.workspace.listed
             screen.files_saved = work.context.lazy_store.files_read
-            yield work, worker
-    except KeyboardInterrupt:
-        raise InterruptError(
-            f"stopped; nothing is lost: `codingagent resume {session.session_id}` continues"
-        ) from None
+            yield work
+
+    shared = SharedSession(home, screen, open_session)
+    with shared.opened(session):
+        yield shared
+
+
+def _say_if_ignored(file: Path, session: Session, screen: Screen) -> None:
+    if file.exists() and not homes.obeys_file(file.parent, Path(session.workspace)):
+        screen.remark(_IGNORED.format(file))
 
 
 _IGNORED = (

@@ -38,7 +38,7 @@ def _close(context: typer.Context, session: _Open = None, json: Json = False) ->
     """End a session whose task is not done: its answers are no longer taken. `say` reopens it."""
     home = home_of(context)
     session = session or _only_open(home)
-    with screen_for(json) as screen, home.locked():
+    with screen_for(json) as screen, home.lock.held(screen.remark):
         state = home.sessions.load(session)
         if state.is_complete:
             raise UsageError(f"session {told_as(state)} is complete already")
@@ -65,7 +65,7 @@ def _delete(
 ) -> None:
     """Delete a session with its checkpoints, secrets, requests and answers. The workspace stays."""
     home = home_of(context)
-    with screen_for(json) as screen, home.locked():
+    with screen_for(json) as screen, home.lock.held(screen.remark):
         # A damaged journal can be deleted too, and what an interrupted deletion left.
         if not (is_session_id(session) and (home.sessions.folder / session).is_dir()):
             home.sessions.journal_path(session)  # says what is wrong

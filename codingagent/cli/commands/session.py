@@ -10,9 +10,7 @@ import typer
 from msgspec import Struct
 
 from codingagent.agent import factory
-from codingagent.agent.factory import OpenSession
 from codingagent.cli.commands import options
-from codingagent.cli.commands.amend import show_handed
 from codingagent.cli.commands.common import (
     Given,
     ask_whose,
@@ -24,10 +22,10 @@ from codingagent.cli.commands.common import (
     settings_of,
     trusted_home,
 )
-from codingagent.cli.handoff import QueueWorker, announce, held_or_handed, locked
 from codingagent.cli.hints import HOME
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen
+from codingagent.cli.shared_session import announce, locked
 from codingagent.cli.task_input import read_task
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.approval import Answer, nothing_awaits
@@ -37,13 +35,13 @@ from codingagent.model.session_state import Phase, Session
 from codingagent.process import select_sandbox
 from codingagent.storage import home_registry, homes
 from codingagent.storage.homes import Home
-from codingagent.storage.queued_request import Errand, seen
 from codingagent.workspace.programs import quoted
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
     from codingagent.agent.recipients import Recipients
     from codingagent.cli.reply_command import ReplyCommand
+    from codingagent.cli.shared_session import SharedSession
 
 app = typer.Typer()
 
@@ -86,11 +84,11 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     place = _place_of(context, workspace, is_here=here)
     task = read_task(words or [], file, edit)
     with screen_for(json) as screen, _begun(place, task, protocol, given, attach, screen) as begun:
-        home, (work, worker) = begun
+        home, shared = begun
         if no_wait:
-            work.requests.announce(watched=False)
+            shared.work.requests.announce(watched=False)
         else:
-            _follow(work, worker, home, screen, given, uses_clipboard=clipboard, reply=reply)
+            _follow(shared, home, screen, given, uses_clipboard=clipboard, reply=reply)
 
 
 def _follow(*session: Any, **ways: Any) -> None:
@@ -127,7 +125,7 @@ def _begun(
     given: Given,
     attach: list[str] | None,
     screen: Screen,
-) -> Iterator[tuple[Home, tuple[OpenSession, QueueWorker]]]:
+) -> "Iterator[tuple[Home, SharedSession]]":
     """Yield the home and a new session at work there, with its first request written."""
     # Everything is checked before anything is created: a mistyped --workspace must not leave a home.
     named = None if place.workspace is None else str(place.workspace)
@@ -144,22 +142,22 @@ def _begun(
         except UsageError as fault:  # it need not fit each workspace
             screen.remark(f"always_attach {fault}")
     home = homes.Home.at(place.root, create=True, was_found=place.was_found)
-    with home.locked():
+    with home.lock.held(screen.remark):
         if place.was_found and not home_registry.is_known(home.root):
             HOME.set(home.root)
             screen.remark(_NOT_REMEMBERED.format(quoted([str(home.root)])))
         session = factory.start_session(home, folder, task, settings, protocol)
         if not place.is_here and _is_elsewhere(folder):
             screen.remark(_ELSEWHERE)
-        with opened(home, session, screen, given, settings=settings) as at_work:
-            requests = at_work[0].requests
+        with opened(home, session, screen, given, settings=settings) as shared:
+            requests = shared.work.requests
             requests.begin()
             if files:
                 requests.say("", tuple(dict.fromkeys(files)))
             screen.busy("looking through the workspace", count=screen.files_found)
             requests.write()
-            at_work[0].try_check()
-            yield home, at_work
+            shared.work.try_check()
+            yield home, shared
 
 
 _NOT_REMEMBERED = (
@@ -208,7 +206,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     home = home_of(context)
     if session is not None and is_run_id(session):
         return _finish_run(home, session, given, accept)
-    with screen_for(json) as screen, home.locked():
+    with screen_for(json) as screen, home.lock.held(screen.remark):
         named = [home.sessions.load(session)] if session else None
         first, *rest = named or _meant(home, screen, accept, once=once)
         recipients = Recipients(home, None if session else ask_whose(screen))
@@ -243,9 +241,8 @@ class _Resume(Struct, frozen=True):
 
     def go_on(self, state: Session) -> None:
         home, screen = self.home, self.screen
-        with opened(home, state, screen, self.given, recipients=self.recipients) as at_work:
-            work, worker = at_work
-            conversation = work.conversation
+        with opened(home, state, screen, self.given, recipients=self.recipients) as shared:
+            conversation = shared.conversation
             if conversation.session.is_complete:
                 home.sessions.mend_document(conversation.session)
                 if self.once and self.accept is None and not home.mailbox.look():
@@ -254,27 +251,28 @@ class _Resume(Struct, frozen=True):
                 conversation.requests.reopen()
             if self.given.check is not None:
                 conversation.requests.name_check(self.given.check)
-                work.try_check()
-            conversation.recover()
+                shared.work.try_check()
+            shared.go_on()
             if self.accept is not None:
                 if not self.accept.is_file():
                     raise UsageError(f"{self.accept} is not a file; name one in inbox/rejected/")
-                conversation.take(home.mailbox.bring_back(self.accept), accept=True)
+                name = home.mailbox.bring_back(self.accept)
+                shared.doing(lambda: shared.conversation.take(name, accept=True))
             if self.once:
-                self._take_present(conversation)
+                self._take_present(shared)
                 return
             clipboard, reply = self.clipboard, self.reply
-            _follow(work, worker, home, screen, self.given, uses_clipboard=clipboard, reply=reply)
+            _follow(shared, home, screen, self.given, uses_clipboard=clipboard, reply=reply)
 
-    def _take_present(self, conversation: "Conversation") -> None:
+    def _take_present(self, shared: "SharedSession") -> None:
         """Take the answers that are there now; say so if there are none."""
         from codingagent.cli import inbox_loop
 
-        inbox = inbox_of(conversation, self.home)
-        if inbox_loop.take_present(conversation, inbox):
+        inbox = inbox_of(shared.conversation, self.home)
+        if inbox_loop.take_present(shared, inbox):
             self.screen.remark("a file in the inbox is still being written: it was left there")
         elif not (self.accept or inbox.given):
-            self._say_nothing_taken(conversation)
+            self._say_nothing_taken(shared.conversation)
 
     def _say_nothing_taken(self, conversation: "Conversation") -> None:
         """Say why nothing was done, and what the session waits for."""
@@ -376,26 +374,27 @@ def _undo(
         if state.is_run:
             from codingagent.cli import runs
 
-            with locked(home):
+            with locked(home, screen.remark):
                 runs.undo(home, state, back, screen.show, force=force)
             return
-        session_id, turn = state.session_id, state.sequence
-        errand = Errand("undo", session_id, turns=back, force=force, sequence=turn)
-        with held_or_handed(home, errand, screen.remark) as (is_handed, _):
-            if is_handed:
-                show_handed(home, errand, screen)
-            else:
-                _undo_here(home, state, errand, screen)
+        with locked(home, screen.remark):
+            _undo_here(home, state, back, screen, force=force)
 
 
-def _undo_here(home: Home, before: Session, errand: Errand, screen: Screen) -> None:
-    """Undo turns in this process, unless another one did and was killed before it said so."""
+def _undo_here(
+    home: Home, before: Session, turns: int | None, screen: Screen, *, force: bool
+) -> None:
+    """Undo turns, unless another process did meanwhile."""
     from codingagent.checkpoints.undo import take_back
 
     state, left = home.load(before.session_id), ""
-    errand.check_turn(state)
-    with opened(home, state, screen, executes=False) as (work, _):
-        conversation = work.conversation
+    if state.sequence != before.sequence:
+        raise UsageError(
+            f"session {state.session_id} has gone on from request {before.sequence} to {state.sequence}"
+            " since you typed this: nothing was done; see `codingagent show`"
+        )
+    with opened(home, state, screen, executes=False) as shared:
+        conversation = shared.conversation
         if conversation.session.undoing is not None:
             raise UsageError("an undo was interrupted, and only git can finish it: install git")
         if state.undos != before.undos:
@@ -403,8 +402,8 @@ def _undo_here(home: Home, before: Session, errand: Errand, screen: Screen) -> N
         elif state.undoing is not None:
             screen.remark("finished an interrupted undo; nothing else was undone")
         else:
-            checkpointer = work.context.checkpointer
-            left = take_back(home, checkpointer, errand.turns, force=errand.force)
+            checkpointer = conversation.context.checkpointer
+            left = take_back(home, checkpointer, turns, force=force)
         conversation.recover()
         if not conversation.session.is_complete:
             screen.remark("the request was rewritten: send the chat this one")
@@ -443,29 +442,22 @@ def _answer(
 def _answer_session(
     home: Home, session: str, operation_id: str | None, answer: Answer, given: Given, screen: Screen
 ) -> None:
-    """Answer for a session, or have the terminal that holds the home's lock do it."""
+    """Answer the question that a session showed, and continue with it."""
     state = home.sessions.load(session)
     if state.asked is None or not state.is_awaiting_approval:
         raise UsageError(nothing_awaits(session))
-    shown = seen(state.asked.question.shown)
-    errand = Errand("answer", session, "", (), operation_id or "", answer, shown)
-    with held_or_handed(home, errand, screen.remark) as (is_handed, _):
-        if is_handed:
-            own = ", ".join(given.options)
-            not_obeyed = f" with its own settings ({own} is ignored)" if own else ""
-            screen.remark(f"answered; the other terminal continues{not_obeyed}")
-            return
+    shown = state.asked.question.shown
+    with locked(home, screen.remark):
         state = home.sessions.load(session)
         asked = state.asked if state.is_awaiting_approval else None
-        if asked is not None and seen(asked.question.shown) != shown:
-            # The lock's holder has meanwhile gone on to something that nobody has seen here.
+        if asked is not None and asked.question.shown != shown:
+            # Another process has meanwhile gone on to something that nobody has seen here.
             raise UsageError(
                 f"meanwhile another operation, {asked.name} of {session}, awaits approval;"
                 f" `codingagent show {session}` shows it"
             )
-        with opened(home, state, screen, given) as (work, _):
-            conversation = work.conversation
-            conversation.answer(operation_id, answer)
-            conversation.recover()
-            if not conversation.session.is_complete:
-                conversation.requests.announce(watched=False)
+        with opened(home, state, screen, given) as shared:
+            shared.conversation.answer(operation_id, answer)
+            shared.go_on()
+            if not shared.conversation.session.is_complete:
+                announce(shared.conversation)

@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from codingagent.agent.factory import OpenSession
 from codingagent.cli import clipboard, inbox_loop, keyboard
 from codingagent.cli.clipboard import Glance
 from codingagent.cli.commands import amend
 from codingagent.cli.commands.clipboard import save_answer
 from codingagent.cli.commands.common import Given, inbox_of
-from codingagent.cli.handoff import AT_WORK, QueueWorker
 from codingagent.cli.keyboard import Keyboard
 from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.plain_output import Screen
+from codingagent.cli.shared_session import AT_WORK, SharedSession
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import is_session_id
 from codingagent.model.patterns import lazy_pattern, words
@@ -97,9 +96,8 @@ _MEANINGS = ("words for the model", "the chat's answer all the same", "neither: 
 _SHOWN_CHARACTERS = 60
 
 
-def follow(  # noqa: PLR0913
-    work: OpenSession,
-    worker: QueueWorker,
+def follow(
+    work: SharedSession,
     home: Home,
     screen: Screen,
     given: Given,
@@ -110,41 +108,42 @@ def follow(  # noqa: PLR0913
     """Wait for answers until the session is complete."""
     from codingagent.agent import factory
 
-    conversation = work.conversation
-    inbox = inbox_of(conversation, home)
+    inbox = inbox_of(work.conversation, home)
     screen.check()
-    if reply is not None:
-        from codingagent.cli import reply_command as replying
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(work.waiting())
+        if reply is not None:
+            from codingagent.cli import reply_command
 
-        replying.follow(conversation, inbox, home, reply, screen, worker)
-        return
-    with factory.watch_inbox(home) as watch, contextlib.ExitStack() as stack:
-        if watch.fault:
+            reply_command.follow(work, inbox, home, reply, screen)
+            return
+        watch = factory.watch_inbox(home, work.conversation.session.session_id)
+        if stack.enter_context(watch).fault:
             screen.remark(
-                f"the inbox can't be watched ({watch.fault}); it is checked once a second"
+                f"the inbox can't be watched ({watch.fault}); it is looked at each second"
             )
         glance = _glance(home, work, screen, is_asked=uses_clipboard)
         line = None
         if (keys := screen.keyboard()) is not None:
-            given_again = [*given.arguments, *["--clipboard"] * uses_clipboard]
-            own = (stack.enter_context(keys), given_again)
-            line = Entered(home, work, worker, screen, watch, *own)
+            again = [*given.arguments, *["--clipboard"] * uses_clipboard]
+            line = Entered(home, work, screen, watch, stack.enter_context(keys), again)
 
         def attend(conversation: "Conversation") -> None:
-            (line or worker)(conversation)
+            if line is not None:
+                line(conversation)
             if glance is not None:
                 glance.put(conversation)
 
         look, said = glance or (lambda _: None), screen.remark
-        inbox_loop.follow(conversation, inbox, watch, look, attend, said, line)
+        inbox_loop.follow(work, inbox, watch, look, attend, said, line)
 
 
-def _glance(home: Home, work: OpenSession, screen: Screen, *, is_asked: bool) -> Glance | None:
+def _glance(home: Home, work: SharedSession, screen: Screen, *, is_asked: bool) -> Glance | None:
     """Return what uses the clipboard: if asked to, or by the setting where one can be used."""
     if is_asked:
         return Glance(home, screen.remark)
     is_there = clipboard.is_the_terminals(os.environ) or clipboard.lacking(os.environ) is None
-    is_wanted = work.context.settings.clipboard == "auto" and screen.keyboard() is not None
+    is_wanted = work.work.context.settings.clipboard == "auto" and screen.keyboard() is not None
     return Glance(home, screen.remark, is_asked=False) if is_wanted and is_there else None
 
 
@@ -152,8 +151,7 @@ class Entered(Struct):
     """Wait at the line of the terminal, and do what is entered there."""
 
     _home: Home
-    _work: OpenSession
-    _worker: QueueWorker
+    _shared: SharedSession
     _screen: Screen
     _watch: Watch
     _keys: Keyboard
@@ -177,7 +175,7 @@ class Entered(Struct):
             if not self._watch.has_heard and time.monotonic() - looked < inbox_loop.LOOK_EVERY_S:
                 return False
             looked = time.monotonic()
-            return self._home.queue.has_errands() or is_due()
+            return self._shared.has_gone_on() or is_due()
 
         try:
             self._entry = self._line.read(is_due_now, timeout_s)
@@ -190,12 +188,11 @@ class Entered(Struct):
         return True
 
     def __call__(self, conversation: "Conversation") -> None:
-        """Run errands of other processes, then what was entered."""
-        self._worker(conversation)
+        """Do what was entered."""
         entry, self._entry = self._entry, None
         if entry is None:
             return
-        at_work = AT_WORK.set((self._work, self._worker))
+        at_work = AT_WORK.set(self._shared)
         try:
             self._do(entry, conversation)
         except UsageError as fault:
@@ -220,7 +217,7 @@ class Entered(Struct):
             self._say(text)
 
     def _say(self, text: str) -> None:
-        amend.say(self._home, self._work.requests.session, text.strip(), None, self._screen)
+        amend.say(self._home, self._shared.work.requests.session, text.strip(), None, self._screen)
 
     def _judge(self, text: str, conversation: "Conversation") -> None:
         """Take a paste as the answer if it looks like one; else ask."""
@@ -241,8 +238,8 @@ class Entered(Struct):
     def _command(self, name: str, rest: str) -> None:
         from codingagent.cli import main
 
-        session = self._work.requests.session
-        name = _whole(name)
+        requests = self._shared.work.requests
+        session, name = requests.session, _whole(name)
         root, rest = f"--home={self._home.root}", rest.strip()
         again = (root, "resume", session.session_id, *self._arguments)
         needs_value = name in ("/attach", "/leave", "/check", "/new")
@@ -268,7 +265,7 @@ class Entered(Struct):
                     status = main.run([root, *words, *programs.split(rest)])
                 except ValueError as fault:
                     raise UsageError(f"{name} {rest}: {str(fault).lower()}") from fault
-                if status not in (0, 2) and not self._work.requests.session.is_awaiting_answer:
+                if status not in (0, 2) and not requests.session.is_awaiting_answer:
                     self._leave()
             case _:
                 near = suggestion(name[1:], [each[1:] for each in _COMMANDS], "")
@@ -278,7 +275,7 @@ class Entered(Struct):
                 )
 
     def _choose(self, rest: str) -> None:
-        requests = self._work.requests
+        requests = self._shared.work.requests
         words = programs.split(rest)
         amend.choose(self._home, requests.session, words, requests.choice, self._screen)
 
@@ -289,7 +286,7 @@ class Entered(Struct):
             self._screen.remark(f"  {each:{width}}{' '.join(does.split())}")
 
     def _leave(self) -> None:
-        session_id = self._work.requests.session.session_id
+        session_id = self._shared.work.requests.session.session_id
         self._screen.remark(f"nothing is lost: `codingagent resume {session_id}` continues")
         raise LeaveError
 

@@ -1,0 +1,206 @@
+"""A session on which other processes work, too: the home's lock is held only while this one works.
+
+Whoever waits, for an answer or for approval, sets the lock aside. Another terminal may then add words, undo,
+approve or take the answer: it does so itself, and the one that waits follows the journal.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, TypeVar
+
+from codingagent.errors import ApprovalError, InterruptError, UsageError, WorkError
+from codingagent.model import journal_entries as entries
+from codingagent.model.approval import Answer
+from codingagent.model.session_state import Session
+from codingagent.model.ui_events import ApprovalAwaited
+from codingagent.storage import file_lock
+from codingagent.storage.homes import Home, told_as
+
+if TYPE_CHECKING:
+    from codingagent.agent.conversation import Conversation
+    from codingagent.agent.factory import OpenSession
+    from codingagent.cli.plain_output import Screen
+
+_T = TypeVar("_T")
+
+AT_WORK: "ContextVar[SharedSession | None]" = ContextVar("at_work", default=None)
+"""The session of this process while a command runs that was entered in the terminal that waits.
+
+The command uses it: a journal has one writer.
+"""
+
+
+class GoneOnError(ApprovalError):
+    """Another process has answered the question that waited here, and has gone on."""
+
+
+class SharedSession:
+    """A session at work in a locked home, opened anew after another process has worked on it."""
+
+    def __init__(
+        self,
+        home: Home,
+        screen: "Screen",
+        open_session: "Callable[[Session], contextlib.AbstractContextManager[OpenSession]]",
+    ) -> None:
+        self._home = home
+        self._screen = screen
+        self._open_session = open_session
+        self._stack = contextlib.ExitStack()
+        self._work: OpenSession | None = None
+        self._news: list[entries.Record] = []
+
+    @contextlib.contextmanager
+    def opened(self, session: Session) -> Iterator["SharedSession"]:
+        """Open the session; at the end close what is open then. An interrupt says how to continue."""
+        try:
+            self._open(session)
+            yield self
+        except KeyboardInterrupt:
+            raise InterruptError(
+                f"stopped; nothing is lost: `codingagent resume {session.session_id}` continues"
+            ) from None
+        finally:
+            self._stack.close()
+
+    @property
+    def work(self) -> "OpenSession":
+        assert self._work is not None, "it is open"
+        return self._work
+
+    @property
+    def conversation(self) -> "Conversation":
+        return self.work.conversation
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Let other processes know that this one waits for the answers of the session."""
+        path = self._home.waiting_path(self.work.requests.session.session_id)
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError):  # another one waits, too
+                handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+                stack.callback(os.close, handle)
+                file_lock.take(handle)
+            yield
+
+    def has_gone_on(self) -> bool:
+        """Return whether another process has worked on the session."""
+        return self.work.context.log.has_grown()
+
+    def wait(self, until: Callable[[], _T]) -> _T:
+        """Return what `until` returns. Meanwhile other processes may work on the session."""
+        with self._set_aside():
+            found = until()
+        if self.has_gone_on():
+            self.follow()
+        return found
+
+    def ask(self, awaited: ApprovalAwaited) -> Answer | None:
+        """Return the person's answer. GoneOnError if another process has answered, or ended the session."""
+        log = self.work.context.log
+        asked = log.session.asked
+        if not log.session.is_awaiting_approval:  # a question of the moment: no record tells of it
+            return self._screen.ask(awaited, lambda: False)
+
+        def is_answered() -> bool:
+            self._news += log.catch_up()
+            return log.session.asked != asked or not log.session.is_awaiting_approval
+
+        with self._set_aside():
+            answer = self._screen.ask(awaited, is_answered)
+        # What is half written is cut off where the session is opened anew.
+        if is_answered() or log.has_grown():
+            raise GoneOnError(
+                f"session {awaited.session_id} has gone on in another terminal: `codingagent show"
+                f" {awaited.session_id}` shows how"
+            )
+        if self._news:
+            self._tell()
+        return answer
+
+    def follow(self) -> None:
+        """Say what another process did, open the session anew, and finish what is unfinished."""
+        self._news += self.work.context.log.catch_up()
+        self._tell()
+        self._open(self._home.sessions.load(self.work.requests.session.session_id))
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Finish what a kill, an interrupt or another process left unfinished, up to the next request."""
+        if not self.conversation.session.is_complete:
+            self.doing(self.conversation.recover)
+
+    def doing(self, step: Callable[[], _T]) -> _T | None:
+        """Return what a step of this session returns; None if another process answered its question."""
+        try:
+            return step()
+        except GoneOnError:
+            self.follow()
+            return None
+
+    def _tell(self) -> None:
+        told = [_WHAT[type(each)] for each in self._news if type(each) in _WHAT]
+        self._news.clear()
+        self._screen.remark(f"in another terminal {', '.join(dict.fromkeys(told)) or _BEGUN}")
+
+    def _open(self, session: Session) -> None:
+        before = self._work
+        self._work = None
+        self._stack.close()
+        self._work = self._stack.enter_context(self._open_session(session))
+        if before is not None:
+            self._work.requests.choice = before.requests.choice
+
+    @contextlib.contextmanager
+    def _set_aside(self) -> Iterator[None]:
+        self.work.context.secrecy.save()
+        with self._home.lock.set_aside(self._screen.remark):
+            yield
+
+
+_WHAT: dict[type[entries.Record], str] = {
+    entries.PersonSaid: "words were added",
+    entries.RefreshAsked: "the request was rewritten",
+    entries.GrantsRevoked: "approvals were revoked",
+    entries.CheckNamed: "the check was changed",
+    entries.AnswerTaken: "an answer was taken",
+    entries.AnswerSetAside: "an answer was set aside",
+    entries.ApprovalAnswered: "the question was answered",
+    entries.UndoEnded: "an undo was done",
+    entries.SessionClosed: "the session was closed",
+}
+_BEGUN = "something was begun and not finished"
+
+
+def locked(home: Home, say: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
+    """Hold the home's lock; a command entered in the terminal that waits has it already."""
+    return contextlib.nullcontext() if AT_WORK.get() else home.lock.held(say)
+
+
+def announce(conversation: "Conversation") -> None:
+    """Tell the person what to do now, unless this process waits for it and does so itself."""
+    if AT_WORK.get() is None:
+        conversation.requests.announce(watched=False)
+
+
+def at_work_on(session: Session) -> SharedSession | None:
+    """Return what this process works on, if a command was entered there; UsageError for another session."""
+    own = AT_WORK.get()
+    if own and (other := own.work.requests.session).session_id != session.session_id:
+        raise UsageError(f"this terminal works on {told_as(other)}: leave that first, with /quit")
+    return own
+
+
+def write_request(conversation: "Conversation", *, has_words: bool) -> None:
+    """Write the request that is due after words or a refresh."""
+    try:
+        # Not `recover`: this must not execute any of an answer, and it may come in the middle of a turn.
+        conversation.write_due()
+    except WorkError as fault:
+        session_id = conversation.session.session_id
+        kept = "your words are kept, don't repeat them: " if has_words else ""
+        raise WorkError(
+            f"{fault}; {kept}`codingagent refresh {session_id}` writes the request"
+        ) from fault
