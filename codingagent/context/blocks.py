@@ -6,44 +6,35 @@ file is in exactly one block.
 """
 
 import functools
-import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from codingagent.model.patterns import lazy_pattern
 
-# Shorter files are one block; longer blocks are cut into pieces.
-_SMALL_LINES = 40
+# Longer blocks are cut into pieces.
 _LONG_LINES, _PIECE_LINES = 60, 30
 # Constants and short keys share a block: so few lines each, so many names together.
 _SHORT_LINES, _MOST_NAMES = 3, 12
 _DECORATOR_LINES = 60
 
 # The first group that takes part is the name. A pattern without leading blanks matches at the margin only.
-_FUNCTION = r"(?:async\s+)?function\b\*?"
-_MODIFIERS = (
-    r"(?:(?:public|private|protected|internal|static|async|readonly|get|set|override|abstract)\s+)*"
+_DEFINED = (
+    r"\s*(?:(?:pub(?:\([^)]*\))?|export|default|declare|abstract|async|unsafe|local|extern(?:\s+\"\w+\")?"
+    r"|const)\s+)*(?:def\w*|class|module|function\*?|fn|func|struct|enum|trait|impl|interface|namespace|type"
+    r"|mod|union|static|const|let|var|macro_rules!)(?:\s*(?:<[^>]*>|\([^)]*\))\s*|\s+)([\w$.]*(?::+\w+)*)"
+    r"|([A-Za-z_$][\w$.]*)\s*(?::[^=]+)?=(?!=)"
 )
-_PATTERNS = {
-    "py pyi": r"\s*(?:(?:async\s+)?def|class)\s+(\w+)|([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)",
-    "js mjs cjs jsx ts tsx mts cts vue svelte": (
-        rf"\s*(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:{_FUNCTION}|(?:abstract\s+)?class\b|interface\b"
-        r"|enum\b|namespace\b|type\b|const\b|let\b|var\b)\s*([\w$]+)"
-        r"|([\w$]+(?:\.[\w$]+)+)\s*=(?!=)"
-        rf"|\s*{_MODIFIERS}(?!(?:if|for|while|switch|catch|return|else|await|function)\b)([\w$#]+)\s*"
-        r"(?:<[^()]*>)?\((?:[^;{]*\{|[^;)]*)\s*$"
-    ),
-    "go": r"func\s+(?:\([^)]*\)\s*)?(\w+)|(?:type|var|const)\s+(\w*)",
-    "rs": r"\s*(?:pub(?:\([^)]*\))?\s+)?(?:(?:async|unsafe|const|default|extern(?:\s+\"\w+\")?)\s+)*"
-    r"(?:fn|struct|enum|trait|impl|mod|type|union|static|macro_rules!)\s*(?:<[^>]*>\s*)?(\w+)",
+_DEFINITIONS = {
+    "py pyi go rs rb lua ex exs": _DEFINED,
+    "js mjs cjs jsx ts tsx mts cts vue svelte": _DEFINED
+    + r"|\s*(?:(?:public|private|protected|static|async|readonly|get|set|override|abstract)\s+)*"
+    r"(?!(?:if|for|while|switch|catch|return|else|await|function)\b)([\w$#]+)\s*"
+    r"(?:<[^()]*>)?\((?:[^;{]*\{|[^;)]*)\s*$",
     "c h cc cpp cxx hpp hh m y l java kt kts cs scala swift groovy php": (
         r"\s*(?!(?:return|else|if|for|while|switch|case|throw|new)\b)(?:[\w<>\[\],:*&?@]+\s+)+[*&]*(\w+)\s*"
         r"(?:<[^;]*>\s*)?(?:\([^;]*$|[:\w\s,<>]*\{\s*$)|#\s*define\s+(\w+)"
     ),
-    "rb": r"\s*(?:def|class|module)\s+([\w.:]+)",
-    "lua": r"\s*(?:local\s+)?function\s+([\w.:]+)",
-    "ex exs": r"\s*def\w*\s+([\w.]+)",
     "sql": r"\s*(?i:create|alter)\s+(?:\w+\s+)*?(\w+)\s*(?:\(|as\b|$)",
     "sh bash zsh": r"\s*(?:function\s+)?([\w-]+)\s*\(\)",
     "css scss less tcss": r"([^\s@}/*][^;{]*?)\s*\{",
@@ -52,6 +43,9 @@ _PATTERNS = {
     "toml ini cfg": r"\[+([^\]]+)",
     "html xml": r"\s{0,4}<(?!/|!)([\w:-]+)",
     "md mdx markdown": r"#{1,6}\s+(.+)",
+}
+_PATTERNS = {
+    suffix: lazy_pattern(each) for kinds, each in _DEFINITIONS.items() for suffix in kinds.split()
 }
 _HOLDS_MEMBERS = lazy_pattern(
     r"\s*(?:[\w@]+\s+)*?(?:class|interface|namespace|impl|trait|mod|module|object|struct|enum|record)\b"
@@ -90,19 +84,13 @@ def blocks(path: str, text: str) -> Sequence[CodeBlock]:
     lines = lines_of(text)
     if not lines:
         return []
-    heads = list(_heads(path, lines))
-    if len(lines) <= _SMALL_LINES:
-        margin = min((head.indentation for head in heads), default=0)
-        names = tuple(head.name for head in heads if head.indentation == margin)
-        return [CodeBlock(1, len(lines), names)]
-    cuts = _cuts(lines, heads)
-    inner = {head.line for head in heads}
+    cuts = _cuts(lines, [*_heads(path, lines)])
     ends = [*(cut.first - 1 for cut in cuts[1:]), len(lines)]
     found: list[CodeBlock] = []
     for cut, last in zip(cuts, ends, strict=True):
         first = cut.first
         while last - first >= _LONG_LINES:
-            end = _end_of_piece(lines, first, last, inner)
+            end = _end_of_piece(lines, first, last)
             found.append(cut._replace(first=first, last=end))
             first = end + 1
         found.append(cut._replace(first=first, last=last))
@@ -132,13 +120,14 @@ def enclosing(path: str, lines: Sequence[str], at: int) -> set[int]:
 def _cuts(lines: Sequence[str], heads: Sequence[_Definition]) -> list[CodeBlock]:
     """Return where blocks begin: at what stands at the outermost level, and at the members of classes."""
     cuts = [CodeBlock(1, 0)]
+    margin = min((head.indentation for head in heads), default=0)
     # The definitions that a line is in, and whether members follow.
     around: list[tuple[_Definition, bool]] = []
     for head in heads:
         while around and around[-1][0].indentation >= head.indentation:
             around.pop()
         holds = _HOLDS_MEMBERS.match(lines[head.line - 1]) is not None
-        is_cut = around[-1][1] if around else not head.indentation or len(cuts) == 1
+        is_cut = around[-1][1] if around else head.indentation == margin
         around.append((head, holds and is_cut))
         if not is_cut:
             continue
@@ -154,14 +143,6 @@ def _cuts(lines: Sequence[str], heads: Sequence[_Definition]) -> list[CodeBlock]
     return cuts
 
 
-@functools.cache
-def _pattern(suffix: str) -> re.Pattern[str] | None:
-    for suffixes, pattern in _PATTERNS.items():
-        if suffix in suffixes.split():
-            return re.compile(pattern)
-    return None
-
-
 def _heads(path: str, lines: Sequence[str]) -> Iterator[_Definition]:
     suffix = path.rpartition(".")[2].lower()
     if suffix in ("rst", "txt"):
@@ -169,7 +150,7 @@ def _heads(path: str, lines: Sequence[str]) -> Iterator[_Definition]:
             if line[:1].strip() and _UNDERLINE.match(below) and not _UNDERLINE.match(line):
                 yield _Definition(at, 0, line.strip())
         return
-    pattern = _pattern(suffix)
+    pattern = _PATTERNS.get(suffix)
     is_text, in_code = suffix in ("md", "mdx", "markdown"), False
     for at, line in enumerate(lines if pattern else (), 1):
         if is_text and line.startswith("```"):
@@ -180,35 +161,20 @@ def _heads(path: str, lines: Sequence[str]) -> Iterator[_Definition]:
 
 
 def _with_what_is_above(lines: Sequence[str], head: _Definition) -> int:
-    """Return the first line of a definition with its comments and decorators."""
-    first = head.line
-    while first > 1 and lines[first - 2].strip():
-        above = lines[first - 2]
-        closes = not head.indentation and above[0] in ") " and _is_decorator(lines, first - 1)
-        if not (_BELONGS_BELOW.match(above) or closes):
+    """Return the first line of a definition with its comments and decorators, also one of several lines."""
+    first = at = head.line
+    while at > max(first - _DECORATOR_LINES, 1) and lines[at - 2].strip():
+        at -= 1
+        above = lines[at - 1]
+        if above[0] == "@" or (at == first - 1 and _BELONGS_BELOW.match(above)):
+            first = at
+        elif head.indentation or above[0] not in ") ":
             break
-        first -= 1
     return first
 
 
-def _is_decorator(lines: Sequence[str], at: int) -> bool:
-    """Return whether a line ends a decorator of several lines."""
-    for line in reversed(lines[max(at - _DECORATOR_LINES, 0) : at]):
-        if line.startswith("@"):
-            return True
-        if not line.strip() or line[0] not in ") ":
-            return False
-    return False
-
-
-def _end_of_piece(lines: Sequence[str], first: int, last: int, inner: set[int]) -> int:
-    """Return where a long block is best cut: at a blank line, before something that is defined in it."""
+def _end_of_piece(lines: Sequence[str], first: int, last: int) -> int:
+    """Return where a long block is best cut: at a blank line."""
     near = range(first + _PIECE_LINES // 2, min(first + _LONG_LINES, last - 7))
-    return min(
-        near,
-        key=lambda at: (
-            abs(at - first - _PIECE_LINES)
-            - 12 * (not lines[at - 1].strip())
-            - 8 * (at + 1 in inner)
-        ),
-    )
+    best = first + _PIECE_LINES
+    return min(near, key=lambda at: (bool(lines[at - 1].strip()), abs(at - best)))

@@ -16,19 +16,16 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from codingagent.model.observations import PastCommit
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, words
 
-_TEXT, _PATH, _NAME, _LATELY, _OFTEN, _ALIKE = 3.0, 1.5, 1.0, 1.5, 0.5, 1.5
+_TEXT, _PATH, _NAME, _LATELY, _ALIKE = 3.0, 1.5, 1.0, 1.5, 1.5
 # Where there is no history, of files that hold a word of the task: large ones are changed more often.
 _SIZE = 1.0
-# Of tests and docs, unless the task asks for them; and of settings, which every release changes.
-_TESTS, _DOCS, _SETTINGS = -1.0, -1.5, -1.5
-# Of tests and docs that the task asks for too ("with a test"): the sources still come first.
-_ASKED = -0.7
+# Sources come before tests; then come documents, and settings, which every release changes.
+_TEST, _ASIDE = -1.0, -1.5
 _ALIKE_COMMITS = 40
-_MOST_FILES = 10
-# A word of the task's first line counts as much as two of the rest.
-_TITLE = 2.0
+# A word of the first line counts as much as two of the rest; more does what is quoted or written as code.
+_TITLE, _EXACT = 2.0, 1.7
 # Parameters of BM25: how soon more of the same word stops counting, and how much long files are held back.
 _SATURATION, _LENGTH = 1.2, 0.75
 
@@ -37,20 +34,16 @@ _WORDS_LIMIT = 30
 _WORD = lazy_pattern(r"\w+(?:[./-]\w+)*")
 _PATH_LIKE = lazy_pattern(r"(?<![\w.])\.?\w+(?:[./-]\w+)*")
 _PART = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d{2,}|[^\W\d_a-zA-Z]+")
-_EXACT = lazy_pattern(
+_AS_CODE = lazy_pattern(
     r"[`\"']([^`\"'\n]{3,60})[`\"']"
     r"|((?<![\w-])--?[a-z][\w-]+|\w+(?:[._-]\w+)+|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w*|\b[A-Z]{2,}\b|\w+\(\))"
 )
-_COMMON = frozenset(
-    re.findall(
-        r"\S+",
-        "a about add added all also an and any are as at be because been but by can change could do does"
-        " don for from get has have if in into is it its just like make may more must need new no not now"
-        " of on only or other our out please see should so some such than that the their them then there"
-        " these they this to up us use used using want was we were what when where which will with would"
-        " you your always both e.g each every i.e instead never once one same still under usual usually"
-        " without",
-    )
+_COMMON = words(
+    "about added all also always and any are because been both but can change could does don each every",
+    "for from get has have instead into its just like make may more must need never new not now once one",
+    "only other our out please same see should some still such than that the their them then there these",
+    "they this under use used using usual usually want was were what when where which will with without",
+    "would you your add",
 )
 TESTS = lazy_pattern(
     r"(?:^|[/_.-])(?:tests?|specs?|__tests__|testdata|fixtures?)(?=$|[/_.-])", re.IGNORECASE
@@ -68,18 +61,18 @@ _CONFIGURED = lazy_pattern(
 
 
 class Query(Struct, frozen=True):
-    """A task to look for: its words in lower case with their weights, and the kinds of files it names."""
+    """A task to look for: its words in lower case, with their weights."""
 
     task: str
     """The task, and the check: what they name comes first."""
     words: tuple[str, ...]
     weights: tuple[float, ...]
-    parts: frozenset[str] = frozenset()
-    """Parts of the compound names in the task, in lower case."""
     exact: frozenset[str] = frozenset()
     """What the task quotes or writes as code: `x`, --x, a_b, aB, X_Y; in lower case."""
-    wants_tests: bool = False
-    wants_docs: bool = False
+
+    def count(self, text: str) -> tuple[int, ...]:
+        """Return how often each word occurs in a text in lower case, inside longer words too."""
+        return tuple(map(text.count, self.words))
 
 
 class Row(NamedTuple):
@@ -99,8 +92,6 @@ class Ranked(Struct, frozen=True):
     changed_s: int | None = None
     """In seconds since the epoch."""
     is_named: bool = False
-    is_aside: bool = False
-    """Whether it is a test, a document or settings."""
 
 
 def query(task: str, check: str = "") -> Query:
@@ -110,6 +101,7 @@ def query(task: str, check: str = "") -> Query:
         task: what the person wrote.
         check: their command: the files that it names count as named.
     """
+    said = {next(filter(None, each)).strip("().").lower() for each in _AS_CODE.findall(task)}
     title, _, rest = task.strip().partition("\n")
     found: dict[str, float] = {}
     for text, weight in ((title, _TITLE), (rest, 1.0)):
@@ -117,26 +109,17 @@ def query(task: str, check: str = "") -> Query:
             for word in (name, *re.split(r"[./-]", name), *_PART.findall(name)):
                 lower = word.lower().strip("_")
                 if len(lower) > 2 and lower not in _COMMON and not lower.isdecimal():
-                    found.setdefault(lower, weight)
+                    found.setdefault(lower, weight * (_EXACT if lower in said else 1))
     words = tuple(found)[:_WORDS_LIMIT]
-    lower = task.lower()
-    exact = {next(filter(None, each)).strip("().").lower() for each in _EXACT.findall(task)}
+    weights = tuple(found[word] for word in words)
     return Query(
-        f"{task}\n{check}",
-        words,
-        tuple(found[word] for word in words),
-        frozenset(parts_of(task) - _COMMON),
-        frozenset(each for each in exact if len(each) > 2),
-        wants_tests=re.search(r"\b(?:tests?|specs?|fixtures?)\b", lower) is not None,
-        wants_docs=re.search(r"\b(?:docs?|documentation|readme|changelog|typos?)\b", lower)
-        is not None,
+        f"{task}\n{check}", words, weights, frozenset(each for each in said if len(each) > 2)
     )
 
 
 def look(asked: Query, path: str, text: str) -> Row:
-    """Count the words of a query in a file, inside longer words too."""
-    lower = text.lower()
-    return Row(path, len(text), tuple(lower.count(word) for word in asked.words))
+    """Return a file's row for a query."""
+    return Row(path, len(text), asked.count(text.lower()))
 
 
 def rank(
@@ -144,17 +127,14 @@ def rank(
 ) -> list[Ranked]:
     """Return all files, those named by the task or attached first. The log has the latest first."""
     paths = [row.path for row in rows]
-    lower = [path.lower() for path in paths]
-    # A commit of most of the files, such as the first import, says nothing about any of them.
-    log = [commit for commit in log if len(commit.paths) <= max(_MOST_FILES, len(rows) // 2)]
     by_text = bm25(asked, [row.counts for row in rows], [row.size for row in rows])
-    by_path = bm25(asked, [tuple(path.count(word) for word in asked.words) for path in lower])
-    last: dict[str, int] = {}
+    by_path = bm25(asked, [asked.count(path.lower()) for path in paths])
+    last: dict[str, PastCommit] = {}
+    lately: dict[str, float] = {}
     for ago, commit in enumerate(log):
         for path in commit.paths:
-            last.setdefault(path, ago)
-    often = Counter(path for commit in log for path in commit.paths)
-    most = math.log1p(max((often[path] for path in paths), default=0)) or 1.0
+            last.setdefault(path, commit)
+            lately.setdefault(path, 1 / (1 + ago / 20))
     alike = _alike(asked, log)
     title = asked.task.strip().partition("\n")[0].lower()
     names = [parts_of(path.rpartition("/")[2].partition(".")[0]) for path in paths]
@@ -163,16 +143,17 @@ def rank(
     named = named_in(asked.task, paths) | set(attached)
     ranked = []
     for path, row, text, name, said in zip(paths, rows, by_text, by_path, own, strict=True):
-        score = _TEXT * text + _PATH * name + _NAME * said + _ALIKE * alike.get(path, 0.0)
-        aside = _of_its_kind(asked, path)
-        score += aside
-        if path in last:
-            score += _LATELY / (1 + last[path] / 20) + _OFTEN * math.log1p(often[path]) / most
+        score = _TEXT * text + _PATH * name + _NAME * said
+        score += _ALIKE * alike.get(path, 0.0) + _LATELY * lately.get(path, 0.0)
+        if TESTS.search(path):
+            score += _TEST
+        elif DOCS.search(path) or _CONFIGURED.search(path):
+            score += _ASIDE
         if not log and (text or name):
             score += _SIZE * math.log1p(row.size) / largest
-        changed_s = log[last[path]].at_s if path in last else None
-        words = {word: count for word, count in zip(asked.words, row.counts, strict=True) if count}
-        ranked.append(Ranked(path, score, words, changed_s, path in named, aside < 0))
+        held = {word: count for word, count in zip(asked.words, row.counts, strict=True) if count}
+        changed_s = last[path].at_s if path in last else None
+        ranked.append(Ranked(path, score, held, changed_s, path in named))
     return sorted(ranked, key=lambda file: (not file.is_named, -file.score, file.path))
 
 
@@ -220,15 +201,6 @@ def bm25(asked: Query, counts: Sequence[tuple[int, ...]], sizes: Sequence[int] =
     return [score / best for score in scores]
 
 
-def _of_its_kind(asked: Query, path: str) -> float:
-    """Return what counts against a file that is no source of the program."""
-    if TESTS.search(path):
-        return _ASKED if asked.wants_tests else _TESTS
-    if DOCS.search(path):
-        return _ASKED if asked.wants_docs else _DOCS
-    return _SETTINGS if _CONFIGURED.search(path) else 0.0
-
-
 def said_shares(names: Sequence[set[str]], is_said: Callable[[str], bool]) -> list[float]:
     """Return which part of each name is said; rare parts weigh more."""
     held = Counter(part for parts in names for part in parts)
@@ -247,11 +219,7 @@ def parts_of(name: str) -> set[str]:
 
 def _alike(asked: Query, log: Sequence[PastCommit]) -> dict[str, float]:
     """Score files by the past commits that changed them and whose messages are most like the task."""
-    counts = []
-    for commit in log:
-        lower = commit.message.lower()
-        counts.append(tuple(lower.count(word) for word in asked.words))
-    scores = bm25(asked, counts)
+    scores = bm25(asked, [asked.count(commit.message.lower()) for commit in log])
     best = sorted(range(len(log)), key=lambda at: -scores[at])[:_ALIKE_COMMITS]
     total: dict[str, float] = defaultdict(float)
     for at in best:

@@ -1,13 +1,13 @@
 """Write a choice of parts for the model, one line a file for the person, one object a part for programs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 from msgspec.structs import replace
 
 from codingagent.context.blocks import CodeBlock, blocks, enclosing, lines_of
-from codingagent.context.choose import Chosen, around, imports
+from codingagent.context.choose import Chosen, imports
 from codingagent.model.plain_text import plural
 from codingagent.prompt.file_contents import FileView, frame_of, framed
 from codingagent.prompt.file_list import shown_path
@@ -19,10 +19,11 @@ _NOTE = (
     " stands for lines that are left out, and names what they define. What is shown is exact: edit it without"
     " reading it again. Before you edit what is not shown, READ_FILE it: all that you need in one answer."
 )
-_NAMES_SHOWN = 4
-_NAME_CHARACTERS = 40
-_SPANS_SHOWN = 3
-_WORDS_SHOWN = 3
+# Of a gap: so many names, so long; of a line for the person: so many spans and words.
+_NAMES_SHOWN, _NAME_CHARACTERS = 4, 40
+_SPANS_SHOWN, _WORDS_SHOWN = 3, 3
+# Of a file that a failed command names.
+_AROUND_LINES = 120
 _DAY_S = 24 * 60 * 60
 
 
@@ -39,13 +40,17 @@ def for_model(chosen: Sequence[Chosen], texts: Mapping[str, str]) -> str:
 
 
 def part_of(view: FileView, wanted: Sequence[int]) -> FileView:
-    """Return the blocks of a whole file that hold some lines, or all of a short one."""
+    """Return the blocks of a file that hold some lines, the last of these first; all of a short file."""
     lines = lines_of(view.text)
-    known = [min(line, len(lines)) for line in wanted]
-    shown = around(view.path, view.text, known)
-    if not shown or len(shown) == len(lines):
-        return view
-    return _part(view.path, view.text, shown)
+    shown: set[int] = set()
+    for line in reversed(wanted):
+        for block in blocks(view.path, view.text):
+            is_in = block.first <= min(line, len(lines)) <= block.last
+            if is_in and len(shown) < _AROUND_LINES:
+                shown |= {*range(block.first, block.last + 1), block.parent or block.first}
+    if shown:
+        shown |= imports(lines)
+    return view if len(shown) in {0, len(lines)} else _part(view.path, view.text, sorted(shown))
 
 
 def in_frame(view: FileView, text: str, *, imported: bool = True) -> FileView:
@@ -84,13 +89,8 @@ def _body(path: str, text: str, shown: Sequence[int], before: int = 0, end: int 
 
 def _gap(found: Iterable[CodeBlock], first: int, last: int) -> str:
     """Return the line for what is left out: its numbers, and what it defines."""
-    inside = [
-        name
-        for block in found
-        if first <= block.last and block.first <= last
-        for name in block.names
-    ]
-    names = [name[:_NAME_CHARACTERS] for name in dict.fromkeys(inside)]
+    inside = [each.names for each in found if first <= each.last and each.first <= last]
+    names = [name[:_NAME_CHARACTERS] for name in dict.fromkeys(filter(None, chain(*inside)))]
     more = ", …" if len(names) > _NAMES_SHOWN else ""
     span = f"line {first}" if first == last else f"lines {first}-{last}"
     return f"… {span}{': ' if names else ''}{', '.join(names[:_NAMES_SHOWN])}{more}\n"

@@ -88,19 +88,20 @@ def test_tests_and_documents_have_a_share() -> None:
     """As often as past commits changed them with sources; more if asked for, less of a small budget."""
     log = tuple(PastCommit("x", ("a.py", "tests/test_a.py")) for _ in range(10))
     texts = {
-        "a.py": functions(*[f"wanted{n}" for n in range(50)]),
-        "tests/test_a.py": functions(*[f"test_wanted{n}" for n in range(50)]),
+        "a.py": functions(*[f"wanted{n}" for n in range(200)]),
+        "tests/test_a.py": functions(*[f"test_wanted{n}" for n in range(200)]),
     }
 
-    def tokens(task: str, log: tuple[PastCommit, ...]) -> int:
-        sizes = {part.file.path: part.tokens for part in chosen(task, texts, 2_000, log)}
-        assert sum(sizes.values()) > 1_500
+    def tokens(task: str, log: tuple[PastCommit, ...], budget: int = 8_000) -> int:
+        sizes = {part.file.path: part.tokens for part in chosen(task, texts, budget, log)}
+        assert sum(sizes.values()) > 0.9 * budget
         return sizes.get("tests/test_a.py", 0)
 
     never = tuple(PastCommit("x", ("a.py",)) for _ in range(10))
     assert tokens("wanted", never) == 0
-    assert 50 < tokens("wanted", log) <= 150
-    assert 300 < tokens("wanted, with a test", log) <= 400
+    assert 2_200 < tokens("wanted", log) <= 2_400
+    assert 200 < tokens("wanted", log, 4_000) <= 300
+    assert 3_000 < tokens("wanted, with a test", log) <= 3_200
 
 
 def test_the_top_of_a_changelog_goes_where_commits_keep_one() -> None:

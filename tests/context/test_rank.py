@@ -94,16 +94,6 @@ def test_history_speaks_for_files() -> None:
     assert order("refunds fail", other, alike)[0] == "shop/orders.py"
 
 
-def test_a_commit_of_most_files_says_nothing() -> None:
-    """The first import of a repository changed everything: no file is preferred or "changed lately"."""
-    asked = query("discount")
-    rows = [look(asked, f"{number}.py", "discount") for number in range(30)]
-    first = Commit("Import: discount", tuple(row.path for row in rows[:16]), 90)
-    assert rank(asked, rows, [first]) == rank(asked, rows)
-    later = Commit("b", ("7.py",), 95)
-    assert [file.path for file in rank(asked, rows, [later, first]) if file.changed_s] == ["7.py"]
-
-
 def test_a_file_whose_own_name_the_title_says_comes_first() -> None:
     """All of a short name says more than the same word in a long one, and than the rest of the task."""
     asked = query("Fix hyperlinks")
