@@ -394,9 +394,7 @@ def live_session(
     home = homes.Home.at(root, create=True)
     workspace = homes.workspace_of(root, chosen)
     if not has_git:
-        with pytest.MonkeyPatch.context() as set_:
-            set_.setenv("PATH", "")
-            assert git_for(workspace) is None  # which is remembered
+        use_no_git(workspace)
     begun = home.sessions.load(session_id) if session_id else None
     session = begun or factory.start_session(home, workspace, task, chosen, protocol)
     notices: list[Notice] = []
@@ -406,6 +404,13 @@ def live_session(
         live.notices, live.work = notices, work
         work.conversation.recover()
         yield live
+
+
+def use_no_git(workspace: Path) -> None:
+    """Have a workspace used as where git is not installed: where its programs are is remembered."""
+    with pytest.MonkeyPatch.context() as set_:
+        set_.setenv("PATH", "")
+        assert git_for(workspace) is None
 
 
 @contextlib.contextmanager

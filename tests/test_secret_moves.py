@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,11 +29,12 @@ CONFIG = f"name: shop\ntoken: {VALUE}\nport: 1\n"
 
 @contextlib.contextmanager
 def with_files(root: Path, files: dict[str, str], **options: object) -> Iterator[LiveSession]:
-    """Yield a session whose latest request shows these files."""
+    """Yield a session whose latest request shows these files; what commands did needs git to be known."""
     for path, text in files.items():
         (root / "workspace" / path).parent.mkdir(parents=True, exist_ok=True)
         (root / "workspace" / path).write_text(text, "utf-8")
-    with live_session(root, settings=Settings(sandbox="off"), **options) as live:  # type: ignore[arg-type]
+    chosen: dict[str, Any] = {"settings": Settings(sandbox="off"), "has_git": False, **options}
+    with live_session(root, **chosen) as live:
         live.conversation.requests.say("", tuple(each for each in files if each[0] != "."))
         live.conversation.write_due()
         live.answer("".join(f'[READ_FILE path="{path}"]\n' for path in files if path[0] == "."))
@@ -289,7 +291,9 @@ def test_what_a_command_did_with_values_is_asked(tmp_path: Path, way: str, decis
     line, subject, reason = BY_COMMANDS[way]
     config = CONFIG.replace(VALUE, token("config"))
     files = {".gitignore": ".env\nlocal/\n", "README.md": README, "config.yml": config}
-    with with_files(tmp_path, {**files, ".env": ENV, "local/config.yml": config}) as live:
+    with with_files(
+        tmp_path, {**files, ".env": ENV, "local/config.yml": config}, has_git=True
+    ) as live:
         if way == "moved":
             (live.workspace / "local/config.yml").unlink()
         before = {p: p.read_bytes() for p in live.workspace.rglob("*") if p.is_file()}
@@ -347,7 +351,7 @@ MOVES = {
 @pytest.mark.parametrize("way", MOVES)
 def test_what_was_a_file_of_secrets_stays_one(tmp_path: Path, way: str) -> None:
     """Its short values and common words are hidden under its new name; also after a restart."""
-    with with_files(tmp_path, {".env": ENV}) as live:
+    with with_files(tmp_path, {".env": ENV}, has_git=True) as live:
         answer = MOVES[way]
         for number, key in enumerate(("GITHUB_TOKEN", "PIN", "MODE")):
             answer = answer.replace(f"{{{number}}}", name_of(live, f"{key}="))
@@ -375,7 +379,7 @@ def test_what_was_a_file_of_secrets_stays_one(tmp_path: Path, way: str) -> None:
 
 
 def test_undo_and_redo_show_nothing(tmp_path: Path) -> None:
-    with with_files(tmp_path, {".env": ENV}) as live:
+    with with_files(tmp_path, {".env": ENV}, has_git=True) as live:
         asked_for(live, '[MOVE_FILE path=".env" to="notes.txt"]\n')
         settle(live, "yes")
     for words, path in ((("undo",), ".env"), (("undo", "--redo"), "notes.txt")):
@@ -407,7 +411,7 @@ def test_a_question_of_a_copy_is_put_before_it_is_read(tmp_path: Path) -> None:
         questions.append(question)
         return Answer("no")
 
-    with with_files(tmp_path, {".env": ENV}) as live:
+    with with_files(tmp_path, {".env": ENV}, has_git=True) as live:
         asked_for(live, command("cp .env notes.txt"))
         settle(live, "yes")
     person = context.Person(lambda _: None, ask)

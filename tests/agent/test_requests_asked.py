@@ -11,7 +11,7 @@ from codingagent.agent import context, factory
 from codingagent.model.journal_entries import Protocol
 from codingagent.model.settings import Settings
 from codingagent.storage.homes import Home
-from tests.helpers import LiveSession, conversation_in, plain_session
+from tests.helpers import LiveSession, conversation_in, plain_session, use_no_git
 
 DONE = "[DONE]\nIt works.\n[/DONE]\n"
 EDIT = '[EDIT_FILE path="a.py"]\n<<<<<<< SEARCH\nnot there\n=======\nnew\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
@@ -39,6 +39,7 @@ def working(root: Path, check: str = "", protocol: Protocol = "tags") -> Iterato
     """A session in a workspace that holds `a.py`."""
     (root / "workspace").mkdir(parents=True)
     (root / "workspace" / "a.py").write_text("def f():\n    return 1\n")
+    use_no_git(root / "workspace")
     settings = Settings(check=check, sandbox="off")
     home = Home.at(root, create=True)
     session = factory.start_session(home, root / "workspace", "task", settings, protocol)
