@@ -1003,7 +1003,10 @@ COMMANDS = {
     "a question": Case(run('read x; echo "got:$x"; cat'), ("Output: got:$",)),
     "another's rights": Case(run("sudo -S true"), ("DENIED.*'sudo' is blocked",)),
     "another machine": Case(
-        run("ssh -o BatchMode=yes 127.0.0.1 true"), ("awaits approval",), stops=ApprovalError
+        run("ssh -o BatchMode=yes 127.0.0.1 true"),
+        ("awaits approval",),
+        stops=ApprovalError,
+        more=Settings(network=True),
     ),
     "a huge file": Case(
         run("dd if=/dev/zero of=big bs=1 count=1 seek=3000000000"),

@@ -20,7 +20,7 @@ from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice, Remark
-from codingagent.policy.rules import PRESETS, Policy, with_named
+from codingagent.policy.rules import PRESETS, Policy, in_sandbox, with_named
 from codingagent.process import memory
 from codingagent.process.bubblewrap import Unconfined
 from codingagent.process.runner import Runner, environment
@@ -87,6 +87,8 @@ def open_workspace(
     """Prepare a workspace; at the end close everything that it holds open, and end its commands."""
     policy = with_named(policy_of(settings, place.root), named_in_config(place.root))
     sandbox = choose_sandbox(settings, policy, place.root, place.hidden, place.temporary)
+    if sandbox.tier != "none":
+        policy = in_sandbox(policy, has_network=sandbox.has_network)
     with contextlib.ExitStack() as stack:
         git = partial(git_for, place.root)
         opened = Workspace(place.root, place.hidden, git=git)

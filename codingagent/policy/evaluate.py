@@ -114,7 +114,7 @@ def _ask_for_line(
         for name in variables:
             add(_setting(name))
         for command in line.commands:
-            add(_doubtful(policy.shell, command))
+            add(_doubtful(policy, command))
             add(_options_unseen(policy.shell, command, line))
             text = shown(" ".join(word.text for word in command.words))
             for pattern in fitting(policy.shell.approval_required, command):
@@ -130,7 +130,7 @@ def _ask_for_line(
             add({f"shell.doubt: {doubt}": f"the command can't be judged: {doubt}"})
     for path in changed(line, workspace):
         if is_outside(path):
-            if policy.shell.approval_required:
+            if policy.shell.approval_required and policy.sandbox == "none":
                 reason = f"it changes '{shown(path)}', outside the workspace"
                 add({f"shell.outside: {shown(path)}": reason}, f"changes of '{shown(path)}'")
         elif (ask := ask_for_path(policy.filesystem, path)) is not None:
@@ -163,14 +163,15 @@ def _places(command: ShellCommand, line: ShellLine) -> tuple[str, ...]:
     return tuple(places)
 
 
-def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:
+def _doubtful(policy: Policy, command: ShellCommand) -> dict[str, str]:
     """Return doubts that no pattern can express, with their reasons."""
     found: dict[str, str] = {}
     words = command.arguments
-    if command.runs_input and _DOWNLOADS & set(command.reads_from):
+    online = policy.sandbox != "offline"
+    if online and command.runs_input and _DOWNLOADS & set(command.reads_from):
         found["shell.download_run"] = "it runs what it downloads"
     texts = [word.text for word in words]
-    if command.name in _DOWNLOADS and not any(map(_LOCAL_URL.match, texts)):
+    if online and command.name in _DOWNLOADS and not any(map(_LOCAL_URL.match, texts)):
         uploads = [t for t in texts if _UPLOADING.fullmatch(t.partition("=")[0])]
         if uploads or any(map(_CHANGING.fullmatch, texts)):
             found["shell.upload"] = "it sends data to another machine"
@@ -180,7 +181,7 @@ def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:
         found["shell.rm_many"] = "it deletes files that it does not name one by one"
     for name, _ in command.assignments:
         found |= _setting(name)
-    if command.name in _with_subcommands(rules.approval_required):
+    if command.name in _with_subcommands(policy.shell.approval_required):
         operand = next((word for word in words if not word.sure.startswith("-")), None)
         if operand is not None and not operand.sure and not operand.literal:
             rule = f"shell.doubt: subcommand of {command.name}"

@@ -22,7 +22,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, astuple, replace
@@ -76,6 +76,8 @@ class Policy(Struct, frozen=True):
     filesystem: FilesystemRules = field(default_factory=FilesystemRules)
     shell: ShellRules = field(default_factory=ShellRules)
     network: NetworkRules = field(default_factory=NetworkRules)
+    sandbox: Literal["none", "online", "offline"] = "none"
+    """What is round commands: what it prevents is not asked about."""
     cmd_check: str | None = None
     """On Windows the person's check, which may be empty; commands are lines of cmd.exe then."""
 
@@ -157,6 +159,15 @@ PRESETS: Mapping[str, Policy] = {
         "permissive", FilesystemRules(), ShellRules(blocked_commands=presets.BLOCKED_COMMANDS)
     ),
 }
+
+
+def in_sandbox(policy: Policy, *, has_network: bool) -> Policy:
+    """Return the policy for commands in a sandbox; a list of commands of the person's own stands."""
+    shell = policy.shell
+    if shell.approval_required == presets.ASKED_COMMANDS:
+        shell = replace(shell, approval_required=presets.asked_in_sandbox(has_network=has_network))
+    return replace(policy, shell=shell, sandbox="online" if has_network else "offline")
+
 
 # Of the paths that a repository's configuration names.
 _BY_CONFIG = "./"

@@ -31,7 +31,7 @@ from codingagent.model.operations import CreateFile, FetchFile, ListFolder, Oper
 from codingagent.model.plain_text import without_halves
 from codingagent.model.results import exit_code_of
 from codingagent.model.settings import Settings
-from codingagent.policy.rules import Policy
+from codingagent.policy.rules import Policy, in_sandbox
 from codingagent.process import memory
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner, environment
@@ -115,6 +115,8 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
             temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
             stack.callback(atomic_write.remove_folder, temporary)
             sandbox = choose_sandbox(settings, policy, root, hidden, temporary / "tmp")
+            if sandbox.tier != "none":
+                policy = in_sandbox(policy, has_network=sandbox.has_network)
         variables = environment(persons_variables(), settings.pass_env)
         most = memory.limit_bytes(settings.command_memory)
         yield Host(workspace, root, sandbox, policy, variables, timeout_s, most, settings)

@@ -48,13 +48,13 @@ def take(
     person: Person,
     *,
     approves_all: bool = False,
-    policy: str = "standard",
+    settings: Settings | None = None,
 ) -> LiveSession:
     """Has a reply taken, with someone there to ask."""
     session = live.home.sessions.load(live.session_id)
     notices: list[Notice] = []
     who = context.Person(notices.append, person, approves_all)
-    with conversation_in(live.home, session, Settings(policy=policy), who) as conversation:
+    with conversation_in(live.home, session, settings or Settings(), who) as conversation:
         if reply:
             live.drop(reply)
             conversation.take("reply.txt")
@@ -253,7 +253,7 @@ def test_the_presets_hold(tmp_path: Path, policy: str, kinds: list[type]) -> Non
     """Design, policy: restrictive: read-only, no shell; permissive: asks nothing."""
     live = sit_down(tmp_path)
     create = '[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n'
-    take(live, create + EDITOR + REMOVE, Person(), policy=policy)
+    take(live, create + EDITOR + REMOVE, Person(), settings=Settings(policy=policy))
     session = live.home.sessions.load(live.session_id)
     assert [type(event) for event in session.results] == kinds
 
@@ -269,7 +269,7 @@ def test_a_policy_can_keep_files_from_being_read(tmp_path: Path) -> None:
     reply = (
         '[READ_FILE path="secrets/key"]\n[READ_FILE path="open/key"]\n[READ_FILE path="**/key"]\n'
     )
-    after = take(live, reply, Person(), policy=str(rules))
+    after = take(live, reply, Person(), settings=Settings(policy=str(rules)))
     assert "canary-1b2c" not in after.request()
     assert after.results().count("DENIED") >= 2
 
@@ -280,7 +280,7 @@ def test_a_policy_can_lower_the_time_limit(tmp_path: Path) -> None:
     rules.write_text("[shell]\ntimeout = 1\n")
     live = sit_down(tmp_path / "home")
     line = '[RUN_COMMAND timeout="60"]\nsleep 60\n[/RUN_COMMAND]\n'
-    after = take(live, line, Person(), policy=str(rules))
+    after = take(live, line, Person(), settings=Settings(policy=str(rules)))
     assert "ended at its time limit of 1 s" in after.results()
 
 
@@ -303,3 +303,16 @@ def test_a_reply_has_no_say_in_what_confines_it(tmp_path: Path) -> None:
     assert isinstance(ran, CommandRan)
     assert (ran.sandbox, ran.has_network) == ("bwrap", False)
     assert len(person.asked) == 1
+
+
+def test_what_the_sandbox_prevents_is_not_asked_about(tmp_path: Path) -> None:
+    """A yes to `git push` without a network would only fail."""
+    needs_bwrap()
+    for settings, count in ((Settings(sandbox="require"), 1), (Settings(sandbox="off"), 3)):
+        live = sit_down(tmp_path / settings.sandbox, settings)
+        person = Person(*[Answer("no")] * 3)
+        lines = ("git push x HEAD", "touch ../gone", "rm -r build")
+        reply = "".join(f"[RUN_COMMAND]\n{line}\n[/RUN_COMMAND]\n" for line in lines)
+        take(live, reply, person, settings=settings)
+        assert len(person.asked) == count
+        assert not (live.workspace.parent / "gone").exists()

@@ -107,7 +107,7 @@ def test_deny_tells_the_model_why_and_goes_on(waiting: Path) -> None:
 
 def test_one_approval_after_the_other_ends_with_status_3_again(waiting: Path) -> None:
     """Design, policy: each question needs its own answer, unless it was "always"."""
-    drop(waiting, REMOVE + "[RUN_COMMAND]\ngit push\n[/RUN_COMMAND]\n" + REMOVE)
+    drop(waiting, REMOVE + "[RUN_COMMAND]\ngit clean\n[/RUN_COMMAND]\n" + REMOVE)
     assert run(waiting, "resume", "--once") == 3
     assert run(waiting, "approve", session_of(waiting), "--always") == 3
     assert run(waiting, "deny", session_of(waiting)) == 0
