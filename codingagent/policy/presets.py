@@ -4,20 +4,27 @@ import re
 
 # A text of our own and not TOML: tomllib would take an eighth of the time of each start.
 with open(f"{__file__.removesuffix('presets.py')}rules.txt", encoding="utf-8") as _file:  # noqa: PTH123
-    _SECTIONS = dict(re.findall(r"^(\w.*)\n((?: .*\n)+)", _file.read(), re.MULTILINE))
+    _SECTIONS: dict[str, str] = dict(
+        re.findall(r"^(\w.*)\n((?: .*\n)+)", _file.read(), re.MULTILINE)
+    )
 
 
-def _patterns(section: str) -> tuple[str, ...]:
+def section(name: str) -> str:
+    """Return the lines of a section."""
+    return _SECTIONS[name]
+
+
+def _patterns(name: str) -> tuple[str, ...]:
     """Return the patterns between the commas; the words before a bracket begin each in it."""
     found: list[str] = []
-    text = " ".join(_SECTIONS[section].split())
+    text = " ".join(_SECTIONS[name].split())
     for start, inside in re.findall(r"([^,()]+)(?:\(([^)]*)\))?", text):
         found += (f"{start} {end}".strip() for end in inside.split(","))
     return tuple(" ".join(each.split()) for each in found if each.strip())
 
 
-def _names(section: str) -> tuple[str, ...]:
-    return tuple(_SECTIONS[section].split())
+def _names(name: str) -> tuple[str, ...]:
+    return tuple(_SECTIONS[name].split())
 
 
 def _reasons(*kinds: str) -> dict[str, str]:
@@ -44,10 +51,10 @@ ASKED_VARIABLES = frozenset(_names("variables asked"))
 CHOOSING_VARIABLES = frozenset(_names("variables that choose"))
 
 EXECUTED_NAMES = {
-    f"!**/{name[1:]}" if name.startswith("!") else f"**/{name}": section.partition(": ")[2]
-    for section in _SECTIONS
-    if section.startswith("executed")
-    for name in _names(section)
+    f"!**/{name[1:]}" if name.startswith("!") else f"**/{name}": kind.partition(": ")[2]
+    for kind in _SECTIONS
+    if kind.startswith("executed")
+    for name in _names(kind)
 }
 """Who executes the files of a pattern, by the pattern; an earlier one counts first."""
 

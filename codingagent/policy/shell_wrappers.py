@@ -5,12 +5,14 @@ it take the wrong word for the command, which a guard against accidents can acce
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.model.patterns import lazy_pattern
+from codingagent.policy.presets import section
 from codingagent.policy.shell_line import Word, Words, command_name
 
 _STDIN = lazy_pattern(r"-|/dev/stdin|/dev/fd/\d+|/proc/self/fd/\d+")
@@ -36,72 +38,37 @@ class _Shape(Struct, frozen=True):
     operands: int = 0
     """How many words of its own precede the command."""
     text: str = ""
-    """Options whose value is a shell text."""
+    """A short option whose value is a shell text."""
     joined: bool = False
     """The remaining words are joined and given to a shell."""
+    after: tuple[str, ...] = ()
+    """The words of which one must stand before the command: `poetry run`."""
 
 
-_SHAPES = {
-    **dict.fromkeys(("builtin", "busybox", "command", "entr", "firejail", "nohup"), _Shape()),
-    **dict.fromkeys(("setsid", "toybox", "unbuffer"), _Shape()),
-    **dict.fromkeys(("chroot", "taskset"), _Shape(operands=1)),
-    "arch": _Shape("h"),
-    "caffeinate": _Shape("tw"),
-    "chrt": _Shape("TPD", operands=1),
-    "doas": _Shape("uC"),
-    "exec": _Shape("a"),
-    "flock": _Shape("wE", ("timeout", "wait", "conflict-exit-code"), 1, "c"),
-    "ionice": _Shape("cnpPu", ("class", "classdata")),
-    "ltrace": _Shape("aeFlnopsuxX"),
-    "nice": _Shape("n", ("adjustment",)),
-    "npx": _Shape("p", ("package",), text="c"),
-    "nsenter": _Shape("tSG", ("target",)),
-    "parallel": _Shape("jaILnNPsSCdEvr", ("jobs", "arg-file", "colsep", "delay"), joined=True),
-    "pkexec": _Shape(long=("user",)),
-    "prlimit": _Shape("p"),
-    "runuser": _Shape("ugGsw", ("user", "group", "shell"), text="c"),
-    "sandbox-exec": _Shape("fpnD"),
-    "script": _Shape("IOBTEmo", operands=1, text="c"),
-    "setpriv": _Shape(long=("reuid", "regid", "groups", "pdeathsig", "securebits")),
-    "stdbuf": _Shape("ioe", ("input", "output", "error")),
-    "strace": _Shape("abeIoOpPsSuUXE"),
-    "su": _Shape("gGsw", ("group", "shell"), text="c"),
-    "sudo": _Shape("ugpChrtTDRU", ("user", "group", "prompt", "chdir", "host", "role", "type")),
-    "systemd-run": _Shape("upEHM", ("unit", "property", "setenv")),
-    "time": _Shape("fo", ("format", "output")),
-    "timeout": _Shape("ks", ("kill-after", "signal"), 1),
-    "unshare": _Shape("RwSG", ("root", "wd", "setuid", "setgid")),
-    "uvx": _Shape("pw", ("from", "with", "python")),
-    "bunx": _Shape("p", ("package",)),
-    "watch": _Shape("nq", ("interval", "equexit"), joined=True),
-    "xcrun": _Shape(long=("sdk", "toolchain")),
-    "xargs": _Shape(
-        "adEILnPs",
-        ("arg-file", "delimiter", "max-args", "max-procs", "max-chars", "process-slot-var"),
-    ),
-}
+@cache
+def _shapes() -> dict[str, _Shape]:
+    shapes: dict[str, _Shape] = {}
+    for line in section("wrappers").splitlines():
+        names, _, usage = line.partition(": ")
+        *words, last = usage.split()
+        options = [word for word in words if word.startswith("-")]
+        others = [word for word in words if word not in options and word != "WORD"]
+        texts = [word[1] for word in options if ":" in word]
+        shape = _Shape(
+            "".join(word[1:] for word in options if word[1] != "-" and ":" not in word),
+            tuple(word[2:] for word in options if word[1] == "-"),
+            words.count("WORD"),
+            "".join(texts),
+            last == "TEXT",
+            tuple(others[0].split("|")) if others else (),
+        )
+        shapes |= dict.fromkeys(names.split(), shape)
+    return shapes
 
-# Programs that run another one only after one of these words: `poetry run pytest`.
-_RUNNERS = {
-    "bundle": ("exec",),
-    "conda": ("run",),
-    "hatch": ("run",),
-    "mise": ("exec", "x"),
-    "npm": ("exec", "x"),
-    "pdm": ("run",),
-    "pipenv": ("run",),
-    "pipx": ("run",),
-    "pnpm": ("exec", "dlx"),
-    "poetry": ("run",),
-    "rye": ("run",),
-    "uv": ("run",),
-    "yarn": ("exec", "dlx"),
-}
-_RUNNER_SHAPE = _Shape(
-    "npCPe", ("with", "python", "extra", "group", "env-file", "directory", "project", "package")
-)
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish"})
+_SHELL = _Shape("oO", ("rcfile", "init-file"))
+_GIT = _Shape("cC", ("git-dir", "work-tree", "namespace"))
 
 # Interpreters, and the options that their program follows.
 _PROGRAM_OPTIONS = {"python": "cm", "pypy": "cm", "perl": "eE", "ruby": "e"}
@@ -110,30 +77,25 @@ _PROGRAM_OPTIONS |= {"node": "ep", "bun": "ep", "php": "r", "lua": "e"}
 
 def is_looked_through(name: str) -> bool:
     """Return whether a command of this name is known to run other commands, or to change the folder."""
-    return name in SHELLS or name in _SHAPES or name in _SPECIAL or name in ("cd", "pushd")
+    return name in SHELLS or name in _shapes() or name in _SPECIAL or name in ("cd", "pushd")
 
 
 def inner(words: Words) -> InnerCommands:
     """Return what a command runs besides itself."""
-    name = command_name(words[0])
+    name = command_name(words[0]) or ""
     # python3.11 is python; the version does not affect the options.
-    plain = re.sub(r"(?<=[a-z])[\d.]+$", "", name or "")
-    if name is None:
-        return InnerCommands()
+    plain = re.sub(r"(?<=[a-z])[\d.]+$", "", name)
     if plain in SHELLS:
         return _shell(words)
     if plain in _PROGRAM_OPTIONS:
         return _interpreter(words, _PROGRAM_OPTIONS[plain])
-    if name in _RUNNERS:
-        at = _operand(words, 1, _RUNNER_SHAPE)
-        if at < len(words) and words[at].text in _RUNNERS[name]:
-            return _found(words[_operand(words, at + 1, _RUNNER_SHAPE) :])
+    if name in _SPECIAL:
+        return _SPECIAL[name](words)
+    shape = _shapes().get(name)
+    # `command -v sudo` only looks it up.
+    if shape is None or (name == "command" and words[1:] and re.match("-p?[vV]", words[1].text)):
         return InnerCommands()
-    special = _SPECIAL.get(name)
-    if special is not None:
-        return special(words)
-    shape = _SHAPES.get(name)
-    return InnerCommands() if shape is None else _wrapped(words, shape)
+    return _wrapped(words, shape)
 
 
 def _found(words: Words) -> InnerCommands:
@@ -141,8 +103,12 @@ def _found(words: Words) -> InnerCommands:
 
 
 def _wrapped(words: Words, shape: _Shape) -> InnerCommands:
-    at = _operand(words, 1, shape) + shape.operands
-    rest = words[at:]
+    at = _operand(words, 1, shape)
+    if shape.after:
+        if at >= len(words) or words[at].text not in shape.after:
+            return InnerCommands()
+        at = _operand(words, at + 1, shape)
+    rest = words[at + shape.operands :]
     if shape.joined:
         return _text(rest) if rest else InnerCommands()
     texts = _values(words, shape.text) if shape.text else ()
@@ -159,82 +125,61 @@ def _operand(words: Words, at: int, shape: _Shape) -> int:
         if text.startswith("--"):
             option, equals, _ = text[2:].partition("=")
             # GNU programs accept abbreviated option names.
-            if not equals and option and any(name.startswith(option) for name in shape.long):
-                at += 1
+            at += bool(option and not equals and any(n.startswith(option) for n in shape.long))
         elif text.startswith("-") and text != "-":
             taking = next((i for i, letter in enumerate(text) if i and letter in shape.takes), None)
-            if taking == len(text) - 1 and words[at - 1].literal:
-                at += 1
+            at += taking == len(text) - 1 and words[at - 1].literal
         else:
             return at - 1
     return at
 
 
+_LONG = {"c": "--(?:command|call)", "x": "--exec", "S": "--split-string"}
+
+
 def _values(words: Words, letter: str) -> Words:
     """Return the values of an option that is alone, last in a cluster, or joined with its value."""
     found: list[Word] = []
-    long = {"c": "--command", "x": "--exec"}[letter]
-    for word, following in zip(words, (*words, None)[1:], strict=True):
-        text = word.sure
-        if text in (long, "--call") or (re.fullmatch(r"-[A-Za-z]+", text) and text[-1] == letter):
-            found += [following] if following is not None else []
-        elif text.startswith(f"{long}="):
-            value = word.text.partition("=")[2]
-            found.append(Word(value) if word.literal else Word(value, ""))
+    option = re.compile(rf"(?:-[A-Za-z]*{letter}|{_LONG[letter]})(?!.)|-{letter}|{_LONG[letter]}=")
+    for word, following in zip(words, (*words[1:], None), strict=True):
+        start = option.match(word.sure)
+        value = word.text[start.end() :] if start else ""
+        if value:
+            found.append(Word(value, None if word.literal else ""))
+        elif start and following is not None:
+            found.append(following)
     return tuple(found)
 
 
-def _text(words: Iterable[Word]) -> InnerCommands:
+def _text(words: Sequence[Word]) -> InnerCommands:
     """Join words into one shell text, as eval does: doubtful where they are not literal.
 
     Expansions stay in it as written, so that the text around them is still read.
     """
-    words = tuple(words)
     sure = all(word.literal for word in words)
-    return InnerCommands(
-        texts=(" ".join(word.text for word in words),),
-        doubts=() if sure else ("it runs text that is known only when it runs",),
-        runs_input=not sure,
-    )
-
-
-def _eval(words: Words) -> InnerCommands:
-    return _text(words[2:] if words[1:2] == (Word("--"),) else words[1:])
+    doubts = () if sure else ("it runs text that is known only when it runs",)
+    return InnerCommands((), (" ".join(word.text for word in words),), doubts, not sure)
 
 
 def _shell(words: Words) -> InnerCommands:
-    at, wants_text, from_input = 1, False, False
-    while at < len(words) and words[at].sure[:1] in ("-", "+") and len(words[at].text) > 1:
-        option = words[at].sure
-        at += 1
-        if option == "--":
-            break
-        if option.startswith("--"):
-            at += option in ("--rcfile", "--init-file")
-        else:
-            at += sum(letter in "oO" for letter in option)
-            wants_text = wants_text or (option[0] == "-" and "c" in option)
-            from_input = from_input or "s" in option
-    if wants_text:
-        if at >= len(words):
-            return InnerCommands(doubts=("the text that the shell would run is not in the line",))
-        return _text(words[at : at + 1])
-    if at >= len(words) or from_input or _STDIN.fullmatch(words[at].text):
+    at = _operand(words, 1, _SHELL)
+    letters = "".join(word.sure for word in words[1:at] if re.match(r"-\w", word.sure))
+    rest = words[at:]
+    if "c" in letters:
+        doubt = ("the text that the shell would run is not in the line",)
+        return _text(rest[:1]) if rest else InnerCommands(doubts=doubt)
+    if not rest or "s" in letters or _STDIN.fullmatch(rest[0].text):
         return InnerCommands(runs_input=True)
-    if words[at].sure.startswith("<(") or words[at].text.startswith("<("):
+    if rest[0].text.startswith("<("):
         return InnerCommands(doubts=("it runs what another command prints",), runs_input=True)
     return InnerCommands()
 
 
 def _source(words: Words) -> InnerCommands:
-    if len(words) < 2:
+    if all(word.literal and not _STDIN.fullmatch(word.text) for word in words[1:2]):
         return InnerCommands()
-    file = words[1]
-    if file.literal and not _STDIN.fullmatch(file.text):
-        return InnerCommands()
-    return InnerCommands(
-        doubts=("it reads commands from something that is not a named file",), runs_input=True
-    )
+    doubt = "it reads commands from something that is not a named file"
+    return InnerCommands(doubts=(doubt,), runs_input=True)
 
 
 def _interpreter(words: Words, program_options: str) -> InnerCommands:
@@ -243,9 +188,7 @@ def _interpreter(words: Words, program_options: str) -> InnerCommands:
         text = word.sure
         if _STDIN.fullmatch(word.text) or word.text.startswith("<("):
             return InnerCommands(runs_input=True)
-        if text.startswith("--eval") or (
-            re.fullmatch(r"-[A-Za-z]+", text) and set(text) & set(program_options)
-        ):
+        if text.startswith("--eval") or re.fullmatch(rf"-[A-Za-z]*[{program_options}]\w*", text):
             following = words[at + 1 :]
             if text == "-m":
                 return _found(following)
@@ -255,54 +198,34 @@ def _interpreter(words: Words, program_options: str) -> InnerCommands:
     return InnerCommands(runs_input=True)
 
 
-def _env(words: Words) -> InnerCommands:
-    at = _operand(words, 1, _Shape("uCS", ("unset", "chdir", "split-string")))
-    options, rest = words[1:at], words[at:]
-    for option, value in zip(options, (*options, Word(""))[1:], strict=True):
-        attached = re.match(r"-[a-zA-Z0]*S(.+)|--split-string=(.*)", option.text, re.DOTALL)
-        if attached:
-            return _text((Word(attached[1] or attached[2], option.head), *rest))
-        if re.fullmatch(r"-[a-zA-Z0]*S|--s[a-z-]*", option.text):
-            return _text((value, *rest))
-    return _found(rest)
-
-
-def _command(words: Words) -> InnerCommands:
-    # `command -v sudo` only looks it up.
-    return (
-        InnerCommands()
-        if re.match(r"-p?[vV]", words[1].text if words[1:] else "")
-        else _wrapped(words, _SHAPES["command"])
-    )
-
-
 def _parallel(words: Words) -> InnerCommands:
     ends = (i for i, word in enumerate(words) if re.fullmatch(r":::+\+?", word.text))
-    done = _wrapped(words[: next(ends, len(words))], _SHAPES["parallel"])
-    return (
-        done if done.texts else InnerCommands(doubts=("the commands that it runs are its input",))
-    )
-
-
-def _coproc(words: Words) -> InnerCommands:
-    # `coproc NAME { …; }`: the grammar takes the brace for a word.
-    brace = next((i for i, word in enumerate(words) if word.text == "{"), 0)
-    return _found(words[brace + 1 :])
+    done = _wrapped(words[: next(ends, len(words))], _shapes()["parallel"])
+    doubt = ("the commands that it runs are its input",)
+    return done if done.texts else InnerCommands(doubts=doubt)
 
 
 def _find(words: Words) -> InnerCommands:
     found: list[Words] = []
-    at = 1
-    while at < len(words):
-        word = words[at].text
-        at += 1
-        if word in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"):
-            start = at
-            while at < len(words) and words[at].text != ";":
-                if words[at].text == "+" and words[at - 1].text == "{}":
-                    break
-                at += 1
-            found += [words[start:at]] if at > start else []
+    for at, word in enumerate(words, 1):
+        if word.text in (
+            "-exec",
+            "-execdir",
+            "-ok",
+            "-okdir",
+            "-x",
+            "-X",
+            "--exec",
+            "--exec-batch",
+        ):
+            texts = [each.text for each in words[at:]]
+            ends = (
+                i
+                for i, text in enumerate(texts)
+                if text == ";" or texts[i - 1 : i + 1] == ["{}", "+"]
+            )
+            end = at + next(ends, len(texts))
+            found += [words[at:end]] if end > at else []
     return InnerCommands(commands=tuple(found))
 
 
@@ -316,32 +239,24 @@ def _alias(words: Words) -> InnerCommands:
     return InnerCommands(doubts=("it gives commands other names",) if defines else ())
 
 
-_ALIAS = lazy_pattern(r"alias\.(.*?)=(.*)", re.DOTALL)
-
-
 def _git(words: Words) -> InnerCommands:
     """Return what git itself runs: `bisect run`, `submodule foreach`, `rebase --exec`, an alias."""
-    at = _operand(words, 1, _Shape("cC", ("git-dir", "work-tree", "namespace")))
+    at = _operand(words, 1, _GIT)
+    if any(word.text.startswith("alias.") for word in words[1:at]):
+        return _alias(words)
     verb, rest = (words[at].text if at < len(words) else ""), words[at + 1 :]
-    aliases = {
-        at: found for at, word in enumerate(words[:at]) if (found := _ALIAS.match(word.text))
-    }
-    for place, found in aliases.items():
-        # Alias names are case-insensitive in git, and an alias never refers to itself.
-        if found[1].lower() == verb.lower() and found[2].strip() and not found[2].startswith("!"):
-            before = (*words[:place], Word("x.y=z"), *words[place + 1 : at])
-            return _found((*before, *map(Word, found[2].split()), *rest))
-    texts = [Word(found[2][1:]) for found in aliases.values() if found[2].startswith("!")]
     if verb == "bisect" and rest[:1] == (Word("run"),):
         return _found(rest[1:])
+    texts = _values(rest, "x") if verb == "rebase" else ()
     if verb == "submodule" and Word("foreach") in rest:
         foreach = rest[rest.index(Word("foreach")) :]
-        texts += foreach[_operand(foreach, 1, _Shape()) :]
-    if verb == "rebase":
-        texts += _values(rest, "x")
+        texts = foreach[_operand(foreach, 1, _Shape()) :]
     return _text(texts) if texts else InnerCommands()
 
 
-_SPECIAL = {".": _source, "alias": _alias, "command": _command, "coproc": _coproc, "env": _env}
-_SPECIAL |= {"eval": _eval, "fd": _find, "fdfind": _find, "find": _find, "git": _git}
-_SPECIAL |= {"parallel": _parallel, "source": _source, "trap": _trap}
+_SPECIAL: dict[str, Callable[[Words], InnerCommands]] = {
+    **dict.fromkeys((".", "source"), _source),
+    **dict.fromkeys(("fd", "fdfind", "find"), _find),
+}
+_SPECIAL |= {"alias": _alias, "git": _git, "parallel": _parallel, "trap": _trap}
+_SPECIAL |= {"eval": lambda words: _text(words[1:])}
