@@ -17,6 +17,8 @@ _LONG_LINES, _PIECE_LINES = 60, 30
 # Constants and short keys share a block: so few lines each, so many names together.
 _SHORT_LINES, _MOST_NAMES = 3, 12
 _DECORATOR_LINES = 60
+# What is not in anything else is as deep at most, as keys of JSON are.
+_MARGIN = 2
 
 # The first group that takes part is the name. A pattern without leading blanks matches at the margin only.
 _DEFINED = (
@@ -43,15 +45,15 @@ _DEFINITIONS = {
     "toml ini cfg": r"\[+([^\]]+)",
     "html xml": r"\s{0,4}<(?!/|!)([\w:-]+)",
     "md mdx markdown": r"#{1,6}\s+(.+)",
+    "rst txt": r"(\S.*)\n([=\-~^\"'+#*`.:])\2{2,}\s*$",
 }
 _PATTERNS = {
     suffix: lazy_pattern(each) for kinds, each in _DEFINITIONS.items() for suffix in kinds.split()
 }
-_HOLDS_MEMBERS = lazy_pattern(
+_HAS_MEMBERS = lazy_pattern(
     r"\s*(?:[\w@]+\s+)*?(?:class|interface|namespace|impl|trait|mod|module|object|struct|enum|record)\b"
 )
 _BELONGS_BELOW = lazy_pattern(r"\s*(?:@|#(?!\s*define|include|pragma|if|endif)|//|/\*|\*|--|;)")
-_UNDERLINE = lazy_pattern(r"([=\-~^\"'+#*`.:])\1{2,}\s*$")
 
 
 class CodeBlock(NamedTuple):
@@ -60,16 +62,17 @@ class CodeBlock(NamedTuple):
     first: int
     last: int
     names: tuple[str, ...] = ()
-    parent: int = 0
-    """The line of the class around it; 0 for none."""
+    around: tuple[int, ...] = ()
+    """The lines that begin what its lines are in: classes, and the last of its own definitions."""
 
 
 class _Definition(NamedTuple):
     """A line that begins a definition, a section or a key."""
 
     line: int
-    indentation: int
+    depth: int
     name: str
+    has_members: bool = False
 
 
 def lines_of(text: str) -> list[str]:
@@ -97,67 +100,43 @@ def blocks(path: str, text: str) -> Sequence[CodeBlock]:
     return found
 
 
-def enclosing(path: str, lines: Sequence[str], at: int) -> set[int]:
-    """Return the lines that begin what a line is in: its function, its class."""
-    heads = {head.line for head in _heads(path, lines)}
-    found: set[int] = set()
-    depth: int | None = None
-    # A blank line is in what the next line is in.
-    while at < len(lines) and not lines[at - 1].strip():
-        at += 1
-    for number in range(at, 0, -1):
-        line = lines[number - 1]
-        bare = line.lstrip()
-        if not bare or (depth is not None and (bare[0] in ")]}" or _BELONGS_BELOW.match(line))):
-            continue
-        if depth is None or len(line) - len(bare) < depth:
-            if depth is not None and number in heads:
-                found.add(number)
-            depth = len(line) - len(bare)
-    return found
+def depth_of(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _cuts(lines: Sequence[str], heads: Sequence[_Definition]) -> list[CodeBlock]:
     """Return where blocks begin: at what stands at the outermost level, and at the members of classes."""
     cuts = [CodeBlock(1, 0)]
-    margin = min((head.indentation for head in heads), default=0)
-    # The definitions that a line is in, and whether members follow.
-    around: list[tuple[_Definition, bool]] = []
+    within: list[_Definition] = []
     for head in heads:
-        while around and around[-1][0].indentation >= head.indentation:
-            around.pop()
-        holds = _HOLDS_MEMBERS.match(lines[head.line - 1]) is not None
-        is_cut = around[-1][1] if around else head.indentation == margin
-        around.append((head, holds and is_cut))
+        while within and within[-1].depth >= head.depth:
+            within.pop()
+        is_outermost = head.depth <= _MARGIN or len(cuts) == 1
+        is_cut = all(each.has_members for each in within) if within else is_outermost
+        within.append(head)
         if not is_cut:
             continue
-        first = _with_what_is_above(lines, head)
-        before = cuts[-1]
-        parent = around[-2][0].line if len(around) > 1 else 0
-        is_short = head.line - before.first < _SHORT_LINES and before.parent == parent
-        joins = is_short and 0 < len(before.names) < _MOST_NAMES and not holds
+        around = tuple(each.line for each in within)
+        first, before = _with_what_is_above(lines, head), cuts[-1]
+        is_short = head.line - before.first < _SHORT_LINES and before.around[:-1] == around[:-1]
+        joins = is_short and 0 < len(before.names) < _MOST_NAMES and not head.has_members
         if first <= before.first or joins:
-            cuts[-1] = before._replace(names=(*before.names, head.name))
+            cuts[-1] = CodeBlock(before.first, 0, (*before.names, head.name), around)
         else:
-            cuts.append(CodeBlock(first, 0, (head.name,), parent))
+            cuts.append(CodeBlock(first, 0, (head.name,), around))
     return cuts
 
 
 def _heads(path: str, lines: Sequence[str]) -> Iterator[_Definition]:
-    suffix = path.rpartition(".")[2].lower()
-    if suffix in ("rst", "txt"):
-        for at, (line, below) in enumerate(pairwise(lines), 1):
-            if line[:1].strip() and _UNDERLINE.match(below) and not _UNDERLINE.match(line):
-                yield _Definition(at, 0, line.strip())
-        return
+    suffix, in_code = path.rpartition(".")[2].lower(), False
     pattern = _PATTERNS.get(suffix)
-    is_text, in_code = suffix in ("md", "mdx", "markdown"), False
-    for at, line in enumerate(lines if pattern else (), 1):
-        if is_text and line.startswith("```"):
+    for at, (line, below) in enumerate(pairwise([*lines, ""]) if pattern else (), 1):
+        if suffix in ("md", "mdx", "markdown") and line.startswith("```"):
             in_code = not in_code
-        if line and not in_code and pattern and (found := pattern.match(line)):
+        whole = f"{line}\n{below}" if suffix in ("rst", "txt") else line
+        if line and not in_code and pattern and (found := pattern.match(whole)):
             name = next((group for group in found.groups() if group), "")
-            yield _Definition(at, len(line) - len(line.lstrip()), name)
+            yield _Definition(at, depth_of(line), name, _HAS_MEMBERS.match(line) is not None)
 
 
 def _with_what_is_above(lines: Sequence[str], head: _Definition) -> int:
@@ -168,7 +147,7 @@ def _with_what_is_above(lines: Sequence[str], head: _Definition) -> int:
         above = lines[at - 1]
         if above[0] == "@" or (at == first - 1 and _BELONGS_BELOW.match(above)):
             first = at
-        elif head.indentation or above[0] not in ") ":
+        elif head.depth or above[0] not in ") ":
             break
     return first
 

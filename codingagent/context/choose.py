@@ -36,7 +36,6 @@ _FULL_BUDGET = 8_000
 _LATEST = 200
 # New entries of a changelog stand in its first lines, where so many commits of sources write some.
 _TOP_LINES, _KEPT_SHARE = 25, 0.1
-_PIECE_LINES = 5
 _GAP_TOKENS, _FILE_TOKENS, _LEAST_TOKENS = 9, 14, 60
 _IMPORTS_LINES, _IMPORTS_WITHIN = 30, 120
 
@@ -60,27 +59,20 @@ class Chosen(Struct, frozen=True):
         return len(self.shown) == self.total
 
 
-class _Candidate(NamedTuple):
-    file: Ranked
-    block: CodeBlock
-    text: str
-    is_top: bool
-    """Whether it is of the top of a kept changelog."""
-
-
 class _Page:
     """A file while the budget is filled: what its lines cost, and which of them are shown."""
 
     def __init__(self, file: Ranked, text: str) -> None:
-        self.file, self.text, self.lines = file, text, lines_of(text)
+        self.file, self.kind = file, kind_of(file.path)
+        self.text, self.lines = text, lines_of(text)
         ratio = estimate(text) / (len(text) or 1)
         self.costs: list[float] = [ratio * (len(line) + 1) for line in self.lines]
         self.shown: set[int] = set()
         self.tokens = 0.0
 
     def add(self, block: CodeBlock, left: float) -> float:
-        """Show a block with its class and the imports, if it fits into some tokens; return what it costs."""
-        more = {*range(block.first, block.last + 1), block.parent or block.first}
+        """Show a block with what it is in, and the imports, if it fits; return its tokens."""
+        more = {*range(block.first, block.last + 1), *block.around}
         price = 0 if block.first == 1 or block.first - 1 in self.shown else _GAP_TOKENS
         if not self.shown:
             more |= imports(self.lines)
@@ -96,6 +88,14 @@ class _Page:
     def chosen(self) -> Chosen:
         shown = tuple(sorted(self.shown))
         return Chosen(self.file, shown, len(self.lines), round(self.tokens))
+
+
+class _Candidate(NamedTuple):
+    page: _Page
+    block: CodeBlock
+    text: str
+    is_top: bool
+    """Whether it is of the top of a kept changelog."""
 
 
 def choose(
@@ -114,25 +114,25 @@ def choose(
         budget: the number of tokens.
         log: the commits of the past, the latest first.
     """
-    pages = {file.path: _Page(file, text) for file in ranked if (text := texts.get(file.path))}
-    whole = sum(_FILE_TOKENS + sum(page.costs) for page in pages.values())
+    pages = [_Page(file, text) for file in ranked if (text := texts.get(file.path))]
+    whole = sum(_FILE_TOKENS + sum(page.costs) for page in pages)
     if len(ranked) <= FILES_LIMIT and whole <= budget:
-        for page in pages.values():
+        for page in pages:
             page.add(CodeBlock(1, len(page.lines)), budget)
-        return [page.chosen() for page in pages.values()]
+        return [page.chosen() for page in pages]
     latest = [commit.paths for commit in log[:_LATEST]]
     latest = [paths for paths in latest if "source" in map(kind_of, paths)]
-    ordered = _ordered(asked, [*_candidates(pages.values(), _changelog(latest))])
+    ordered = _ordered(asked, [*_candidates(pages, _changelog(latest))])
     total = 0.0
     for kind in ("test", "doc", "source"):
         limit = min(total + budget * _share(asked, kind, latest, budget), budget)
         for each in ordered:
             if limit - total < _LEAST_TOKENS:
                 break
-            if kind_of(each.file.path) == kind:
-                total += pages[each.file.path].add(each.block, limit - total)
-    found = [page.chosen() for page in pages.values() if page.shown]
-    return sorted(found, key=lambda part: kind_of(part.file.path) != "source")
+            if each.page.kind == kind:
+                total += each.page.add(each.block, limit - total)
+    best = sorted(pages, key=lambda page: page.kind != "source")
+    return [page.chosen() for page in best if page.shown]
 
 
 def kind_of(path: str) -> str:
@@ -161,32 +161,31 @@ def _changelog(latest: Sequence[Sequence[str]]) -> str | None:
 
 
 def _candidates(pages: Iterable[_Page], changelog: str | None) -> Iterator[_Candidate]:
-    """Yield the blocks of files; the top of a changelog in pieces, some of which fit anywhere."""
+    """Yield the blocks of files; of the top of a changelog single lines, some of which fit anywhere."""
     for page in pages:
         is_kept = page.file.path.partition(".")[0] == changelog
         top = min(_TOP_LINES, len(page.lines)) if is_kept else 0
-        pieces = [
-            CodeBlock(at, min(at + _PIECE_LINES - 1, top)) for at in range(1, top + 1, _PIECE_LINES)
-        ]
+        pieces = [CodeBlock(at, at) for at in range(1, top + 1)]
         rest = [block for block in blocks(page.file.path, page.text) if block.first > top]
         for block in (*pieces, *rest):
             text = "\n".join(page.lines[block.first - 1 : block.last])
-            yield _Candidate(page.file, block, text, block.last <= top)
+            yield _Candidate(page, block, text, block.last <= top)
 
 
 def _ordered(asked: Query, found: Sequence[_Candidate]) -> list[_Candidate]:
     low = [each.text.lower() for each in found]
     by_text = bm25(asked, [*map(asked.count, low)], [len(text) + 20 for text in low])
     names = [{part for name in each.block.names for part in parts_of(name)} for each in found]
-    by_name = said_shares(names, asked.words.__contains__)
+    by_name = said_shares(names, asked.words)
     named = _named(asked, found, low)
-    best = max((each.file.score for each in found), default=0.0) or 1.0
+    best = max((each.page.file.score for each in found), default=0.0) or 1.0
     scores = []
     for at, each in enumerate(found):
-        score = _NAMED_FILE if each.file.is_named else _FILE * each.file.score / best
+        file = each.page.file
+        score = _NAMED_FILE if file.is_named else _FILE * file.score / best
         score += _TEXT * by_text[at] + _NAME * by_name[at]
-        score += _NAMED_PLACE * (each.is_top or at in named)
-        scores.append(score - _LENGTH * math.log(len(each.text) + 60))
+        score += _NAMED_PLACE * (at in named) - _LENGTH * math.log(len(each.text) + 60)
+        scores.append(math.inf if each.is_top else score)
     calls = _calls(found, scores)
     order = sorted(range(len(found)), key=lambda at: -scores[at] - calls[at])
     return [found[at] for at in order]
@@ -207,7 +206,7 @@ def _named(asked: Query, found: Sequence[_Candidate], low: Sequence[str]) -> set
 
 def _calls(found: Sequence[_Candidate], scores: Sequence[float]) -> list[float]:
     """Score blocks by whether they call, or are called by, the best ones of the sources."""
-    sources = [at for at, each in enumerate(found) if kind_of(each.file.path) == "source"]
+    sources = [at for at, each in enumerate(found) if each.page.kind == "source"]
     seeds = [found[at] for at in sorted(sources, key=lambda at: -scores[at])[:_SEEDS]]
     own = {name for each in seeds for name in each.block.names if _IDENTIFIER.fullmatch(name)}
     called = {name for each in seeds for name in _IDENTIFIER.findall(each.text)} - own
@@ -217,7 +216,7 @@ def _calls(found: Sequence[_Candidate], scores: Sequence[float]) -> list[float]:
         for name in (called & names) | {name for name in own - names if name in each.text}:
             links[name].append(at)
     calls = [0.0] * len(found)
-    for places in links.values():
+    for places in sorted(links.values()):  # sums of one order, whatever that of the names
         for at in places:
             calls[at] += 1 / math.sqrt(len(places))
     return [min(score, _CALLS) for score in calls]

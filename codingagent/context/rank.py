@@ -10,7 +10,8 @@ import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -43,20 +44,16 @@ _COMMON = words(
     "for from get has have instead into its just like make may more must need never new not now once one",
     "only other our out please same see should some still such than that the their them then there these",
     "they this under use used using usual usually want was were what when where which will with without",
-    "would you your add",
+    "would you your add e.g i.e",
 )
-TESTS = lazy_pattern(
-    r"(?:^|[/_.-])(?:tests?|specs?|__tests__|testdata|fixtures?)(?=$|[/_.-])", re.IGNORECASE
-)
+TESTS = lazy_pattern(r"(?i)(?:^|[/_.-])(?:tests?|specs?|testdata|fixtures?)(?=$|[/_.-])")
 DOCS = lazy_pattern(
-    r"(?:^|/)(?:docs?|examples?|docs_src|changelogs?|website)/|\.(?:md|rst|txt|adoc|mdx)$"
-    r"|(?:^|/)(?:changes|changelog|history|readme|license)[^/]*$",
-    re.IGNORECASE,
+    r"(?i)(?:^|/)(?:docs?|examples?|docs_src|changelogs?|website)/|\.(?:md|rst|txt|adoc|mdx)$"
+    r"|(?:^|/)(?:changes|changelog|history|readme|license)[^/]*$"
 )
 _CONFIGURED = lazy_pattern(
-    r"(?:^|/)\.[^/]+|\.(?:json|toml|ya?ml|cfg|ini|xml|am|ac|in|gradle|mk|html|css)$"
-    r"|(?:^|/)(?:makefile|dockerfile|setup\.py|requirements)[^/]*$|(?:^|/)(?:bench\w*|scripts)/",
-    re.IGNORECASE,
+    r"(?i)(?:^|/)\.[^/]+|\.(?:json|toml|ya?ml|cfg|ini|xml|am|ac|in|gradle|mk|html|css)$"
+    r"|(?:^|/)(?:makefile|dockerfile|setup\.py|requirements)[^/]*$|(?:^|/)(?:bench\w*|scripts)/"
 )
 
 
@@ -65,8 +62,7 @@ class Query(Struct, frozen=True):
 
     task: str
     """The task, and the check: what they name comes first."""
-    words: tuple[str, ...]
-    weights: tuple[float, ...]
+    words: Mapping[str, float]
     exact: frozenset[str] = frozenset()
     """What the task quotes or writes as code: `x`, --x, a_b, aB, X_Y; in lower case."""
 
@@ -110,11 +106,8 @@ def query(task: str, check: str = "") -> Query:
                 lower = word.lower().strip("_")
                 if len(lower) > 2 and lower not in _COMMON and not lower.isdecimal():
                     found.setdefault(lower, weight * (_EXACT if lower in said else 1))
-    words = tuple(found)[:_WORDS_LIMIT]
-    weights = tuple(found[word] for word in words)
-    return Query(
-        f"{task}\n{check}", words, weights, frozenset(each for each in said if len(each) > 2)
-    )
+    best = dict(islice(found.items(), _WORDS_LIMIT))
+    return Query(f"{task}\n{check}", best, frozenset(each for each in said if len(each) > 2))
 
 
 def look(asked: Query, path: str, text: str) -> Row:
@@ -129,22 +122,20 @@ def rank(
     paths = [row.path for row in rows]
     by_text = bm25(asked, [row.counts for row in rows], [row.size for row in rows])
     by_path = bm25(asked, [asked.count(path.lower()) for path in paths])
-    last: dict[str, PastCommit] = {}
-    lately: dict[str, float] = {}
+    last: dict[str, int] = {}
     for ago, commit in enumerate(log):
         for path in commit.paths:
-            last.setdefault(path, commit)
-            lately.setdefault(path, 1 / (1 + ago / 20))
+            last.setdefault(path, ago)
     alike = _alike(asked, log)
     title = asked.task.strip().partition("\n")[0].lower()
     names = [parts_of(path.rpartition("/")[2].partition(".")[0]) for path in paths]
-    own = said_shares(names, title.__contains__)
+    own = said_shares(names, title)
     largest = math.log1p(max((row.size for row in rows), default=0)) or 1.0
     named = named_in(asked.task, paths) | set(attached)
     ranked = []
     for path, row, text, name, said in zip(paths, rows, by_text, by_path, own, strict=True):
         score = _TEXT * text + _PATH * name + _NAME * said
-        score += _ALIKE * alike.get(path, 0.0) + _LATELY * lately.get(path, 0.0)
+        score += _ALIKE * alike.get(path, 0.0) + _LATELY / (1 + last.get(path, math.inf) / 20)
         if TESTS.search(path):
             score += _TEST
         elif DOCS.search(path) or _CONFIGURED.search(path):
@@ -152,7 +143,7 @@ def rank(
         if not log and (text or name):
             score += _SIZE * math.log1p(row.size) / largest
         held = {word: count for word, count in zip(asked.words, row.counts, strict=True) if count}
-        changed_s = last[path].at_s if path in last else None
+        changed_s = log[last[path]].at_s if path in last else None
         ranked.append(Ranked(path, score, held, changed_s, path in named))
     return sorted(ranked, key=lambda file: (not file.is_named, -file.score, file.path))
 
@@ -181,33 +172,29 @@ def said_in(task: str) -> set[str]:
 
 def bm25(asked: Query, counts: Sequence[tuple[int, ...]], sizes: Sequence[int] = ()) -> list[float]:
     """Score each document against the query, the best 1; without sizes, length does not count."""
-    number = len(counts)
-    mean = sum(sizes) / number if sizes else 1.0
-    holding = [sum(1 for count in column if count) for column in zip(*counts, strict=True)]
+    sizes = sizes or [1] * len(counts)
+    mean = sum(sizes) / (len(counts) or 1) or 1.0
+    holding = [len(counts) - column.count(0) for column in zip(*counts, strict=True)]
     weights = [
-        weight * math.log(1 + (number - held + 0.5) / (held + 0.5))
-        for held, weight in zip(holding, asked.weights, strict=False)
+        weight * math.log(1 + (len(counts) - held + 0.5) / (held + 0.5))
+        for held, weight in zip(holding, asked.words.values(), strict=False)
     ]
     scores = []
-    for at, row in enumerate(counts):
-        long = 1 - _LENGTH + _LENGTH * sizes[at] / (mean or 1.0) if sizes else 1.0
-        held = (
-            weight * count * (_SATURATION + 1) / (count + _SATURATION * long)
-            for count, weight in zip(row, weights, strict=True)
-            if count
-        )
-        scores.append(sum(held))
+    for row, size in zip(counts, sizes, strict=True):
+        long = _SATURATION * (1 - _LENGTH + _LENGTH * size / mean)
+        each = zip(row, weights, strict=True)
+        scores.append(sum(weight * count / (count + long) for count, weight in each if count))
     best = max(scores, default=0.0) or 1.0
     return [score / best for score in scores]
 
 
-def said_shares(names: Sequence[set[str]], is_said: Callable[[str], bool]) -> list[float]:
+def said_shares(names: Sequence[set[str]], said: Container[str]) -> list[float]:
     """Return which part of each name is said; rare parts weigh more."""
     held = Counter(part for parts in names for part in parts)
     weights = {part: math.log(1 + len(names) / count) for part, count in held.items()}
-    said = set(filter(is_said, held))
+    known = {part for part in held if part in said}
     return [
-        sum(weights[part] for part in parts & said) / (sum(weights[part] for part in parts) or 1.0)
+        sum(weights[part] for part in parts & known) / (sum(weights[part] for part in parts) or 1.0)
         for parts in names
     ]
 
@@ -220,10 +207,10 @@ def parts_of(name: str) -> set[str]:
 def _alike(asked: Query, log: Sequence[PastCommit]) -> dict[str, float]:
     """Score files by the past commits that changed them and whose messages are most like the task."""
     scores = bm25(asked, [asked.count(commit.message.lower()) for commit in log])
-    best = sorted(range(len(log)), key=lambda at: -scores[at])[:_ALIKE_COMMITS]
+    best = sorted(zip(scores, log, strict=True), key=lambda each: -each[0])[:_ALIKE_COMMITS]
     total: dict[str, float] = defaultdict(float)
-    for at in best:
-        for path in log[at].paths:
-            total[path] += scores[at] / math.sqrt(len(log[at].paths))
+    for score, commit in best:
+        for path in commit.paths:
+            total[path] += score / math.sqrt(len(commit.paths))
     most = max(total.values(), default=0.0) or 1.0
     return {path: score / most for path, score in total.items()}

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from codingagent.context.blocks import CodeBlock, blocks, enclosing, lines_of
+from codingagent.context.blocks import CodeBlock, blocks, depth_of, lines_of
 from codingagent.context.choose import Chosen, imports
 from codingagent.model.plain_text import plural
 from codingagent.prompt.file_contents import FileView, frame_of, framed
@@ -28,12 +28,7 @@ _DAY_S = 24 * 60 * 60
 
 
 def for_model(chosen: Sequence[Chosen], texts: Mapping[str, str]) -> str:
-    """Return the choice as a request shows it; nothing for no files.
-
-    Args:
-        chosen: the files.
-        texts: their texts by path, the same that they were chosen from.
-    """
+    """Return the choice as a request shows it, of the texts it was chosen from; nothing for no files."""
     parts = [_part(part.file.path, texts[part.file.path], part.shown) for part in chosen]
     shown = "".join(framed(part, frame_of(part) + len(part.text)) for part in parts)
     return f"{_NOTE}\n\n{shown}\n" if shown else ""
@@ -47,7 +42,7 @@ def part_of(view: FileView, wanted: Sequence[int]) -> FileView:
         for block in blocks(view.path, view.text):
             is_in = block.first <= min(line, len(lines)) <= block.last
             if is_in and len(shown) < _AROUND_LINES:
-                shown |= {*range(block.first, block.last + 1), block.parent or block.first}
+                shown |= {*range(block.first, block.last + 1), *block.around}
     if shown:
         shown |= imports(lines)
     return view if len(shown) in {0, len(lines)} else _part(view.path, view.text, sorted(shown))
@@ -57,9 +52,12 @@ def in_frame(view: FileView, text: str, *, imported: bool = True) -> FileView:
     """Return lines of a file with its imports, what they stand in, and what the gaps define."""
     lines, first = lines_of(text), view.first_line
     end = first + view.text.count("\n")
-    frame = sorted((imports(lines) if imported else set()) | enclosing(view.path, lines, first))
-    above = _body(view.path, text, [each for each in frame if each < first], 0, first)
-    below = _body(view.path, text, [each for each in frame if each >= end], end - 1)
+    depth = next((depth_of(line) for line in lines[first - 1 : end - 1] if line.strip()), 0)
+    within = [each for each in blocks(view.path, text) if each.first <= first <= each.last]
+    frame = {line for each in within for line in each.around if depth_of(lines[line - 1]) < depth}
+    frame |= imports(lines) if imported else set()
+    above = _body(view.path, text, sorted(each for each in frame if each < first), 0, first)
+    below = _body(view.path, text, sorted(each for each in frame if each >= end), end - 1)
     if not frame and ": " not in above + below:  # the heading's numbers say as much
         return view
     reach = min(*frame, first, end - 1), max(*frame, first, end - 1)
@@ -104,12 +102,7 @@ def _spans(shown: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def for_person(chosen: Sequence[Chosen], now_s: float) -> Iterator[str]:
-    """Yield one line a file: how much of it goes, its tokens, and what speaks for it.
-
-    Args:
-        chosen: the files.
-        now_s: the present, in seconds since the epoch.
-    """
+    """Yield one line a file: how much of it goes, its tokens, and what speaks for it at a time."""
     for part in chosen:
         runs = [f"{first}-{last}" for first, last in _spans(part.shown)]
         more = ", …" if len(runs) > _SPANS_SHOWN else ""
@@ -127,16 +120,15 @@ def for_programs(
 ) -> Iterator[dict[str, Any]]:
     """Yield an object a part: `path`, `firstLine`, `lastLine` or `whole`, `lines`; `tokens`, `why`."""
     for part in chosen:
-        path, why = part.file.path, "; ".join(_reasons(part, now_s))
-        if part.is_whole:
-            about = {"whole": True, "lines": part.total, "tokens": part.tokens}
-            yield {"path": path, **about, "why": why}
-            continue
-        lines = lines_of(texts[path])
+        path, lines = part.file.path, lines_of(texts[part.file.path])
+        why = "; ".join(_reasons(part, now_s))
         for first, last in _spans(part.shown):
-            tokens = estimate("\n".join(lines[first - 1 : last]))
-            about = {"firstLine": first, "lastLine": last, "tokens": tokens}
-            yield {"path": path, **about, "why": why}
+            tokens = part.tokens
+            where: dict[str, Any] = {"whole": True, "lines": part.total}
+            if not part.is_whole:
+                tokens = estimate("\n".join(lines[first - 1 : last]))
+                where = {"firstLine": first, "lastLine": last}
+            yield {"path": path, **where, "tokens": tokens, "why": why}
 
 
 def _reasons(part: Chosen, now_s: float) -> Iterator[str]:

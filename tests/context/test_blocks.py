@@ -86,7 +86,7 @@ FILES = {
 
 def test_each_family_names_what_it_defines() -> None:
     for path, (text, names) in FILES.items():
-        outermost = [each.names for each in blocks(path, text) if not each.parent]
+        outermost = [each.names for each in blocks(path, text) if not each.around[:-1]]
         assert tuple(filter(None, chain(*outermost))) == names, path
 
 
@@ -106,8 +106,8 @@ def test_a_block_begins_with_what_belongs_to_its_definition() -> None:
     ]
     assert blocks("a.py", "\n".join([*lines, ""])) == [
         CodeBlock(1, 2),
-        CodeBlock(3, 48, ("f",)),
-        CodeBlock(49, 49, ("g",)),
+        CodeBlock(3, 48, ("f",), (7,)),
+        CodeBlock(49, 49, ("g",), (49,)),
     ]
 
 
@@ -121,9 +121,9 @@ def test_a_class_is_cut_into_its_members_and_a_function_is_not() -> None:
         "    def g(self):",
     ]
     assert blocks("a.py", "\n".join([*lines, ""])) == [
-        CodeBlock(1, 1, ("A",)),
-        CodeBlock(2, 43, ("f",), parent=1),
-        CodeBlock(44, 44, ("g",), parent=1),
+        CodeBlock(1, 1, ("A",), (1,)),
+        CodeBlock(2, 43, ("f",), (1, 2)),
+        CodeBlock(44, 44, ("g",), (1, 44)),
     ]
 
 

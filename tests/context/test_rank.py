@@ -56,7 +56,7 @@ def test_words_are_found_inside_longer_ones() -> None:
 def test_the_first_line_counts_double() -> None:
     """A title says more than what follows it."""
     asked = query("Fix orders\n\nThe stock is a matter of its own")
-    assert dict(zip(asked.words, asked.weights, strict=True))["orders"] == 2.0
+    assert asked.words["orders"] == 2.0
     assert order("Fix the Order\n\nand Stock")[0] == "shop/orders.py"
 
 
@@ -66,7 +66,7 @@ def test_a_long_task_counts_its_first_words() -> None:
         "Fix it\n\n" + " ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(500))
     ).words
     assert len(words) == 30
-    assert words[:3] == ("fix", "wordaa", "wordba")
+    assert tuple(words)[:3] == ("fix", "wordaa", "wordba")
 
 
 def test_a_named_file_comes_before_all_others() -> None:
