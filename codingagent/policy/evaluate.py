@@ -4,14 +4,15 @@ This guards against accidents, since a program may do anything; protection comes
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+
+from msgspec.structs import replace
 
 from codingagent.model.paths import is_glob, shown
 from codingagent.model.patterns import lazy_pattern
 from codingagent.policy import presets
 from codingagent.policy.cmd_lines import judge_cmd_line
-from codingagent.policy.command_patterns import fitting
 from codingagent.policy.rules import (
     ASKED_BY_POLICY,
     Allow,
@@ -26,10 +27,9 @@ from codingagent.policy.rules import (
     deny_command,
     deny_unlisted,
 )
-from codingagent.policy.shell_line import ShellCommand, ShellLine
+from codingagent.policy.shell_line import ShellCommand, ShellLine, Word, Words
 from codingagent.policy.shell_parser import read_line
 from codingagent.policy.shell_wrappers import is_looked_through
-from codingagent.policy.shell_writes import changed, is_outside
 
 _DOWNLOADS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx", "ftp"})
 _UPLOADING = lazy_pattern(
@@ -227,3 +227,190 @@ def _with_subcommands(patterns: tuple[str, ...]) -> frozenset[str]:
     return frozenset(
         words[0] for words in split if words[1:] and words[1][0].isalpha() and "*" not in words[0]
     )
+
+
+# --- patterns ----------------------------------------------------------------------------------
+
+# Tools where any argument may be a target: `make clean deploy`.
+_TARGETS = frozenset({"make", "gmake", "just", "task", "mvn", "mvnw", "rake", "ant", "gulp"})
+
+
+def fitting(patterns: tuple[str, ...], command: ShellCommand) -> Iterator[str]:
+    """Yield the patterns that match a command, in their order."""
+    by_name, with_globs = _numbers(patterns)
+    for number in sorted((*by_name.get(command.name or "", ()), *with_globs)):
+        if fits(patterns[number], command):
+            yield patterns[number]
+
+
+def fits(pattern: str, command: ShellCommand) -> bool:
+    """Return whether a pattern matches a command, by the rules in the docstring of `rules`."""
+    name, wanted = _parts(pattern)
+    called = command.name
+    if called is None or not name.fullmatch(called):
+        return False
+    words = command.arguments
+    texts = [word.text for word in words]
+    end = texts.index("--") if "--" in texts else len(texts)
+    options = [word.sure for word in words[:end] if word.sure.startswith("-")]
+    at = 0
+    for want in wanted:
+        if want == "--":
+            fits = want in texts
+        elif "*" in want:
+            fits = any(map(_glob(want).fullmatch, texts))
+        elif want.startswith("-"):
+            fits = any(_option_fits(want, option) for option in options)
+        else:
+            at = _after_subcommand(texts, 0 if called in _TARGETS else at, want, called)
+            fits = at > 0
+        if not fits:
+            return False
+    return True
+
+
+@cache
+def _numbers(patterns: tuple[str, ...]) -> tuple[dict[str, list[int]], list[int]]:
+    """Return where the patterns are for each name, and those whose name is a glob: there are hundreds."""
+    by_name: dict[str, list[int]] = {}
+    with_globs: list[int] = []
+    for number, pattern in enumerate(patterns):
+        name = (pattern.split() or [""])[0].casefold()
+        (with_globs if "*" in name else by_name.setdefault(name, [])).append(number)
+    return by_name, with_globs
+
+
+@cache
+def _parts(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
+    name, *wanted = pattern.split() or [""]
+    return _glob(name.casefold()), tuple(wanted)
+
+
+@cache
+def _glob(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+
+
+def _option_fits(want: str, option: str) -> bool:
+    if re.fullmatch(r"-\w", want):
+        return re.fullmatch(r"-\w+", option) is not None and want[1] in option
+    given = option.partition("=")[0]
+    # Programs accept an abbreviated long option if it is unambiguous.
+    return given == want or (len(given) > 3 and given.startswith("--") and want.startswith(given))
+
+
+def _after_subcommand(texts: list[str], at: int, want: str, name: str) -> int:
+    """Return the position after a subcommand; 0 if it is missing.
+
+    It is unknown which options take a value: after one without `=`, both readings are tried.
+    """
+    maybe_value = False
+    for place, text in enumerate(texts[at:], at + 1):
+        if text.startswith("-") and len(text) > 1:
+            maybe_value = "=" not in text and not text.startswith("--no-")
+        elif text == want:
+            return place
+        elif maybe_value or name in _TARGETS:
+            maybe_value = False
+        else:
+            return 0
+    return 0
+
+
+# --- files -------------------------------------------------------------------------------------
+
+# Commands that change the files they name, either all of them or only the last.
+_CHANGES_ALL = frozenset(
+    {"tee", "rm", "rmdir", "unlink", "mv", "mkdir", "touch", "truncate", "chmod", "chown", "chgrp"}
+)
+_CHANGES_LAST = frozenset({"cp", "ln", "install", "rsync"})
+# Commands that change what an option names.
+_CHANGES_OPTION = {
+    **dict.fromkeys(("tar", "bsdtar"), ("-C", "--directory")),
+    "unzip": ("-d", "--extract-dir"),
+    "curl": ("-o", "--output"),
+    "wget": ("-O", "--output-document"),
+}
+_HARMLESS = lazy_pattern(
+    r"/dev/(null|zero|full|tty|std(in|out|err)|fd/\d+)|"
+    r"(/private)?((/var)?/tmp|/var/folders/[^/]+/[^/]+/T)(/.*)?"
+)
+_HOME = lazy_pattern(r"~|\$HOME\b|\$\{HOME\b")
+_HERE = lazy_pattern(r"\$PWD\b|\$\{PWD\}|\$\(pwd\)")
+
+
+def changed(line: ShellLine, workspace: str) -> list[str]:
+    """Return the files that a line writes to, as far as it names them: `a/b` inside, `/a/b` outside."""
+    found: list[str] = []
+    here = ""
+    for command in line.commands:
+        if command.name in ("cd", "pushd"):
+            operands = [word for word in command.arguments if not word.text.startswith("-")]
+            target = operands[0] if operands else Word("~")
+            here = _placed(target, here, workspace) or here
+        for word in (*command.writes, *_written(command)):
+            placed = _placed(word, here, workspace)
+            if placed and not _HARMLESS.fullmatch(placed):
+                found.append(placed)
+    return found
+
+
+def _written(command: ShellCommand) -> Words:
+    """Return the arguments that a command changes."""
+    words = command.arguments
+    operands = tuple(word for word in words if not word.sure.startswith("-"))
+    name = command.name or ""
+    in_place = any(re.match(r"-[a-zA-Z]*i|--in-place", word.sure) for word in words)
+    if name in _CHANGES_ALL or (name in ("sed", "perl") and in_place):
+        # The first argument of chmod, chown and sed is the mode, owner or script.
+        return operands[1:] if name in ("chmod", "chown", "chgrp", "sed", "perl") else operands
+    if name in _CHANGES_LAST:
+        return (*operands[1:][-1:], *_option_values(words, "-t", "--target-directory"))
+    if name == "dd":
+        return tuple(_behind(word, "of=") for word in words if word.sure.startswith("of="))
+    return _option_values(words, *_CHANGES_OPTION[name]) if name in _CHANGES_OPTION else ()
+
+
+def _option_values(words: Words, short: str, long: str) -> Words:
+    found: list[Word] = []
+    for at, word in enumerate(words):
+        if word.text == long or re.fullmatch(rf"-[A-Za-z]*{short[1]}", word.text):
+            found += words[at + 1 : at + 2]
+        elif word.sure.startswith(f"{long}="):
+            found.append(_behind(word, f"{long}="))
+    return tuple(found)
+
+
+def _behind(word: Word, start: str) -> Word:
+    head = None if word.head is None else word.head.removeprefix(start)
+    return replace(word, text=word.text.removeprefix(start), head=head)
+
+
+def _placed(word: Word, here: str, workspace: str) -> str:
+    """Return where a word points: a path inside the workspace, one outside, or empty if unknown."""
+    text = word.text
+    if _HOME.match(text):
+        return "/~"
+    if _HERE.match(text):
+        text = _HERE.sub(lambda _: workspace, text, count=1)
+    elif not word.literal:
+        text = word.sure
+    if not text:
+        return ""
+    root = workspace.rstrip("/")
+    start = (
+        "" if text.startswith("/") else f"{here}/" if here.startswith("/") else f"{root}/{here}/"
+    )
+    parts: list[str] = []
+    for part in f"{start}{text}".split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    whole = "/" + "/".join(parts)
+    inside = whole.removeprefix(f"{root}/")
+    return "." if whole == (root or "/") else inside
+
+
+def is_outside(path: str) -> bool:
+    return path.startswith("/")

@@ -112,6 +112,8 @@ def _wrapped(words: Words, shape: _Shape) -> InnerCommands:
     if shape.joined:
         return _text(rest) if rest else InnerCommands()
     texts = _values(words, shape.text) if shape.text else ()
+    if texts and shape.text == "S":
+        return _text((*texts, *rest))
     return replace(_text(texts) if texts else InnerCommands(), commands=(rest,) if rest else ())
 
 
@@ -144,7 +146,7 @@ def _values(words: Words, letter: str) -> Words:
     for word, following in zip(words, (*words[1:], None), strict=True):
         start = option.match(word.sure)
         value = word.text[start.end() :] if start else ""
-        if value:
+        if start and (value or start[0][-1] == "="):
             found.append(Word(value, None if word.literal else ""))
         elif start and following is not None:
             found.append(following)
@@ -205,26 +207,20 @@ def _parallel(words: Words) -> InnerCommands:
     return done if done.texts else InnerCommands(doubts=doubt)
 
 
+_EXECUTING = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
+_ENDING = lazy_pattern(r"(^| );$|^\{\} \+$")
+
+
 def _find(words: Words) -> InnerCommands:
     found: list[Words] = []
+    end = 0
     for at, word in enumerate(words, 1):
-        if word.text in (
-            "-exec",
-            "-execdir",
-            "-ok",
-            "-okdir",
-            "-x",
-            "-X",
-            "--exec",
-            "--exec-batch",
-        ):
-            texts = [each.text for each in words[at:]]
+        if at > end and word.text in _EXECUTING:
+            texts = [each.text for each in words]
             ends = (
-                i
-                for i, text in enumerate(texts)
-                if text == ";" or texts[i - 1 : i + 1] == ["{}", "+"]
+                i for i in range(at, len(texts)) if _ENDING.search(" ".join(texts[i - 1 : i + 1]))
             )
-            end = at + next(ends, len(texts))
+            end = next(ends, len(texts))
             found += [words[at:end]] if end > at else []
     return InnerCommands(commands=tuple(found))
 
@@ -259,4 +255,4 @@ _SPECIAL: dict[str, Callable[[Words], InnerCommands]] = {
     **dict.fromkeys(("fd", "fdfind", "find"), _find),
 }
 _SPECIAL |= {"alias": _alias, "git": _git, "parallel": _parallel, "trap": _trap}
-_SPECIAL |= {"eval": lambda words: _text(words[1:])}
+_SPECIAL |= {"eval": lambda words: _text(words[_operand(words, 1, _Shape()) :])}
