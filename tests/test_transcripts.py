@@ -1,10 +1,11 @@
 """Whole sessions with replies as models sent them, having seen nothing but the requests.
 
 A folder is a case: `task.txt`, `workspace/` as it was, `replies/N.txt` as they came but for the
-session's id, and `after/` with every file that is then different or new.
+session's id, and `after.patch` with what is then different or new.
 """
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,10 @@ def test_a_recorded_session_gives_the_same_files_again(case: Path, tmp_path: Pat
     home = homes.Home.at(tmp_path / "home", create=True)
     workspace = homes.workspace_of(home.root, Settings())
     shutil.copytree(case / "workspace", workspace, dirs_exist_ok=True)
-    expected = {**source_files(case / "workspace"), **source_files(case / "after")}
+    after = shutil.copytree(case / "workspace", tmp_path / "after")
+    apply = ["git", "apply", "--whitespace=nowarn"]
+    subprocess.run([*apply, case / "after.patch"], cwd=after, check=True)
+    expected = source_files(after)
     replies = sorted((case / "replies").glob("*.txt"), key=lambda path: int(path.stem))
     with live_session(home.root, (case / "task.txt").read_text("utf-8")) as live:
         for reply in replies:
