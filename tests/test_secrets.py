@@ -487,3 +487,15 @@ def test_the_choice_of_files_shows_no_secret_in_a_name(tmp_path: Path) -> None:
             shown = command_line(live.home.root, *words, *more).stdout
             assert "data-SECRET-GITHUB-" in shown
             assert "ghp_" not in shown
+
+
+def test_an_error_that_ends_a_command_shows_no_secret(tmp_path: Path) -> None:
+    """The model chose the name of the operation that the message quotes."""
+    home = tmp_path / "home"
+    assert command_line(home, "new", "--no-wait", "--protocol", "json", "task").returncode == 0
+    operation = {"type": "shell", "id": token("error"), "command": "rm -r build"}
+    message = {"protocolVersion": "1.0", "operations": [operation]}
+    (home / "inbox" / "answer.txt").write_text(json.dumps(message), "utf-8")
+    done = command_line(home, "resume", "--once")
+    assert (done.returncode, "awaits approval: " in done.stderr) == (3, True)
+    assert token("error") not in done.stdout + done.stderr

@@ -56,14 +56,14 @@ class SharedSession:
     def opened(self, session: Session) -> Iterator["SharedSession"]:
         """Open the session; at the end close what is open then. An interrupt says how to continue."""
         try:
-            self._open(session)
-            yield self
+            # What is open hides secrets in the message of an error that leaves it.
+            with self._stack:
+                self._open(session)
+                yield self
         except KeyboardInterrupt:
             raise InterruptError(
                 f"stopped; nothing is lost: `codingagent resume {session.session_id}` continues"
             ) from None
-        finally:
-            self._stack.close()
 
     @property
     def work(self) -> "OpenSession":
