@@ -383,13 +383,13 @@ class _Reader:
                     return
         self.doubts.append(_BROKEN)
 
-    def _word(self, ends: str = " \t\n;&|<>()", *, quoted: bool = False) -> Word:
+    def _word(self, ends: str = " \t\n;&|<>()", *, begins_quoted: bool = False) -> Word:
         """Return the word here, unquoted; an empty one if none is here.
 
         `ends` is the character that ends an expansion, or empty for all of a text without quotes.
         """
         out, head, behind, wild = "", None, 0, False
-        is_body = not ends
+        is_body, quoted = not ends, begins_quoted
         while self._at < len(self._text):
             begin, here = self._at, self._here()
             if plain := self._passes(_PLAIN):
@@ -403,7 +403,7 @@ class _Reader:
                 head = out if head is None else head
                 out += self._text[begin : self._at]
                 behind = len(out)
-            elif here in ends and (not quoted or ends == "}"):
+            elif here in ends and quoted == begins_quoted:
                 if self._here(2) not in ("<(", ">("):
                     break
                 self._at += 2
@@ -431,7 +431,7 @@ class _Reader:
                 out += "" if self._here(2) == '$"' else here
                 self._at += 1
         else:
-            if quoted or ends == "}":
+            if quoted != begins_quoted or ends == "}":
                 self.doubts.append(_BROKEN)
         return Word(out, head, "" if head is None else out[behind:], wild)
 
@@ -448,7 +448,7 @@ class _Reader:
                 self._list(")")
         elif self._here(2) == "${":
             self._at += 2
-            self._word("}", quoted=quoted)
+            self._word("}", begins_quoted=quoted)
             self._at += 1
         else:
             return self._passes(_PARAMETER) is not None
