@@ -1,5 +1,8 @@
 """What is allowed, asked and denied: Design, commands, the policy; and SAFETY's protected names."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,159 +38,24 @@ def judged(line: str, policy: Policy = STANDARD) -> Verdict:
     return judge_command(policy, line, WORKSPACE)
 
 
-ORDINARY = [
-    # Tests and builds.
-    "python -m pytest",
-    'pytest -q "tests/test_a.py::test_b[x-1]" -k "not slow"',
-    "cd x && pytest -q 2>&1 | tail -5",
-    "npm test",
-    "npm install",
-    "npm ci && npm run build -- --watch=false",
-    "npm run lint",
-    "npx tsc --noEmit && echo OK || echo FAIL",
-    "pip install -e '.[dev]' \"foo>=1,<2\"",
-    "pip install -r requirements.txt",
-    "uv run pytest",
-    "poetry run pytest -q",
-    "poetry install",
-    "cargo build --release",
-    "cargo test -- --nocapture",
-    "go test ./... -run 'TestA|TestB' -count=1 -race",
-    "make",
-    'make -j$(nproc) test CFLAGS="-O2 -g"',
-    "time make",
-    "./gradlew build",
-    "mvn -q test",
-    "python manage.py migrate",
-    "black . && ruff check --fix . && mypy .",
-    "docker build -t app .",
-    "docker run --rm -v \"$PWD\":/w -w /w img sh -c 'ls'",
-    "docker compose up -d",
-    "terraform plan",
-    "kubectl get pods -n delete",
-    # git
-    "git status --short",
-    "git diff HEAD^ -- x",
-    "git log --format='%h %s' -n 5",
-    "git --no-pager log -3",
-    'git add -A && git commit -m "a; b (c) push"',
-    "git commit -m push",
-    "git show HEAD~1:a.py",
-    "git blame a.py",
-    "git stash",
-    "git stash list",
-    "git stash push -m wip",
-    "git stash pop",
-    "git checkout -b feature/clean",
-    "git checkout main",
-    "git switch main",
-    "git branch -a",
-    "git pull --rebase",
-    "git rm old.py",
-    "git config user.name x",
-    "gh pr list",
-    "gh pr view 3",
-    "git commit -m \"$(cat <<'EOF'\nFix: it's (a) `b`\n\nrm -rf x\nEOF\n)\"",
-    # Looking and searching.
-    "ls -la",
-    "ls *.py **/*.py [a-z]*.txt ?.c",
-    "cat a.txt 2>/dev/null || true",
-    "sed -n '1,20p' f",
-    "grep -rn \"foo\\|bar\" --include='*.py' .",
-    "rg sudo .",
-    "find . -name '*.py' -not -path './.venv/*' | xargs grep -l foo",
-    "find . -type f -exec wc -l {} +",
-    'find . -name "*.sh" -exec sh -n {} \\;',
-    "awk '{print $1}' f | sort -u | uniq -c",
-    "jq '.a[] | select(.b==\"c\")' x.json",
-    "diff <(sort a) <(sort b)",
-    "du -sh * | sort -h | tail",
-    "ps aux | grep python",
-    "head -c100 f; tail -n +5 f; wc -l f",
-    "command -v sudo",
-    "cat x | sh a.sh",
-    "poetry install sudo",
-    'echo "${x:-"}"}" \'a\' ${y:+it}',
-    "which sudo",
-    "cat sudo.txt",
-    "./pseudocode.sh",
-    'echo "sudo rm -rf /"',
-    # Files in the workspace.
-    "sed -i 's/a/b/g' x.py",
-    "rm file.txt",
-    "rm a.o b.o",
-    'rm "my file"',
-    "rm -- -rf",
-    'for f in *.pyc; do rm "$f"; done',
-    "mkdir -p src/{a,b}",
-    "mv a b",
-    "cp -r a b",
-    "cp /usr/share/x.txt .",
-    "ln -s ../a b",
-    "touch x",
-    "chmod +x run.sh",
-    "chmod -rwx secret",
-    "echo a > out.txt 2> err.txt",
-    "echo a > /dev/null",
-    "echo a > /tmp/x.txt",
-    "echo a > /var/folders/zz/zyx_n0000gn/T/x.txt",  # macOS
-    "echo a | tee -a log.txt",
-    "echo x > /home/u/project/a.txt",
-    'echo x > "$PWD/a.txt"',
-    'echo x > "$out"',
-    "(cd sub && make) && cd sub && cd .. && touch x",
-    "cd /usr/include && grep -r foo .",
-    "tar czf a.tgz src && tar tzf a.tgz",
-    "cat > f.py <<'EOF' && python f.py\nprint(\"it's; sudo x\")\nEOF",
-    "cat <<EOF > out.txt\nhello $USER\nEOF",
-    "python3 - <<'EOF'\nimport os\nprint(f\"{os.getcwd()} | rm -rf x; sudo\")\nEOF",
-    "python - <<'PY' 2>&1 | tail -3\nprint(1)\nPY",
-    # Of the shell itself.
-    'for f in *.py; do python -m py_compile "$f"; done',
-    'while IFS= read -r line; do echo "$line"; done < f',
-    "[ -f x ] && echo yes",
-    "[[ -f x && -d y ]] || echo no",
-    "test $? -eq 0",
-    "export A=b; python -c 'print(\"a;b\")'",
-    'export PATH="$HOME/.local/bin:$PATH"',
-    'A=(1 2); for i in "${A[@]}"; do echo "$i"; done',
-    "echo $((x * 2)) $(( (1+2)*3 ))",
-    "i=0; ((i++)); echo $i",
-    'case "$1" in start|stop) echo a ;; *) echo b;; esac',
-    "set -euo pipefail",
-    "# only a comment",
-    "",
-    "if ! command -v node >/dev/null 2>&1; then echo none; fi",
-    'function foo { local x=1; echo "$x"; }; foo',
-    "trap 'echo done' EXIT",
-    'FOO=bar BAZ="q u" python x.py',
-    "GIT_PAGER=cat git log",
-    "timeout 10 python app.py",
-    "env FOO=1 BAR=2 python app.py",
-    "nohup python app.py > app.log 2>&1 &",
-    "cmd1 & pid=$!; sleep 1; kill $pid",
-    "kill %1",
-    "f=a.o; chmod +x $f; find $f -name '*.c'",
-    "build() { make all; }; build",
-    "for f in a b; do cp $f $f.bak; done",
-    "bash run.sh",
-    "sh ./scripts/build.sh --all",
-    ". .venv/bin/activate && pytest",
-    '"$VENV/bin/python" -m pytest',
-    'walk() { for f in "$1"/*; do walk "$f"; done; }; walk .',
-    # The network, as far as it is one's own or only read.
-    "curl http://localhost:8000",
-    "curl -s 'http://localhost:8000/x?a=1&b=2' | python3 -m json.tool",
-    "curl -X POST -d '{\"a\":1}' http://127.0.0.1:5000/api",
-    "curl -sSL https://example.com/x.json -o x.json",
-    "wget https://example.com/data.csv",
-]
+def said(verdict: Verdict) -> str:
+    if isinstance(verdict, Allow):
+        return "allow"
+    rules = (verdict.rule,) if isinstance(verdict, Deny) else verdict.rules
+    plain = [
+        re.sub(r"^shell\.(approval_required: |blocked_commands: )?", "", rule) for rule in rules
+    ]
+    return f"{'deny' if isinstance(verdict, Deny) else 'ask'}: {', '.join(plain)}"
 
 
-@pytest.mark.parametrize("line", ORDINARY)
-def test_ordinary_work_is_never_asked(line: str) -> None:
-    """Design, commands, policy: standard is all but what is blocked and a list of what is asked."""
-    assert judged(line) == Allow()
+LINES = Path(__file__).with_name("lines.txt").read_text("utf-8").splitlines()
+
+
+@pytest.mark.parametrize("row", LINES)
+def test_real_lines(row: str) -> None:
+    """Ordinary work is never asked; what is asked has the rules that a person reads. ⏎ is a new line."""
+    expected, _, line = row.partition("\t")
+    assert said(judged(line.replace("⏎", "\n"))) == expected
 
 
 BLOCKED = [
