@@ -35,7 +35,7 @@ class Person:
 
 def sit_down(home: Path, settings: Settings | None = None) -> LiveSession:
     """Starts a session whose workspace has a build folder."""
-    with live_session(home, settings=settings) as live:
+    with live_session(home, settings=settings, has_git=False) as live:
         pass
     (live.workspace / "build").mkdir()
     (live.workspace / "build" / "o").touch()

@@ -12,7 +12,7 @@ import pytest
 from codingagent import Space
 from codingagent.agent.run import Run
 from codingagent.errors import CodingAgentError, UsageError, WorkError
-from tests.helpers import HANG_S
+from tests.helpers import HANG_S, use_no_git
 
 SCRIPT = "import sys; from codingagent.cli import main; sys.exit(main.run(sys.argv[1:]))"
 
@@ -30,6 +30,7 @@ class LiveSession:
         self.home = root / "home"
         self.workspace = root / "workspace"
         self.workspace.mkdir()
+        use_no_git(self.workspace)
 
     def space(self) -> Space:
         # What confines commands is proved elsewhere; without it these start sooner.

@@ -22,7 +22,7 @@ from codingagent.protocols.json.wire import (
     ShellEvent,
     to_wire,
 )
-from tests.helpers import new_marker, none_left
+from tests.helpers import new_marker, none_left, use_no_git
 from tests.killing import none_outlives
 from tests.sandboxes import needs_bwrap
 
@@ -48,6 +48,7 @@ def _project(tmp_path: Path) -> Path:
     project = tmp_path / "project"
     (project / "build").mkdir(parents=True)
     (project / "build" / "o").touch()
+    use_no_git(project)
     return project
 
 

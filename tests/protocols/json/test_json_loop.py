@@ -13,7 +13,14 @@ from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ModelSaid
 from codingagent.protocols.json import guide as json_guide
 from codingagent.protocols.json.messages import validate_events_message
-from tests.helpers import LiveSession, live_session, new_marker, none_left
+from tests.helpers import (
+    LiveSession,
+    live_session,
+    new_marker,
+    none_left,
+    plain_session,
+    use_no_git,
+)
 from tests.killing import command_line_here, kill_when
 
 OFF = Settings(sandbox="off")
@@ -51,6 +58,7 @@ def take(live: LiveSession, reply: str) -> list[dict[str, Any]]:
 
 def begun(home: Path) -> str:
     """Begins a JSON session on the command line, and gives its id."""
+    use_no_git(home / "workspace")
     words = ("new", "--no-wait", "--protocol", "json", "--sandbox", "off", "the task")
     status, _, err = command_line_here(home, *words)
     assert status == 0, err
@@ -68,7 +76,7 @@ def _live(tmp_path: Path) -> Iterator[LiveSession]:
 @pytest.fixture(name="tags")
 def _tags(tmp_path: Path) -> Iterator[LiveSession]:
     """A session that was asked for tag blocks."""
-    with live_session(tmp_path, settings=OFF) as made:
+    with plain_session(tmp_path, settings=OFF) as made:
         yield made
 
 
