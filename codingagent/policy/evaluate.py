@@ -6,8 +6,7 @@ This guards against accidents, since a program may do anything; protection comes
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-
-from msgspec.structs import replace
+from posixpath import join, normpath
 
 from codingagent.model.paths import is_glob, shown
 from codingagent.model.patterns import lazy_pattern
@@ -123,7 +122,7 @@ def _ask_for_line(
                 for place in _places(command, line) or ("",):
                     add(rule, f"`{pattern}` of {place}" if place else whole)
         for name in sorted(line.functions):
-            if name in _names(policy.shell.approval_required) or is_looked_through(name):
+            if name in _named(policy.shell.approval_required)[0] or is_looked_through(name):
                 doubt = f"shell.doubt: function {shown(name)}"
                 add({doubt: f"it defines a function with the name of the command {shown(name)}"})
         for doubt in line.doubts:
@@ -181,7 +180,7 @@ def _doubtful(policy: Policy, command: ShellCommand) -> dict[str, str]:
         found["shell.rm_many"] = "it deletes files that it does not name one by one"
     for name, _ in command.assignments:
         found |= _setting(name)
-    if command.name in _with_subcommands(policy.shell.approval_required):
+    if command.name in _named(policy.shell.approval_required)[2]:
         operand = next((word for word in words if not word.sure.startswith("-")), None)
         if operand is not None and not operand.sure and not operand.literal:
             rule = f"shell.doubt: subcommand of {command.name}"
@@ -191,7 +190,7 @@ def _doubtful(policy: Policy, command: ShellCommand) -> dict[str, str]:
 
 def _options_unseen(rules: ShellRules, command: ShellCommand, line: ShellLine) -> dict[str, str]:
     """Return a doubt for a command whose options come from a variable that the line itself sets."""
-    if command.name not in _with_options(rules.approval_required):
+    if command.name not in _named(rules.approval_required)[1]:
         return {}
     given = {_VARIABLE.match(w.text) for w in command.arguments if not w.literal and not w.head}
     names = {found[1] for found in given if found is not None}
@@ -211,22 +210,12 @@ def _setting(name: str) -> dict[str, str]:
 
 
 @cache
-def _names(patterns: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(pattern.split()[0] for pattern in patterns)
-
-
-@cache
-def _with_options(patterns: tuple[str, ...]) -> frozenset[str]:
-    split = [pattern.split() for pattern in patterns]
-    return frozenset(words[0] for words in split if any(w.startswith("-") for w in words[1:]))
-
-
-@cache
-def _with_subcommands(patterns: tuple[str, ...]) -> frozenset[str]:
-    split = [pattern.split() for pattern in patterns]
-    return frozenset(
-        words[0] for words in split if words[1:] and words[1][0].isalpha() and "*" not in words[0]
-    )
+def _named(patterns: tuple[str, ...]) -> tuple[frozenset[str], ...]:
+    """Return the commands of patterns: all, those with an option, and those with a subcommand."""
+    split = [(*pattern.split(), "") for pattern in patterns]
+    with_options = (words[0] for words in split if any(each[:1] == "-" for each in words))
+    with_subcommands = (words[0] for words in split if words[1].isalpha() and "*" not in words[0])
+    return frozenset(w[0] for w in split), frozenset(with_options), frozenset(with_subcommands)
 
 
 # --- patterns ----------------------------------------------------------------------------------
@@ -319,18 +308,6 @@ def _after_subcommand(texts: list[str], at: int, want: str, name: str) -> int:
 
 # --- files -------------------------------------------------------------------------------------
 
-# Commands that change the files they name, either all of them or only the last.
-_CHANGES_ALL = frozenset(
-    {"tee", "rm", "rmdir", "unlink", "mv", "mkdir", "touch", "truncate", "chmod", "chown", "chgrp"}
-)
-_CHANGES_LAST = frozenset({"cp", "ln", "install", "rsync"})
-# Commands that change what an option names.
-_CHANGES_OPTION = {
-    **dict.fromkeys(("tar", "bsdtar"), ("-C", "--directory")),
-    "unzip": ("-d", "--extract-dir"),
-    "curl": ("-o", "--output"),
-    "wget": ("-O", "--output-document"),
-}
 _HARMLESS = lazy_pattern(
     r"/dev/(null|zero|full|tty|std(in|out|err)|fd/\d+)|"
     r"(/private)?((/var)?/tmp|/var/folders/[^/]+/[^/]+/T)(/.*)?"
@@ -357,33 +334,21 @@ def changed(line: ShellLine, workspace: str) -> list[str]:
 
 def _written(command: ShellCommand) -> Words:
     """Return the arguments that a command changes."""
-    words = command.arguments
+    words, how = command.arguments, presets.changes().get(command.name or "", ())
     operands = tuple(word for word in words if not word.sure.startswith("-"))
-    name = command.name or ""
-    in_place = any(re.match(r"-[a-zA-Z]*i|--in-place", word.sure) for word in words)
-    if name in _CHANGES_ALL or (name in ("sed", "perl") and in_place):
-        # The first argument of chmod, chown and sed is the mode, owner or script.
-        return operands[1:] if name in ("chmod", "chown", "chgrp", "sed", "perl") else operands
-    if name in _CHANGES_LAST:
-        return (*operands[1:][-1:], *_option_values(words, "-t", "--target-directory"))
-    if name == "dd":
-        return tuple(_behind(word, "of=") for word in words if word.sure.startswith("of="))
-    return _option_values(words, *_CHANGES_OPTION[name]) if name in _CHANGES_OPTION else ()
-
-
-def _option_values(words: Words, short: str, long: str) -> Words:
-    found: list[Word] = []
-    for at, word in enumerate(words):
-        if word.text == long or re.fullmatch(rf"-[A-Za-z]*{short[1]}", word.text):
-            found += words[at + 1 : at + 2]
-        elif word.sure.startswith(f"{long}="):
-            found.append(_behind(word, f"{long}="))
+    if "-i" in how and not any(re.match(r"-[a-zA-Z]*i|--in-place", word.sure) for word in words):
+        return ()
+    found = [*operands] if "ALL" in how else [*operands[1:]] if "REST" in how else []
+    found += operands[1:][-1:] if "LAST" in how else []
+    for option in how:
+        short = rf"-[A-Za-z]*{option[1]}" if len(option) == 2 else re.escape(option)
+        for at, word in enumerate(words):
+            if option != "-i" and re.fullmatch(short, word.text):
+                found += words[at + 1 : at + 2]
+            elif word.sure.startswith(f"{option}="):
+                value = word.text.removeprefix(f"{option}=")
+                found.append(Word(value, word.head and word.head.removeprefix(f"{option}=")))
     return tuple(found)
-
-
-def _behind(word: Word, start: str) -> Word:
-    head = None if word.head is None else word.head.removeprefix(start)
-    return replace(word, text=word.text.removeprefix(start), head=head)
 
 
 def _placed(word: Word, here: str, workspace: str) -> str:
@@ -398,18 +363,8 @@ def _placed(word: Word, here: str, workspace: str) -> str:
     if not text:
         return ""
     root = workspace.rstrip("/")
-    start = (
-        "" if text.startswith("/") else f"{here}/" if here.startswith("/") else f"{root}/{here}/"
-    )
-    parts: list[str] = []
-    for part in f"{start}{text}".split("/"):
-        if part == "..":
-            parts = parts[:-1]
-        elif part not in ("", "."):
-            parts.append(part)
-    whole = "/" + "/".join(parts)
-    inside = whole.removeprefix(f"{root}/")
-    return "." if whole == (root or "/") else inside
+    whole = normpath(join(root, here, text)).replace("//", "/")
+    return "." if whole == (root or "/") else whole.removeprefix(f"{root}/")
 
 
 def is_outside(path: str) -> bool:

@@ -1,17 +1,13 @@
 """The rules of the presets, as rules.txt lists them: what is blocked, asked about, executed by its name."""
 
 import re
+from functools import cache
 
 # A text of our own and not TOML: tomllib would take an eighth of the time of each start.
 with open(f"{__file__.removesuffix('presets.py')}rules.txt", encoding="utf-8") as _file:  # noqa: PTH123
     _SECTIONS: dict[str, str] = dict(
         re.findall(r"^(\w.*)\n((?: .*\n)+)", _file.read(), re.MULTILINE)
     )
-
-
-def section(name: str) -> str:
-    """Return the lines of a section."""
-    return _SECTIONS[name]
 
 
 def _patterns(name: str) -> tuple[str, ...]:
@@ -31,6 +27,18 @@ def _reasons(*kinds: str) -> dict[str, str]:
     """Return the commands that sections of some kinds ask about, and why."""
     sections = [name for name in _SECTIONS if name.startswith(kinds)]
     return {each: name.partition(": ")[2] for name in sections for each in _patterns(name)}
+
+
+def usages(name: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the names of programs in a section, and the words after each."""
+    lines = [line.partition(": ") for line in _SECTIONS[name].splitlines()]
+    return [(each, tuple(rest.split())) for names, _, rest in lines for each in names.split()]
+
+
+@cache
+def changes() -> dict[str, tuple[str, ...]]:
+    """Return how commands change files that they name."""
+    return dict(usages("changes"))
 
 
 def asked_in_sandbox(*, has_network: bool) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.model.patterns import lazy_pattern
-from codingagent.policy.presets import section
+from codingagent.policy.presets import usages
 from codingagent.policy.shell_line import Word, Words, command_name
 
 _STDIN = lazy_pattern(r"-|/dev/stdin|/dev/fd/\d+|/proc/self/fd/\d+")
@@ -47,23 +47,19 @@ class _Shape(Struct, frozen=True):
 
 @cache
 def _shapes() -> dict[str, _Shape]:
-    shapes: dict[str, _Shape] = {}
-    for line in section("wrappers").splitlines():
-        names, _, usage = line.partition(": ")
-        *words, last = usage.split()
-        options = [word for word in words if word.startswith("-")]
-        others = [word for word in words if word not in options and word != "WORD"]
-        texts = [word[1] for word in options if ":" in word]
-        shape = _Shape(
-            "".join(word[1:] for word in options if word[1] != "-" and ":" not in word),
-            tuple(word[2:] for word in options if word[1] == "-"),
-            words.count("WORD"),
-            "".join(texts),
-            last == "TEXT",
-            tuple(others[0].split("|")) if others else (),
-        )
-        shapes |= dict.fromkeys(names.split(), shape)
-    return shapes
+    return {name: _shape(words[:-1], words[-1]) for name, words in usages("wrappers")}
+
+
+def _shape(words: Sequence[str], last: str) -> _Shape:
+    options = [word[1:] for word in words if word.startswith("-")]
+    return _Shape(
+        "".join(each for each in options if each[0] != "-" and ":" not in each),
+        tuple(each[1:] for each in options if each[0] == "-"),
+        words.count("WORD"),
+        "".join(each[0] for each in options if ":" in each),
+        last == "TEXT",
+        tuple(words[0].split("|")) if words and words[0][0].islower() else (),
+    )
 
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish"})
