@@ -28,6 +28,7 @@ _BRACES = "it may contain options in braces"
 
 _SETTING = ("export", "declare", "typeset", "local", "readonly")
 
+# Each is matched at the place that is read. `(?![^\s;&|<>()])`: the word ends here.
 _BLANKS = lazy_pattern(r"(?:[ \t]|\\\n)+")
 _PLAIN = lazy_pattern(r"[^ \t\n;&|<>()$`\\'\"*?\[}]+")
 _BEFORE_COMMAND = lazy_pattern(
@@ -44,9 +45,11 @@ _REDIRECTION = lazy_pattern(
 )
 _NUMBERED = lazy_pattern(r"\d*-?")
 _PARENTHESES = lazy_pattern(r"[ \t]*\([ \t]*\)")
+# With parentheses in it, three deep; deeper ones are read as commands.
 _ARITHMETIC = lazy_pattern(
     r"\(\(((?:[^()]++|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))*+)\)\)"
 )
+# The rest of a line before a here-document; a quoted line end does not end it.
 _LINE_END = lazy_pattern(
     r"""(?:[^'"\\\n#]++|(?<![ \t])\#|\#[^\n]*+|\\.|'[^']*+'|"(?:[^"\\]++|\\.)*+")*+\n""", re.DOTALL
 )
