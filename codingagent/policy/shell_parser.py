@@ -198,6 +198,8 @@ class _Reader:
             self._doubt_input(inside)
 
     def _compound(self, word: str) -> None:
+        if word in ("[[", "case", "function"):  # what follows is not certain to run
+            self.commands.append(ShellCommand())
         match word:
             case "for" | "select":
                 start, words = len(self.commands), self._words()

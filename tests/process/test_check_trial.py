@@ -58,6 +58,7 @@ def _sandbox(request: pytest.FixtureRequest) -> str:
         "sh plain.sh",
         "python3 -m unittest -q",
         "test -e nothing && ls",
+        "[[ -e nothing ]] && pyest",
         "cd sub && ./no.sh",
         "PATH=x pyest",
         "$X/pyest",
