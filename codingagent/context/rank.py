@@ -26,7 +26,7 @@ _SIZE = 1.0
 _TEST, _ASIDE = -1.0, -1.5
 _ALIKE_COMMITS = 40
 # A word of the first line counts as much as two of the rest; more does what is quoted or written as code.
-_TITLE, _EXACT = 2.0, 1.7
+_TITLE, _EXACT = 2.0, 1.3
 # Parameters of BM25: how soon more of the same word stops counting, and how much long files are held back.
 _SATURATION, _LENGTH = 1.2, 0.75
 
