@@ -127,14 +127,12 @@ class Reader:
         """Return how the files differ between two checkpoints, sorted by path."""
         if old == new:
             return ()
-        if (found := self._compared.get((old, new))) is None:
-            before, after = self._notes(old), self._notes(new)
-            found = self._remember_changes(old, new, self._differing(old, new, before, after))
-        return found
+        if (old, new) not in self._compared:
+            self._remember_changes(old, new, self._differing(old, new))
+        return self._compared[old, new]
 
-    def _differing(
-        self, old: str, new: str, before: Notes, after: Notes
-    ) -> dict[str, tuple[State | None, State | None]]:
+    def _differing(self, old: str, new: str) -> dict[str, tuple[State | None, State | None]]:
+        before, after = self._notes(old), self._notes(new)
         words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
         parts = names_of(self._store.git(*words, old, new, "--", FILES))
         states: dict[str, tuple[State | None, State | None]] = {}
@@ -154,18 +152,17 @@ class Reader:
 
     def _remember_changes(
         self, old: str, new: str, states: Mapping[str, tuple[State | None, State | None]]
-    ) -> tuple[Change, ...]:
+    ) -> None:
         before, after = self._notes(old), self._notes(new)
         unknown = before.left_out_of(path for path in states if states[path][0] is None)
         unknown |= after.left_out_of(path for path in states if states[path][1] is None)
         if len(self._compared) >= _REMEMBERED:
             self._compared.clear()
-        self._compared[old, new] = found = tuple(
+        self._compared[old, new] = tuple(
             Change(path, "left_out" if path in unknown else kind_of(*states[path]), *states[path])
             for path in sorted(states, key=os.fsencode)
             if states[path][0] != states[path][1]
         )
-        return found
 
     def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
         """Return the content of files in checkpoints, by its id."""

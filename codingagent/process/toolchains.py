@@ -48,14 +48,14 @@ def folders(path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()
     trusted. `prefixes` are further installations, such as the running Python's.
     """
     homes_and_above = {f for each in (home.resolve(), *homes()) for f in (each, *each.parents)}
-    found: dict[Path, None] = {}
+    found: set[Path] = set()
     own = (os.path.join(prefix, "bin") for prefix in prefixes)
-    for name in dict.fromkeys([*path.split(os.pathsep), *own]):
-        if os.path.isabs(name) and os.path.isdir(name):
-            if leads_through(Path(name), [workspace]):
-                found.update(dict.fromkeys(_base_python(Path(name).parent)))
-            else:
-                found.update(dict.fromkeys(_installation(Path(name), homes_and_above)))
+    for place in map(Path, {*path.split(os.pathsep), *own}):
+        if place.is_absolute() and place.is_dir():
+            is_theirs = leads_through(place, [workspace])
+            found.update(
+                _base_python(place.parent) if is_theirs else _installation(place, homes_and_above)
+            )
     real = {folder.resolve() for folder in found if folder.is_dir()}
     return _outermost({folder for folder in real if _is_harmless(folder, homes_and_above)})
 

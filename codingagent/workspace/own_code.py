@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from codingagent.workspace.dirfd import is_link_at
-from codingagent.workspace.real_paths import is_below, resolved, steps
+from codingagent.workspace.real_paths import resolved, steps
 
 _PACKAGE = Path(__file__).parents[1]
 _INSTALL = "install it elsewhere: `pipx install codingagent`"
@@ -121,10 +121,10 @@ def _steps(place: Path, root: Path) -> Iterator[Path]:
     """
     end = root.parent
     for end in steps(place):
-        if is_below(end, root) and is_link_at(end):
+        if is_link_at(end) and end.is_relative_to(root):
             yield end
     end = end if os.path.lexists(end) else end.parent
-    if end == root or is_below(end, root):
+    if end.is_relative_to(root):
         yield end
 
 

@@ -121,21 +121,16 @@ def find_program(name: str, *outside: Path) -> str | None:
 
 def as_found(name: str) -> str:
     """Return a program's name if a command finds it, and no stub; with its version if a Python."""
-    found = _which(name)
+    # Dozens are looked for with each request, and `which` asks four things of each.
+    places = (f"{folder or '.'}/{name}" for folder in persons_path().split(os.pathsep))
+    there = (each for each in places if os.access(each, os.X_OK) and not os.path.isdir(each))
+    found = next(there, None) if os.name != "nt" else shutil.which(name, path=persons_path())
     if found is None or _is_stub(found):
         return ""
     if not name.startswith("python"):
         return name
     version = _PYTHON.fullmatch(os.path.basename(os.path.realpath(found)))
     return f"{name} ({version[1]})" if version else name
-
-
-def _which(name: str) -> str | None:
-    """Return where a command finds a program of a plain name: dozens are looked for with each request."""
-    if os.name == "nt":
-        return shutil.which(name, path=persons_path())
-    places = (f"{folder or '.'}/{name}" for folder in persons_path().split(os.pathsep))
-    return next((p for p in places if os.access(p, os.X_OK) and not os.path.isdir(p)), None)
 
 
 def _is_stub(found: str) -> bool:

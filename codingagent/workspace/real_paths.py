@@ -66,12 +66,6 @@ def leads_through(path: Path, places: Iterable[Path]) -> bool:
     return not {Path(path.anchor), *steps(path)}.isdisjoint(places)
 
 
-def is_below(path: Path, root: Path) -> bool:
-    """Return whether a path goes on below a folder, both written alike: quicker than `Path.parents`."""
-    start, whole = os.path.join(root, ""), os.fspath(path)
-    return os.path.normcase(whole).startswith(os.path.normcase(start))
-
-
 def from_root(place: str, root: Path) -> str:
     """Return a path as it is written from a root; `..` if no path leads to it: another drive of Windows."""
     try:
