@@ -64,21 +64,33 @@ def follow(work: Work, inbox: Inbox, home: Home, command: ReplyCommand, screen: 
                 )
             screen.remark(f"request {session.sequence} goes to: {command.line}")
             screen.busy("waiting for that command", command.timeout_s)
-            name, digest = work.wait(partial(_answer, home, session, command, run))
+            session_id, sequence = session.session_id, session.sequence
+            part = home.mailbox.part_path(session_id, sequence, "reply")
+            try:
+                digest = work.wait(partial(_answer, home, session, command, run))
+                after = work.conversation.session
+                if after.sequence != sequence or after.is_complete:
+                    kept = _kept(home, session_id, part, "answered too late")
+                    screen.remark(f"request {sequence} waits no more{kept}")
+                    continue
+                name = home.mailbox.put_in(part, session_id, sequence, "replied")
+            finally:
+                with contextlib.suppress(OSError):
+                    part.unlink()
             work.doing(partial(work.conversation.take, name))
             after = work.conversation.session
-            if after.sequence == session.sequence and not after.is_complete:
+            if after.sequence == sequence and not after.is_complete:
                 what = (
                     "the same answer twice" if digest == session.last_digest else "no answer to it"
                 )
-                raise _end(session, f"request {session.sequence}: the command gave {what}")
+                raise _end(session, f"request {sequence}: the command gave {what}")
             taken += 1
 
 
 def _answer(
     home: Home, session: Session, command: ReplyCommand, run: Callable[[str, Extras], Outcome]
-) -> tuple[str, str]:
-    """Run the command on one request; return the answer's name in the inbox, and its digest."""
+) -> str:
+    """Run the command on one request, until its answer is whole in its file; return its digest."""
     session_id, sequence = session.session_id, session.sequence
     request = home.mailbox.outbox_path(session_id, sequence)
     short = home.mailbox.short_path(session_id, sequence)
@@ -95,23 +107,18 @@ def _answer(
         except OSError:
             return False
 
-    try:
-        extras = Extras(variables, is_flooded=is_flooded)
-        outcome = run(_redirected(command.line, request, part), extras)
-        if fault := _fault(outcome):
-            kept = _kept(home, session_id, part, fault)
-            raise _end(session, f"the --reply-with command {fault}{kept}")
-        size_bytes = part.stat().st_size if part.exists() else 0
-        if not size_bytes:
-            raise _end(session, "the --reply-with command printed nothing")
-        if size_bytes > REPLY_LIMIT_BYTES:
-            limit = REPLY_LIMIT_BYTES // 2**20
-            raise _end(session, f"the --reply-with command printed more than {limit} MiB")
-        digest = digest_of(part.read_bytes())
-        return home.mailbox.put_in(part, session_id, sequence, "replied"), digest
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
+    extras = Extras(variables, is_flooded=is_flooded)
+    outcome = run(_redirected(command.line, request, part), extras)
+    if fault := _fault(outcome):
+        kept = _kept(home, session_id, part, fault)
+        raise _end(session, f"the --reply-with command {fault}{kept}")
+    size_bytes = part.stat().st_size if part.exists() else 0
+    if not size_bytes:
+        raise _end(session, "the --reply-with command printed nothing")
+    if size_bytes > REPLY_LIMIT_BYTES:
+        limit = REPLY_LIMIT_BYTES // 2**20
+        raise _end(session, f"the --reply-with command printed more than {limit} MiB")
+    return digest_of(part.read_bytes())
 
 
 def _kept(home: Home, session_id: str, part: Path, fault: str) -> str:

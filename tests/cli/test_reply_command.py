@@ -12,6 +12,8 @@ import pytest
 
 from codingagent.model.session_state import Phase, Session
 from codingagent.storage.homes import Home
+from tests.cli.test_amend import Holder
+from tests.cli.test_cli import started
 from tests.helpers import HANG_S, REPOSITORY, new_marker, none_left, processes_with, wait_until
 from tests.killing import command_line_here, kill_when
 
@@ -306,3 +308,37 @@ def test_the_command_itself_may_say_something(tmp_path: Path) -> None:
     assert status == 0, out
     assert "status 0" in out
     assert "in another terminal words were added" in out
+
+
+@pytest.mark.parametrize("how", ["close", "resume"])
+def test_its_answer_to_a_request_that_waits_no_more_is_kept(home: Path, how: str) -> None:
+    """Meanwhile another terminal closed the session, or took an answer: this one answers nothing now."""
+    assert command_line_here(home, "new", "task", "--no-wait", "--sandbox", "off")[0] == 0
+    os.mkfifo(home / "late")
+    with started(home, "resume", "--reply-with", f"cat {home / 'late'}") as process:
+        holder = Holder(process)
+        holder.says("request 1 goes to")
+        if how == "resume":
+            (home / "inbox" / "mine.txt").write_text("[MESSAGE]\nFirst?\n[/MESSAGE]\n")
+        assert command_line_here(home, how, *["--once"] * (how == "resume"))[0] == 0
+        (home / "late").write_text(APPEND, "utf-8")
+        holder.says("request 1 waits no more; what it had printed is kept: ")
+        if how == "close":
+            assert holder.ends() == 0
+        else:
+            holder.says("request 2 goes to")
+        process.kill()
+    assert not (home / "workspace" / "log").exists()
+    assert [path.suffix for path in (home / "inbox" / "rejected").iterdir()].count(".part") == 1
+
+
+def test_two_commands_do_not_answer_one_session(home: Path) -> None:
+    assert command_line_here(home, "new", "task", "--no-wait", "--sandbox", "off")[0] == 0
+    os.mkfifo(home / "late")
+    with started(home, "resume", "--reply-with", f"cat {home / 'late'}") as process:
+        holder = Holder(process)
+        holder.says("request 1 goes to")
+        status, _, err = go_on(home, "echo hello")
+        assert (status, f"(pid {process.pid}) is at work in" in err) == (1, True)
+        (home / "late").write_text(DONE, "utf-8")
+        assert holder.ends() == 0
