@@ -19,6 +19,7 @@ from codingagent.model.session_state import Session
 from codingagent.model.settings import SEQUENCE_VARIABLE, SESSION_VARIABLE, SHORT_VARIABLE
 from codingagent.model.ui_events import OutputCame
 from codingagent.storage.homes import Home
+from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
 from codingagent.workspace.programs import own_path, persons_path, quoted
 
@@ -41,7 +42,9 @@ def follow(work: Work, inbox: Inbox, home: Home, command: ReplyCommand, screen: 
     other output is shown.
     """
     taken = 0
-    with contextlib.closing(factory.reply_runner()) as runner:
+    own = home.sessions.folder / work.conversation.session.session_id / "replying"
+    # Two commands would write into one file, and each answer would be paid for twice.
+    with HomeLock(own).held(), contextlib.closing(factory.reply_runner()) as runner:
 
         def run(line: str, extras: Extras) -> Outcome:
             return runner.run(

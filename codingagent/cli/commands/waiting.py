@@ -30,7 +30,6 @@ from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import one_line, plural
 from codingagent.model.session_state import Session
 from codingagent.storage.homes import Home
-from codingagent.storage.lock import HomeLock
 from codingagent.storage.watch import Watch
 from codingagent.workspace import programs
 
@@ -116,9 +115,6 @@ def follow(
         if reply is not None:
             from codingagent.cli import reply_command
 
-            # Two commands would write into one file, and each answer would be paid for twice.
-            own = home.sessions.folder / work.conversation.session.session_id / "replying"
-            stack.enter_context(HomeLock(own).held())
             reply_command.follow(work, inbox, home, reply, screen)
             return
         watch = factory.watch_inbox(home, work.conversation.session.session_id)
