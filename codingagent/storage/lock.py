@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from codingagent.errors import WorkError, disk_errors
+from codingagent.errors import WorkError, disk_errors, system_reason
 from codingagent.storage import file_lock
 from codingagent.workspace.sharing import retried
 
@@ -61,12 +61,17 @@ class HomeLock:
             handle = retried(lambda: os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         try:
             file_lock.take(handle)
-        except OSError:
+        except (BlockingIOError, PermissionError):
             # Windows locks the first byte; the pid follows it.
             os.lseek(handle, 1, os.SEEK_SET)
             pid = os.read(handle, 20).decode("ascii", "replace").strip()
             os.close(handle)
             return pid or "unknown"
+        except OSError as fault:
+            os.close(handle)
+            raise WorkError(
+                f"{self._path} can't be locked ({system_reason(fault)}): have the home on another disk"
+            ) from fault
         self._handle = handle
         os.ftruncate(handle, 0)
         os.write(handle, f" {os.getpid()}\n".encode())

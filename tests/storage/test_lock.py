@@ -1,6 +1,7 @@
 """The lock: one home, one executor, and a dead one holds nothing."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,30 @@ def test_a_lock_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     """Design, command line: one line, what, where."""
     with pytest.raises(WorkError, match=r"\.lock can't be written: No such file or directory"):
         HomeLock(tmp_path / "no" / ".lock").held().__enter__()
+
+
+NO_LOCKS = """
+import ctypes, platform, struct, sys
+from pathlib import Path
+from codingagent.storage.lock import HomeLock
+flock = {"x86_64": 73, "aarch64": 32}[platform.machine()]
+# linux/filter.h: load the number of the call; if it is this one, it fails with ENOLCK.
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, flock), (0x06, 0, 0, 0x50000 | 37), (0x06, 0, 0, 0x7FFF0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code)))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
+try:
+    with HomeLock(Path(sys.argv[1])).held(print):
+        print("held", flush=True)
+except Exception as fault:
+    print(type(fault).__name__, fault, flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a filter of Linux takes the locks away")
+def test_a_disk_without_locks_is_no_other_process(tmp_path: Path) -> None:
+    """Some network disks have none: whoever waited there would wait for ever."""
+    with python(NO_LOCKS, str(tmp_path / ".lock")) as process:
+        assert "WorkError" in (said := line_from(process))
+        assert "can't be locked (No locks available): have the home on another disk" in said
