@@ -769,11 +769,14 @@ def test_a_question_without_a_terminal_ends_the_wait_and_is_answered_here(buildi
     assert not (building / "workspace" / "build").exists()
 
 
-def test_an_answer_that_waited_for_the_lock_is_none_to_what_is_asked_by_then(waiting: Path) -> None:
-    """Design, policy: a yes holds for exactly what was shown, also if the process that asked has ended."""
-    for folder in ("build", "kept"):
+@pytest.mark.parametrize("next_", ["kept", "build"])
+def test_an_answer_that_waited_for_the_lock_is_none_to_what_is_asked_by_then(
+    waiting: Path, next_: str
+) -> None:
+    """Design, policy: a yes holds for exactly what was shown, also if the next question reads the same."""
+    for folder in {"build", next_}:
         (waiting / "workspace" / folder).mkdir()
-    drop(waiting, REMOVE + REMOVE.replace("build", "kept"))
+    drop(waiting, REMOVE + REMOVE.replace("build", next_))
     assert run(waiting, "resume", "--once") == 3
     session = session_of(waiting)
     journal = waiting / "sessions" / session / "journal.jsonl"
@@ -786,9 +789,9 @@ def test_an_answer_that_waited_for_the_lock_is_none_to_what_is_asked_by_then(wai
             Holder(asker).says("is at work in")
             journal.write_bytes(second)
         assert asker.wait(HANG_S) == 2
-    assert (waiting / "workspace" / "kept").exists()
+    assert (waiting / "workspace" / next_).exists()
     assert run(waiting, "approve", session, "op-2") == 0
-    assert not (waiting / "workspace" / "kept").exists()
+    assert not (waiting / "workspace" / next_).exists()
 
 
 @pytest.mark.parametrize(

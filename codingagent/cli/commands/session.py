@@ -446,11 +446,11 @@ def _answer_session(
     state = home.sessions.load(session)
     if state.asked is None or not state.is_awaiting_approval:
         raise UsageError(nothing_awaits(session))
-    shown = state.asked.question.shown
+    before = state.asked
     with locked(home, screen.remark):
         state = home.sessions.load(session)
         asked = state.asked if state.is_awaiting_approval else None
-        if asked is not None and asked.question.shown != shown:
+        if asked is not None and asked != before:
             # Another process has meanwhile gone on to something that nobody has seen here.
             raise UsageError(
                 f"meanwhile another operation, {asked.name} of {session}, awaits approval;"
