@@ -234,11 +234,12 @@ class Glance:
         self._seen = ""
         self._is_mute = False
         self._is_blind = not is_asked and is_the_terminals(os.environ)
-        self._put = -1
+        self._put: object = None
 
     def put(self, conversation: "Conversation") -> None:
         """Put a new request on the clipboard: the short one if there is one."""
-        session, written = conversation.session, conversation.requests.written
+        session, requests = conversation.session, conversation.requests
+        written = (requests, requests.written)
         if self._is_mute or self._put == written or not session.is_awaiting_answer:
             return
         self._put = written

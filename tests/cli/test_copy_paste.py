@@ -358,3 +358,24 @@ def test_a_setting_uses_the_clipboard_where_there_is_one(live: LiveSession) -> N
     shown = on_terminal(words, 200, remote, [("was sent to your terminal's clipboard", "\x04")])
     assert "\x1b]52;c;" in shown.raw
     assert "is not watched" not in shown.text
+
+
+def test_a_request_that_another_terminal_wrote_is_put_there_too(live: LiveSession) -> None:
+    with start_command(
+        *("resume", "--clipboard"),
+        cwd=live.root,
+        env=live.variables,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        seen = process.stdout.readline()
+        while "is on the clipboard" not in seen:
+            seen = process.stdout.readline()
+        assert live.run("say", "one more word").returncode == 0
+        for line in process.stdout:
+            if "is on the clipboard" in line:
+                break
+        process.kill()
+    assert live.clipboard.read_text() == live.request.read_text()
+    assert "one more word" in live.clipboard.read_text()

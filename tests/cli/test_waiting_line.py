@@ -1,5 +1,6 @@
 """The terminal that waits, on a real one: answers are pasted there, words and commands are typed."""
 
+import contextlib
 import os
 import pty
 import shutil
@@ -14,11 +15,16 @@ import pytest
 from prompt_toolkit.keys import Keys
 
 from codingagent.cli.waiting_line import TerminalKeys
+from codingagent.model.journal_entries import PersonSaid
+from codingagent.storage.clock import now
+from codingagent.storage.homes import Home
 from codingagent.storage.journal import Sessions
+from codingagent.storage.session_log import SessionLog
 from tests.cli.terminals import on_terminal
-from tests.cli.test_amend import MESSAGE, Terminal, request, terminal, words
+from tests.cli.test_amend import MESSAGE, Terminal, locked, request, terminal, words
 from tests.cli.test_cli import DONE, drop, run, session_of
 from tests.helpers import HANG_S, REPOSITORY, wait_until
+from tests.killing import command_line_here
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a pty is what is tested")
 
@@ -396,3 +402,45 @@ def test_a_line_end_right_after_a_paste_is_no_enter(
         found = keys.read_keys()
     os.close(ours)
     assert any(key.key == Keys.ControlM for key in found) is is_enter
+
+
+def worked_on(home: Path) -> None:
+    """Add words to the session of a home, as another process that has its lock."""
+    found = Home.at(home, create=False)
+    state = found.load(session_of(home))
+    with contextlib.closing(SessionLog(found.sessions.open(state.session_id), state)) as log:
+        log.record(PersonSaid("theirs", (), now()))
+
+
+@pytest.mark.parametrize("words", ["/undo", "/unsay"])
+def test_what_takes_back_is_not_done_on_what_came_after_it_was_typed(
+    home: Path, words: str
+) -> None:
+    """Design, command line: what is asked for names the turn it is about."""
+    drop(home, MAKE)
+    assert run(home, "resume", "--once") == 0
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        with locked(home):
+            enter(asked, words)
+            asked.says("is at work in")
+            worked_on(home)
+        asked.says(f"{words} was typed before that")
+        asked.says(PROMPT, 2)
+        assert (home / "workspace" / "notes.txt").exists()
+        assert "theirs" in request(home, 2)
+        enter(asked, words)
+        asked.says("the request was rewritten")
+
+
+def test_a_question_at_the_line_keeps_nobody_waiting(home: Path) -> None:
+    """Design, command line: the lock is held while a process works, not while it waits."""
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        enter(asked, "git status")
+        asked.says("Its number:")
+        worked = command_line_here(home, "say", "from elsewhere")
+        assert worked[0] == 0
+        asked.types("1\r")
+        asked.says("in another terminal words were added")
+        wait_until(lambda: "The person says:\nfrom elsewhere\n\ngit status\n" in request(home))

@@ -10,7 +10,7 @@ import re
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -158,6 +158,8 @@ class Entered(Struct):
     _arguments: list[str]
     _line: "WaitingLine | None" = None
     _entry: "LineEntry | None" = None
+    _seen: object = None
+    """What was at work as it was entered: another one, once another process has changed the session."""
 
     def wait(self, is_due: Callable[[], bool], timeout_s: float | None) -> bool:
         """Wait until something is entered or due; return False at once if nobody can type here."""
@@ -177,6 +179,7 @@ class Entered(Struct):
             looked = time.monotonic()
             return self._shared.has_gone_on() or is_due()
 
+        self._seen = self._shared.work
         try:
             self._entry = self._line.read(is_due_now, timeout_s)
         except EOFError:
@@ -213,7 +216,7 @@ class Entered(Struct):
             raise UsageError("a pasted command is not run: type it")
         elif command:
             self._command(*command.partition(" ")[::2])
-        elif self._screen.choose(_FOR_THE_MODEL, _SENT) == 0:
+        elif self._choice(_FOR_THE_MODEL, _SENT) == 0:
             self._say(text)
 
     def _say(self, text: str) -> None:
@@ -227,13 +230,16 @@ class Entered(Struct):
             size = f"{len(text):,} characters, {lines:,} {plural(lines, 'line')}"
             shown = one_line(text, _SHOWN_CHARACTERS)
             asked = f'what is this paste ({size}: "{shown}")? It does not look like an answer'
-            meaning = self._screen.choose(asked, _MEANINGS)
+            meaning = self._choice(asked, _MEANINGS)
         if meaning == 0:
             self._say(text.encode("utf-8", "replace").decode())
         elif meaning == 1:
             data = text.encode("utf-8", "surrogateescape")
-            path, _ = save_answer(self._home, conversation.session, None, data)
+            path, _ = save_answer(self._home, self._shared.conversation.session, None, data)
             self._screen.remark(f"pasted: {len(data):,} bytes, saved as {path.name}")
+
+    def _choice(self, question: str, choices: Sequence[str]) -> int | None:
+        return self._shared.wait(lambda: self._screen.choose(question, choices))
 
     def _command(self, name: str, rest: str) -> None:
         from codingagent.cli import main
@@ -242,6 +248,8 @@ class Entered(Struct):
         session, name = requests.session, _whole(name)
         root, rest = f"--home={self._home.root}", rest.strip()
         again = (root, "resume", session.session_id, *self._arguments)
+        if name in ("/undo", "/redo", "/unsay") and self._seen is not self._shared.work:
+            raise UsageError(f"{name} was typed before that: nothing was done; type it again")
         needs_value = name in ("/attach", "/leave", "/check", "/new")
         if needs_value and rest in ("", "-"):  # "-" would read stdin
             raise UsageError(f"{name} needs a value: {name} {_COMMANDS[name]}")
