@@ -161,8 +161,8 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
 ) -> None:
     """Take answers until the session is complete.
 
-    Before each wait, `attend` does what was entered on the `line`, and `glance` may bring answers to the
-    inbox from elsewhere.
+    Before each wait, and at the end, `attend` does what was entered on the `line`, and `glance` may bring
+    answers to the inbox from elsewhere.
     """
     announced: object = None
     is_prepared = True
@@ -196,6 +196,7 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
         if not (can_type and work.wait(partial(can_type.wait, is_due, None))):
             longest_s = SETTLED_AFTER_S if any_left else LOOK_EVERY_S
             inbox.hear(work.wait(partial(patience.wait, longest_s)))
+    attend(work.conversation)
 
 
 def _take(work: Work, inbox: Inbox, file: InboxFile) -> None:

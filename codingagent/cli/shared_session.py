@@ -143,7 +143,9 @@ class SharedSession:
     def _tell(self) -> None:
         told = [_WHAT[type(each)] for each in self._news if type(each) in _WHAT]
         self._news.clear()
-        self._screen.remark(f"in another terminal {', '.join(dict.fromkeys(told)) or _BEGUN}")
+        session = self.work.context.log.session
+        done = "; the task is done" * (session.is_complete and not session.is_closed)
+        self._screen.remark(f"in another terminal {', '.join(dict.fromkeys(told)) or _BEGUN}{done}")
 
     def _open(self, session: Session) -> None:
         before = self._work

@@ -216,6 +216,8 @@ class Journal:
 
     def read_on(self) -> list[Record]:
         """Return the records that another process has appended; later ones are appended after them."""
+        if not self._path.exists():
+            raise WorkError(f"{self._path.parent} is gone: the session was deleted")
         lines = list(_lines(self._path, self._end))
         found = list(_records(self._path, lines))
         self._end += sum(map(len, lines))

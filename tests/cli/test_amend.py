@@ -403,7 +403,19 @@ def test_an_answer_that_another_terminal_takes_is_taken_once(home: Path) -> None
         assert (first, second)[told.index(0)].said.count("in another terminal an answer was taken")
         drop(home, DONE)
         assert (first.ends(), second.ends()) == (0, 0)
+        told = [
+            each.said.count("an answer was taken; the task is done") for each in (first, second)
+        ]
+        assert sorted(told) == [0, 1]
     assert len(list((home / "inbox" / "processed").iterdir())) == 2
+
+
+def test_who_waits_for_a_session_that_is_deleted_is_told(home: Path) -> None:
+    with holding(home, "new", "Write a file") as holder:
+        assert run(home, "delete", session_of(home), "--yes") == 0
+        assert holder.ends() == 1
+        assert holder.process.stderr is not None
+        assert "the session was deleted" in holder.process.stderr.read()
 
 
 @pytest.mark.parametrize("words_", [("undo",), ("say", "THE WORDS"), ("refresh",)], ids=" ".join)

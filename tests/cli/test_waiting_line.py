@@ -15,7 +15,7 @@ import pytest
 from prompt_toolkit.keys import Keys
 
 from codingagent.cli.waiting_line import TerminalKeys
-from codingagent.model.journal_entries import PersonSaid
+from codingagent.model.journal_entries import PersonSaid, Record, SessionClosed
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.journal import Sessions
@@ -404,12 +404,12 @@ def test_a_line_end_right_after_a_paste_is_no_enter(
     assert any(key.key == Keys.ControlM for key in found) is is_enter
 
 
-def worked_on(home: Path) -> None:
-    """Add words to the session of a home, as another process that has its lock."""
+def worked_on(home: Path, record: Record) -> None:
+    """Add a record to the session of a home, as another process that has its lock."""
     found = Home.at(home, create=False)
     state = found.load(session_of(home))
     with contextlib.closing(SessionLog(found.sessions.open(state.session_id), state)) as log:
-        log.record(PersonSaid("theirs", (), now()))
+        log.record(record)
 
 
 @pytest.mark.parametrize("words", ["/undo", "/unsay"])
@@ -424,7 +424,7 @@ def test_what_takes_back_is_not_done_on_what_came_after_it_was_typed(
         with locked(home):
             enter(asked, words)
             asked.says("is at work in")
-            worked_on(home)
+            worked_on(home, PersonSaid("theirs", (), now()))
         asked.says(f"{words} was typed before that")
         asked.says(PROMPT, 2)
         assert (home / "workspace" / "notes.txt").exists()
@@ -444,3 +444,14 @@ def test_a_question_at_the_line_keeps_nobody_waiting(home: Path) -> None:
         asked.types("1\r")
         asked.says("in another terminal words were added")
         wait_until(lambda: "The person says:\nfrom elsewhere\n\ngit status\n" in request(home))
+
+
+def test_what_was_entered_as_the_session_ended_is_told(home: Path) -> None:
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        with locked(home):
+            enter(asked, "keep the licence")
+            asked.says("is at work in")
+            worked_on(home, SessionClosed(now()))
+        asked.says("the task ended before this was done: keep the licence")
+        assert asked.process.wait(HANG_S) == 0

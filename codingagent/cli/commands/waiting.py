@@ -195,6 +195,10 @@ class Entered(Struct):
         entry, self._entry = self._entry, None
         if entry is None:
             return
+        if conversation.session.is_complete:
+            text = one_line(entry.text, _SHOWN_CHARACTERS)
+            self._screen.remark(f"the task ended before this was done: {text}")
+            return
         at_work = AT_WORK.set(self._shared)
         try:
             self._do(entry, conversation)
