@@ -13,9 +13,9 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TextIO
+from typing import Any, TextIO
 
 from msgspec import Struct
 from prompt_toolkit import PromptSession
@@ -61,6 +61,8 @@ _EDITING = lazy_pattern(r"[\x00-\x08\x0a-\x1f\x7f]")
 _TAKE_BACK = Keys.F24
 # ECMA-48: sequences that arrows and other keys send.
 _ESCAPE = lazy_pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
+# wincon.h, winuser.h: a record of a key, and the key Alt.
+_KEY_EVENT, _ALT = 1, 18
 
 _PROMPT = "> "
 _HINTS = (
@@ -215,6 +217,17 @@ def as_paste(keys: list[KeyPress]) -> list[KeyPress]:
     return [KeyPress(Keys.BracketedPaste, "".join(key.data for key in typed))]
 
 
+def take_alt_codes(records: Iterable[Any]) -> None:
+    """Make the end of each Alt code a key: a console sends so what the keyboard has no key for.
+
+    It comes with Alt let go, and the library reads only keys that are pressed.
+    """
+    for record in records:
+        key = record.Event.KeyEvent
+        if record.EventType == _KEY_EVENT and key.VirtualKeyCode == _ALT:
+            key.KeyDown = key.KeyDown or key.uChar.UnicodeChar != "\0"
+
+
 class ConsolePastes:
     """Gather what a console of Windows sends: of a paste about a thousand characters at a time.
 
@@ -259,13 +272,23 @@ def _input() -> Input:
 
 if sys.platform == "win32":
     from prompt_toolkit.eventloop.win32 import wait_for_handles
-    from prompt_toolkit.input.win32 import Win32Input
+    from prompt_toolkit.input.win32 import Vt100ConsoleInputReader, Win32Input
 
     class ConsoleKeys(Win32Input):
         """The keys of a console of Windows, with each paste in one piece."""
 
         def __init__(self) -> None:
             super().__init__()
+            reader = self.console_input_reader
+            library: Any = reader._get_keys  # noqa: SLF001  # nothing else sees what the console sent
+
+            def get_keys(read: Any, records: Any) -> Iterable[Any]:
+                take_alt_codes(records[: read.value])
+                keys = library(read, records)
+                # The library looks for the end of a paste in all of it, for each text that it is given.
+                return ["".join(keys)] if isinstance(reader, Vt100ConsoleInputReader) else keys
+
+            vars(reader)["_get_keys"] = get_keys
             self._pastes = ConsolePastes(
                 super().read_keys,
                 lambda left_s: wait_for_handles([self.handle], timeout=int(left_s * 1000)),

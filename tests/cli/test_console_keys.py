@@ -131,3 +131,48 @@ def test_only_a_console_is_a_terminal_and_one_that_obeys_no_codes_gets_none(obey
     assert done.stdout.startswith("False True\n"), done.stderr
     assert ("\x1b[1m" in done.stdout) is obeys
     assert done.stdout.endswith("\n7\n")
+
+
+CONSOLE = r"""
+import ctypes, importlib, sys
+from types import SimpleNamespace
+from codingagent.cli import waiting_line
+from prompt_toolkit.input import vt100_parser
+from prompt_toolkit.win32_types import INPUT_RECORD
+is_vt, sent, fed = sys.argv[1] == "vt", [], []
+class Kernel:
+    def GetStdHandle(self, _): return 3
+    def GetConsoleMode(self, *_): return 1
+    def SetConsoleMode(self, *_): return is_vt
+    def WaitForMultipleObjects(self, *_): return 0 if sent else 258
+    def ReadConsoleInputW(self, _, records, most, read):
+        count = read.contents.value = min(most, len(sent))
+        for record, (is_down, code, char) in zip(records.contents, sent[:count]):
+            key, record.EventType = record.Event.KeyEvent, 1
+            key.KeyDown, key.VirtualKeyCode, key.uChar.UnicodeChar = is_down, code, char
+        del sent[:count]
+ctypes.windll = SimpleNamespace(kernel32=Kernel())
+sys.modules["msvcrt"] = SimpleNamespace()
+sys.stdin = SimpleNamespace(isatty=lambda: True)
+sys.platform = "win32"
+importlib.reload(waiting_line)
+feed = vt100_parser.Vt100Parser.feed
+vt100_parser.Vt100Parser.feed = lambda parser, text: fed.append(text) or feed(parser, text)
+for char in ("\x1b[200~a \u2014 b\r\x1b[201~" if is_vt else "a \u2014 b\r"):
+    if char == "\u2014":  # SynthesizeNumpadEvents of conhost
+        keys = [(1, 18, "\0"), (1, 0x60, "\0"), (0, 0x60, "\0"), (0, 18, char)]
+    else:
+        keys = [(1, 0, char), (0, 0, char), (0, 18, "\0")]
+    sent += keys
+keys = waiting_line.ConsoleKeys()
+[found] = keys.read_keys()
+print(found.key.value, ascii(found.data), len(fed))
+"""
+
+
+@pytest.mark.parametrize(("kind", "feeds"), [("classic", 0), ("vt", 3)])
+def test_what_the_keyboard_has_no_key_for_is_part_of_a_paste(kind: str, feeds: int) -> None:
+    """The library lost it. Of a marked paste it took each character by itself, which costs its square."""
+    words = [sys.executable, "-c", CONSOLE, kind]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.stdout == f"<bracketed-paste> 'a \\u2014 b\\r' {feeds}\n", done.stderr
