@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from codingagent.workspace.dirfd import is_folder, is_link
 from codingagent.workspace.git_files import Belonging
 from codingagent.workspace.git_repository import text_of
 
@@ -113,7 +114,7 @@ def _below(root: str, folders: Iterable[str]) -> tuple[list[str], list[str]]:
     while waiting and len(looked) < LOOK_LIMIT_FOLDERS:
         looked.append(folder := waiting.popleft().rstrip("/"))
         with contextlib.suppress(OSError), os.scandir(os.path.join(root, folder)) as entries:
-            inner = [each.name for each in entries if each.is_dir(follow_symlinks=False)]
+            inner = [each.name for each in entries if is_folder(each)]
             waiting += (f"{folder}/{name}" for name in sorted(inner) if name != _REAL)
     return looked, [top for top in tops if any(f"{each}/".startswith(top) for each in waiting)]
 
@@ -123,7 +124,8 @@ def _programs(root: str, place: str) -> Iterator[str]:
     waiting, left = deque([place]), _OWN_LIMIT
     while waiting and left > 0:
         at = waiting.popleft()
-        if not stat.S_ISDIR(os.lstat(os.path.join(root, at)).st_mode):
+        found = os.lstat(os.path.join(root, at))
+        if not stat.S_ISDIR(found.st_mode) or is_link(found):
             yield at
             continue
         inner = at[len(place) + 1 :].split("/")
@@ -131,8 +133,8 @@ def _programs(root: str, place: str) -> Iterator[str]:
         with os.scandir(os.path.join(root, at)) as entries:
             for each in entries:
                 left -= 1
-                path, is_folder = f"{at}/{each.name}", each.is_dir(follow_symlinks=False)
-                if is_folder:
+                path = f"{at}/{each.name}"
+                if is_folder(each):
                     is_way = each.name in (*_OTHERS, *_FOLDERS) or is_of_others
                     waiting += [path] * (is_way and each.name not in _DATA)
                 elif inner[-1] == "hooks":

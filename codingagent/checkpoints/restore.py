@@ -46,9 +46,10 @@ class RestoreTarget:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             name = self._go(path)
             found = self._place.folder.lstat(name)
-            if found is None or stat.S_ISDIR(found.st_mode):
+            is_link = found is not None and dirfd.is_link(found)
+            if found is None or (stat.S_ISDIR(found.st_mode) and not is_link):
                 return None
-            if stat.S_ISLNK(found.st_mode):
+            if is_link:
                 # A link's permissions are meaningless.
                 data, mode = os.fsencode(self._place.folder.readlink(name)), stat.S_IFLNK
             elif stat.S_ISREG(found.st_mode):

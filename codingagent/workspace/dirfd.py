@@ -256,18 +256,18 @@ def walk_names(root: str) -> Iterator[tuple[str, list[str], list[str]]]:
         folder = todo.pop()
         try:
             with os.scandir(folder) as entries:
-                found = [(entry.name, _is_folder(entry)) for entry in entries]
+                found = [(entry.name, is_folder(entry)) for entry in entries]
         except OSError:
             continue  # removed meanwhile, unreadable, or too deep for a path
-        inner = [name for name, is_folder in found if is_folder]
-        yield folder, inner, [name for name, is_folder in found if not is_folder]
+        inner = [name for name, is_inner in found if is_inner]
+        yield folder, inner, [name for name, is_inner in found if not is_inner]
         todo += [os.path.join(folder, name) for name in inner]
 
 
-def _is_folder(entry: "os.DirEntry[str]") -> bool:
-    # Package managers make circles of junctions.
-    is_folder = entry.is_dir(follow_symlinks=False)
-    return is_folder and (os.name != "nt" or not is_link(entry.stat(follow_symlinks=False)))
+def is_folder(entry: "os.DirEntry[str]") -> bool:
+    """Return whether an entry is a folder and no link: package managers make circles of junctions."""
+    is_one = entry.is_dir(follow_symlinks=False)
+    return is_one and (os.name != "nt" or not is_link(entry.stat(follow_symlinks=False)))
 
 
 def open_root(root: Path) -> Folder:

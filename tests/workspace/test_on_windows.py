@@ -214,6 +214,50 @@ def test_what_no_person_hands_to_a_model_is_no_workspace() -> None:
 
 
 @posix
+def test_hooks_behind_a_junction_that_a_command_made_are_found_and_put_back(tmp_path: Path) -> None:
+    """A link stands for it, which says that it is a folder: it was taken for the old one."""
+    subprocess.run(["git", "init", "-q", tmp_path / "w"], check=True)
+    (tmp_path / "w/.gitignore").write_text("build/\n")
+    (tmp_path / "w/build/hooks").mkdir(parents=True)
+    # Package managers make circles.
+    (tmp_path / "w/build/circle").symlink_to(tmp_path / "w")
+    program = (
+        "import shutil, stat; from types import SimpleNamespace\n"
+        "lstat, scandir, stat_ = os.lstat, os.scandir, os.stat; has = []\n"
+        "def seen(found):\n"
+        "    told = {name: getattr(found, name) for name in dir(found) if name.startswith('st_')}\n"
+        "    junction = {'st_mode': 0o40777, 'st_reparse_tag': 0xA000_0003}\n"
+        "    return SimpleNamespace(**(told | junction)) if stat.S_ISLNK(found.st_mode) else found\n"
+        "def looked(path, *, dir_fd=None, follow_symlinks=True):\n"
+        "    found = stat_(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)\n"
+        "    return found if follow_symlinks else seen(found)\n"
+        "class Entry:\n"
+        "    def __init__(self, real): self.real, self.name, self.path = real, real.name, real.path\n"
+        "    def is_dir(self, follow_symlinks): return self.real.is_dir()\n"
+        "    def stat(self, follow_symlinks): return seen(self.real.stat(follow_symlinks=False))\n"
+        "class Entries(list):\n"
+        "    def __enter__(self): return self\n"
+        "    def __exit__(self, *_): pass\n"
+        "from codingagent.checkpoints import repository_files, store\n"
+        "from codingagent.process.runner import run_tool\n"
+        "from codingagent.workspace import dirfd, git_files\n"
+        "git, root = git_files.Git(shutil.which('git'), run_tool), Path(here, 'w')\n"
+        "kept = store.Checkpoints(Path(here, 'store'), store.Site(root, ()), git)\n"
+        "first = kept.take().id\n"
+        "shutil.rmtree(root / '.git/hooks'); os.symlink('../build/hooks', root / '.git/hooks')\n"
+        "dirfd.os = SimpleNamespace(**{**vars(os), 'name': 'nt', 'stat': looked,\n"
+        "    'lstat': lambda path: seen(lstat(path))})\n"
+        "repository_files.os = SimpleNamespace(**{**vars(dirfd.os),\n"
+        "    'scandir': lambda path: Entries(map(Entry, scandir(path)))})\n"
+        "second = kept.take().id\n"
+        "print(*(change.path for change in kept.changes(first, second)))\n"
+        "kept.restore(first, second, ['.git/hooks'])\n"
+        "print(os.path.lexists(root / '.git/hooks'))\n"
+    )
+    assert _said(program, tmp_path) == ".git/hooks\nFalse\n"
+
+
+@posix
 def test_a_program_behind_a_junction_into_the_workspace_is_not_ours(tmp_path: Path) -> None:
     """Nor one on a mapped drive: to Python neither is a link, and only the resolved path says it."""
     (tmp_path / "project/bin").mkdir(parents=True)
@@ -278,7 +322,7 @@ def _said(program: str, here: Path) -> str:
     begin = "import os, sys; from pathlib import Path; here = sys.argv[1]\n"
     words = [sys.executable, "-c", begin + program, str(here.resolve())]
     done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return done.stdout or done.stderr
+    return done.stdout + done.stderr
 
 
 @posix
