@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -410,9 +411,22 @@ def test_an_answer_that_another_terminal_takes_is_taken_once(home: Path) -> None
     assert len(list((home / "inbox" / "processed").iterdir())) == 2
 
 
-def test_who_waits_for_a_session_that_is_deleted_is_told(home: Path) -> None:
+def test_a_session_for_which_a_terminal_waits_is_not_deleted(home: Path) -> None:
+    """On Windows the half of it was gone when the files that the terminal has open could not be deleted."""
     with holding(home, "new", "Write a file") as holder:
-        assert run(home, "delete", session_of(home), "--yes") == 0
+        session = session_of(home)
+        status, _, err = command_line_here(home, "delete", session, "--yes")
+        assert status == 2
+        assert "another terminal waits for an answer" in err
+        assert outboxes(home)
+        assert run(home, "close", session) == 0
+        assert holder.ends() == 0
+        assert run(home, "delete", session, "--yes") == 0
+
+
+def test_who_waits_for_a_session_that_is_gone_is_told(home: Path) -> None:
+    with holding(home, "new", "Write a file") as holder:
+        shutil.rmtree(home / "sessions" / session_of(home))
         assert holder.ends() == 1
         assert holder.process.stderr is not None
         assert "the session was deleted" in holder.process.stderr.read()

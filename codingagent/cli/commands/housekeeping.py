@@ -20,6 +20,7 @@ from codingagent.model.journal_entries import SessionClosed, is_session_id
 from codingagent.model.session_state import Phase
 from codingagent.storage import homes
 from codingagent.storage.clock import now
+from codingagent.storage.file_lock import is_held
 from codingagent.storage.homes import Home, told_as
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.session_log import SessionLog
@@ -69,6 +70,11 @@ def _delete(
         # A damaged journal can be deleted too, and what an interrupted deletion left.
         if not (is_session_id(session) and (home.sessions.folder / session).is_dir()):
             home.sessions.journal_path(session)  # says what is wrong
+        if is_held(home.waiting_path(session)):  # Windows keeps the files that it has open
+            raise UsageError(
+                f"another terminal waits for an answer to session {session}: end it with Ctrl-C there, or by"
+                f" `codingagent close {session}`; then delete the session"
+            )
         if not yes:
             if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
                 raise UsageError("nobody can be asked here: say --yes")
