@@ -12,7 +12,7 @@ from codingagent.cli import main
 from codingagent.model.settings import Settings
 from tests.cli.terminals import on_terminal
 from tests.cli.test_cli import run, session_of
-from tests.helpers import command_line, live_session
+from tests.helpers import REPOSITORY, command_line, live_session
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ from tests.helpers import command_line, live_session
         ("new --protocol xml x", "--protocol is 'xml'; it must be one of tags, json"),
         ("schema it", "WHAT is 'it'; it must be one of operations, events, settings"),
         ("run --workspace .", "FILE is missing; for example: codingagent run operations.json "),
-        ("call", "METHOD is missing; for example: codingagent call exec "),
+        ("call", "METHOD is missing; for example: codingagent call ping "),
         ("diff a b c", "too many words: b c; `codingagent diff --help` shows"),
         ("show --turn 1", "there is no option --turn; `codingagent show --help` lists all"),
     ],
@@ -206,3 +206,21 @@ def test_a_file_of_a_home_that_is_a_pipe_or_no_text_holds_nothing_up(tmp_path: P
     assert "is damaged: move it away" in command_line(tmp_path, "secrets").stderr
     pipes[1].unlink()
     assert command_line(tmp_path, "secrets", "hide", "Projekt \udcff").returncode == 0
+
+
+def test_a_text_on_stdin_is_utf8_in_each_locale(tmp_path: Path) -> None:
+    """Python reads the code page of Windows there: another text than the one in the files was hidden."""
+    with live_session(tmp_path, settings=Settings(sandbox="off")):
+        pass
+    words = (sys.executable, "-m", "codingagent", "--home", str(tmp_path), "secrets", "hide", "-")
+    done = subprocess.run(
+        words,
+        cwd=tmp_path,
+        input="gr\u00fcner Tee\n".encode(),
+        env={**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    [kept] = (tmp_path / "sessions").glob("*/secrets.json")
+    assert "gr\u00fcner Tee" in kept.read_text("utf-8")

@@ -50,7 +50,7 @@ def _copy(
     _put_request(home, state, short=short, limit=split, budget=budget)
 
 
-@app.command(epilog="Example: xclip -o | codingagent paste", name="paste")
+@app.command(epilog="Example: codingagent paste --editor", name="paste")
 def _paste(
     context: typer.Context,
     session: WaitingSessionName = None,

@@ -11,6 +11,7 @@ from codingagent.cli.commands.options import Json, argument, value
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_living, is_terminal
 from codingagent.errors import UsageError
+from codingagent.model.encoding import typed_text
 from codingagent.model.paths import shown
 from codingagent.model.plain_text import as_typed, without_halves
 from codingagent.secrets.vault import HiddenValue, Wishes, fits
@@ -44,7 +45,8 @@ def _secrets(
     if action == "list":
         _list(held, json=json)
         return
-    what = without_halves(sys.stdin.read().strip("\r\n") if what == "-" else what)
+    said = typed_text(sys.stdin.buffer.read(), "replace").strip("\r\n") if what == "-" else what
+    what = without_halves(said)
     if not what:
         raise UsageError(
             f"secrets {action} needs a name or a file: `codingagent secrets` lists them"

@@ -40,7 +40,9 @@ from codingagent.storage import homes
 app = typer.Typer()
 
 
-@app.command(epilog="Example: codingagent serve --socket /tmp/agent.sock", name="serve")
+@app.command(
+    epilog="Example: codingagent serve --tcp 127.0.0.1:8000 --token-file token.txt", name="serve"
+)
 def _serve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     stdio: options.Stdio = False,
@@ -79,7 +81,7 @@ def _hosting(
 
 
 @app.command(
-    epilog='Example: codingagent call exec \'{"cmd": "ls"}\' --socket /tmp/agent.sock', name="call"
+    epilog="Example: codingagent call ping --tcp 127.0.0.1:8000 --token-file token.txt", name="call"
 )
 def _call(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
