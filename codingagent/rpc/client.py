@@ -22,6 +22,8 @@ from codingagent.rpc.protocol import Code
 _RETRY_EVERY_S = 0.1
 _CONNECT_PATIENCE_S = 10.0
 _CALL_PATIENCE_S = 30.0
+# On Windows Ctrl-C counts between two waits.
+_LOOK_S = 0.2
 
 # A file of 10 MB whose every byte takes six characters of JSON.
 _ANSWER_LIMIT_BYTES = 64 * 2**20
@@ -339,11 +341,14 @@ def _ask(
     connection.sendall(line)
     said = bytearray()
     while not said.endswith(b"\n"):
-        if deadline is not None:
-            if (left_s := deadline - time.monotonic()) <= 0:
-                raise TimeoutError
-            connection.settimeout(left_s)
-        piece = connection.recv(2**16)
+        left_s = _LOOK_S if deadline is None else deadline - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        connection.settimeout(min(left_s, _LOOK_S))
+        try:
+            piece = connection.recv(2**16)
+        except TimeoutError:
+            continue
         if not piece:
             break
         said += piece

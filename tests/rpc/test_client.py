@@ -458,3 +458,24 @@ def test_a_command_that_can_not_be_started(
 ) -> None:
     with pytest.raises(kind, match=message):
         Client.connect(Command(line))
+
+
+class _Told(socket.socket):
+    """A connection that tells how long each wait may take."""
+
+    def settimeout(self, value: float | None, /) -> None:
+        waits.append(value)
+        super().settimeout(value)
+
+
+waits: list[float | None] = []
+
+
+def test_a_wait_is_short_so_that_it_can_be_interrupted() -> None:
+    """Windows: Ctrl-C ended `call` only when the answer came, or its time was over."""
+    ours, theirs = socket.socketpair()
+    connection = _Told(ours.family, ours.type, fileno=ours.detach())
+    with theirs, Client(connection, timeout_s=0.5) as client, pytest.raises(CallTimeoutError):
+        client.ping()
+    assert len(waits) > 2
+    assert all(wait is not None and wait <= 0.2 for wait in waits[1:])
