@@ -283,7 +283,7 @@ def workspaces_of(home: Path) -> list[Path]:
                 first = next(where.records(folder.name), None)
                 if isinstance(first, SessionStarted | RunStarted):
                     found.add(Path(first.workspace))
-    return [each for each in found if not is_too_much(each.resolve())]
+    return [each for each in found if not is_too_much(resolved(each))]
 
 
 def workspace_of(home: Path, settings: Settings) -> Path:

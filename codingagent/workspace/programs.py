@@ -33,6 +33,8 @@ _TOOLS = (
 
 # Where python3 leads, its file is called so: the version is known without running it.
 _PYTHON = lazy_pattern(r"python(3\.\d+)(?:\.exe)?")
+# On Windows: an apostrophe within a word is one.
+_WORD = lazy_pattern(r"""'([^'"]*)'(?!\S)|((?:[^\s"]|"[^"]*")+)""")
 
 
 class UntrustedError(UsageError):
@@ -161,10 +163,9 @@ def split(line: str) -> list[str]:
     """
     if os.name != "nt":
         return shlex.split(line)
-    words = shlex.split(line, posix=False)
-    return [
-        word[1:-1] if len(word) > 1 and word[0] == word[-1] in "\"'" else word for word in words
-    ]
+    if line.count('"') % 2:
+        raise ValueError("No closing quotation")
+    return [quoted or word.replace('"', "") for quoted, word in _WORD.findall(line)]
 
 
 def command_line(line: str) -> list[str]:

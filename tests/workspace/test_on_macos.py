@@ -44,6 +44,11 @@ try:
 except UsageError as fault:
     print("at once" in str(fault))
 """,
+    "the person's own folder as a workspace": """
+os.environ["HOME"] = str(here / "max")
+from codingagent.storage import homes
+print(not homes.workspaces_of(here / "MAX/.codingagent"))
+""",
     "our own code": """
 from codingagent.workspace.own_code import own_code_in
 (here / "Max/Proj/lib").mkdir()

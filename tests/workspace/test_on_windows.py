@@ -258,6 +258,16 @@ def test_hooks_behind_a_junction_that_a_command_made_are_found_and_put_back(tmp_
 
 
 @posix
+def test_the_folder_of_programs_is_none_to_work_in(tmp_path: Path) -> None:
+    """To a 32-bit Python PROGRAMFILES is the other one."""
+    program = (
+        "from codingagent.workspace import path_walk; path_walk._ON_WINDOWS = True\n"
+        "os.environ['PROGRAMW6432'] = here; print(path_walk.is_too_much(Path(here, 'a')))"
+    )
+    assert _said(program, tmp_path) == "True\n"
+
+
+@posix
 def test_a_program_behind_a_junction_into_the_workspace_is_not_ours(tmp_path: Path) -> None:
     """Nor one on a mapped drive: to Python neither is a link, and only the resolved path says it."""
     (tmp_path / "project/bin").mkdir(parents=True)
@@ -370,6 +380,11 @@ LINES: dict[str, tuple[str, object]] = {
         r"""split(r'"C:\Program Files\n.exe" -w C:\a')""",
         ["C:\\Program Files\\n.exe", "-w", "C:\\a"],
     ),
+    "quotes within a word": (
+        r"""split(r'n --dir="C:\a b" "" -w')""",
+        ["n", "--dir=C:\\a b", "", "-w"],
+    ),
+    "an apostrophe": ("""split("O'Neil.txt 'a b'")""", ["O'Neil.txt", "a b"]),
     "a file": (r"split(r'src\main.py')", ["src\\main.py"]),
     "a pager": (r"for_system([r'C:\a b\less.exe', '-FRX'])", r'call "C:\a b\less.exe" -FRX'),
     "another drive": (r"from_root('D:\\x', 'C:\\y')", ".."),
