@@ -37,6 +37,7 @@ NOTES = "notes"
 
 # After what each git directory of ours has in its section `core`.
 _CONFIG = """\
+\tprecomposeUnicode = false
 \tfileMode = true
 \tsymlinks = true
 \tprotectHFS = false

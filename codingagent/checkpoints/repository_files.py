@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from codingagent.workspace.dirfd import is_folder, is_link
+from codingagent.workspace.dirfd import composed, is_folder, is_link
 from codingagent.workspace.git_files import Belonging
 from codingagent.workspace.git_repository import text_of
 
@@ -114,7 +114,7 @@ def _below(root: str, folders: Iterable[str]) -> tuple[list[str], list[str]]:
     while waiting and len(looked) < LOOK_LIMIT_FOLDERS:
         looked.append(folder := waiting.popleft().rstrip("/"))
         with contextlib.suppress(OSError), os.scandir(os.path.join(root, folder)) as entries:
-            inner = [each.name for each in entries if is_folder(each)]
+            inner = [composed(each.name) for each in entries if is_folder(each)]
             waiting += (f"{folder}/{name}" for name in sorted(inner) if name != _REAL)
     return looked, [top for top in tops if any(f"{each}/".startswith(top) for each in waiting)]
 

@@ -13,6 +13,7 @@ import shutil
 import stat
 import sys
 import threading
+import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -49,6 +50,11 @@ def is_link_at(path: Path) -> bool:
     with contextlib.suppress(OSError):
         return is_link(os.lstat(path))
     return False
+
+
+def composed(name: str) -> str:
+    """Return a name as git lists it. On macOS Finder decomposes letters, and each form names the file."""
+    return unicodedata.normalize("NFC", name) if sys.platform == "darwin" else name
 
 
 def stat_of(entry: "os.DirEntry[str]") -> os.stat_result:
@@ -256,7 +262,7 @@ def walk_names(root: str) -> Iterator[tuple[str, list[str], list[str]]]:
         folder = todo.pop()
         try:
             with os.scandir(folder) as entries:
-                found = [(entry.name, is_folder(entry)) for entry in entries]
+                found = [(composed(entry.name), is_folder(entry)) for entry in entries]
         except OSError:
             continue  # removed meanwhile, unreadable, or too deep for a path
         inner = [name for name, is_inner in found if is_inner]

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 
 from codingagent.errors import WorkError
 from codingagent.model.patterns import lazy_pattern
-from codingagent.workspace.dirfd import walk_names
+from codingagent.workspace.dirfd import composed, walk_names
 from codingagent.workspace.git_repository import OF_FINDER, Repository, repository_of, text_of
 from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.sharing import retried
@@ -55,7 +55,7 @@ _CONFIG = """\
 [core]
 \trepositoryformatversion = {version}
 \tbare = false
-\tprecomposeUnicode = false
+\tprecomposeUnicode = {composes}
 \tignoreCase = {ignore_case}
 \tlongPaths = true
 \tquotePath = false
@@ -74,10 +74,11 @@ _SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
 
 def own_config(version: int = 0) -> str:
     """Return the configuration of a git directory of ours; its last section is `core`."""
-    is_like_windows = sys.platform in ("win32", "darwin")
-    nowhere = os.devnull.replace("\\", "\\\\")
     return _CONFIG.format(
-        version=version, nowhere=nowhere, ignore_case=str(is_like_windows).lower()
+        version=version,
+        nowhere=os.devnull.replace("\\", "\\\\"),
+        ignore_case=str(sys.platform in ("win32", "darwin")).lower(),
+        composes=str(sys.platform == "darwin").lower(),
     )
 
 
@@ -339,7 +340,7 @@ def paths_below(root: Path, folders: Iterable[Path]) -> tuple[str, ...]:
     """Return the paths of those folders that are below a root, relative to it."""
     real = resolved(root)
     places = (each for each in map(resolved, folders) if real in each.parents)
-    return tuple(each.relative_to(real).as_posix() for each in places)
+    return tuple(composed(each.relative_to(real).as_posix()) for each in places)
 
 
 def _pipes(root: Path) -> list[str]:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from codingagent.errors import WorkError
 from codingagent.prompt.file_list import by_folder, shown_path
-from codingagent.workspace.dirfd import Folder, is_link, walk_names
+from codingagent.workspace.dirfd import Folder, composed, is_link, walk_names
 from codingagent.workspace.git_files import Belonging, Git, belonging, paths_below
 from codingagent.workspace.git_repository import OF_FINDER, RULES_LIMIT_BYTES, ignore_text, text_of
 from codingagent.workspace.plain_rules import OWN_IGNORE_FILE, PlainRules
@@ -229,9 +229,9 @@ def _contents(folder: Folder) -> tuple[list[str], list[str]] | None:
     try:
         for entry in folder.entries():
             if entry.is_dir(follow_symlinks=False):
-                folders.append(entry.name)
+                folders.append(composed(entry.name))
             elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
-                files.append(entry.name)
+                files.append(composed(entry.name))
     except OSError:
         return None
     return folders, [name for name in files if name != ".git"]

@@ -291,7 +291,7 @@ class Workspace(PathWalk):
     def names(self, folder: str = ".") -> list[str]:
         """Return the names in a folder, unsorted; none if it can't be read."""
         with contextlib.suppress(OSError, OperationError), self._opened(folder) as opened:
-            return [entry.name for entry in opened.entries()]
+            return [dirfd.composed(entry.name) for entry in opened.entries()]
         return []
 
     def entries(self, path: str) -> tuple[FolderEntry, ...]:
@@ -310,19 +310,20 @@ class Workspace(PathWalk):
 
     def _entry(self, folder: str, entry: "os.DirEntry[str]") -> FolderEntry | None:
         """Return one entry; None if it is the agent's own, or removed meanwhile."""
+        name = dirfd.composed(entry.name)
         try:
             seen = dirfd.stat_of(entry)
             if dirfd.is_link(seen):
                 # Its target is found by the walk, which does not leave the workspace.
-                with self._walk(f"{folder}/{entry.name}") as place:
+                with self._walk(f"{folder}/{name}") as place:
                     seen = place.folder.lstat(place.name) or seen
         except (OSError, OperationError):
             # Removed meanwhile, or a link to nowhere or outside: only its existence is told.
-            return FolderEntry(entry.name, is_folder=False, size_bytes=0)
+            return FolderEntry(name, is_folder=False, size_bytes=0)
         if (seen.st_dev, seen.st_ino) in self._hidden:
             return None
         size = seen.st_size if stat.S_ISREG(seen.st_mode) else 0
-        return FolderEntry(entry.name, stat.S_ISDIR(seen.st_mode), size)
+        return FolderEntry(name, stat.S_ISDIR(seen.st_mode), size)
 
     # --- listing -------------------------------------------------------------------------------
 

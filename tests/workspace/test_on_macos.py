@@ -102,6 +102,20 @@ with_git, without = (Workspace(here, git=lambda: each).listing() for each in (gi
 is_out = not with_git.ignored.names and [*with_git.files] == ["Max/a.py", "Max/Proj/policy.toml"]
 print(is_out and with_git.files == without.files)
 """,
+    "a name as Finder writes it": """
+from codingagent.checkpoints.repository_files import _below
+from codingagent.workspace import dirfd, git_files
+from codingagent.workspace.workspace import Workspace
+at, composed = dirfd.Folder.at, "gr\\u00fcn.txt"
+dirfd.Folder.at = lambda folder, name: at(folder, "gru\\u0308n.txt" if name == composed else name)
+(here / "gru\\u0308n.txt").touch()
+(here / "Max/gru\\u0308n").mkdir()
+workspace = Workspace(here)
+listed = workspace.names(), workspace.listing().files, [each.name for each in workspace.entries(".")]
+listed += ([name for _, _, names in dirfd.walk_names(str(here)) for name in names],)
+print(all(composed in names for names in listed) and "Max/gr\\u00fcn" in _below(here, ["Max"])[0]
+    and "precomposeUnicode = true" in git_files.own_config())
+""",
     "the clipboard in a locale without UTF-8": """
 import platform
 platform.system = lambda: "Darwin"
