@@ -15,7 +15,15 @@ import pytest
 from prompt_toolkit.keys import Keys
 
 from codingagent.cli.waiting_line import TerminalKeys
-from codingagent.model.journal_entries import PersonSaid, Record, SessionClosed
+from codingagent.model.events import MessageShown
+from codingagent.model.journal_entries import (
+    AnswerTaken,
+    OperationEnded,
+    PersonSaid,
+    Record,
+    SessionClosed,
+    TurnEnded,
+)
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.journal import Sessions
@@ -455,3 +463,19 @@ def test_what_was_entered_as_the_session_ended_is_told(home: Path) -> None:
             worked_on(home, SessionClosed(now()))
         asked.says("the task ended before this was done: keep the licence")
         assert asked.process.wait(HANG_S) == 0
+
+
+def test_an_answer_that_was_pasted_for_an_earlier_request_is_not_executed_on_the_next(
+    home: Path,
+) -> None:
+    """It names no request: another terminal took one for the request that was here."""
+    with terminal(home, "resume") as asked:
+        asked.says(PROMPT)
+        with locked(home):
+            paste(asked, MAKE)
+            asked.says("is at work in")
+            worked_on(home, AnswerTaken(1, "theirs.txt", "", now()))
+            worked_on(home, OperationEnded(0, MessageShown("theirs"), now()))
+            worked_on(home, TurnEnded(1, (), now()))
+        asked.says("nothing was done with what you pasted")
+        assert not (home / "workspace" / "notes.txt").exists()

@@ -158,8 +158,8 @@ class Entered(Struct):
     _arguments: list[str]
     _line: "WaitingLine | None" = None
     _entry: "LineEntry | None" = None
-    _seen: object = None
-    """What was at work as it was entered: another one, once another process has changed the session."""
+    _seen: tuple[object, int] = (None, 0)
+    """What was at work as it was entered (another one, once another process worked), and its request."""
 
     def wait(self, is_due: Callable[[], bool], timeout_s: float | None) -> bool:
         """Wait until something is entered or due; return False at once if nobody can type here."""
@@ -179,7 +179,7 @@ class Entered(Struct):
             looked = time.monotonic()
             return self._shared.has_gone_on() or is_due()
 
-        self._seen = self._shared.work
+        self._seen = (self._shared.work, self._shared.work.requests.session.sequence)
         try:
             self._entry = self._line.read(is_due_now, timeout_s)
         except EOFError:
@@ -229,6 +229,10 @@ class Entered(Struct):
     def _judge(self, text: str, conversation: "Conversation") -> None:
         """Take a paste as the answer if it looks like one; else ask."""
         meaning: int | None = 1
+        if self._seen[1] != (now := conversation.session.sequence):
+            raise UsageError(
+                f"meanwhile request {now} waits: nothing was done with what you pasted"
+            )
         if not conversation.is_answer(text, is_handed=True):
             lines = text.strip().count("\n") + 1
             size = f"{len(text):,} characters, {lines:,} {plural(lines, 'line')}"
@@ -252,7 +256,7 @@ class Entered(Struct):
         session, name = requests.session, _whole(name)
         root, rest = f"--home={self._home.root}", rest.strip()
         again = (root, "resume", session.session_id, *self._arguments)
-        if name in ("/undo", "/redo", "/unsay") and self._seen is not self._shared.work:
+        if name in ("/undo", "/redo", "/unsay") and self._seen[0] is not self._shared.work:
             raise UsageError(f"{name} was typed before that: nothing was done; type it again")
         needs_value = name in ("/attach", "/leave", "/check", "/new")
         if needs_value and rest in ("", "-"):  # "-" would read stdin
