@@ -8,6 +8,7 @@ import pytest
 
 from codingagent.storage.lock import HomeLock
 from tests.cli.terminals import on_terminal
+from tests.cli.test_amend import locked, terminal
 from tests.cli.test_cli import CREATE, DONE, drop, run, session_of, started
 from tests.helpers import HANG_S
 
@@ -125,3 +126,14 @@ def test_a_session_on_which_another_process_works_is_deleted_after_that(home: Pa
             assert own.is_dir()
         assert process.wait(HANG_S) == 0
     assert not own.exists()
+
+
+def test_its_question_keeps_nobody_waiting(home: Path) -> None:
+    session = session_of(home)
+    with terminal(home, "delete", session) as asked:
+        asked.says("Its number:")
+        with locked(home):
+            asked.types("1\r")
+            asked.says("is at work in")
+            assert (home / "sessions" / session).is_dir()
+        asked.says(f"deleted session {session}")

@@ -70,20 +70,22 @@ def _delete(
         # A damaged journal can be deleted too, and what an interrupted deletion left.
         if not (is_session_id(session) and (home.sessions.folder / session).is_dir()):
             home.sessions.journal_path(session)  # says what is wrong
-        if is_held(home.waiting_path(session)):  # Windows keeps the files that it has open
-            raise UsageError(
-                f"another terminal waits for an answer to session {session}: end it with Ctrl-C there, or by"
-                f" `codingagent close {session}`; then delete the session"
-            )
         if not yes:
             if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
                 raise UsageError("nobody can be asked here: say --yes")
             question = (
                 f"delete session {session}? It can't be undone, shown or continued after that"
             )
-            if screen.choose(question, ("yes: delete it", "no: keep it")) != 0:
+            with home.lock.set_aside(screen.remark):
+                chosen = screen.choose(question, ("yes: delete it", "no: keep it"))
+            if chosen != 0:
                 screen.remark("nothing was deleted")
                 return
+        if is_held(home.waiting_path(session)):  # Windows keeps the files that it has open
+            raise UsageError(
+                f"another terminal waits for an answer to session {session}: end it with Ctrl-C there, or by"
+                f" `codingagent close {session}`; then delete the session"
+            )
         for path in _parts(home, session):
             _remove(path)
         screen.remark(f"deleted session {session}; the workspace is as it was")
