@@ -83,9 +83,8 @@ def follow(work: Work, inbox: Inbox, home: Home, command: ReplyCommand, screen: 
             work.doing(partial(work.conversation.take, name))
             after = work.conversation.session
             if after.sequence == sequence and not after.is_complete:
-                what = (
-                    "the same answer twice" if digest == session.last_digest else "no answer to it"
-                )
+                is_same = digest == session.last_digest
+                what = "the same answer twice" if is_same else "no answer to it"
                 raise _end(session, f"request {sequence}: the command gave {what}")
             taken += 1
 
@@ -105,10 +104,9 @@ def _answer(
     }
 
     def is_flooded() -> bool:
-        try:
+        with contextlib.suppress(OSError):
             return part.stat().st_size > REPLY_LIMIT_BYTES
-        except OSError:
-            return False
+        return False
 
     extras = Extras(variables, is_flooded=is_flooded)
     outcome = run(_redirected(command.line, request, part), extras)
@@ -116,11 +114,9 @@ def _answer(
         kept = _kept(home, session_id, part, fault)
         raise _end(session, f"the --reply-with command {fault}{kept}")
     size_bytes = part.stat().st_size if part.exists() else 0
-    if not size_bytes:
-        raise _end(session, "the --reply-with command printed nothing")
-    if size_bytes > REPLY_LIMIT_BYTES:
-        limit = REPLY_LIMIT_BYTES // 2**20
-        raise _end(session, f"the --reply-with command printed more than {limit} MiB")
+    if not 0 < size_bytes <= REPLY_LIMIT_BYTES:
+        what = f"more than {REPLY_LIMIT_BYTES // 2**20} MiB" if size_bytes else "nothing"
+        raise _end(session, f"the --reply-with command printed {what}")
     return digest_of(part.read_bytes())
 
 

@@ -5,7 +5,6 @@ approve or take the answer: it does so itself, and the one that waits follows th
 """
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
@@ -15,8 +14,8 @@ from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer
 from codingagent.model.session_state import Session
 from codingagent.model.ui_events import ApprovalAwaited
-from codingagent.storage import file_lock
 from codingagent.storage.homes import Home, told_as
+from codingagent.storage.lock import HomeLock
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
@@ -79,10 +78,8 @@ class SharedSession:
         """Let other processes know that this one waits for the answers of the session."""
         path = self._home.waiting_path(self.work.requests.session.session_id)
         with contextlib.ExitStack() as stack:
-            with contextlib.suppress(OSError):  # another one waits, too
-                handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-                stack.callback(os.close, handle)
-                file_lock.take(handle)
+            with contextlib.suppress(WorkError):  # another one waits, too
+                stack.enter_context(HomeLock(path).held())
             yield
 
     def has_gone_on(self) -> bool:

@@ -371,14 +371,13 @@ def _undo(
     back = None if redo else turns
     with screen_for(json) as screen:
         state = latest_of(home, or_run=True) if session is None else home.load(session)
-        if state.is_run:
-            from codingagent.cli import runs
-
-            with locked(home, screen.remark):
-                runs.undo(home, state, back, screen.show, force=force)
-            return
         with locked(home, screen.remark):
-            _undo_here(home, state, back, screen, force=force)
+            if state.is_run:
+                from codingagent.cli import runs
+
+                runs.undo(home, state, back, screen.show, force=force)
+            else:
+                _undo_here(home, state, back, screen, force=force)
 
 
 def _undo_here(
