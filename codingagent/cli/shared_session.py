@@ -98,10 +98,13 @@ class SharedSession:
         """Return the person's answer. GoneOnError if another process has answered, or ended the session."""
         log = self.work.context.log
         asked = log.session.asked
-        if not log.session.is_awaiting_approval:  # a question of the moment: no record tells of it
-            return self._screen.ask(awaited, lambda: False)
+        is_kept = log.session.is_awaiting_approval
 
         def is_answered() -> bool:
+            if (
+                not is_kept
+            ):  # a question of the moment: no record tells of it, so each may change it
+                return log.has_grown()
             self._news += log.catch_up()
             return log.session.asked != asked or not log.session.is_awaiting_approval
 

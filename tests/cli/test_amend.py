@@ -788,6 +788,22 @@ def test_a_keyboard_still_answers_after_words_from_elsewhere(building: Path) -> 
     assert "The person says:\nfine\n" in request(building, 2)
 
 
+def test_a_question_about_secrets_keeps_nobody_waiting(waiting: Path) -> None:
+    """Design, command line: the lock is held while a process works, not while it waits."""
+    (waiting / "workspace" / ".env").write_text("DB_PASSWORD=hunter4Blue!x\n", "utf-8")
+    with terminal(waiting, "resume") as asked:
+        drop(waiting, '[READ_FILE path=".env"]\n')
+        asked.says("(y)es")
+        with terminal(waiting, "say", "hello") as other:
+            other.says("noted for the next request")
+        asked.says("in another terminal words were added")
+        asked.says("(y)es", 2)
+        asked.types("n\n")
+        asked.says("request 2 is ready")
+    assert "The person says:\nhello\n" in request(waiting, 2)
+    assert "hunter4" not in request(waiting, 2)
+
+
 def test_a_question_without_a_terminal_ends_the_wait_and_is_answered_here(building: Path) -> None:
     with started(building, "resume") as process:
         assert process.wait(HANG_S) == 3
