@@ -173,7 +173,7 @@ _WHAT: dict[type[entries.Record], str] = {
     entries.UndoEnded: "an undo was done",
     entries.SessionClosed: "the session was closed",
 }
-_BEGUN = "something was begun and not finished"
+_BEGUN = "work was done or begun"
 
 
 def locked(home: Home, say: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
