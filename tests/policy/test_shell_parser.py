@@ -64,59 +64,6 @@ def test_every_command_is_found(line: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("sh -c 'a b'", "a b"),
-        ("bash --norc -o pipefail -exc 'a b'", "a b"),
-        ("/bin/zsh -c 'a b' name", "a b"),
-        ("eval 'a' \"b\"", "a b"),
-        ("env -i -u X -C d A=1 B=2 a b", "a b"),
-        ("env --unset X --chdir=d a b", "a b"),
-        ("env -S 'a b'", "a b"),
-        ("env --split-string='a b'", "a b"),
-        ("setsid -w a b", "a b"),
-        ("nohup a b", "a b"),
-        ("nice -n 5 a b", "a b"),
-        ("nice -5 a b", "a b"),
-        ("nice --adj 5 a b", "a b"),
-        ("ionice -c2 -n 0 a b", "a b"),
-        ("timeout -s KILL --kill-after=3 --foreground 5 a b", "a b"),
-        ("time -p a b", "a b"),
-        ("stdbuf -oL -e 0 a b", "a b"),
-        ("command -p a b", "a b"),
-        ("builtin a b", "a b"),
-        ("exec -a x a b", "a b"),
-        ("xargs -0 -n 1 -P4 -I {} a b", "a b"),
-        ("find . -exec a b \\; -print", "a b"),
-        ("find . -execdir a b {} +", "a b {}"),
-        ("fd x -x a b", "a b"),
-        ("parallel -j 2 a b ::: 1 2", "a b"),
-        ("watch -n 1 'a b'", "a b"),
-        ("busybox a b", "a b"),
-        ("sudo -u x A=1 a b", "a b"),
-        ("su x -c 'a b'", "a b"),
-        ("flock -w 3 f a b", "a b"),
-        ("flock f -c 'a b'", "a b"),
-        ("script -qc 'a b' f", "a b"),
-        ("coproc a b", "a b"),
-        ("trap 'a b' EXIT", "a b"),
-        ("uv run --with x a b", "a b"),
-        ("npx -y -p x a b", "a b"),
-        ("npm exec -- a b", "a b"),
-        ("python3.11 -m a b", "a b"),
-        ("git -C d bisect run a b", "a b"),
-        ("git rebase --exec='a b' x", "a b"),
-        ("sh <<'EOF'\na b\nEOF", "a b"),
-        ("sh -s <<< 'a b'", "a b"),
-    ],
-)
-def test_what_a_command_runs_is_read_too(line: str, expected: str) -> None:
-    """Design, commands: `sh -c`, `env`, `setsid`, `timeout`, `xargs` and their like."""
-    assert expected in commands(line)
-    assert read_line(line).doubts == ()
-
-
-@pytest.mark.parametrize(
     ("text", "plain"),
     [
         ("a\\ b", "a b"),
