@@ -1,0 +1,53 @@
+"""Tables of what a function makes of an input: text files with a line a case, read by people.
+
+A line is the input as Python writes it, a tab, and what comes of it. A line that begins with "# " says
+what the cases below it show. `python -m tests.golden` writes all outcomes anew: `git diff` then shows what
+a change of the code changed.
+"""
+
+import ast
+import importlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Show = Callable[[Any], str]
+TESTS = Path(__file__).parent
+
+
+def cases(test: str, name: str = "cases.txt") -> list[Any]:
+    """Return the input and the outcome of each line in the table beside a test's file."""
+    table = Path(test).with_name(name)
+    return [
+        pytest.param(ast.literal_eval(given), outcome, id=f"{table.stem}-{number}")
+        for number, given, outcome in _lines(table)
+    ]
+
+
+def _lines(table: Path) -> Iterator[tuple[int, str, str]]:
+    for number, line in enumerate(table.read_text("utf-8").split("\n"), 1):
+        if line and not line.startswith("# "):
+            given, _, outcome = line.partition("\t")
+            yield number, given, outcome
+
+
+def _write_anew() -> None:
+    for test in sorted(TESTS.rglob("test_*.py")):
+        if "golden.cases(" in test.read_text("utf-8"):
+            module = importlib.import_module(
+                ".".join(test.relative_to(TESTS.parent).with_suffix("").parts)
+            )
+            for name, show in module.TABLES.items():
+                table = test.with_name(name)
+                lines = table.read_text("utf-8").split("\n")
+                for number, given, _ in _lines(table):
+                    outcome = show(ast.literal_eval(given))
+                    assert "\n" not in outcome
+                    lines[number - 1] = f"{given}\t{outcome}"
+                table.write_text("\n".join(lines), "utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    _write_anew()
