@@ -4,17 +4,14 @@ from msgspec import Struct, field
 
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.model.operations import CreateFile, DeleteFile, EditFile
-from codingagent.model.plain_text import joined
-from codingagent.protocols.foreign import hunks, unified_diff
+from codingagent.model.operations import DeleteFile
+from codingagent.protocols.foreign import diffs
+from codingagent.protocols.foreign.diffs import Asked, DiffPart
 from codingagent.protocols.foreign.file_names import Files
-from codingagent.protocols.foreign.hunks import DiffPart
 
-_BEGIN = "*** Begin Patch"
-_END = "*** End Patch"
-_END_OF_FILE = "*** End of File"
+_BEGIN, _END, _END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
 _MOVE = "*** Move to:"
-_KINDS = {"*** Add File:": "add", "*** Update File:": "update", "*** Delete File:": "delete"}
+_SECTIONS = ("*** Add File:", "*** Update File:", "*** Delete File:")
 
 
 class Section(Struct):
@@ -23,84 +20,60 @@ class Section(Struct):
     line: int
     kind: str
     path: str
+    is_fenced: bool
     body: list[str] = field(default_factory=list)
     moved_to: str = ""
     is_cut: bool = False
-    is_verbatim: bool = False
 
 
 def begins(line: str) -> bool:
     """Return whether a line opens a patch, or a section of one."""
-    return line.startswith("*** ") and (line.rstrip() == _BEGIN or bool(_mark(line)))
+    return line.rstrip() == _BEGIN or line.startswith(_SECTIONS)
 
 
 def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Section], int]:
     """Read a patch from its first line on; return its sections and the index after it."""
     sections: list[Section] = []
-    ended = fenced
-    if lines[at].rstrip() == _BEGIN:
-        at += 1
     while at < end:
         line = lines[at].rstrip()
         at += 1
         if line == _END:
-            ended = True
-            break
-        if mark := _mark(line):
-            path = line[len(mark) :].strip().strip("`")
-            sections.append(Section(at, _KINDS[mark], path, is_verbatim=fenced))
+            return sections, at
+        if line.startswith(_SECTIONS):
+            kind, _, path = line.partition(":")
+            sections.append(Section(at, kind.split()[1], path.strip().strip("`"), fenced))
         elif line.startswith(_MOVE) and sections and not sections[-1].body:
             sections[-1].moved_to = line[len(_MOVE) :].strip()
         elif sections and line != _BEGIN:
             sections[-1].body.append(lines[at - 1])
-    if sections and not ended:
+    if sections and not fenced:
         sections[-1].is_cut = True
     return sections, at
 
 
-def _mark(line: str) -> str:
-    return next((mark for mark in _KINDS if line.startswith(mark)), "")
-
-
-def operation_of(
-    section: Section, files: Files
-) -> tuple[CreateFile | EditFile | DeleteFile, tuple[str, ...]]:
+def operation_of(section: Section, files: Files) -> Asked:
     """Return the operation that a section asks for, and notes on how it was read."""
     if section.is_cut:
         raise OperationError(f"it has no {_END}, so it may be cut; send it again, whole")
-    if section.kind == "delete":
-        return DeleteFile(files.existing(section.path)[0]), ()
-    if section.kind == "add":
-        return _creation(section), ()
+    hunks = _hunks(section)
+    if section.kind == "Add":
+        return diffs.creation_of(paths.workspace_path(section.path), hunks), ()
     path, note = files.existing(section.path)
-    found = _hunks(section)
+    notes = (note,) if note else ()
+    if section.kind == "Delete":
+        return DeleteFile(path), notes
     if section.moved_to:
-        raise OperationError(unified_diff.renaming(path, section.moved_to, edited=bool(found)))
-    if not found:
-        raise OperationError("it has no hunks; send them")
-    return hunks.edit_of(path, found), (note,) if note else ()
-
-
-def _creation(section: Section) -> CreateFile:
-    path, body = paths.workspace_path(section.path), section.body
-    while body and not body[-1].strip():
-        body.pop()
-    bad = next((i for i, line in enumerate(body) if line and line[0] != "+"), None)
-    if bad is not None:
-        raise OperationError(
-            f"line {section.line + 1 + bad} has no + before it; begin each line of a new file with +"
-        )
-    return CreateFile(path, joined(line[1:] for line in body), overwrite=False)
+        raise OperationError(diffs.renaming(path, section.moved_to, edited=bool(hunks)))
+    return diffs.edit_of(path, hunks), notes
 
 
 def _hunks(section: Section) -> list[DiffPart]:
     found: list[DiffPart] = []
     sections: list[str] = []
     is_open = False
-    for offset, line in enumerate(section.body):
-        at = section.line + 1 + offset
+    for at, line in enumerate(section.body, section.line + 1):
         if line.startswith("@@"):
-            sections = [*([] if is_open else sections), *unified_diff.sections_of(line)]
+            sections = [*([] if is_open else sections), *diffs.sections_of(line)]
             is_open = False
         elif line.rstrip() == _END_OF_FILE:
             if found:
@@ -108,18 +81,9 @@ def _hunks(section: Section) -> list[DiffPart]:
             is_open = False
         elif is_open or line.strip():
             if not is_open:
-                found.append(
-                    DiffPart(at, sections=tuple(sections), is_verbatim=section.is_verbatim)
-                )
+                found.append(DiffPart(at, sections=tuple(sections), is_verbatim=section.is_fenced))
                 is_open = True
-            _take(found[-1], line)
+            if not found[-1].take(line):
+                # Context that has lost its blank; that it fits the file will prove it.
+                found[-1].take(f" {line}")
     return [hunk.without_trailing_blanks() for hunk in found]
-
-
-def _take(hunk: DiffPart, line: str) -> None:
-    mark = line[:1] or " "
-    if mark in " +-":
-        hunk.take(mark, line[1:])
-    elif not line.startswith("\\ No newline"):
-        # Context that has lost its blank; that it fits the file will prove it.
-        hunk.take(" ", line)

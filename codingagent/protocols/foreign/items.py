@@ -12,11 +12,10 @@ from codingagent.model.operations import (
     DeleteFile,
     EditFile,
     Kind,
-    MoveFile,
     Replacement,
 )
 from codingagent.model.patterns import lazy_pattern
-from codingagent.protocols.foreign import unified_diff
+from codingagent.protocols.foreign.diffs import Asked, FileOperation, renaming
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.foreign.headings import TITLE
 from codingagent.protocols.tags.reply import Problem, Step
@@ -32,10 +31,6 @@ _WORDS = {
     Kind.FILE: "The file",
     Kind.RENAME: "What is said",
 }
-
-FileOperation = CreateFile | EditFile | DeleteFile | MoveFile
-Asked = tuple[FileOperation, tuple[str, ...]]
-"""An operation, and notes on how it was read."""
 
 
 class _Run(Struct):
@@ -221,7 +216,7 @@ class Items:
             old, new = new, old
         is_said = not self._refused.isdisjoint((new, f"b/{new}"))
         if old in self._files and new not in self._files and not is_said:
-            reason = unified_diff.renaming(old, new, edited=False)
+            reason = renaming(old, new, edited=False)
             self.refuse(Kind.RENAME, name.line + 1, reason, new)
 
 

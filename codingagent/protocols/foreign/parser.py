@@ -22,12 +22,13 @@ from codingagent.model.plain_text import blanks
 from codingagent.model.rule import Rule
 from codingagent.protocols.foreign import (
     begin_patch,
+    diffs,
     elements,
     fences,
     search_replace,
-    unified_diff,
     whole_files,
 )
+from codingagent.protocols.foreign.diffs import Asked
 from codingagent.protocols.foreign.fences import Ending, Fence, Fences
 from codingagent.protocols.foreign.file_names import (
     Files,
@@ -38,7 +39,7 @@ from codingagent.protocols.foreign.file_names import (
     name_in_info,
 )
 from codingagent.protocols.foreign.headings import Headings, is_bare_path, only
-from codingagent.protocols.foreign.items import Asked, Items
+from codingagent.protocols.foreign.items import Items
 from codingagent.protocols.tags import tag_blocks
 from codingagent.protocols.tags.reply import BLOCK_LINE, Problem, Step
 
@@ -154,10 +155,10 @@ class _AnswerReader:
             self._read_diff(start + 1, close, fenced=True, name=name)
             return self._fences.behind(close)
         path = "" if found.above is None or not found.above.is_heading else found.above.texts[0]
-        begin = unified_diff.start(self._lines, start, close)
+        begin = diffs.start(self._lines, start, close)
         says_diff = fence.language in _DIFF_LANGUAGES
         if path.endswith(whole_files.DIFFERENCES) or not (
-            says_diff or unified_diff.begins(self._lines, begin, close)
+            says_diff or diffs.begins(self._lines, begin, close)
         ):
             return None
         name = self._names.of_difference(fence, found.above)
@@ -165,9 +166,9 @@ class _AnswerReader:
         return self._fences.behind(close)
 
     def _begins_difference(self, start: int, close: int) -> bool:
-        begin = unified_diff.start(self._lines, start, close)
+        begin = diffs.start(self._lines, start, close)
         is_patch = self._patch_start(start, close) is not None
-        return is_patch or unified_diff.begins(self._lines, begin, close)
+        return is_patch or diffs.begins(self._lines, begin, close)
 
     def _patch_start(self, start: int, close: int) -> int | None:
         first = range(start, min(start + 3, close))
@@ -392,16 +393,16 @@ class _AnswerReader:
 
     def read_bare_difference(self, at: int) -> int | None:
         end = len(self._lines)
-        if not unified_diff.begins(self._lines, at, end):
+        if not diffs.begins(self._lines, at, end):
             return None
         return self._read_diff(at, end, fenced=False, name=self._names.near(at))
 
     def _read_diff(self, at: int, end: int, *, fenced: bool, name: Name | None) -> int:
-        found, behind = unified_diff.read(self._lines, at, end, fenced=fenced)
+        found, behind = diffs.read(self._lines, at, end, fenced=fenced)
         self._items.flush()
         for each in found:
             subject = each.new or each.old or (name.texts[0] if name else "")
-            asked = partial(unified_diff.operation_of, each, name, self._files)
+            asked = partial(diffs.operation_of, each, name, self._files)
             self._items.take(Kind.DIFF, each.line, subject, asked)
         return max(behind, at + 1)
 

@@ -69,19 +69,14 @@ def done(text: str, before: dict[str, str]) -> tuple[dict[str, str], tuple[str, 
 @pytest.mark.parametrize(
     "diff",
     [
-        GIT + IS_NEW + "index 0000000..1111111\n" + NEW + GIT + IS_NEW + NEW + ADDED,
-        NEW + GIT + IS_NEW + ADDED,
-        GIT + NEW + IS_NEW + "index 0000000..1111111\n" + NEW + ADDED,
         GIT + BOTH + IS_NEW + ADDED,
-        GIT + IS_NEW + NEW + ADDED + GIT + IS_NEW,
-        GIT + IS_NEW + "\n" + NEW + ADDED,
         IS_NEW + GIT + NEW + ADDED,
         "Index: n.py\n=====\n" + GIT + IS_NEW + NEW + ADDED,
         GIT + IS_NEW + NEW + "+a\n+b\n",
     ],
 )
 @pytest.mark.parametrize("is_fenced", [True, False])
-def test_a_new_file_has_its_text_however_often_its_header_is_written(
+def test_a_new_file_has_its_text_in_whichever_order_its_header_is_written(
     diff: str, *, is_fenced: bool
 ) -> None:
     text = fenced(diff) if is_fenced else f"Here:\n\n{diff}"
@@ -89,10 +84,25 @@ def test_a_new_file_has_its_text_however_often_its_header_is_written(
 
 
 @pytest.mark.parametrize(
+    ("diff", "said"),
+    [
+        (NEW + GIT + IS_NEW + ADDED, "it makes a new file and has none of its lines; send them"),
+        (
+            GIT + IS_NEW + NEW + ADDED + GIT + IS_NEW,
+            "it makes a new file and has none of its lines",
+        ),
+        (BOTH + GIT + "index 1..2 100644\n" + BOTH + EDIT, "it has no hunks; send them"),
+    ],
+)
+def test_a_header_that_is_written_twice_is_said_and_changes_nothing(diff: str, said: str) -> None:
+    files, (failure,) = done(fenced(diff), {} if IS_NEW in diff else {"n.py": OLD})
+    assert files == {"n.py": "a\nb\n" if IS_NEW in diff else "new\nold two\n"}
+    assert said in failure
+
+
+@pytest.mark.parametrize(
     "diff",
     [
-        GIT + IS_GONE + "--- a/n.py\n+++ /dev/null\n" + GIT + IS_GONE + GONE,
-        "--- a/n.py\n+++ /dev/null\n" + GIT + IS_GONE + "index 1..0\n" + GONE,
         GIT + IS_GONE,
         GIT + IS_GONE + "Binary files a/n.py and /dev/null differ\n",
     ],
@@ -104,16 +114,14 @@ def test_a_deleted_file_is_deleted_once(diff: str) -> None:
 @pytest.mark.parametrize(
     "diff",
     [
-        BOTH + GIT + "index 1..2 100644\n" + BOTH + EDIT,
         "Index: n.py\n=====\n"
         + GIT
         + "--- a/n.py\t(revision 1)\n+++ b/n.py\t(working copy)\n"
         + EDIT,
-        GIT + GIT + EDIT,
-        GIT + "old mode 100644\nnew mode 100755\n" + GIT + BOTH + EDIT,
+        GIT + "old mode 100644\nnew mode 100755\n" + BOTH + EDIT,
     ],
 )
-def test_an_edit_is_one_edit_however_often_its_header_is_written(diff: str) -> None:
+def test_an_edit_is_one_edit_in_whichever_form_its_header_is(diff: str) -> None:
     assert done(fenced(diff), {"n.py": OLD}) == ({"n.py": "new\nold two\n"}, ())
     assert len(read(fenced(diff), {"n.py"}).items) == 1
 
@@ -425,7 +433,7 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
     ),
     "a patch without marks": (
         "*** Begin Patch\n*** Add File: x.py\n+a\nb\n*** End Patch\n",
-        "begin each line of a new file with +",
+        "begin each of its lines with +",
         "*** Begin Patch\n*** Add File: x.py\n+a\n+b\n*** End Patch\n",
     ),
     "a patch without hunks": (

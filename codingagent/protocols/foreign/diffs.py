@@ -11,11 +11,19 @@ from msgspec import Struct, field
 
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.model.operations import CreateFile, DeleteFile, EditFile, MoveFile
+from codingagent.model.chat_damage import Arrival
+from codingagent.model.operations import (
+    CreateFile,
+    DeleteFile,
+    Diff,
+    DiffHunk,
+    EditFile,
+    FileEnd,
+    MoveFile,
+)
 from codingagent.model.patterns import lazy_pattern
-from codingagent.protocols.foreign import diff_paths, hunks
+from codingagent.model.plain_text import joined
 from codingagent.protocols.foreign.file_names import Files, Name
-from codingagent.protocols.foreign.hunks import DiffPart
 
 _HUNK = lazy_pattern(
     r"@@(?:[ \t]+-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?[ \t]+@@.*|(?!@).*)"
@@ -24,7 +32,7 @@ _NUMBERS = lazy_pattern(r"-\d+(?:,\d+)?[ \t]+\+\d+(?:,\d+)?[ \t]*")
 _WORD = lazy_pattern(r"\w")
 _EXTENDED = lazy_pattern(
     "index |old mode |new mode |deleted file mode|new file mode|similarity index|dissimilarity index"
-    "|rename from |rename to |copy from |copy to |Binary files |GIT binary patch"
+    "|rename from |rename to |copy from |copy to |Binary files |GIT binary patch|====="
 )
 # What such lines above the hunks say of a file, and what to do with it.
 _NO_TEXT = {
@@ -34,11 +42,79 @@ _NO_TEXT = {
     "Binary files ": 'binary; send it with [CREATE_FILE] and encoding="base64"',
     "GIT binary": 'binary; send it with [CREATE_FILE] and encoding="base64"',
 }
-_UNDERLINE = "====="
-_PATH = lazy_pattern(r"/dev/null|[^\s]*[^\s.]\.[A-Za-z]\w*|[^\s]+/[^\s]+")
-# A list below a difference that is in no fence. Hardly a line of code begins with one blank and a capital.
-_BULLET = lazy_pattern(r"[-+] (?:[A-Z][A-Za-z']* |`|\*\*)")
+# What diff and git put after a path: a tab, or a date.
+_TIMESTAMP = lazy_pattern(r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ).*)$")
 _NOTHING = "/dev/null"
+# How git names the bytes of an empty file.
+_EMPTY = "..e69de29"
+
+FileOperation = CreateFile | EditFile | DeleteFile | MoveFile
+Asked = tuple[FileOperation, tuple[str, ...]]
+"""An operation, and notes on how it was read."""
+
+
+class DiffPart(Struct):
+    """Lines with their marks, from 1-based `line` of the answer on, and what is said of their place.
+
+    `old_open` and `new_open` tell that the last of them is the file's last and has no line end;
+    `at_end` that the last of them is the file's last.
+    """
+
+    line: int
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    old_start: int | None = None
+    new_start: int | None = None
+    sections: tuple[str, ...] = ()
+    is_counted: bool = False
+    is_verbatim: bool = False
+    old_open: bool = False
+    new_open: bool = False
+    at_end: bool = False
+
+    @property
+    def old(self) -> list[str]:
+        return [text for mark, text in self.lines if mark != "+"]
+
+    @property
+    def new(self) -> list[str]:
+        return [text for mark, text in self.lines if mark != "-"]
+
+    def take(self, line: str) -> bool:
+        """Take one line by its mark; tell whether it had one."""
+        mark = line[:1] or " "
+        if line.startswith("\\ "):
+            # No newline at the end: said of the line before, in the text that has that line.
+            last = self.lines[-1][0] if self.lines else " "
+            self.old_open = self.old_open or last != "+"
+            self.new_open = self.new_open or last != "-"
+            return True
+        if mark not in " +-":
+            return False
+        self.lines.append((mark, line[1:]))
+        self.old_open = self.old_open and mark == "+"
+        self.new_open = self.new_open and mark == "-"
+        return True
+
+    def without_trailing_blanks(self) -> "DiffPart":
+        """Take empty context off the end: it may as well be what parts the hunk from the next thing."""
+        while self.lines and self.lines[-1] == (" ", ""):
+            self.lines.pop()
+        return self
+
+    def as_said(self) -> DiffHunk:
+        """Return the hunk of an edit; refuse one whose place nothing tells."""
+        has_text = any(line.strip() for line in self.old)
+        if not has_text and self.old_start != 0 and (not self.old or self.old_start is None):
+            raise OperationError(
+                f"the hunk at line {self.line} has no line of the old text, so its place is not certain;"
+                " add the lines around it"
+            )
+        end = FileEnd.KEPT if self.at_end else None
+        if self.old_open != self.new_open:
+            # It gives the last line of the file its end, or takes it.
+            end = FileEnd.OPEN if self.new_open else FileEnd.ENDED
+        said = tuple(self.lines), self.old_start, self.new_start, self.sections
+        return DiffHunk(*said, self.is_counted, self.is_verbatim, end)
 
 
 class FileDiff(Struct):
@@ -59,6 +135,7 @@ class FileDiff(Struct):
 
 
 def begins(lines: list[str], at: int, end: int) -> bool:
+    """Return whether a difference begins at a line."""
     is_named = lines[at].startswith(("diff --git ", "Index: "))
     return is_named or _is_header(lines, at, end) or is_hunk_header(lines[at])
 
@@ -82,63 +159,23 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Fil
     """
     found: list[FileDiff] = []
     while at < end:
-        if not begins(lines, at, end):
-            blank = not lines[at].strip()
-            if fenced and not found and not blank and lines[at][0] in "+- ":
-                at = _read_hunks(lines, at, end, _opened(found, at), fenced=True)
-                continue
-            if fenced or (blank and _begins_behind(lines, at, end)):
-                at += 1
-                continue
-            break
-        if is_hunk_header(lines[at]):
-            at = _read_hunks(lines, at, end, _opened(found, at), fenced=fenced)
-            continue
-        difference = FileDiff(at + 1)
-        found.append(difference)
-        at = _read_header(lines, at, end, difference)
-        if at < end and not begins(lines, at, end) and lines[at][:1] in ("+", "-", " ", "\\"):
-            at = _read_hunks(lines, at, end, difference, fenced=fenced)
-    return _merged(found), at
-
-
-def _merged(found: list[FileDiff]) -> list[FileDiff]:
-    """Return differences with those made one that are one header written twice, or in two forms."""
-    made: list[FileDiff] = []
-    for difference in found:
-        last = made[-1] if made else difference
-        if last is not difference and _is_same(last, difference):
-            last.old, last.new = _side(last.old, difference.old), _side(last.new, difference.new)
-            last.git = last.git or difference.git
-            last.marks += difference.marks
-            last.hunks += difference.hunks
-            last.fault = last.fault or difference.fault
+        line = lines[at]
+        is_beginning = begins(lines, at, end)
+        is_marked = fenced and not found and line[:1] in ("+", "-", " ") and bool(line.strip())
+        if is_hunk_header(line) or (is_marked and not is_beginning):
+            if not found:
+                found.append(FileDiff(at + 1))
+            at = _read_hunks(lines, at, end, found[-1], fenced=fenced)
+        elif is_beginning:
+            found.append(FileDiff(at + 1))
+            at = _read_header(lines, at, end, found[-1])
+            if at < end and not begins(lines, at, end) and lines[at][:1] in ("+", "-", " ", "\\"):
+                at = _read_hunks(lines, at, end, found[-1], fenced=fenced)
+        elif fenced or (not line.strip() and _begins_behind(lines, at, end)):
+            at += 1
         else:
-            made.append(difference)
-    return made
-
-
-def _is_same(one: FileDiff, other: FileDiff) -> bool:
-    """Return whether two differences are of the same file, and one of them has nothing but a header."""
-    if (one.hunks and other.hunks) or one.says("rename ") or one.says("copy "):
-        return False
-    return bool(_names(one) & _names(other))
-
-
-def _names(difference: FileDiff) -> set[str]:
-    sides = (difference.old, difference.new, *(diff_paths.git_sides(difference.git) or ()))
-    sides += (difference.says("Index: "),)
-    return {re.sub("^[ab]/", "", side) for side in sides if side and side != _NOTHING}
-
-
-def _side(one: str | None, other: str | None) -> str | None:
-    return _NOTHING if _NOTHING in (one, other) else one or other
-
-
-def _opened(found: list[FileDiff], at: int) -> FileDiff:
-    if not found:
-        found.append(FileDiff(at + 1))
-    return found[-1]
+            break
+    return found, at
 
 
 def _begins_behind(lines: list[str], at: int, end: int) -> bool:
@@ -154,30 +191,28 @@ def _is_header(lines: list[str], at: int, end: int) -> bool:
     return behind.startswith("@@") or not lines[at + 1][4:].strip().count(" ")
 
 
-def _is_next_file(lines: list[str], at: int, end: int) -> bool:
-    if not _is_header(lines, at, end):
-        return False
-    sides = (diff_paths.path_of(lines[at][4:]), diff_paths.path_of(lines[at + 1][4:]))
-    return lines[min(at + 2, end - 1)].startswith("@@") and all(map(_PATH.fullmatch, sides))
-
-
 def _read_header(lines: list[str], at: int, end: int, difference: FileDiff) -> int:
-    line = lines[at]
-    if line.startswith("diff --git "):
-        difference.git = line[len("diff --git ") :].strip()
-        at += 1
-    while at < end and (
-        _EXTENDED.match(lines[at]) or lines[at].startswith(("Index: ", _UNDERLINE))
-    ):
-        difference.marks.append(lines[at].rstrip())
-        at += 1
-    if at < end and _is_header(lines, at, end):
-        difference.old = diff_paths.path_of(lines[at][4:])
-        difference.new = diff_paths.path_of(lines[at + 1][4:])
-        at += 2
-        while at < end and _EXTENDED.match(lines[at]):
-            difference.marks.append(lines[at].rstrip())
+    """Read the lines above the hunks of one file, each kind once, in the order in which tools write them."""
+    last = 0
+    while at < end:
+        line = lines[at]
+        kinds = (
+            line.startswith("Index: "),
+            line.startswith("diff --git "),
+            _is_header(lines, at, end),
+        )
+        kind = kinds.index(True) + 1 if any(kinds) else 0
+        if kind <= last and not (kind == 0 and _EXTENDED.match(line)):
+            break
+        last = max(last, kind)
+        if kind == 2:
+            difference.git = line[len("diff --git ") :].strip()
+        elif kind == 3:
+            difference.old, difference.new = (_path_of(lines[i][4:]) for i in (at, at + 1))
             at += 1
+        else:
+            difference.marks.append(line.rstrip())
+        at += 1
     return at
 
 
@@ -221,9 +256,9 @@ def _check_not_cut(
     """Doubt a hunk that ends with the answer though its header says more: it may be cut short."""
     (hunk, at), (old, new) = found, counts
     is_last = not any(line.strip() for line in lines[at:])
-    if is_last and hunk.new_count < new and (hunk.old_count < old or old == 0):
+    if is_last and len(hunk.new) < new and (len(hunk.old) < old or old == 0):
         difference.fault = (
-            f"it may be cut short: its last header tells of {new} lines, and {hunk.new_count} arrived;"
+            f"it may be cut short: its last header tells of {new} lines, and {len(hunk.new)} arrived;"
             " send it again, in a fence (```diff)"
         )
 
@@ -239,21 +274,22 @@ def _by_counts(
 ) -> tuple[DiffPart, int] | None:
     """Read as many lines as a header says; None if that can't be what it means."""
     hunk, (old, new) = DiffPart(at, is_counted=True), counts
-    while hunk.old_count < old or hunk.new_count < new:
-        # A removed comment `-- x` looks like a header too, but names no path.
-        if at >= end or _is_next_file(lines, at, end) or not _take(hunk, lines[at]):
+    while old > 0 or new > 0:
+        # A removed comment `-- x` looks like a header, too, but no other and no hunk follow it.
+        is_next = at < end and _is_header(lines, at, end) and lines[at + 1 : at + 3][-1][:2] == "@@"
+        if at >= end or is_next or not hunk.take(lines[at]):
             return None
-        if hunk.old_count > old or hunk.new_count > new:
+        old -= lines[at][:1] in ("-", " ", "")
+        new -= lines[at][:1] in ("+", " ", "")
+        if old < 0 or new < 0:
             return None
         at += 1
-    if at < end and lines[at].startswith("\\"):
-        _take(hunk, lines[at])
+    if at < end and lines[at].startswith("\\ "):
+        hunk.take(lines[at])
         at += 1
     behind = at
     while behind < end and not lines[behind].strip() and (fenced or behind < at + 3):
         behind += 1
-    if not fenced and behind > at and behind < end and _BULLET.match(lines[behind]):
-        return hunk, at
     if behind < end and lines[behind].strip() and not _ends_hunk(lines, behind, end, fenced=fenced):
         return None
     return hunk, at
@@ -267,23 +303,6 @@ def _ends_hunk(lines: list[str], at: int, end: int, *, fenced: bool) -> bool:
     return not fenced and line[0] not in "+- \\"
 
 
-def _take(hunk: DiffPart, line: str) -> bool:
-    """Take one line by its mark; tell whether it had one."""
-    mark = line[:1] or " "
-    if mark == "\\":
-        # No newline at the end: said of the line before, in the text that has that line.
-        last = hunk.lines[-1][0] if hunk.lines else " "
-        hunk.old_open = hunk.old_open or last != "+"
-        hunk.new_open = hunk.new_open or last != "-"
-        return True
-    if mark not in " +-":
-        return False
-    hunk.take(mark, line[1:])
-    hunk.old_open = hunk.old_open and mark == "+"
-    hunk.new_open = hunk.new_open and mark == "-"
-    return True
-
-
 def _by_marks(
     lines: list[str], at: int, end: int, difference: FileDiff, *, fenced: bool
 ) -> tuple[DiffPart, int]:
@@ -291,21 +310,20 @@ def _by_marks(
     hunk = DiffPart(at)
     while at < end and not begins(lines, at, end):
         line = lines[at]
-        if not line.strip() and not fenced and not line:
-            behind = lines[at + 1][:1] if at + 1 < end else ""
-            if behind in ("+", "-", " ") and not begins(lines, at + 1, end):
+        if line.rstrip() == "--" and at + 1 < end and re.match(r"\d+\.\d+", lines[at + 1]):
+            break
+        if fenced and not hunk.take(line):
+            # Context that has lost its blank; that it fits the file will prove it.
+            hunk.take(f" {line}")
+        elif not fenced and (not line or not hunk.take(line)):
+            behind = lines[at + 1][:1] if not line and at + 1 < end else ""
+            is_marked = behind in ("+", "-", " ") and not begins(lines, at + 1, end)
+            if line.startswith("\\") or (behind and is_marked):
                 difference.fault = (
                     f"its end is not certain at line {at + 1}; put it in a fence (```diff), with"
                     " the blank lines that the file has and no others"
                 )
             break
-        if line.rstrip() == "--" and at + 1 < end and re.match(r"\d+\.\d+", lines[at + 1]):
-            break
-        if not _take(hunk, line):
-            if not fenced:
-                break
-            # Context that has lost its blank; that it fits the file will prove it.
-            hunk.take(" ", line)
         at += 1
     return hunk.without_trailing_blanks(), at
 
@@ -313,9 +331,7 @@ def _by_marks(
 # --- what is asked for -----------------------------------------------------------------------------
 
 
-def operation_of(
-    difference: FileDiff, named: Name | None, files: Files
-) -> tuple[CreateFile | EditFile | DeleteFile | MoveFile, tuple[str, ...]]:
+def operation_of(difference: FileDiff, named: Name | None, files: Files) -> Asked:
     """Return the operation that a difference asks for, and notes on how it was read."""
     if difference.fault:
         raise OperationError(difference.fault)
@@ -324,30 +340,55 @@ def operation_of(
         if named is None:
             raise OperationError("it names no file; write --- a/path and +++ b/path above it")
         old = new = named.only("--- a/path and +++ b/path")
-    notes = _check_kind(difference, new or old or "", is_gone=new is None)
+    notes, hunks = _check_kind(difference, new or old or "", is_gone=new is None), difference.hunks
     if new is None:
-        if any(hunk.new_count for hunk in difference.hunks):
+        if any(hunk.new for hunk in hunks):
             raise OperationError(
                 f"it deletes '{paths.shown(old or '')}' and has lines that are to stay; begin each of its"
                 " lines with -, or send the changes without the header of a deleted file"
             )
         return DeleteFile(paths.workspace_path(old or "")), notes
     if old is None:
-        if not difference.hunks and not _makes_empty(difference):
+        if not hunks and _EMPTY not in (difference.says("index ") or ""):
             raise OperationError("it makes a new file and has none of its lines; send them")
-        return hunks.creation_of(paths.workspace_path(new), difference.hunks), notes
-    if old != new and not difference.hunks and difference.says("rename from ") is not None:
+        return creation_of(paths.workspace_path(new), hunks), notes
+    if old != new and not hunks and difference.says("rename from ") is not None:
         return MoveFile(paths.workspace_path(old), paths.workspace_path(new)), notes
     if old != new:
-        raise OperationError(renaming(old, new, edited=bool(difference.hunks)))
+        raise OperationError(renaming(old, new, edited=bool(hunks)))
     path, note = files.existing(new)
     notes = (*notes, note) if note else notes
-    first = difference.hunks[0] if len(difference.hunks) == 1 else None
-    if path not in files and first is not None and first.new and not any(first.old):
-        return hunks.creation_of(path, difference.hunks), notes
-    if not difference.hunks:
+    if path not in files and len(hunks) == 1 and hunks[0].new and not any(hunks[0].old):
+        return creation_of(path, hunks), notes
+    return edit_of(path, hunks), notes
+
+
+def edit_of(path: str, hunks: list[DiffPart]) -> EditFile:
+    """Return the edit that hunks of one file ask for; refuse one without any."""
+    if not hunks:
         raise OperationError("it has no hunks; send them")
-    return hunks.edit_of(path, difference.hunks), notes
+    said = [hunk.as_said() for hunk in hunks if any(mark != " " for mark, _ in hunk.lines)]
+    if not said:
+        how = "begin the lines that go with - and those that come with +"
+        raise OperationError(f"it changes nothing; {how}")
+    return EditFile(path, Diff(tuple(said)))
+
+
+def creation_of(path: str, hunks: list[DiffPart]) -> CreateFile:
+    """Return the new file that one hunk of added lines makes; refuse other hunks."""
+    if not hunks:
+        return CreateFile(path, "", overwrite=False)
+    if len(hunks) > 1:
+        raise OperationError("a new file in several hunks; send it whole")
+    hunk = hunks[0]
+    if any(hunk.old):
+        how = "begin each of its lines with +"
+        raise OperationError(f"a new file with lines that are not added; {how}")
+    # Empty lines that lost their "+": a new file has no other kind.
+    text = "\n".join(hunk.new) if hunk.new_open else joined(hunk.new)
+    is_exact = hunk.is_counted and hunk.is_verbatim
+    arrival = None if is_exact else Arrival(in_code=hunk.is_verbatim)
+    return CreateFile(path, text, overwrite=False, arrival=arrival)
 
 
 def renaming(old: str, new: str, *, edited: bool) -> str:
@@ -355,12 +396,6 @@ def renaming(old: str, new: str, *, edited: bool) -> str:
     move = f'[MOVE_FILE path="{paths.shown(old)}" to="{paths.shown(new)}"]'
     then = f', then [EDIT_FILE path="{paths.shown(new)}"] with the changes' if edited else ""
     return f"it renames '{paths.shown(old)}' to '{paths.shown(new)}'; send {move}{then}"
-
-
-def _makes_empty(difference: FileDiff) -> bool:
-    """Return whether nothing says that a new file has text: git names the bytes of an empty one so."""
-    index = difference.says("index ")
-    return index is None or ".." not in index or index.partition("..")[2].startswith("e69de29")
 
 
 def _check_kind(difference: FileDiff, path: str, *, is_gone: bool) -> tuple[str, ...]:
@@ -381,28 +416,75 @@ def _check_kind(difference: FileDiff, path: str, *, is_gone: bool) -> tuple[str,
     return (f"it also changes {change}",)
 
 
+# --- paths -----------------------------------------------------------------------------------------
+
+
 def _sides(difference: FileDiff, files: Files) -> tuple[str | None, str | None]:
     """Return the file's path before and after, None where there is no file then."""
     old, new = difference.old, difference.new
     renamed = difference.says("rename from "), difference.says("rename to ")
     if renamed[0] is not None and renamed[1] is not None:
-        return diff_paths.path_of(renamed[0]), diff_paths.path_of(renamed[1])
+        return _path_of(renamed[0]), _path_of(renamed[1])
     if old is None and new is None:
-        if (both := diff_paths.git_sides(difference.git)) is None:
+        if (both := _git_sides(difference.git)) is None:
             index = difference.says("Index: ")
             return index, index
         old, new = both
     old_path, new_path = (None if side == _NOTHING else side for side in (old, new))
     is_git = difference.git.startswith(("a/", '"a/'))
     if old_path is not None and new_path is not None:
-        old_path, new_path = diff_paths.unprefixed(old_path, new_path, files, is_git=is_git)
+        old_path, new_path = _unprefixed(old_path, new_path, files, is_git=is_git)
     elif new_path is not None:
-        new_path = diff_paths.unprefixed_one(new_path, "b/", files, is_git=is_git)
+        new_path = _unprefixed_one(new_path, "b/", files, is_git=is_git)
     elif old_path is not None:
-        old_path = diff_paths.unprefixed_one(old_path, "a/", files, is_git=is_git)
+        old_path = _unprefixed_one(old_path, "a/", files, is_git=is_git)
     old_path = old_path if difference.says("new file mode") is None else None
     new_path = new_path if difference.says("deleted file mode") is None else None
     if old_path is None and new_path is None:
         what = "it says that its file is new, and that it is deleted"
         raise OperationError(f"{what}; write one header")
     return old_path, new_path
+
+
+def _path_of(text: str) -> str:
+    """Return a path of a header without its date; git quotes bytes beyond ASCII in octal."""
+    text = text.rstrip()
+    if not text.startswith('"') or (close := text.rfind('"')) <= 0:
+        return _TIMESTAMP.sub("", text).strip()
+    try:
+        return text[1:close].encode().decode("unicode_escape").encode("latin-1").decode()
+    except UnicodeError:
+        return text[1:close]
+
+
+def _git_sides(text: str) -> tuple[str, str] | None:
+    """Return the paths of a `diff --git` line, which are as long as each other, or have no blanks."""
+    middle = len(text) // 2
+    is_halved = len(text) % 2 and text[middle] == " "
+    both = [text[:middle], text[middle + 1 :]] if is_halved else text.split(" ")
+    return (_path_of(both[0]), _path_of(both[1])) if len(both) == 2 else None
+
+
+def _unprefixed_one(path: str, prefix: str, files: Files, *, is_git: bool) -> str:
+    """Take git's `a/` or `b/` off one path; refuse it where such a folder may be meant."""
+    if is_git or not path.startswith(prefix) or not files.has_folder(prefix[0]):
+        return path.removeprefix(prefix)
+    raise OperationError(
+        f"'{paths.shown(path)}' may be in the folder {prefix} or not; write the line diff --git above it"
+    )
+
+
+def _unprefixed(old: str, new: str, files: Files, *, is_git: bool) -> tuple[str, str]:
+    """Take git's `a/` and `b/` off, or whatever folders mean before and after; refuse what may be both."""
+    (folder, _, before), (other, _, after) = old.partition("/"), new.partition("/")
+    if before and before == after and folder != other:
+        there = [side for side in (old, new) if side in files]
+        if len(there) == 2 and not is_git:
+            raise OperationError(
+                f"'{paths.shown(old)}' and '{paths.shown(new)}' both exist; write one path above it"
+            )
+        if not there or (folder, other) == ("a", "b"):
+            return before, after
+    old, new = (side if side in files else re.sub("^[ab]/", "", side) for side in (old, new))
+    # A copy beside the file, `a.py.orig`, is none of the workspace's.
+    return (new, new) if old not in files and new in files else (old, new)
