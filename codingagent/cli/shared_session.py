@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
+from codingagent.cli.record_words import line_of
 from codingagent.errors import ApprovalError, InterruptError, UsageError, WorkError
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer
@@ -141,11 +142,15 @@ class SharedSession:
             return None
 
     def _tell(self) -> None:
-        told = [_WHAT[type(each)] for each in self._news if type(each) in _WHAT]
+        """Say what another process did, each record as `log` has it."""
+        context, session = self.work.context, self.work.context.log.session
+        told = [line_of(each) for each in self._news if isinstance(each, _TOLD)] or [_BEGUN]
         self._news.clear()
-        session = self.work.context.log.session
-        done = "; the task is done" * (session.is_complete and not session.is_closed)
-        self._screen.remark(f"in another terminal {', '.join(dict.fromkeys(told)) or _BEGUN}{done}")
+        for line in (
+            *told,
+            *["the task is done"] * (session.is_complete and not session.is_closed),
+        ):
+            context.remark(f"in another terminal: {line}")
 
     def _open(self, session: Session) -> None:
         before = self._work
@@ -162,17 +167,16 @@ class SharedSession:
             yield
 
 
-_WHAT: dict[type[entries.Record], str] = {
-    entries.PersonSaid: "words were added",
-    entries.RefreshAsked: "the request was rewritten",
-    entries.GrantsRevoked: "approvals were revoked",
-    entries.CheckNamed: "the check was changed",
-    entries.AnswerTaken: "an answer was taken",
-    entries.AnswerSetAside: "an answer was set aside",
-    entries.ApprovalAnswered: "the question was answered",
-    entries.UndoEnded: "an undo was done",
-    entries.SessionClosed: "the session was closed",
-}
+_TOLD = (
+    *(entries.PersonSaid, entries.RefreshAsked, entries.GrantsRevoked, entries.CheckNamed),
+    *(
+        entries.AnswerTaken,
+        entries.AnswerSetAside,
+        entries.ApprovalAnswered,
+        entries.OperationEnded,
+    ),
+    *(entries.CheckEnded, entries.UndoEnded, entries.SessionClosed),
+)
 _BEGUN = "work was done or begun"
 
 

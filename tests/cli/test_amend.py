@@ -358,7 +358,7 @@ def test_words_and_refreshes_beside_the_terminal_that_waits(home: Path) -> None:
         assert AGAIN in out
         assert ELSEWHERE in out
         assert "The person says:\nwith a test\n" in request(home)
-        holder.says("in another terminal words were added")
+        holder.says("in another terminal: the person said: ")
         holder.says("waiting for the answer", 2)
         (home / "workspace" / "new.py").touch()
         status, out, _ = command_line_here(home, "refresh", "--json")
@@ -366,7 +366,7 @@ def test_words_and_refreshes_beside_the_terminal_that_waits(home: Path) -> None:
         shown = [json.loads(line) for line in out.splitlines()]
         assert ("waiting", True) in [(each["type"], each.get("elsewhere")) for each in shown]
         assert "new.py" in request(home)
-        holder.says("in another terminal the request was rewritten")
+        holder.says("in another terminal: refresh requested")
         assert command_line_here(home, "say", "--attach", "new.py")[0] == 0
         assert "(attached: new.py)" in request(home)
         status, _, err = command_line_here(home, "approve", session_of(home))
@@ -384,7 +384,7 @@ def test_an_undo_beside_the_terminal_that_waits(home: Path) -> None:
         status, out, err = command_line_here(home, "undo")
         assert (status, err, made.exists()) == (0, "", False)
         assert AGAIN in out
-        holder.says("in another terminal an undo was done")
+        holder.says("in another terminal: undo done: ")
         assert command_line_here(home, "undo", "--redo")[0] == 0
         assert made.exists()
         assert command_line_here(home, "undo", "--turns", "5")[0] in {0, 2}
@@ -401,11 +401,11 @@ def test_an_answer_that_another_terminal_takes_is_taken_once(home: Path) -> None
         wait_until(lambda: len(outboxes(home)) == 2)
         told = [each.said.count("turn 1: 1 ok") for each in (first, second)]
         assert sorted(told) == [0, 1]
-        assert (first, second)[told.index(0)].said.count("in another terminal an answer was taken")
+        assert (first, second)[told.index(0)].said.count("in another terminal: answer 1 taken")
         drop(home, DONE)
         assert (first.ends(), second.ends()) == (0, 0)
         told = [
-            each.said.count("an answer was taken; the task is done") for each in (first, second)
+            each.said.count("in another terminal: the task is done") for each in (first, second)
         ]
         assert sorted(told) == [0, 1]
     assert len(list((home / "inbox" / "processed").iterdir())) == 2
@@ -631,7 +631,7 @@ def test_who_waits_goes_on_though_the_one_who_spoke_is_killed(waiting: Path, mom
             while not _MOMENTS[moment](waiting) and asker.poll() is None:
                 pause.wait(0.0002)
             asker.kill()
-        holder.says("in another terminal words were added")
+        holder.says("in another terminal: the person said: ")
         wait_until(lambda: request(waiting).count("THE WORDS") == 1)
         assert command_line_here(waiting, "say", "second")[0] == 0
         assert words(waiting) == ["THE WORDS", "second"]
@@ -733,7 +733,7 @@ def test_an_approval_for_always_is_shown_and_revoked(building: Path) -> None:
         status, out, err = command_line_here(building, "revoke")
         assert (status, err) == (0, "")
         assert "no longer granted: `rm -r` of 'build'" in out
-        asked.says("in another terminal approvals were revoked")
+        asked.says("in another terminal: revoked: `rm -r` of 'build'")
         (building / "workspace" / "build").mkdir()
         drop(building, f"once more\n{REMOVE}")
         asked.says("Do it?", 2)
@@ -754,7 +754,9 @@ def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> No
         assert (status, err) == (0, "")
         assert "request 2 is ready" in out
         assert ELSEWHERE in out
-        asked.says("in another terminal words were added, the question was answered")
+        asked.says("in another terminal: the person said: keep src")
+        asked.says("in another terminal: op-1 answered yes")
+        asked.says("in another terminal: op-1 RUN_COMMAND ok: Ran 'rm -r build'")
         asked.says("waiting for the answer")
         assert not (building / "workspace" / "build").exists()
         assert "The person says:\nkeep src\n" in request(building, 2)
@@ -767,7 +769,7 @@ def test_a_no_from_another_terminal_says_why(building: Path) -> None:
     with terminal(building, "resume") as asked:
         asked.says("Do it?")
         assert run(building, "deny", session_of(building), "--reason", "keep it") == 0
-        asked.says("in another terminal the question was answered")
+        asked.says("in another terminal: op-1 answered no")
         asked.says("waiting for the answer")
     assert "the person said no: keep it" in request(building, 2)
     _, told, _ = command_line_here(building, "log")
@@ -796,7 +798,7 @@ def test_a_question_about_secrets_keeps_nobody_waiting(waiting: Path) -> None:
         asked.says("(y)es")
         with terminal(waiting, "say", "hello") as other:
             other.says("noted for the next request")
-        asked.says("in another terminal words were added")
+        asked.says("in another terminal: the person said: ")
         asked.says("(y)es", 2)
         asked.types("n\n")
         asked.says("request 2 is ready")

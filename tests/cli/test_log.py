@@ -2,7 +2,7 @@
 
 import pytest
 
-from codingagent.cli.tables import line_of
+from codingagent.cli.record_words import line_of
 from codingagent.model.journal_entries import PersonSaid, Record, RefreshAsked, SessionStarted
 
 AT = "2026-01-01T00:00:00Z"
