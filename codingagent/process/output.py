@@ -59,10 +59,10 @@ class _Ends:
     """The head and tail of a byte stream of any length; `cut` marks where bytes are missing."""
 
     def __init__(
-        self, head_bytes: int, tail_bytes: int, cut: str, decode: Callable[[bytes], str] | None
+        self, head_bytes: int, tail_bytes: int, cut: str, decode: Callable[[bytes], str]
     ) -> None:
         self._head_bytes, self._tail_bytes, self._cut = head_bytes, tail_bytes, cut
-        self._decode = decode or (lambda data: data.decode("utf-8", "replace"))
+        self._decode = decode
         self.total = 0
         self._characters = 0
         self._head = bytearray()
@@ -97,6 +97,10 @@ def _whole(head: bytes) -> bytes:
     return head[: len(head) - len(decoder.getstate()[0])]
 
 
+def _utf8(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
 class Output:
     """What a command prints to one stream, or to two that are also kept apart.
 
@@ -107,11 +111,11 @@ class Output:
         self,
         streams: int,
         show: Callable[[str], None],
-        decode: Callable[[bytes], str] | None = None,
+        decode: Callable[[bytes], str] = _utf8,
     ) -> None:
-        self._show = show
-        decoders = [getincrementaldecoder("utf-8")("replace").decode for _ in range(streams)]
-        self._decoders = [decode] * streams if decode else decoders
+        self._show, self._decode = show, decode
+        self._begun = [b""] * streams
+        """Of each stream the beginning of a character."""
         self._together = _Ends(_KEPT_BYTES, _KEPT_BYTES, "\n", decode)
         apart = streams if streams > 1 else 0
         self._apart = [_Ends(STREAM_LIMIT_BYTES, 0, TRUNCATED, decode) for _ in range(apart)]
@@ -124,7 +128,10 @@ class Output:
         self._together.add(chunk)
         if self._apart:
             self._apart[stream].add(chunk)
-        self._show(self._decoders[stream](chunk))
+        data = self._begun[stream] + chunk
+        whole = _whole(data)
+        self._begun[stream] = data[len(whole) :]
+        self._show(self._decode(whole))
 
     def outcome(self, exit_code: int, duration_s: float) -> Outcome:
         text, dropped = self._together.text()

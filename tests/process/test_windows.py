@@ -14,6 +14,7 @@ import pytest
 from codingagent.agent import factory
 from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.process import windows
+from codingagent.process.output import Output
 from tests.helpers import REPOSITORY, new_marker, none_left
 
 linux = pytest.mark.skipif(
@@ -109,6 +110,15 @@ def test_output_is_utf8_or_the_code_page_of_the_console(data: bytes) -> None:
     assert windows.decoded(data)[0] == "a"
     assert windows.decoded("ü 中".encode()) == "ü 中"
     assert windows.decoded(b"a\xe9\r\n" + "ü 中\n".encode()).endswith("\r\nü 中\n")
+
+
+def test_a_character_that_comes_in_two_pieces_is_shown_as_one() -> None:
+    shown: list[str] = []
+    output = Output(2, shown.append, windows.decoded)
+    for stream, piece in ((0, b"a\xe4\xb8"), (1, b"\xc3"), (0, b"\xad"), (1, b"\xbcb"), (0, b"c")):
+        output.add(stream, piece)
+    assert shown == ["a", "", "中", "üb", "c"]
+    assert output.outcome(0, 0).stdout == "a中c"
 
 
 # --- reading, with a process group in place of a job object ---------------------------------------
