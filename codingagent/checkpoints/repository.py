@@ -150,7 +150,7 @@ class Store:
         """Change a copy of an index by calls of git; it then takes the place of all others."""
         path, new = self.index(commit), self.path / "index.new"
         with disk_errors(f"{path} can't be written"):
-            new.unlink(missing_ok=True)
+            retried(partial(new.unlink, missing_ok=True))
             if old is None:
                 new.write_bytes(_EMPTY_INDEX)
             else:

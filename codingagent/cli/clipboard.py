@@ -231,7 +231,7 @@ class Glance:
     ) -> None:
         self._home = home
         self._complain = complain
-        self._seen = ""
+        self._seen: str | None = None
         self._is_mute = False
         self._is_blind = not is_asked and is_the_terminals(os.environ)
         self._put: object = None
@@ -264,8 +264,10 @@ class Glance:
         try:
             text = read()
         except WorkError as fault:
-            self._is_blind = True
-            self._complain(f"the clipboard is not watched: {fault}")
+            # Windows keeps it back while the screen is locked, or another program has it open.
+            self._is_blind = self._seen is None or os.name != "nt"
+            if self._is_blind:
+                self._complain(f"the clipboard is not watched: {fault}")
             return
         if text == self._seen:
             return

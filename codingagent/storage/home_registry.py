@@ -21,7 +21,7 @@ _TOKEN = ".home"  # noqa: S105  # the name of its file
 def is_known(home: Path) -> bool:
     """Return whether this folder was registered under this path and is still the same folder."""
     try:
-        return _entry(home).read_text("utf-8") == _identity(home)
+        return retried(lambda: _entry(home).read_text("utf-8") == _identity(home))
     except (OSError, ValueError):
         return False
 
@@ -39,9 +39,14 @@ def remember(home: Path) -> None:
         retried(lambda: os.replace(temporary, entry))
 
 
+def folder() -> Path:
+    """Return the folder in which homes are registered."""
+    return user_folder("XDG_STATE_HOME", "LOCALAPPDATA", ".local/state") / "homes"
+
+
 def _entry(home: Path) -> Path:
     name = hashlib.sha256(os.fsencode(resolved(home))).hexdigest()[:32]
-    return user_folder("XDG_STATE_HOME", "LOCALAPPDATA", ".local/state") / "homes" / name
+    return folder() / name
 
 
 def _identity(home: Path) -> str:

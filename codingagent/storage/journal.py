@@ -255,7 +255,7 @@ def _lines(path: Path, start: int = 0) -> Iterator[bytes]:
     if path.exists() and not path.is_file():
         # Opening a pipe would block forever.
         raise WorkError(f"{path} is not a file; put back a copy, or move {path.parent} away")
-    with disk_errors(f"{path} can't be read"), path.open("rb") as file:
+    with disk_errors(f"{path} can't be read"), retried(lambda: path.open("rb")) as file:
         file.seek(start)
         for line in file:
             if line.endswith(b"\n"):

@@ -15,6 +15,7 @@ from codingagent.model.session_state import Session
 from codingagent.secrets.copies import Copies
 from codingagent.secrets.vault import HiddenValue, Vault, Wishes
 from codingagent.storage import atomic_write
+from codingagent.workspace.sharing import retried
 
 _T = TypeVar("_T")
 
@@ -71,7 +72,7 @@ class VaultFile:
             return None
         try:
             with disk_errors(f"{path} can't be read"):
-                return json.decode(path.read_bytes() if path.is_file() else b"", type=kind)
+                return json.decode(retried(path.read_bytes) if path.is_file() else b"", type=kind)
         except DecodeError as fault:
             raise WorkError(
                 f"{path} is damaged: move it away to go on; names in earlier requests then mean nothing"

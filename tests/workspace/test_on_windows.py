@@ -258,6 +258,44 @@ def test_hooks_behind_a_junction_that_a_command_made_are_found_and_put_back(tmp_
 
 
 @posix
+def test_a_clipboard_that_is_kept_back_for_a_while_is_watched_on(tmp_path: Path) -> None:
+    """While the screen is locked nobody may open it: answers that came after that were not seen."""
+    program = (
+        "from types import SimpleNamespace; from codingagent.cli import clipboard\n"
+        "from codingagent.errors import WorkError; clipboard.is_the_terminals = lambda _: False\n"
+        "def read():\n"
+        "    if found := found_.pop(0): return found\n"
+        "    raise WorkError('Access is denied')\n"
+        "clipboard.read, os.name, found_, seen = read, 'nt', ['a', '', 'b'], []\n"
+        "glance = clipboard.Glance(None, print)\n"
+        "for _ in range(3): glance(SimpleNamespace(is_answer=seen.append))\n"
+        "print(*seen)"
+    )
+    assert _said(program, tmp_path) == "a b\n"
+
+
+@posix
+def test_a_file_that_is_held_for_a_moment_is_read(tmp_path: Path) -> None:
+    """Each ended the command, or had the home refused, while a virus scanner looked at the file."""
+    program = (
+        "import io, pathlib, time; pathlib.WindowsPath = pathlib.PosixPath\n"
+        "from codingagent.storage import home_registry, journal, vault_file\n"
+        "from codingagent.secrets.vault import Wishes\n"
+        "os.name, time.sleep, real, held = 'nt', lambda _: None, io.open, set()\n"
+        "home = Path(here); (home / 'sessions').mkdir(); os.environ['LOCALAPPDATA'] = here\n"
+        "home_registry.remember(home); (home / 'journal.jsonl').write_text('{}\\n')\n"
+        "(home / 'secrets.json').write_text('{}')\n"
+        "def once(path, *words, **more):\n"
+        "    if str(path) in held: return real(path, *words, **more)\n"
+        "    held.add(str(path)); raise PermissionError(13, 'held')\n"
+        "io.open = once\n"
+        "print(home_registry.is_known(home), [*journal._lines(home / 'journal.jsonl')],\n"
+        "    vault_file.VaultFile(home).wishes() == Wishes(), len(held))"
+    )
+    assert _said(program, tmp_path) == "True [b'{}\\n'] True 4\n"
+
+
+@posix
 def test_the_folder_of_programs_is_none_to_work_in(tmp_path: Path) -> None:
     """To a 32-bit Python PROGRAMFILES is the other one."""
     program = (

@@ -145,7 +145,7 @@ def _begun(
     with home.lock.held(screen.remark):
         if place.was_found and not home_registry.is_known(home.root):
             HOME.set(home.root)
-            screen.remark(_NOT_REMEMBERED.format(quoted([str(home.root)])))
+            screen.remark(_NOT_REMEMBERED.format(home_registry.folder(), quoted([str(home.root)])))
         session = factory.start_session(home, folder, task, settings, protocol)
         if not place.is_here and _is_elsewhere(folder):
             screen.remark(_ELSEWHERE)
@@ -161,8 +161,8 @@ def _begun(
 
 
 _NOT_REMEMBERED = (
-    "this home can't be remembered, since XDG_STATE_HOME (else ~/.local/state) can't be written: name it"
-    " each time, with --home {} or as CODINGAGENT_HOME"
+    "this home can't be remembered, since {} can't be written: name it each time, with --home {} or as"
+    " CODINGAGENT_HOME"
 )
 _ELSEWHERE = (
     "the workspace is empty, so the model sees no files; to work in this folder:"
