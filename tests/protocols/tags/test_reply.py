@@ -1,28 +1,28 @@
 """A reply as a whole: specification 003, inbox format, and Design, tag blocks."""
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
-from codingagent.editing import apply
+from codingagent.editing import apply, body_repair
 from codingagent.errors import OperationError
+from codingagent.model.chat_damage import Arrival
 from codingagent.model.journal_entries import AnswerTaken
 from codingagent.model.operations import (
     AT_ONCE,
     CreateFile,
-    DeleteFile,
     EditFile,
     Finish,
-    Kind,
     Operation,
-    ReadFile,
-    RunCommand,
-    ShowMessage,
 )
 from codingagent.model.session_state import Session
 from codingagent.prompt import guide
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
+from tests import golden
 from tests.builders import LATER, SESSION_ID, session_of, turn
 from tests.helpers import calls_of, cpu_below
 
@@ -60,64 +60,42 @@ def problems(text: str) -> list[Problem]:
     return [item for item in reply.read(text).items if isinstance(item, Problem)]
 
 
-# --- reading ---------------------------------------------------------------------------------------
+def show(text: str) -> str:
+    """Return all that an answer is read as, in one line; a whole file as it would be written."""
+    found = reply.read(text)
+    words = [", ".join([_shown(item), *item.notes]) for item in found.items]
+    words += [str(found.header)] if found.header else []
+    words += ["a request"] * found.has_outbox + ["no block"] * found.is_bare
+    return " · ".join([*words, *([f"cut {found.cut!r}"] if found.cut else []), *found.notes])
 
 
-def test_a_good_reply_is_read_whole_and_in_order() -> None:
-    """Specification 003, parsing rules 5 and 6: many commands, executed in order of appearance."""
-    found = reply.read(_GOOD)
-    assert [type(item.operation) for item in found.items if isinstance(item, Step)] == [
-        ShowMessage,
-        CreateFile,
-        EditFile,
-        RunCommand,
-        DeleteFile,
-        ReadFile,
-        Finish,
-    ]
-    assert [(item.kind, item.line) for item in found.items] == [
-        ("MESSAGE", 2),
-        ("CREATE_FILE", 5),
-        ("EDIT_FILE", 10),
-        ("RUN_COMMAND", 17),
-        ("DELETE_FILE", 20),
-        ("READ_FILE", 21),
-        ("DONE", 22),
-    ]
-    assert (found.header, found.has_outbox, found.notes) == (Header(SESSION_ID, 2), False, ())
-
-
-@pytest.mark.parametrize(
-    "mangled",
-    [
-        _GOOD.replace("\n", "\r\n"),
-        f"Sure, here it is:\n\n{_GOOD}\nLet me know!\n",
-        f"````\n{_GOOD}````\n",
-        _GOOD.removesuffix("\n"),
-        _GOOD.replace("]\n", "]  \n"),
-        f"\n\n{_GOOD}",
-    ],
-    ids=["CRLF", "in prose", "in a fence", "no last newline", "trailing blanks", "blank lines"],
-)
-def test_a_good_reply_means_the_same_however_it_is_pasted(mangled: str) -> None:
-    """Design, replies as chats give them: CRLF, prose, a fence, trailing blanks, no last newline."""
-    assert operations(mangled) == operations(_GOOD)
-    assert not problems(mangled)
-
-
-def test_one_bad_block_never_costs_the_others() -> None:
-    """Design, tag blocks: one bad block never costs the others; it is an item in its place."""
-    text = '[READ_FILE path="a"]\n[READ_FILE path="../x"]\n[READ_FILE path="b"]\n'
-    assert reply.read(text).items == (
-        Step(ReadFile("a"), 1),
-        Problem(
-            Kind.READ_FILE,
-            "REJECTED: Path is outside workspace: '../x' (line 2 of the answer)",
-            2,
-            subject="../x",
-        ),
-        Step(ReadFile("b"), 3),
+def _shown(item: Step | Problem) -> str:
+    if isinstance(item, Problem):
+        return f"{item.kind} at {item.line}, not done: {item.reason}"
+    fields: dict[str, object] = asdict(item.operation)
+    arrival = fields.pop("arrival", None)
+    if isinstance(item.operation, CreateFile) and isinstance(arrival, Arrival):
+        content, path = str(item.operation.content), item.operation.path
+        with contextlib.suppress(OperationError):
+            content = body_repair.mend_file(content, path, arrival, None).text
+        fields["content"] = content
+    usual: dict[str, object] = {"timeout_s": None, "cwd": ".", "variables": {}, "overwrite": True}
+    said = [f"{key}={value!r}" for key, value in fields.items() if usual.get(key, False) != value]
+    return ", ".join(
+        [f"{item.kind} at {item.line}", *(each for each in said if "=None" not in each)]
     )
+
+
+TABLES: dict[str, golden.Show] = {"reads.txt": show}
+
+
+@pytest.mark.parametrize(("text", "found"), golden.cases(__file__, "reads.txt"))
+def test_what_an_answer_is_read_as(text: str, found: str) -> None:
+    """Specification 003, Design, tag blocks, and Design, replies as chats really give them."""
+    assert show(text) == found
+
+
+# --- reading ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -138,32 +116,6 @@ def test_too_many_blocks_are_refused_whole(block: str) -> None:
     assert len(reply.read(text.removesuffix(block.format(n=AT_ONCE))).items) == AT_ONCE
 
 
-def test_a_problem_says_its_line() -> None:
-    """Specification 003, parse errors: sent to the LLM, so that it can correct itself."""
-    (problem,) = problems("text\n\n[CREATE_FILE]\nx\n[/CREATE_FILE]\n")
-    assert problem == Problem(
-        Kind.CREATE_FILE,
-        "Missing attribute 'path'; write [CREATE_FILE path=\"relative/path\"] (line 3 of the answer)",
-        3,
-    )
-
-
-def test_notes_on_the_block_and_on_its_attributes_are_kept_together() -> None:
-    """Design, tag blocks: each is noted in the result of the block that it is about."""
-    (item,) = reply.read('[READ_FILE path="a" x="1"] please\n').items
-    assert item.notes == (
-        "text after the tag was ignored: 'please'",
-        "unknown attribute 'x' was ignored",
-    )
-
-
-def test_a_problem_keeps_the_notes_of_its_block() -> None:
-    """Design, tag blocks: an opening line inside a body is warned of, even if the block has another fault."""
-    (problem,) = problems('[CREATE_FILE path="../a"]\n[DELETE_FILE path="b"]\n[/CREATE_FILE]\n')
-    assert problem.notes
-    assert "is inside this body, at line 2" in problem.notes[0]
-
-
 @pytest.mark.parametrize(
     "text", ["", "\n", "Sorry, I can't.", "```python\nx\n```\n", "[TODO]\n", "[DONE] follows\n"]
 )
@@ -180,99 +132,7 @@ def test_a_reply_without_any_block_says_so_and_shows_an_example(text: str) -> No
     assert not problems(problem.detail)
 
 
-# --- unclosed and cut short ------------------------------------------------------------------------
-
-
-def test_an_unclosed_block_is_asked_for_again_and_the_blocks_before_it_are_executed() -> None:
-    """Specification 003, parse errors: an unclosed command is noted. Design: "send only …"."""
-    text = '[READ_FILE path="a"]\n[CREATE_FILE path="b"]\nx\n[DELETE_FILE path="c"]\n'
-    assert operations(text) == [ReadFile("a")]
-    (problem,) = problems(text)
-    assert (problem.kind, problem.line) == ("CREATE_FILE", 2)
-    assert problem.reason == (
-        "CREATE_FILE 'b' at line 2 has no closing tag [/CREATE_FILE], so nothing of it was used; send only"
-        " this block again, whole"
-    )
-
-
-def test_an_unclosed_block_with_until_is_told_its_own_closing_tag() -> None:
-    """Design, tag blocks: it ends only at `[/NAME TOKEN]`, so that is the closing tag that is missing."""
-    (problem,) = problems('[CREATE_FILE path="b" until="EOF"]\nx\n[/CREATE_FILE]\n')
-    assert "has no closing tag [/CREATE_FILE EOF]," in problem.reason
-
-
-def test_a_reply_with_its_header_and_without_its_end_is_cut_short() -> None:
-    """Design, tag blocks: `REPLY` but no `END`: complete blocks are executed, the rest is asked for."""
-    found = reply.read('[REPLY session="a1b2c3d4" sequence="1"]\n[READ_FILE path="a"]\n')
-    assert len(found.items) == 1
-    assert found.notes == (
-        (
-            "the answer has no [END], so it may have been cut short: what arrived whole was executed; send"
-            " only what is missing"
-        ),
-    )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '[READ_FILE path="a"]\n',
-        '[REPLY session="a1b2c3d4"]\n[READ_FILE path="a"]\n[END]\n',
-        '[REPLY session="a1b2c3d4"]\n[DONE]\nok\n[/DONE]\n',
-    ],
-)
-def test_a_whole_reply_is_not_called_cut_short(text: str) -> None:
-    """Design, tag blocks: REPLY and END are optional to the reader, and DONE ends a reply too."""
-    assert reply.read(text).notes == ()
-
-
-def test_a_reply_cut_right_behind_its_header_is_both() -> None:
-    """Design, tag blocks: truncated, and without any block."""
-    found = reply.read('[REPLY session="a1b2c3d4" sequence="1"]\n')
-    assert [type(item) for item in found.items] == [Problem]
-    assert len(found.notes) == 1
-
-
 # --- DONE and END ----------------------------------------------------------------------------------
-
-
-def test_after_done_nothing_more_is_executed_and_it_is_named() -> None:
-    """Design, tag blocks, after DONE: nothing more of that reply is executed; what stood there is named."""
-    found = reply.read(
-        '[DONE]\nok\n[/DONE]\n[DELETE_FILE path="a"]\n[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n'
-    )
-    assert found.items == (
-        Problem(
-            Kind.DONE,
-            "Not taken, because this was not executed: DELETE_FILE at line 4, RUN_COMMAND at line 5; send"
-            " it, and DONE as the last block",
-            1,
-        ),
-    )
-    assert found.notes == ()
-
-
-def test_a_done_that_is_no_done_ends_nothing() -> None:
-    """Design, tag blocks: prose such as `[DONE] will follow` is no command."""
-    assert operations('[DONE] will follow\n[READ_FILE path="a"]\n') == [ReadFile("a")]
-
-
-@pytest.mark.parametrize(
-    "text", ["[DONE]", "[DONE]\n[END]\n", '[REPLY session="a1b2c3d4"]\n[DONE]\n\n[END]\n']
-)
-def test_a_bare_done_at_the_end_finishes(text: str) -> None:
-    """Design, tag blocks: a bare `[DONE]` as the last line is accepted, and noted; `[END]` may follow."""
-    found = reply.read(text)
-    assert [item.operation for item in found.items if isinstance(item, Step)] == [Finish("")]
-    assert found.items[0].notes
-    assert found.notes == ()
-
-
-def test_what_stands_behind_the_end_is_named_and_not_executed() -> None:
-    """Design, tag blocks: the guide asks the model to end with `[END]`; never silence about the rest."""
-    found = reply.read('[READ_FILE path="a"]\n[END]\n[DELETE_FILE path="b"]\n')
-    assert operations('[READ_FILE path="a"]\n[END]\n[DELETE_FILE path="b"]\n') == [ReadFile("a")]
-    assert found.notes == ("not executed, because it comes after [END]: DELETE_FILE at line 3",)
 
 
 def test_of_many_blocks_after_done_twenty_are_named() -> None:
@@ -283,32 +143,6 @@ def test_of_many_blocks_after_done_twenty_are_named() -> None:
 
 
 # --- whose reply it is -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("line", "header"),
-    [
-        ('[REPLY session="a1b2c3d4" sequence="2"]', Header("a1b2c3d4", 2)),
-        ('[REPLY sequence="0002"]', Header(None, 2)),
-        ('[REPLY session="a1b2c3d4"]', Header("a1b2c3d4", None)),
-        ('[REPLY session="a1b2c3d4" sequence="two"]', Header("a1b2c3d4", None)),
-        ('[REPLY session="a1b2c3d4" sequence="-1"]', Header("a1b2c3d4", None)),
-        ('[REPLY sequence="' + "9" * 5000 + '"]', Header(None, None)),
-        ("[REPLY]", Header(None, None)),
-        ("text", None),
-    ],
-)
-def test_the_header_says_what_is_answered(line: str, header: Header | None) -> None:
-    """Design, tag blocks: `[REPLY session="…" sequence="N"]`, optional to the reader."""
-    assert reply.read(f"{line}\n[END]\n").header == header
-
-
-def test_a_header_counts_behind_other_blocks_too() -> None:
-    """Design, tag blocks: a `REPLY` that names another session is not executed, wherever it stands."""
-    found = reply.read(
-        '[MESSAGE]\nhi\n[/MESSAGE]\n[REPLY session="ffffffff" sequence="1"]\n[DELETE_FILE path="a"]\n[END]\n'
-    )
-    assert found.header == Header("ffffffff", 1)
 
 
 def _waiting(sequence: int = 2, digest: str = "") -> Session:
@@ -425,20 +259,6 @@ def test_ten_thousand_blocks_are_read_in_a_moment() -> None:
             '[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n[READ_FILE path="../b"]\n' * 5_000
         )
     assert len(found.items) == 10_000
-
-
-@pytest.mark.parametrize(
-    "line", ["[REPLY session=ffffffff sequence=7]", "[REPLY session=“ffffffff” sequence=“7”]"]
-)
-def test_a_header_is_read_however_it_is_quoted(line: str) -> None:
-    """Design, tag blocks: a REPLY that names another session is not executed, whatever its quotes."""
-    assert reply.read(f"{line}\n[END]\n").header == Header("ffffffff", 7)
-
-
-def test_a_closing_tag_with_text_beside_it_is_named() -> None:
-    """Specification 003, parse errors: missing closing tag; what looks like one says why it is none."""
-    (problem,) = problems("[RUN_COMMAND]\npytest\n[/RUN_COMMAND].\n")
-    assert "line 3 has text beside the tag: it must be alone" in problem.reason
 
 
 def test_what_came_in_a_code_block_has_not_lost_its_indentation() -> None:
