@@ -14,7 +14,6 @@ from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.chat_damage import TURN
 from codingagent.model.patterns import lazy_pattern, words
-from codingagent.protocols.foreign import elements
 
 # A longer line is no heading, whatever it says.
 _LINE_LIMIT = 300
@@ -28,6 +27,12 @@ _WORD = lazy_pattern(r"[^\W_]+", re.UNICODE)
 _COMMENT = lazy_pattern(
     r"[ \t]*(?:<!--[ \t]*(?P<html>.+?)[ \t]*-->|/\*+[ \t]*(?P<block>.+?)[ \t]*\*+/"
     r"|(?:#|//|--|;+|%|'|REM|\"\"\")[ \t]*(?P<line>.+?)[ \t]*)[ \t]*"
+)
+# Other tools have their models put a file, or a call, into an element that names the file.
+_ELEMENT = lazy_pattern(
+    r"[ \t]*<([A-Za-z][\w:.-]*)(?:[ \t][^<>]*)?[ \t](?:path|file|file_?name|file_?path)="
+    r"(\"[^\"<>]+\"|'[^'<>]+'|[^\s\"'<>]+?)(?:[ \t][^<>]*?)?/?>[ \t]*",
+    re.IGNORECASE,
 )
 _LINE_QUOTE = lazy_pattern(r"\d+:\d+:\S+")
 _INFO_VALUE = lazy_pattern(
@@ -193,8 +198,8 @@ def name_in(line: str, at: int, files: Files) -> Name | None:
     rest = TURN.sub("", line).replace("：", ":").strip()
     if (marks := _MARKS.match(rest)) is not None and rest not in files:
         rest = rest[marks.end() :]
-    if (element := elements.opening(rest)) is not None:
-        rest = element.path
+    if (element := element_in(rest)) is not None:
+        rest = element[1]
     rest = _HTML.sub("", rest) if "<" in rest else rest
     rest = _LINK.sub(r"`\1`", rest.replace("**", "").strip().rstrip("#").strip())
     if (inner := _BRACKETED.fullmatch(rest)) is not None:
@@ -258,6 +263,13 @@ def _called_a_file(line: str, ticked: list[str]) -> tuple[str, str] | None:
         return None
     is_possible = _PATH.fullmatch(text) and "://" not in text and text[-1] not in "/\\."
     return (text, outside) if is_possible and len(text) <= 255 else None
+
+
+def element_in(line: str) -> tuple[str, str] | None:
+    """Return the tag and the path of the element that a line opens, if nothing else is on the line."""
+    is_possible = "<" in line[:80] and len(line) <= _LINE_LIMIT
+    found = _ELEMENT.fullmatch(line) if is_possible else None
+    return None if found is None else (found[1], found[2].strip("\"' \t"))
 
 
 def name_in_comment(line: str, at: int, files: Files) -> Name | None:

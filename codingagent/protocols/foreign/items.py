@@ -12,17 +12,15 @@ from codingagent.model.operations import (
     DeleteFile,
     EditFile,
     Kind,
+    MoveFile,
     Replacement,
 )
-from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.foreign.diffs import Asked, FileOperation, renaming
 from codingagent.protocols.foreign.file_names import Files, Name
-from codingagent.protocols.foreign.headings import TITLE
 from codingagent.protocols.tags.reply import Problem, Step
 
 _NOTE_LIMIT = 12
 _SHOWN_LINES = 10
-_SAYS_FILE = lazy_pattern(r"(?i)\bfile\b")
 
 _WORDS = {
     Kind.SEARCH_REPLACE: "SEARCH/REPLACE",
@@ -56,9 +54,8 @@ class Items:
         self._unnamed: list[int] = []
         self._wholes: dict[str, int] = {}
         self._run: _Run | None = None
-        self._deleted: set[str] = set()
-        # Of parts that were not used.
-        self._refused: set[str] = set()
+        # Paths that parts delete or move, and those of parts that were not used.
+        self._settled: set[str] = set()
 
     def all(self) -> tuple[Step | Problem, ...]:
         self.flush()
@@ -99,8 +96,8 @@ class Items:
     def add(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
         self.flush()
         self._items.append(Step(operation, line, notes))
-        if isinstance(operation, DeleteFile):
-            self._deleted.add(operation.path)
+        if isinstance(operation, DeleteFile | MoveFile):
+            self._settled.add(operation.path)
 
     def add_whole(self, operation: CreateFile, line: int, notes: tuple[str, ...]) -> None:
         """Add a whole file, which must not be there twice with different texts."""
@@ -163,7 +160,7 @@ class Items:
         what = _WORDS.get(kind, "The block")
         text = f"{what} at line {line} was not used: {reason}"
         self._items.append(Problem(kind, text, line, subject=subject[:300]))
-        self._refused.add(subject)
+        self._settled.add(subject)
         if keep_run is not None and len(keep_run.texts) == 1:
             # The blocks after a broken one are of the same file.
             self._run = _Run(keep_run.texts[0], "", line, [], ())
@@ -183,41 +180,23 @@ class Items:
     def pass_over_unnamed(self, line: int) -> None:
         self._unnamed.append(line)
 
-    # --- what is only told of --------------------------------------------------------------------
-
-    def take_said(self, name: Name, written: str) -> None:
-        """Do what a line says of a deletion or a renaming, where no part does it, or say what to send."""
-        if name.is_moved:
-            self._refuse_renaming(name)
-            return
-        text, line = name.texts[0], name.line + 1
-        shown = paths.shown(text)
-        try:
-            path = self._files.existing(text)[0]
-        except OperationError as fault:
-            self.refuse(Kind.DELETE_FILE, line, fault.reason, text)
-            return
-        if path in self._deleted:
-            return
-        is_title = TITLE.match(written) or _SAYS_FILE.search(written)
-        if path in self._files and is_title:
-            self.add(DeleteFile(path), line, ())
-        elif path in self._files:
-            self.note(
-                f"line {line} tells of the deletion of '{shown}', and it was not deleted; send"
-                f' [DELETE_FILE path="{shown}"]'
-            )
-        elif is_title:
-            self.note(f"line {line} says that '{shown}' is deleted; there is no such file")
-
-    def _refuse_renaming(self, name: Name) -> None:
-        old, new = name.texts
-        if old not in self._files and new in self._files:
+    def refuse_said(self, name: Name) -> None:
+        """Refuse a deletion or a renaming that a line only tells of, where no part does it."""
+        line, old, new = name.line + 1, name.texts[0], name.texts[-1]
+        if name.is_moved and old not in self._files and new in self._files:
             old, new = new, old
-        is_said = not self._refused.isdisjoint((new, f"b/{new}"))
-        if old in self._files and new not in self._files and not is_said:
-            reason = renaming(old, new, edited=False)
-            self.refuse(Kind.RENAME, name.line + 1, reason, new)
+        fits = self._files.fits(old)
+        if not self._settled.isdisjoint((*fits, old, new, f"b/{new}")):
+            return
+        shown = paths.shown(fits[0] if fits else old)
+        if name.is_moved:
+            if fits and new not in self._files:
+                self.refuse(Kind.RENAME, line, renaming(old, new, edited=False), new)
+        elif fits:
+            reason = f"it says that '{shown}' is deleted; send [DELETE_FILE path=\"{shown}\"]"
+            self.refuse(Kind.RENAME, line, reason, fits[0])
+        else:
+            self.note(f"line {line} says that '{shown}' is deleted; there is no such file")
 
 
 def _lines(lines: list[int]) -> str:

@@ -62,8 +62,15 @@ def _judge(item: Step, ours: tuple[Step | Problem, ...], done: int) -> tuple[str
     shown = paths.shown(path)
     same = [i for i, other in enumerate(ours) if isinstance(other, Step) and _path(other) == path]
     before = max((i for i, other in enumerate(ours) if other.line < item.line), default=-1)
-    if any(_says_the_same(operation, ours[i]) for i in same):
-        return "", None
+    match operation:
+        case CreateFile(content=str() as content) if any(
+            set(map(str.strip, content.split("\n"))) <= _lines_of(ours[i]) for i in same
+        ):
+            return "", None
+        case DeleteFile() | MoveFile() if _is_moved(path, ours):
+            return "", None
+        case _:
+            pass
     if done and item.line > done:
         return f"it changes '{shown}' after DONE; send it as a command before DONE", -1
     match operation:
@@ -73,24 +80,10 @@ def _judge(item: Step, ours: tuple[Step | Problem, ...], done: int) -> tuple[str
             why = "is changed by a command, too" if same else "exists, and this may be a part of it"
             how = f'[CREATE_FILE path="{shown}"] with all of it, or [EDIT_FILE path="{shown}"]'
             return f"'{shown}' {why}; if it is meant, send {how}", -1
-        case DeleteFile() | MoveFile() if _is_moved(path, ours):
-            return "", None
         case DeleteFile() if same:
             return f"a command changes '{shown}', too; send [DELETE_FILE path=\"{shown}\"]", -1
         case _:
             return "", before
-
-
-def _says_the_same(operation: object, item: Step | Problem) -> bool:
-    """Return whether a command holds all that an operation on the same file says."""
-    match operation:
-        case CreateFile(content=str() as content):
-            lines = {line.strip() for line in content.split("\n")}
-            return bool(lines) and lines <= _lines_of(item)
-        case DeleteFile():
-            return isinstance(item, Step) and isinstance(item.operation, DeleteFile)
-        case _:
-            return False
 
 
 def _lines_of(item: Step | Problem) -> set[str]:
@@ -108,11 +101,12 @@ def _lines_of(item: Step | Problem) -> set[str]:
 
 
 def _is_moved(path: str, ours: tuple[Step | Problem, ...]) -> bool:
-    """Return whether a shell command may delete or move a file."""
+    """Return whether a command may delete or move a file."""
     for item in ours:
         match item:
-            case Step(operation=MoveFile() as move) if path in (move.path, move.to):
-                return True
+            case Step(operation=MoveFile() | DeleteFile() as operation):
+                if path in [change.path for change in named(operation)]:
+                    return True
             case Step(operation=RunCommand(command=line)) if path in line and _MOVES.search(line):
                 return True
             case _:

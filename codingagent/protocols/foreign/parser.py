@@ -23,7 +23,6 @@ from codingagent.model.rule import Rule
 from codingagent.protocols.foreign import (
     begin_patch,
     diffs,
-    elements,
     fences,
     search_replace,
     whole_files,
@@ -33,6 +32,7 @@ from codingagent.protocols.foreign.fences import Ending, Fence, Fences
 from codingagent.protocols.foreign.file_names import (
     Files,
     Name,
+    element_in,
     is_line_quote,
     is_path,
     name_in,
@@ -85,7 +85,10 @@ class _AnswerReader:
         self._fences = Fences(lines)
         self._edits = {edit.start: edit for edit in search_replace.find(lines)}
         self._openings = list(self._edits)
-        self._closings = elements.Closings(lines)
+        self._closings: dict[str, list[int]] = {}
+        for at, line in enumerate(lines):
+            if line.lstrip().startswith("</"):
+                self._closings.setdefault(line.strip(), []).append(at)
         self._names = Headings(lines, files, self._fences)
         self._items = Items(files)
         self._changes: list[Name] = []
@@ -108,7 +111,7 @@ class _AnswerReader:
                     self._changes.append(name)
         self._items.flush()
         for name in self._changes:
-            self._items.take_said(name, self._lines[name.line])
+            self._items.refuse_said(name)
         items = self._items.all()
         return ForeignAnswer(items, self._items.notes(), self._items.asides())
 
@@ -165,7 +168,8 @@ class _AnswerReader:
         self._read_diff(begin, close, fenced=True, name=name)
         return self._fences.behind(close)
 
-    def _begins_difference(self, start: int, close: int) -> bool:
+    def _begins_difference(self, start: int, close: int | None = None) -> bool:
+        close = len(self._lines) if close is None else close
         begin = diffs.start(self._lines, start, close)
         is_patch = self._patch_start(start, close) is not None
         return is_patch or diffs.begins(self._lines, begin, close)
@@ -188,10 +192,6 @@ class _AnswerReader:
             return self._read_unclosed(fence, close, path)
         behind = self._fences.behind(close)
         line = fence.line + 1
-        first = self._first_line(line, close)
-        if first is not None and self._holds_elements(first, close):
-            self._read_elements(first, close)
-            return behind
         lines = fences.dedented(self._lines[line:close], fence.indent)
 
         def whole() -> Asked | None:
@@ -204,9 +204,7 @@ class _AnswerReader:
                     )
                 return None
             whole_files.check_language(fence.language, name.texts[0])
-            return whole_files.operation_of(
-                lines, name, self._files, is_inside=is_inside, is_fenced=True
-            )
+            return whole_files.operation_of(lines, name, self._files, is_inside=is_inside)
 
         self._items.take(Kind.FILE, line, path, whole)
         return behind
@@ -239,6 +237,7 @@ class _AnswerReader:
         if fence.language in fences.SHELLS or start.startswith("$ "):
             self._items.pass_over_shell(line)
             return
+        element = next(filter(None, map(element_in, lines[:3])), None)
         near = above or self._names.of_section(fence.line) or self._names.near(fence.line)
         if is_line_quote(fence.info):
             self._items.note(f"the block at line {line} quotes lines of a file and was not used")
@@ -255,60 +254,35 @@ class _AnswerReader:
                 f" {near.line + 1}, but not as the path of a whole file; for one, write its path alone on"
                 " the line above the fence, for a piece of one send SEARCH/REPLACE"
             )
+        elif element is not None:
+            self._items.note(
+                f"the block at line {line} names '{paths.shown(element[1])}' in <{element[0]}> and was not"
+                " used; send each file with its path alone on the line above its fence"
+            )
         elif start:
             self._items.pass_over_unnamed(line)
 
     # --- elements ------------------------------------------------------------------------------
 
-    def _holds_elements(self, first: int, close: int) -> bool:
-        """Return whether a fence holds files in elements and nothing else."""
-        if self._lines[first].strip().lower() == "<files>":
-            return True
-        element = elements.opening(self._lines[first])
-        if element is None or not element.is_whole:
-            return False
-        last = next(i for i in range(close - 1, first - 1, -1) if self._lines[i].strip())
-        return self._lines[last].strip() == f"</{element.tag}>"
-
-    def _read_elements(self, start: int, end: int) -> None:
-        at = start
-        while at < end:
-            at = self.read_element(at, end) or at + 1
-
-    def read_element(self, at: int, end: int | None = None) -> int | None:
-        """Read a file, or a change of one, in an element; None: its text is read without it."""
-        element = elements.opening(self._lines[at])
-        if element is None:
+    def read_element(self, at: int) -> int | None:
+        """Refuse a file in an element by its name; None: what it holds is read without it."""
+        found = element_in(self._lines[at])
+        if found is None or not is_path(found[1], self._files, labelled=True):
             return None
-        end = len(self._lines) if end is None else end
-        line, path = at + 1, element.path
-        if element.is_gone:
-            self._changes.append(Name((path,), at, is_heading=False, is_gone=True))
+        first = self._first_line(at + 1, len(self._lines))
+        if first is not None and (
+            first in self._edits or self._fences.at(first) or self._begins_difference(first)
+        ):
             return None
-        close = self._closings.first(element.tag, line, end)
-        first = self._first_line(line, end if close is None else close)
-        if close is None or first is None or not element.is_whole:
-            is_named = is_path(path, self._files, labelled=True)
-            first = self._first_line(line, end)
-            if is_named and (first is None or self._fences.at(first) is None):
-                self._items.note(
-                    f"the element <{element.tag}> at line {line} names '{paths.shown(path)}' and was not"
-                    ' used; send [CREATE_FILE path="…"], or an edit'
-                )
-            return None
-        if self._fences.at(first) is not None or self._next_edit(at, close) is not None:
-            return None
-        name = Name((path,), at)
-        start, last = elements.inner(self._lines, first, close)
-        if start < last and self._begins_difference(start, last):
-            self._read_diff(start, last, fenced=True, name=name)
-        else:
-            text = self._lines[line:close]
-            whole = partial(
-                whole_files.operation_of, text, name, self._files, is_inside=False, is_fenced=False
-            )
-            self._items.take(Kind.FILE, line, path, whole)
-        return close + 1
+        tag, path = found
+        reason = (
+            f"<{tag}> names '{paths.shown(path)}' and is no command; send [CREATE_FILE], [EDIT_FILE],"
+            f' [DELETE_FILE] or [READ_FILE], each with path="{paths.shown(path)}"'
+        )
+        self._items.refuse(Kind.FILE, at + 1, reason, path)
+        closings = self._closings.get(f"</{tag}>", [])
+        index = bisect_right(closings, at)
+        return closings[index] + 1 if index < len(closings) else at + 1
 
     # --- SEARCH/REPLACE ------------------------------------------------------------------------
 
@@ -427,8 +401,8 @@ PARTS: tuple[Rule[Callable[[_AnswerReader, int], int | None]], ...] = (
     Rule("SEARCH/REPLACE", "`<<<<<<< SEARCH` or another spelling of it",
          "all its markers are there, and one path is above it", "edits the file", "",
          _AnswerReader.read_bare_edit),
-    Rule("element", '`<file path="a.py">`', "its closing tag is alone on a line, and no block is in it",
-         "writes the file; a difference in it is applied", "", _AnswerReader.read_element),
+    Rule("element", '`<file path="a.py">`', "no block of this table begins in its next line",
+         "asks for a command, by the name of the file", "", _AnswerReader.read_element),
     Rule("patch", "`*** Begin Patch`, `*** Update File: a.py`", "`*** End Patch` is there",
          "does each section", "", _AnswerReader.read_bare_patch),
     Rule("difference", "the header that git writes, `Index:`, `---` above `+++`, or `@@`",

@@ -11,7 +11,7 @@ from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import CreateFile
 from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import joined
-from codingagent.protocols.foreign import elements, fences
+from codingagent.protocols.foreign import fences
 from codingagent.protocols.foreign.file_names import Files, Name, is_path, name_in_comment
 
 _MARKDOWN = (".md", ".markdown", ".mdx", ".mdown")
@@ -100,7 +100,7 @@ def name_inside(lines: list[str], at: int, files: Files, language: str = "") -> 
 
 
 def operation_of(
-    lines: list[str], name: Name, files: Files, *, is_inside: bool, is_fenced: bool
+    lines: list[str], name: Name, files: Files, *, is_inside: bool
 ) -> tuple[CreateFile, tuple[str, ...]]:
     """Return the operation that a whole file asks for, and notes on how it was read.
 
@@ -140,9 +140,7 @@ def operation_of(
     if has_label:
         notes += (f"the first line, '{paths.shown(lines[0].strip())}', was taken as the path only",)
         lines = lines[1:]
-    start, end = elements.inner(lines, 0, len(lines))
-    lines = lines[start:end]
-    arrival = Arrival(in_code=is_fenced)
+    arrival = Arrival(in_code=True)
     return CreateFile(path, joined(lines), overwrite=path in files, arrival=arrival), notes
 
 

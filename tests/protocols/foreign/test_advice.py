@@ -97,7 +97,7 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     ),
     "an element": (
         '<note path="a.py">\na = 5\n</note>\n',
-        'send [CREATE_FILE path="…"], or an edit',
+        'send [CREATE_FILE], [EDIT_FILE], [DELETE_FILE] or [READ_FILE], each with path="a.py"',
         CREATE.format("a.py", WHOLE),
         A5,
     ),
