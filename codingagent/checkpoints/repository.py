@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from codingagent.checkpoints.history import State
 from codingagent.checkpoints.repository_files import real, stored
 from codingagent.errors import disk_errors
-from codingagent.workspace.git_files import Git, GitError, own_config, own_variables, together
+from codingagent.workspace.git_files import OWN_CONFIG, Git, GitError, own_variables, together
 from codingagent.workspace.git_repository import text_of
 from codingagent.workspace.sharing import retried
 
@@ -85,7 +85,7 @@ class Store:
     def _settle(self) -> None:
         """Write our settings, replacing whatever was there."""
         is_windows = os.name == "nt"
-        config = own_config() + _CONFIG.format(
+        config = OWN_CONFIG + _CONFIG.format(
             # git for Windows fills in no more of the metadata.
             check_stat="minimal" if is_windows else "default",
             trust_ctime=str(not is_windows).lower(),

@@ -46,10 +46,9 @@ class RestoreTarget:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             name = self._go(path)
             found = self._place.folder.lstat(name)
-            is_link = found is not None and dirfd.is_link(found)
-            if found is None or (stat.S_ISDIR(found.st_mode) and not is_link):
+            if found is None or (stat.S_ISDIR(found.st_mode) and not dirfd.is_link(found)):
                 return None
-            if is_link:
+            if dirfd.is_link(found):
                 # A link's permissions are meaningless.
                 data, mode = os.fsencode(self._place.folder.readlink(name)), stat.S_IFLNK
             elif stat.S_ISREG(found.st_mode):

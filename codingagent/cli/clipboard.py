@@ -55,9 +55,8 @@ def _faults(what: str) -> Iterator[None]:
     if lacks := lacking(os.environ):
         raise WorkError(f"there is no clipboard: {'; '.join(lacks)}")
     before = os.environ.get("LC_ALL", "")
-    if (
-        sys.platform == "darwin"
-    ):  # pbcopy and pbpaste take the locale's encoding, pyperclip gives UTF-8
+    # pbcopy and pbpaste take the locale's encoding, pyperclip gives UTF-8.
+    if sys.platform == "darwin":
         os.environ["LC_ALL"] = "en_US.UTF-8"
     try:
         yield

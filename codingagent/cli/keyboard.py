@@ -50,16 +50,13 @@ def is_ours(terminal: TextIO) -> bool:
 if sys.platform == "win32":
     import msvcrt
 
-    class Keyboard:
+    class Keyboard(contextlib.AbstractContextManager["Keyboard"]):
         """The Windows console; it marks no pastes and can't be waited for together with other events."""
 
         last_codes = ""
 
         def __init__(self, terminal: TextIO, screen: TextIO) -> None:
             del terminal, screen
-
-        def __enter__(self) -> Self:
-            return self
 
         def __exit__(self, *fault: object) -> None:
             pass

@@ -25,7 +25,6 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import has_focus
 from prompt_toolkit.formatted_text import AnyFormattedText
-from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import create_output
@@ -85,7 +84,7 @@ class WaitingLine:
 
     def __init__(self, commands: Mapping[str, str]) -> None:
         self._has_paste = self._is_edited = False
-        input_, output = _input(), create_output()
+        input_, output = LineKeys(sys.stdin), create_output()
         self._is_mid_paste: Callable[[], bool] = getattr(input_, "is_mid_paste", bool)
         self._forget_paste: Callable[[], object] = getattr(input_, "forget_paste", bool)
         if isinstance(output, Vt100_Output):
@@ -217,17 +216,6 @@ def as_paste(keys: list[KeyPress]) -> list[KeyPress]:
     return [KeyPress(Keys.BracketedPaste, "".join(key.data for key in typed))]
 
 
-def take_alt_codes(records: Iterable[Any]) -> None:
-    """Make the end of each Alt code a key: a console sends so what the keyboard has no key for.
-
-    It comes with Alt let go, and the library reads only keys that are pressed.
-    """
-    for record in records:
-        key = record.Event.KeyEvent
-        if record.EventType == _KEY_EVENT and key.VirtualKeyCode == _ALT:
-            key.KeyDown = key.KeyDown or key.uChar.UnicodeChar != "\0"
-
-
 class ConsolePastes:
     """Gather what a console of Windows sends: of a paste about a thousand characters at a time.
 
@@ -263,13 +251,6 @@ class ConsolePastes:
         return [KeyPress(key, data.decode("utf-16", "surrogatepass")) for key, data in halves]
 
 
-def _input() -> Input:
-    if sys.platform == "win32":
-        return ConsoleKeys()
-    else:  # noqa: RET505  # the type checker follows only this
-        return TerminalKeys(sys.stdin)
-
-
 if sys.platform == "win32":
     from prompt_toolkit.eventloop.win32 import wait_for_handles
     from prompt_toolkit.input.win32 import Vt100ConsoleInputReader, Win32Input
@@ -277,13 +258,18 @@ if sys.platform == "win32":
     class ConsoleKeys(Win32Input):
         """The keys of a console of Windows, with each paste in one piece."""
 
-        def __init__(self) -> None:
-            super().__init__()
+        def __init__(self, stdin: TextIO) -> None:
+            super().__init__(stdin)
             reader = self.console_input_reader
             library: Any = reader._get_keys  # noqa: SLF001  # nothing else sees what the console sent
 
             def get_keys(read: Any, records: Any) -> Iterable[Any]:
-                take_alt_codes(records[: read.value])
+                # What the keyboard has no key for comes as an Alt code, which ends with Alt let go. The
+                # library reads only keys that are pressed.
+                for record in records[: read.value]:
+                    key = record.Event.KeyEvent
+                    if record.EventType == _KEY_EVENT and key.VirtualKeyCode == _ALT:
+                        key.KeyDown = key.KeyDown or key.uChar.UnicodeChar != "\0"
                 keys = library(read, records)
                 # The library looks for the end of a paste in all of it, for each text that it is given.
                 return ["".join(keys)] if isinstance(reader, Vt100ConsoleInputReader) else keys
@@ -297,6 +283,7 @@ if sys.platform == "win32":
         def read_keys(self) -> list[KeyPress]:
             return self._pastes.keys()
 
+    LineKeys = ConsoleKeys
 else:
     import select
 
@@ -428,3 +415,5 @@ else:
                 data = os.read(self._fileno, _CHUNK_BYTES)
             self._is_gone = not data
             return self._decoder.decode(data)
+
+    LineKeys = TerminalKeys

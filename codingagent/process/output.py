@@ -97,10 +97,6 @@ def _whole(head: bytes) -> bytes:
     return head[: len(head) - len(decoder.getstate()[0])]
 
 
-def _utf8(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
-
-
 class Output:
     """What a command prints to one stream, or to two that are also kept apart.
 
@@ -111,7 +107,7 @@ class Output:
         self,
         streams: int,
         show: Callable[[str], None],
-        decode: Callable[[bytes], str] = _utf8,
+        decode: Callable[[bytes], str] = lambda data: data.decode("utf-8", "replace"),
     ) -> None:
         self._show, self._decode = show, decode
         self._begun = [b""] * streams

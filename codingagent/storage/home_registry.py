@@ -21,7 +21,7 @@ _TOKEN = ".home"  # noqa: S105  # the name of its file
 def is_known(home: Path) -> bool:
     """Return whether this folder was registered under this path and is still the same folder."""
     try:
-        return retried(lambda: _entry(home).read_text("utf-8") == _identity(home))
+        return retried(lambda: entry_of(home).read_text("utf-8") == _identity(home))
     except (OSError, ValueError):
         return False
 
@@ -32,21 +32,17 @@ def remember(home: Path) -> None:
         token = home / "sessions" / _TOKEN
         if not token.exists():
             token.write_text(f"{secrets.token_hex(16)}\n", "utf-8")
-        entry = _entry(home)
+        entry = entry_of(home)
         entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = entry.with_name(f"{entry.name}.{os.getpid()}.tmp")
         temporary.write_text(_identity(home), "utf-8")
         retried(lambda: os.replace(temporary, entry))
 
 
-def folder() -> Path:
-    """Return the folder in which homes are registered."""
-    return user_folder("XDG_STATE_HOME", "LOCALAPPDATA", ".local/state") / "homes"
-
-
-def _entry(home: Path) -> Path:
+def entry_of(home: Path) -> Path:
+    """Return the file that registers a home."""
     name = hashlib.sha256(os.fsencode(resolved(home))).hexdigest()[:32]
-    return folder() / name
+    return user_folder("XDG_STATE_HOME", "LOCALAPPDATA", ".local/state") / "homes" / name
 
 
 def _identity(home: Path) -> str:

@@ -51,35 +51,27 @@ _FOR_GIT = (
     *("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
     *("USERPROFILE", "HOMEDRIVE", "HOMEPATH", "SYSTEMROOT", "PROGRAMDATA"),
 )
-_CONFIG = """\
+_NOWHERE = os.devnull.replace("\\", "\\\\")
+OWN_CONFIG = f"""\
 [core]
-\trepositoryformatversion = {version}
+\trepositoryformatversion = 1
 \tbare = false
-\tprecomposeUnicode = {composes}
-\tignoreCase = {ignore_case}
+\tprecomposeUnicode = {str(sys.platform == "darwin").lower()}
+\tignoreCase = {str(sys.platform in ("win32", "darwin")).lower()}
 \tlongPaths = true
 \tquotePath = false
 \tfsmonitor = false
 \tuntrackedCache = false
 \tsplitIndex = false
 \tsparseCheckout = false
-\thooksPath = {nowhere}
-\tattributesFile = {nowhere}
+\thooksPath = {_NOWHERE}
+\tattributesFile = {_NOWHERE}
 """
+"""The configuration of a git directory of ours; its last section is `core`."""
 _LIST = ("ls-files", "-z")
 _MISSING = "; files that git tracks although an ignore rule names them are missing here"
 _OF_FINDER = lazy_pattern(rb"(?:\A|/)\.(?:DS_Store|_[^/]*)\Z")
 _SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
-
-
-def own_config(version: int = 0) -> str:
-    """Return the configuration of a git directory of ours; its last section is `core`."""
-    return _CONFIG.format(
-        version=version,
-        nowhere=os.devnull.replace("\\", "\\\\"),
-        ignore_case=str(sys.platform in ("win32", "darwin")).lower(),
-        composes=str(sys.platform == "darwin").lower(),
-    )
 
 
 def own_variables(directory: Path, tree: Path) -> dict[str, str]:
@@ -281,8 +273,7 @@ class _Directory(Struct, frozen=True):
             kind = kind or _SHA256 * (hashlib.sha256(data[:-32]).digest() == data[-32:])
             has_modules = has_modules or _GITLINK_MODE in data
             (self.path / name).write_bytes(data)
-        config = own_config(int(bool(kind))) + kind
-        (self.path / "config").write_text(config, "utf-8", newline="\n")
+        (self.path / "config").write_text(OWN_CONFIG + kind, "utf-8", newline="\n")
         (self.path / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
         return has_modules, unread
 

@@ -33,7 +33,7 @@ print(is_too_much(here / "Max") and is_too_much(here) and not is_too_much(here /
 from codingagent.storage import home_registry, user_settings
 one, other = here / "MAX/proj", here / "Max/Proj"
 os.environ["XDG_CONFIG_HOME"] = str(here / "max/Proj/config")
-is_same = all(of(one) == of(other) for of in (user_settings.path_of, home_registry._entry))
+is_same = all(of(one) == of(other) for of in (user_settings.path_of, home_registry.entry_of))
 print(is_same and not user_settings.is_out_of_reach(one))
 """,
     "a workspace that is the home": """
@@ -114,7 +114,7 @@ workspace = Workspace(here)
 listed = workspace.names(), workspace.listing().files, [each.name for each in workspace.entries(".")]
 listed += ([name for _, _, names in dirfd.walk_names(str(here)) for name in names],)
 print(all(composed in names for names in listed) and "Max/gr\\u00fcn" in _below(here, ["Max"])[0]
-    and "precomposeUnicode = true" in git_files.own_config())
+    and "precomposeUnicode = true" in git_files.OWN_CONFIG)
 """,
     "the clipboard in a locale without UTF-8": """
 import platform

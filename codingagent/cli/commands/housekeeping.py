@@ -83,8 +83,8 @@ def _delete(
                 return
         if is_held(home.waiting_path(session)):  # Windows keeps the files that it has open
             raise UsageError(
-                f"another terminal waits for an answer to session {session}: end it with Ctrl-C there, or by"
-                f" `codingagent close {session}`; then delete the session"
+                f"another terminal waits for session {session}: end it there, with Ctrl-C, or by `codingagent"
+                f" close {session}`; then delete the session"
             )
         for path in _parts(home, session):
             _remove(path)

@@ -10,10 +10,10 @@ from codingagent.cli.commands.common import home_of, latest_of
 from codingagent.cli.commands.options import Json, argument, value
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_living, is_terminal
+from codingagent.cli.task_input import read_words
 from codingagent.errors import UsageError
-from codingagent.model.encoding import typed_text
 from codingagent.model.paths import shown
-from codingagent.model.plain_text import as_typed, without_halves
+from codingagent.model.plain_text import as_typed
 from codingagent.secrets.vault import HiddenValue, Wishes, fits
 from codingagent.storage.vault_file import vault_file_of
 from codingagent.workspace.real_paths import with_slashes
@@ -45,8 +45,7 @@ def _secrets(
     if action == "list":
         _list(held, json=json)
         return
-    said = typed_text(sys.stdin.buffer.read(), "replace").strip("\r\n") if what == "-" else what
-    what = without_halves(said)
+    what = read_words([what], None, edit=False, may_be_empty=True)
     if not what:
         raise UsageError(
             f"secrets {action} needs a name or a file: `codingagent secrets` lists them"

@@ -40,9 +40,7 @@ from codingagent.storage import homes
 app = typer.Typer()
 
 
-@app.command(
-    epilog="Example: codingagent serve --tcp 127.0.0.1:8000 --token-file token.txt", name="serve"
-)
+@app.command(epilog="Example: codingagent serve --tcp 127.0.0.1:8000", name="serve")
 def _serve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     stdio: options.Stdio = False,
@@ -80,9 +78,7 @@ def _hosting(
     return host_of(home, folder, settings, timeout_s)
 
 
-@app.command(
-    epilog="Example: codingagent call ping --tcp 127.0.0.1:8000 --token-file token.txt", name="call"
-)
+@app.command(epilog="Example: codingagent call ping --stdio", name="call")
 def _call(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     method: Annotated[

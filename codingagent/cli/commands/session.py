@@ -145,7 +145,7 @@ def _begun(
     with home.lock.held(screen.remark):
         if place.was_found and not home_registry.is_known(home.root):
             HOME.set(home.root)
-            screen.remark(_NOT_REMEMBERED.format(home_registry.folder(), quoted([str(home.root)])))
+            screen.remark(_not_remembered(home.root))
         session = factory.start_session(home, folder, task, settings, protocol)
         if not place.is_here and _is_elsewhere(folder):
             screen.remark(_ELSEWHERE)
@@ -160,14 +160,17 @@ def _begun(
             yield home, shared
 
 
-_NOT_REMEMBERED = (
-    "this home can't be remembered, since {} can't be written: name it each time, with --home {} or as"
-    " CODINGAGENT_HOME"
-)
 _ELSEWHERE = (
     "the workspace is empty, so the model sees no files; to work in this folder:"
     " codingagent new --here"
 )
+
+
+def _not_remembered(home: Path) -> str:
+    return (
+        f"this home can't be remembered, since {home_registry.entry_of(home).parent} can't be written: name"
+        f" it each time, with --home {quoted([str(home)])} or as CODINGAGENT_HOME"
+    )
 
 
 def _is_elsewhere(workspace: Path) -> bool:
