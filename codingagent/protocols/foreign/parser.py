@@ -38,7 +38,7 @@ from codingagent.protocols.foreign.file_names import (
     name_in,
     name_in_info,
 )
-from codingagent.protocols.foreign.headings import Headings, is_bare_path, only
+from codingagent.protocols.foreign.headings import Headings, only
 from codingagent.protocols.foreign.items import Items
 from codingagent.protocols.tags import tag_blocks
 from codingagent.protocols.tags.reply import BLOCK_LINE, Problem, Step
@@ -238,21 +238,25 @@ class _AnswerReader:
             self._items.pass_over_shell(line)
             return
         element = next(filter(None, map(element_in, lines[:3])), None)
-        near = above or self._names.of_section(fence.line) or self._names.near(fence.line)
+        heading = self._names.of_section(fence.line) if above is None else None
+        near = above or heading or self._names.near(fence.line)
+        path = "" if near is None else near.texts[0]
+        shown = paths.shown(path)
+        is_label = above is not None and above.is_label and path in self._files
+        is_new = heading is not None and heading.is_heading and not self._files.fits(path)
         if is_line_quote(fence.info):
             self._items.note(f"the block at line {line} quotes lines of a file and was not used")
-        elif above is not None and above.is_label and above.texts[0] in self._files:
-            path = above.texts[0]
+        elif near is not None and (is_label or is_new):
             reason = (
-                f"line {above.line + 1} names '{paths.shown(path)}', which exists, and not that this is"
-                " all of it; send it whole with its path alone on the line above, or SEARCH/REPLACE"
+                f"line {near.line + 1} names '{shown}', and it is not certain that this is all of it;"
+                " send it whole with its path alone on the line above its fence, or SEARCH/REPLACE"
             )
             self._items.refuse(Kind.FILE, line, reason, path)
-        elif near is not None and (above or near.is_heading or near.texts[0] in self._files):
+        elif near is not None and (above or near.is_heading or path in self._files):
             self._items.note(
-                f"the block at line {line} was not used: '{paths.shown(near.texts[0])}' is named at line"
-                f" {near.line + 1}, but not as the path of a whole file; for one, write its path alone on"
-                " the line above the fence, for a piece of one send SEARCH/REPLACE"
+                f"the block at line {line} was not used: '{shown}' is named at line {near.line + 1},"
+                " but not as the path of a whole file; for one, write its path alone on the line above"
+                " the fence, for a piece of one send SEARCH/REPLACE"
             )
         elif element is not None:
             self._items.note(
@@ -349,7 +353,6 @@ class _AnswerReader:
             if (text := self._lines[at].strip())
             and name_in(text, at, self._files) is None
             and self._names.in_comment(at) is None
-            and not (at + 1 == end and is_bare_path(text, self._files))
         ]
 
     def _next_edit(self, at: int, end: int) -> MarkedEdit | None:

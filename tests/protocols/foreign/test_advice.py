@@ -46,7 +46,7 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     ),
     "no path": (
         fenced(edit("a = 1\n", "a = 5\n")),
-        "no path is above it; write the path on the line above it",
+        "no path is above it; write 'File:' and its path on the line above it",
         "a.py\n" + fenced(edit("a = 1\n", "a = 5\n")),
         {"a.py": "a = 5\nb = 2\n"},
     ),

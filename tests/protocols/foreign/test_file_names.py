@@ -169,6 +169,13 @@ def test_a_label_of_a_file_that_exists_is_refused_by_name(label: str) -> None:
     assert "line 1 names 'a.py'" in item.reason
 
 
+@pytest.mark.parametrize("heading", ["### b.py", "**New file: b.py**\n\nAs in `c.py`:"])
+def test_the_heading_of_a_new_file_with_text_below_it_is_refused_by_name(heading: str) -> None:
+    found = parser.read(f"{heading}\n\nIt holds a number.\n\n```python\nx = 1\n```\n", ())
+    assert not any(isinstance(item, Step) for item in found.items)
+    assert "b.py" in f"{found.items}{found.notes}"
+
+
 @pytest.mark.parametrize(
     "line",
     [

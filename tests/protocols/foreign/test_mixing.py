@@ -67,8 +67,8 @@ def test_what_is_not_certain_is_named_first() -> None:
 def test_an_edit_that_can_not_be_read_is_named_first() -> None:
     found = read(f"{RUN}\n{search('b', 'a', 'b').removeprefix('b')}\n{DONE}")
     assert kinds(found)[0] == (
-        "SEARCH/REPLACE: SEARCH/REPLACE at line 7 was not used: no path is above it; write the path on"
-        " the line above it"
+        "SEARCH/REPLACE: SEARCH/REPLACE at line 7 was not used: no path is above it; write 'File:' and"
+        " its path on the line above it"
     )
     assert isinstance(found.items[0], Problem)
 
