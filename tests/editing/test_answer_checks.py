@@ -20,7 +20,6 @@ from tests.editing.test_edit_markers import SPELLINGS
 OLD = "a = 1\nb = 2\n"
 MARKED = "<<<<<<< SEARCH\nb = 2\n=======\nb = 3\n>>>>>>> REPLACE\n"
 CONFLICT = "<<<<<<< HEAD\nb = 2\n=======\nb = 3\n>>>>>>> topic\n"
-EDIT = EditFile("a.py", (Replacement("b = 2\n", "b = 3\n"),))
 
 
 def refusal(whole: CreateFile, old: str | None) -> str:

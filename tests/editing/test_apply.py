@@ -184,43 +184,6 @@ def test_reading_markers_gives_blocks_or_one_line_of_refusal(body: str) -> None:
 # --- line ranges -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "new", "expected"),
-    [
-        (1, 1, "x\n", "x\nb\nc\n"),
-        (2, 3, "x\n", "a\nx\n"),
-        (2, 2, "x\ny\nz\n", "a\nx\ny\nz\nc\n"),
-        (1, 3, "", ""),
-        (2, 2, "", "a\nc\n"),
-        (2, 2, "\n", "a\n\nc\n"),
-        (2, 2, "b", "a\nb\nc\n"),
-    ],
-)
-def test_a_range_of_lines_is_replaced(start: int, end: int, new: str, expected: str) -> None:
-    """Specification 003, EDIT_FILE: removes lines start to end, inserts the replacement, of any length."""
-    edited = apply.apply(LineRange(start, end, new), "a\nb\nc\n")
-    assert edited.text == expected
-    assert edited.hunks == (Hunk(start, end - start + 1, start, new.count("\n") or len(new)),)
-
-
-@pytest.mark.parametrize(
-    ("text", "start", "end", "total"),
-    [
-        ("a\nb\n", 1, 3, "2 lines"),
-        ("a\nb\n", 3, 3, "2 lines"),
-        ("a", 2, 2, "1 line"),
-        ("\n", 2, 9, "1 line"),
-    ],
-)
-def test_a_range_beyond_the_file_is_refused(text: str, start: int, end: int, total: str) -> None:
-    """Specification 003, execution errors: invalid line range. The answer says how many lines there are."""
-    with pytest.raises(OperationError) as caught:
-        apply.apply(LineRange(start, end, "x\n"), text)
-    assert caught.value.reason == (
-        f"Invalid line range {start}-{end}: the file has {total}; use SEARCH/REPLACE, or read the file first"
-    )
-
-
 def test_a_range_beyond_the_file_shows_the_true_lines() -> None:
     """Design, the outbox: when an edit fails, the next outbox carries the true lines without being asked."""
     with pytest.raises(OperationError) as caught:
@@ -229,31 +192,6 @@ def test_a_range_beyond_the_file_shows_the_true_lines() -> None:
 
 
 # --- line ends -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "start", "end", "new", "expected"),
-    [
-        ("a\r\nb\r\nc\r\n", 2, 2, "x\ny\n", "a\r\nx\r\ny\r\nc\r\n"),
-        ("a\r\nb\nc\r\n", 2, 2, "x\ny\n", "a\r\nx\ny\nc\r\n"),
-        ("a\nb\r\nc\n", 2, 2, "x\ny\n", "a\nx\r\ny\r\nc\n"),
-        ("a\nb", 2, 2, "x\ny\n", "a\nx\ny"),
-        ("a\r\nb", 2, 2, "x\ny\n", "a\r\nx\r\ny"),
-        ("a\r\nb\r\nc", 2, 2, "x\n", "a\r\nx\r\nc"),
-        ("a", 1, 1, "x\ny\n", "x\ny"),
-        ("a\nb", 2, 2, "", "a"),
-        ("a\r\nb", 2, 2, "", "a"),
-        ("a", 1, 1, "", ""),
-        ("a\r\n", 1, 1, "x\n", "x\r\n"),
-        ("a\x0cb\u2028c\x85d\ne\n", 2, 2, "x\n", "a\x0cb\u2028c\x85d\nx\n"),
-        ("a\rb\nc\n", 2, 2, "x\n", "a\rb\nx\n"),
-    ],
-)
-def test_the_files_own_line_ends_are_kept(
-    text: str, start: int, end: int, new: str, expected: str
-) -> None:
-    """Design, tag blocks: EDIT_FILE keeps the file's line ends and whether its last line is ended."""
-    assert apply.apply(LineRange(start, end, new), text).text == expected
 
 
 @given(st.data())
@@ -345,18 +283,6 @@ def test_a_file_is_crlf_if_all_its_line_ends_are(text: str, expected: bool) -> N
 # --- search and replace ----------------------------------------------------------------------------
 
 
-def test_the_search_is_replaced_where_it_fits() -> None:
-    """Design, tag blocks: the search text must match exactly once."""
-    edited = replaced("a\nb\nc\n", ("b\n", "x\ny\n"))
-    assert edited == Edited("a\nx\ny\nc\n", (Hunk(2, 1, 2, 2),), ())
-
-
-def test_whole_lines_only_are_found() -> None:
-    """Design, tag blocks: SEARCH holds whole lines; part of a line is no match."""
-    assert replaced("ab\nb\n", ("b\n", "x\n")).text == "ab\nx\n"
-    assert refused("abc\n", ("b\n", "x\n")).reason.startswith("SEARCH was not found")
-
-
 def test_a_search_has_no_line_ends_of_its_own() -> None:
     """Design, tag blocks: EDIT_FILE keeps the file's line ends; a CRLF file is no loose fit."""
     edited = replaced("a\r\nb\r\n", ("a\n", "x\n"))
@@ -364,157 +290,11 @@ def test_a_search_has_no_line_ends_of_its_own() -> None:
     assert apply.excerpt(edited.text, edited.hunks) == "1 | x\n2 | b"
 
 
-def test_an_exact_match_comes_before_a_loose_one() -> None:
-    """Design, tag blocks: looser fits count only if it does not match exactly."""
-    assert replaced("  a\na\na  \n", ("a\n", "x\n")) == Edited(
-        "  a\nx\na  \n", (Hunk(2, 1, 2, 1),), ()
-    )
-
-
-def test_replacements_apply_in_order_each_to_the_result_of_the_one_before() -> None:
-    """Design, tag blocks: applied in order, each to the result of the one before."""
-    edited = replaced("a\n", ("a\n", "b\nc\n"), ("c\n", "d\n"), ("b\nd\n", "e\n"))
-    assert edited.text == "e\n"
-
-
-def test_all_apply_or_none() -> None:
-    """Design, tag blocks: all apply, or none; the one that failed is named."""
-    fault = refused("a\nb\n", ("a\n", "x\n"), ("zzz\n", "y\n"))
-    assert fault.reason == (
-        "SEARCH 2 of 2 was not found; write its lines letter by letter as they are in the file; none of the"
-        " 2 was applied: send all of them again"
-    )
-
-
-def test_a_search_that_fits_two_places_changes_nothing() -> None:
-    """Design, tag blocks: more than one place changes nothing, and the places are named."""
-    fault = refused("a\nb\na\n", ("a\n", "x\n"))
-    assert fault.reason == (
-        "SEARCH fits 2 places (at lines 1, 3); add lines around it until it fits one; nothing was changed:"
-        " send the edit again"
-    )
-
-
 def test_a_search_that_fits_two_places_shows_their_lines() -> None:
     """Design, tag blocks: more than one place, or none: the result shows the nearest lines with numbers."""
     fault = refused("head\na\nb\na\ntail\n", ("a\n", "x\n"))
     assert "1 | head" in fault.detail
     assert "5 | tail" in fault.detail
-
-
-def test_places_that_overlap_are_two_places() -> None:
-    """Design, tag blocks: must match exactly once."""
-    assert "fits 2 places (at lines 1, 2)" in refused("a\na\na\n", ("a\na\n", "x\n")).reason
-
-
-def test_of_many_places_ten_are_named() -> None:
-    """Design, the outbox: what does not fit is cut, and said."""
-    assert (
-        "fits 50 places (at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …)"
-        in refused("a\n" * 50, ("a\n", "x\n")).reason
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "search", "expected"),
-    [
-        ("a  \nb\n", "a\nb\n", "x\n"),
-        ("a\nb\t\n", "a\nb\n", "x\n"),
-        ("a\nb\n", "a \nb  \n", "x\n"),
-        ("a\r\nb\n", "a \nb\n", "x\r\n"),
-    ],
-)
-def test_a_search_may_differ_in_trailing_blanks(text: str, search: str, expected: str) -> None:
-    """Design, tag blocks: the one place where it matches up to trailing blanks is taken and said."""
-    edited = replaced(text, (search, "x\n"))
-    assert (edited.text, edited.notes) == (expected, ("SEARCH fitted up to trailing blanks",))
-
-
-@pytest.mark.parametrize(
-    ("text", "search", "replace", "expected", "note"),
-    [
-        (
-            "    a\n      b\n",
-            "a\n  b\n",
-            "a\n\n  c\n",
-            "    a\n\n      c\n",
-            "SEARCH fitted when indented by 4 blanks more",
-        ),
-        (
-            "a\n  b\n",
-            "    a\n      b\n",
-            "    a\n      c\n",
-            "a\n  c\n",
-            "SEARCH fitted when indented by 4 blanks less",
-        ),
-        ("\ta\n", "a\n", "c\n", "\tc\n", "SEARCH fitted when indented by 1 tab more"),
-        (" a\n\n b\n", "a\n\nb\n", "c\n", " c\n", "SEARCH fitted when indented by 1 blank more"),
-        ("  a  \n", "a\n", "c\n", "  c\n", "SEARCH fitted when indented by 2 blanks more"),
-    ],
-)
-def test_a_search_may_differ_by_one_constant_indentation(
-    text: str, search: str, replace: str, expected: str, note: str
-) -> None:
-    """Design, tag blocks: up to one constant indentation (REPLACE is shifted alike), and said."""
-    edited = replaced(text, (search, replace))
-    assert (edited.text, edited.notes) == (expected, (note,))
-
-
-@pytest.mark.parametrize(
-    ("text", "search"),
-    [
-        ("    a\n  b\n", "a\nb\n"),
-        ("\ta\n    b\n", "a\nb\n"),
-        ("  a\n b\n", "  a\n  b\n"),
-        ("a\n  b\n", "  a\n  b\n"),
-    ],
-)
-def test_an_indentation_that_is_not_constant_does_not_fit(text: str, search: str) -> None:
-    """Design, tag blocks: one constant indentation, and no other, unless what is new can be derived."""
-    assert refused(text, (search, "x\n")).reason.startswith("SEARCH was ")
-
-
-def test_a_replace_that_cannot_be_shifted_alike_changes_nothing() -> None:
-    """Design, tag blocks: REPLACE is shifted alike. A line with fewer blanks than the shift can't be."""
-    assert refused("if a:\n    b()\n", ("        b()\n", "        b()\n  c()\n")).reason
-
-
-@pytest.mark.parametrize("loose", [("a  \na\t\n", "a \n"), ("  a\n    a\n", "a\n")])
-def test_two_loose_places_change_nothing(loose: tuple[str, str]) -> None:
-    """Design, tag blocks: the *one* place where it matches loosely is taken."""
-    text, search = loose
-    assert "fits 2 places" in refused(text, (search, "x\n")).reason
-
-
-@pytest.mark.parametrize("search", ["  \n", "\t\n \n"])
-def test_blanks_alone_fit_exactly_or_not_at_all(search: str) -> None:
-    """Design, tag blocks: a search without a word says nothing about where it belongs."""
-    assert refused("a\n\nb\n", (search, "x\n")).reason.startswith("SEARCH was not found")
-
-
-def test_an_empty_search_is_refused() -> None:
-    """Design, tag blocks: the search text must match exactly once; nothing matches everywhere."""
-    assert refused("a\n", ("", "x\n")).reason == (
-        "SEARCH is empty; give the lines whose place REPLACE takes; nothing was changed: send the edit again"
-    )
-
-
-def test_the_notes_of_several_replacements_name_them() -> None:
-    """Design, tag blocks: a loose fit is said, for each."""
-    edited = replaced("a  \nb\n", ("a\n", "x\n"), ("b\n", "y\n"))
-    assert edited.notes == ("SEARCH 1 of 2 fitted up to trailing blanks",)
-
-
-def test_an_empty_replace_removes_the_lines() -> None:
-    """Design, tag blocks: a body is its lines; no lines are no lines."""
-    assert replaced("a\nb\nc\n", ("b\n", "")) == Edited("a\nc\n", (Hunk(2, 1, 2, 0),), ())
-
-
-def test_earlier_hunks_move_with_later_ones() -> None:
-    """Design, tag blocks: a result shows the lines around the edit with their new numbers."""
-    edited = replaced("a\nb\nc\n", ("c\n", "z\n"), ("a\n", "x\ny\n"))
-    assert edited.hunks == (Hunk(3, 1, 4, 1), Hunk(1, 1, 1, 2))
-    assert edited.text.split("\n")[4 - 1] == "z"
 
 
 # --- what is shown ---------------------------------------------------------------------------------
@@ -536,15 +316,6 @@ def test_a_search_with_a_typing_error_shows_the_line_that_was_meant() -> None:
     """Design, tag blocks: nearest lines, even where no line is the same."""
     fault = refused("def total(self):\n    return self.net\n", ("    return self.nett\n", "x\n"))
     assert "2 |     return self.net" in fault.detail
-
-
-def test_in_an_empty_file_there_is_nothing_near() -> None:
-    """Design, tag blocks: none changes nothing, and says why."""
-    for replacement in (("a\n", "x\n"), ("", "x\n")):
-        fault = refused("", replacement)
-        assert fault.reason == "The file is empty; write it whole with CREATE_FILE"
-    with pytest.raises(OperationError, match=r"^The file is empty; write it whole"):
-        apply.apply(LineRange(1, 1, "x\n"), "")
 
 
 def test_an_excerpt_shows_the_lines_around_with_their_new_numbers() -> None:

@@ -15,7 +15,7 @@ from codingagent.model.operations import (
 )
 from codingagent.prompt import guide
 from codingagent.protocols.tags import repair, reply, scanner
-from codingagent.protocols.tags.reply import Problem, Step
+from codingagent.protocols.tags.reply import Step
 from tests.builders import SESSION_ID
 from tests.helpers import calls_of, cpu_below, grows_with
 
@@ -33,10 +33,6 @@ def written(text: str, old: str | None = None) -> str:
     assert isinstance(operation.content, str)
     assert operation.arrival is not None
     return body_repair.mend_file(operation.content, operation.path, operation.arrival, old).text
-
-
-def problems(text: str) -> list[Problem]:
-    return [item for item in reply.read(text).items if isinstance(item, Problem)]
 
 
 def notes(text: str) -> str:

@@ -10,11 +10,6 @@ from tests.manglings import MANGLINGS
 
 B = '[CREATE_FILE path="b.py"]\ny = 2\n[/CREATE_FILE]\n'
 RUN = "[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n"
-ADVICE = (
-    " so a [/CREATE_FILE] may be missing before it: nothing of the block was used, nor of what is in"
-    " it. Send all of that again, each block with its closing tag; if the line is meant as text, open the"
-    ' block with until="TOKEN" and close it with [/CREATE_FILE TOKEN]'
-)
 
 
 def read(text: str) -> list[object]:
