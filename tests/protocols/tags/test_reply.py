@@ -75,15 +75,14 @@ def _shown(item: Step | Problem) -> str:
     fields: dict[str, object] = asdict(item.operation)
     arrival = fields.pop("arrival", None)
     if isinstance(item.operation, CreateFile) and isinstance(arrival, Arrival):
-        content, path = str(item.operation.content), item.operation.path
-        with contextlib.suppress(OperationError):
-            content = body_repair.mend_file(content, path, arrival, None).text
-        fields["content"] = content
+        content, path = item.operation.content, item.operation.path
+        if isinstance(content, str):
+            with contextlib.suppress(OperationError):
+                fields["content"] = body_repair.mend_file(content, path, arrival, None).text
     usual: dict[str, object] = {"timeout_s": None, "cwd": ".", "variables": {}, "overwrite": True}
-    said = [f"{key}={value!r}" for key, value in fields.items() if usual.get(key, False) != value]
-    return ", ".join(
-        [f"{item.kind} at {item.line}", *(each for each in said if "=None" not in each)]
-    )
+    said = {key: value for key, value in fields.items() if value is not None}
+    words = [f"{key}={value!r}" for key, value in said.items() if usual.get(key, False) != value]
+    return ", ".join([f"{item.kind} at {item.line}", *words])
 
 
 TABLES: dict[str, golden.Show] = {"reads.txt": show}
