@@ -73,9 +73,7 @@ def _delete(
         if not yes:
             if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
                 raise UsageError("nobody can be asked here: say --yes")
-            question = (
-                f"delete session {session}? It can't be undone, shown or continued after that"
-            )
+            question = f"delete session {session}? Then it can't be shown, undone or continued"
             with home.lock.set_aside(screen.remark):
                 chosen = screen.choose(question, ("yes: delete it", "no: keep it"))
             if chosen != 0:
