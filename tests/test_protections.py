@@ -1190,8 +1190,8 @@ ROWS: dict[str, Row] = {
         ("link",),
         (
             "process/toolchains.py",
-            "if leads_through(Path(name), [workspace]):",
-            "if False:",
+            "is_theirs = leads_through(place, [workspace])",
+            "is_theirs = False",
         ),
     ),
     "tools: pyvenv.cfg in the workspace": Row(
