@@ -21,6 +21,7 @@ from codingagent.protocols.json.messages import (
     Validated,
     items_of,
     parse_operation,
+    read_answer,
     read_operations_message,
     validate_approval,
     validate_event,
@@ -46,7 +47,8 @@ from codingagent.protocols.json.wire import (
     to_json,
     to_wire,
 )
-from codingagent.protocols.tags.reply import Problem
+from codingagent.protocols.tags.reply import Problem, Step
+from tests import golden
 
 DATA = Path(__file__).parent
 SPECIFIED = json.loads((DATA / "specification_001.schema.json").read_text("utf-8"))
@@ -342,98 +344,67 @@ def test_the_schemas_are_draft_2020_12(schema: dict[str, Any]) -> None:
     assert '"default": null' not in json.dumps(schema)
 
 
+# --- the table -------------------------------------------------------------------------------------
+
+
+def show(case: tuple[str, Any]) -> str:
+    """Return what a value is read as, or the fault that is told of it."""
+    kind, value = case
+    try:
+        match kind:
+            case "read":
+                return f"{len(read_operations_message(value))} operations"
+            case "answer":
+                sources = [value] if isinstance(value, str | bytes) else [value, json.dumps(value)]
+                first, *others = map(read_answer, sources)
+                assert others in ([], [first])
+                return repr(first)
+            case "core":
+                (item,) = items_of(read_operations_message(message(value)))
+                if isinstance(item, Step):
+                    return repr(item.operation)
+                # What is wrong with base64, each Python says in other words.
+                return f"{item.kind}, {item.subject!r}: {item.reason.partition(' base64: ')[0]}"
+            case _:
+                validated = VALIDATORS[kind](value)
+                return to_json(validated.data) if validated.success else fault(validated)
+    except MessageError as error:
+        return str(error)
+
+
+TABLES: dict[str, golden.Show] = {"messages.txt": show}
+
+
+@pytest.mark.parametrize(("case", "outcome"), golden.cases(__file__, "messages.txt"))
+def test_what_a_value_is_read_as(case: tuple[str, Any], outcome: str) -> None:
+    """Specification 001, validation rules and graceful degradation, and Design, operations and events."""
+    assert show(case) == outcome
+
+
 # --- rules and their words -------------------------------------------------------------------------
 
-_PATH_RULE = "must be a relative path without `..` and NUL, of at most 255 characters"
 _TYPES = "must be one of 'message', 'createFile', 'readFile', 'editFile', 'deleteFile', 'shell'"
 
 
 @pytest.mark.parametrize(
     ("operation", "line"),
     [
-        (None, "operation must be an object"),
-        ([], "operation must be an object"),
-        ("ls", "operation must be an object"),
-        ({}, "type is missing"),
-        ({"type": "writeFile"}, f"type {_TYPES}"),
-        ({"type": "Shell", "command": "a"}, f"type {_TYPES}"),
-        ({"type": ["shell"]}, f"type {_TYPES}"),
         (
             ErrorEvent(timestamp=NOON, category="system", message=""),
             f"type {_TYPES}",
         ),
-        ({"type": b"shell"}, f"type {_TYPES}"),
-        ({"type": "message"}, "content is missing"),
-        ({"type": "message", "content": "a", "id": None}, "id must be a valid string"),
-        ({"type": "message", "content": "a", "id": 7}, "id must be a valid string"),
         (
             {"type": "message", "content": "a" * 100_001},
             "content must have at most 100000 characters",
-        ),
-        ({"type": "readFile"}, "path is missing"),
-        ({"type": "readFile", "path": "/etc/passwd"}, f"path {_PATH_RULE}"),
-        ({"type": "readFile", "path": "../a"}, f"path {_PATH_RULE}"),
-        ({"type": "readFile", "path": "a..b"}, f"path {_PATH_RULE}"),
-        ({"type": "readFile", "path": "a\0"}, f"path {_PATH_RULE}"),
-        ({"type": "readFile", "path": "a" * 256}, "path must have at most 255 characters"),
-        ({"type": "shell", "command": "a", "cwd": "/"}, f"cwd {_PATH_RULE}"),
-        (
-            {"type": "readFile", "path": "a", "encoding": "latin-1"},
-            "encoding must be 'utf-8' or 'base64'",
-        ),
-        (
-            {"type": "createFile", "path": "a", "content": "", "overwrite": 1},
-            "overwrite must be a valid boolean",
-        ),
-        (
-            {"type": "createFile", "path": "a", "content": None},
-            "content must be a valid string",
-        ),
-        (
-            {"type": "editFile", "path": "a", "edits": {}},
-            "edits must be a list",
-        ),
-        ({"type": "editFile", "path": "a", "edits": [1]}, "edits[0] must be an object"),
-        (
-            {"type": "editFile", "path": "a", "edits": [{"oldContent": "", "new_content": ""}]},
-            "edits[0].newContent is missing",
         ),
         (
             {"type": "shell", "command": "a" * 4097},
             "command must have at most 4096 characters",
         ),
-        ({"type": "shell", "command": "a", "timeout": "1000"}, "timeout must be a valid integer"),
-        ({"type": "shell", "command": "a", "timeout": True}, "timeout must be a valid integer"),
-        (
-            {"type": "shell", "command": "a", "timeout": 999},
-            "timeout must be greater than or equal to 1000",
-        ),
-        (
-            {"type": "shell", "command": "a", "timeout": 3_600_001},
-            "timeout must be less than or equal to 3600000",
-        ),
-        ({"type": "shell", "command": "a", "timeout": 1000.5}, "timeout must be a valid integer"),
         ({"type": "shell", "command": "a", "timeout": math.nan}, "timeout must be a valid integer"),
         (
             {"type": "shell", "command": "a", "timeout": 10**5000},
             "timeout must be less than or equal to 3600000",
-        ),
-        (
-            {"type": "shell", "command": "a", "env": []},
-            "env must be an object",
-        ),
-        ({"type": "shell", "command": "a", "env": {"A": 1}}, "env.A must be a valid string"),
-        (
-            {"type": "shell", "command": "a", "env": {"A": "\ud800"}},
-            "env.A must be a valid string, unable to parse raw data as a unicode string",
-        ),
-        (
-            {"type": "shell", "command": "a", "env": {"A\ud800": "a"}},
-            "env.A��� must be a valid string, unable to parse raw data as a unicode string",
-        ),
-        (
-            {"type": "shell", "command": "\udfff"},
-            "command must be a valid string, unable to parse raw data as a unicode string",
         ),
         (
             {"type": "shell", "command": "a", "env": dict.fromkeys(map(str, range(2000)), 1)},
@@ -459,21 +430,7 @@ def test_a_fault_says_where_and_what_is_allowed(operation: object, line: str) ->
     "operation",
     [
         {"type": "message", "content": "😀" * 100_000},
-        {"type": "message", "content": "", "id": ""},
-        {"type": "message", "content": "a", "Content": 5, "path": "/", "timeout": 0},
-        {"type": "readFile", "path": ""},
-        {"type": "readFile", "path": "."},
-        {"type": "readFile", "path": "./a./.b"},
-        {"type": "readFile", "path": "😀" * 255},
-        {"type": "readFile", "path": "C:\\a\n"},
-        {"type": "createFile", "path": "a", "content": "not base64!", "encoding": "base64"},
-        {"type": "editFile", "path": "a", "edits": []},
-        {"type": "editFile", "path": "a", "edits": [{"oldContent": "", "newContent": ""}]},
-        {"type": "editFile", "path": "a", "edits": ({"oldContent": "", "newContent": ""},)},
-        {"type": "shell", "command": ""},
         {"type": "shell", "command": "a" * 4096, "timeout": 1000, "env": {}, "cwd": ""},
-        {"type": "shell", "command": "a", "timeout": 3_600_000},
-        {"type": "shell", "command": "a", "timeout": 1e3},
     ],
 )
 def test_validation_applies_the_rules_of_001_and_no_others(operation: dict[str, Any]) -> None:
@@ -528,27 +485,6 @@ def test_values_are_frozen() -> None:
 @pytest.mark.parametrize(
     ("event", "line"),
     [
-        ({"type": "message", "timestamp": NOON, "success": 1}, "success must be a valid boolean"),
-        (
-            {"type": "message", "timestamp": NOON, "success": False},
-            "success must be true",
-        ),
-        (
-            {"type": "userMessage", "content": "a"},
-            "timestamp is missing",
-        ),
-        (
-            {"type": "userMessage", "content": "a", "timestamp": "yesterday"},
-            "timestamp must be a time in ISO 8601, such as '2025-01-15T10:30:00Z'",
-        ),
-        (
-            {"type": "shell", "timestamp": NOON, "command": "a", "success": True, "stdout": None},
-            "stdout must be a valid string",
-        ),
-        (
-            {"type": "shell", "timestamp": NOON, "command": "a", "success": True, "exitCode": "0"},
-            "exitCode must be a valid integer",
-        ),
         (
             {
                 "type": "editFile",
@@ -558,44 +494,7 @@ def test_values_are_frozen() -> None:
                 "editsApplied": math.nan,
             },
             "editsApplied must be a valid integer",
-        ),
-        (
-            {
-                "type": "editFile",
-                "timestamp": NOON,
-                "path": "a",
-                "success": True,
-                "editsApplied": 1.5,
-            },
-            "editsApplied must be a valid integer",
-        ),
-        (
-            {"type": "deleteFile", "timestamp": NOON, "success": True},
-            "path is missing",
-        ),
-        (
-            {"type": "error", "timestamp": NOON, "category": "bug", "message": ""},
-            "category must be 'validation', 'policy', 'execution', 'timeout' or 'system'",
-        ),
-        (
-            {
-                "type": "approvalRequired",
-                "timestamp": NOON,
-                "operationId": "a",
-                "operationType": "shell",
-                "reason": "",
-                "details": {"command": 5},
-            },
-            "details.command must be a valid string",
-        ),
-        (
-            {"type": "done"},
-            (
-                "type must be one of 'userMessage', 'message', 'createFile', 'readFile', 'editFile',"
-                " 'deleteFile', 'shell', 'approvalRequired', 'policyDenied', 'error'"
-            ),
-        ),
-        (5, "event must be an object"),
+        )
     ],
 )
 def test_a_faulty_event_says_where_and_what_is_allowed(event: object, line: str) -> None:
@@ -605,26 +504,6 @@ def test_a_faulty_event_says_where_and_what_is_allowed(event: object, line: str)
     in_message = fault(validate_events_message(envelope))
     assert in_message.startswith("events[0]")
     assert in_message.endswith(line.removeprefix("event "))
-
-
-@pytest.mark.parametrize(
-    ("changed", "line"),
-    [
-        (
-            {"status": "done"},
-            "status must be 'completed', 'awaiting_approval' or 'error'",
-        ),
-        ({"protocolVersion": "1.1"}, "protocolVersion must be '1.0'"),
-        ({"runId": 1}, "runId must be a valid string"),
-        ({"events": {}}, "events must be a list"),
-    ],
-)
-def test_a_faulty_events_message_says_where(changed: dict[str, Any], line: str) -> None:
-    """Specification 001, message format."""
-    good = {"protocolVersion": "1.0", "runId": "r", "status": "error", "events": []}
-    assert validate_events_message(good).success
-    assert fault(validate_events_message({**good, **changed})) == line
-    assert fault(validate_events_message(None)) == "message must be an object"
 
 
 @pytest.mark.parametrize("category", ["validation", "policy", "execution", "timeout", "system"])
@@ -695,27 +574,6 @@ def test_an_events_message_is_written_under_the_names_of_the_wire() -> None:
             },
         ],
     }
-
-
-@pytest.mark.parametrize(
-    ("answer", "line"),
-    [
-        ({}, "approval is missing"),
-        ({"approval": 5}, "approval must be an object"),
-        (
-            {"approval": {"decision": "denied"}},
-            "approval.operationId is missing",
-        ),
-        (
-            {"approval": {"operationId": "a", "decision": "yes"}},
-            "approval.decision must be 'approved' or 'denied'",
-        ),
-        ("approved", "message must be an object"),
-    ],
-)
-def test_a_faulty_approval_says_where(answer: object, line: str) -> None:
-    """Specification 001, approval flow."""
-    assert fault(validate_approval(answer)) == line
 
 
 def test_faults_without_end_are_not_gathered() -> None:
@@ -812,30 +670,7 @@ def test_of_a_field_named_twice_the_last_counts() -> None:
 
 @pytest.mark.parametrize(
     ("source", "line"),
-    [
-        ("", "message is not JSON: Expecting value (line 1, column 1)"),
-        ("I'll list it", "message is not JSON: Expecting value (line 1, column 1)"),
-        (
-            '{"protocolVersion":"1.0",\n"operations":[}',
-            "message is not JSON: Expecting value (line 2, column 15)",
-        ),
-        (
-            f'{{"protocolVersion":"1.0","operations":[{_GOOD}',
-            "message is not JSON: Expecting ',' delimiter (line 1, column 71)",
-        ),
-        (b"\xff\xfe", "message is not UTF-8: byte 1 is not allowed there"),
-        ("[" * 100_000, "message is nested too deep to be read; a message needs five levels"),
-        ("[]", "message must be an object"),
-        (None, "message must be an object"),
-        ('{"operations":[]}', "protocolVersion is missing"),
-        ('{"protocolVersion":1.0,"operations":[]}', "protocolVersion must be '1.0'"),
-        ('{"protocolVersion":"2.0","operations":[]}', "protocolVersion must be '1.0'"),
-        ('{"protocolVersion":"1.0"}', "operations is missing"),
-        (
-            '{"protocolVersion":"1.0","operations":{}}',
-            "operations must be a list",
-        ),
-    ],
+    [("[" * 100_000, "message is nested too deep to be read; a message needs five levels")],
 )
 def test_only_what_is_no_operations_message_is_refused_whole(source: object, line: str) -> None:
     """Design: only a message that is not an operations message at all is refused whole."""
