@@ -36,16 +36,12 @@ class Ending(Enum):
 
 
 class Fence(Struct, frozen=True):
-    """A line that opens or closes a fence; `indent` is the blanks before it.
-
-    `joins` tells that it does both: the end of one and the beginning of the next, written on one line.
-    """
+    """A line that opens or closes a fence; `indent` is the blanks before it."""
 
     line: int
     indent: str
     marks: str
     info: str
-    joins: bool = False
 
     @property
     def language(self) -> str:
@@ -59,7 +55,7 @@ class Fences:
     def __init__(self, lines: list[str]) -> None:
         marked = ((at, line) for at, line in enumerate(lines) if "```" in line or "~~~" in line)
         found = ((at, _FENCE.fullmatch(without_direction(line))) for at, line in marked)
-        self._all = _parted([Fence(at, one[1], one[2], one[3]) for at, one in found if one])
+        self._all = [Fence(at, one[1], one[2], one[3]) for at, one in found if one]
         self._lines = [fence.line for fence in self._all]
         # What was found from which line on: openings without a close must not each look to the end.
         self._closes: dict[tuple[str, int], tuple[int, int | None]] = {}
@@ -87,16 +83,11 @@ class Fences:
         found = None
         for index in range(bisect_right(self._lines, start - 1), len(self._all)):
             fence = self._all[index]
-            if (not fence.info or fence.joins) and _belongs(opening, fence):
+            if not fence.info and _belongs(opening, fence):
                 found = fence.line
                 break
         self._closes[key] = (start, found)
         return found
-
-    def behind(self, close: int) -> int:
-        """Return the index after the line that closes a fence; it may open the next."""
-        fence = self._by_line.get(close)
-        return close if fence is not None and fence.joins else close + 1
 
     def close(self, opening: Fence, *, is_markdown: bool) -> tuple[int | None, Ending]:
         """Return the line that closes a fence, and how certain that is; Markdown may hold bare fences."""
@@ -105,7 +96,7 @@ class Fences:
             fence = self._all[index]
             if not _belongs(opening, fence):
                 continue
-            if fence.info and not fence.joins:
+            if fence.info:
                 if inner:
                     return None, Ending.DOUBTFUL
                 inner, ending = True, Ending.NESTED
@@ -116,31 +107,6 @@ class Fences:
                 bare = behind is not None and not behind.info and _belongs(opening, behind)
                 return fence.line, Ending.DOUBTFUL if bare and is_markdown else ending
         return None, Ending.DOUBTFUL
-
-
-def _parted(all_of_them: list[Fence]) -> list[Fence]:
-    """Return fences with those parted that a chat wrote on one line, ```` ``````diff ````.
-
-    Its marks are twice those of the fence that is open there, and one that is bare closes it below.
-    """
-    found: list[Fence] = []
-    bare = {fence.marks: fence.line for fence in all_of_them if not fence.info}
-    opened: Fence | None = None
-    for fence in all_of_them:
-        if opened is None:
-            opened = fence
-        elif not fence.info and fence.marks.startswith(opened.marks):
-            opened = None
-        elif (
-            fence.info
-            and fence.marks == 2 * opened.marks
-            and bare.get(opened.marks, -1) > fence.line
-        ):
-            opened = Fence(fence.line, fence.indent, opened.marks, fence.info, joins=True)
-            found.append(opened)
-            continue
-        found.append(fence)
-    return found
 
 
 def _belongs(opening: Fence, fence: Fence) -> bool:

@@ -21,7 +21,6 @@ _LINE_LIMIT = 300
 _MARKS = lazy_pattern(r"(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+")
 _TICKED = lazy_pattern(r"`+([^`\n]+)`+")
 _LINK = lazy_pattern(r"\[([^\]\n]+)\]\([^)\n]*\)")
-_BRACKETED = lazy_pattern(r"\[(?:(?i:file(?:name)?|path)[ \t]*:[ \t]*)?([^\[\]\n]+)\]")
 _HTML = lazy_pattern(r"</?(?:b|code|details|em|file_path|h[1-6]|i|p|path|strong|summary)>")
 _WORD = lazy_pattern(r"[^\W_]+", re.UNICODE)
 _COMMENT = lazy_pattern(
@@ -35,10 +34,8 @@ _ELEMENT = lazy_pattern(
     re.IGNORECASE,
 )
 _LINE_QUOTE = lazy_pattern(r"\d+:\d+:\S+")
-_INFO_VALUE = lazy_pattern(
-    r"\b(?:(?P<sure>file|filename|file_name|path)|title|name)[ \t]*[=:][ \t]*"
-    r"(?:\"(?P<double>[^\"]+)\"|'(?P<single>[^']+)'|(?P<bare>[^\s\"'}]+))"
-)
+_INFO_WORDS = lazy_pattern(r"\"([^\"]*)\"|'([^']*)'|([^\s:={}()\"'`]+)")
+_INFO_KEYS = words("file filename file_name path title name")
 
 # A longer line is a sentence about a file, not its label.
 _LABEL_WORDS, _LABEL_CHARACTERS = 5, 60
@@ -202,8 +199,6 @@ def name_in(line: str, at: int, files: Files) -> Name | None:
         rest = element[1]
     rest = _HTML.sub("", rest) if "<" in rest else rest
     rest = _LINK.sub(r"`\1`", rest.replace("**", "").strip().rstrip("#").strip())
-    if (inner := _BRACKETED.fullmatch(rest)) is not None:
-        rest = inner[1].strip()
     bare = rest.strip("`*").removesuffix(":").strip("`*").strip()
     if bare in files or (is_path(bare, files, labelled=True) and bare not in _TEXT_NAMES):
         return Name((bare,), at) if not _PRODUCTS.fullmatch(bare) else None
@@ -290,20 +285,12 @@ def name_in_info(info: str, at: int, files: Files) -> Name | None:
     """Return the path that a fence line names after its marks, or None."""
     if len(info) > _LINE_LIMIT or _LINE_QUOTE.search(info):
         return None
-    if (value := _INFO_VALUE.search(info)) is not None:
-        text = value["double"] or value["single"] or value["bare"]
-        is_sure = value["sure"] is not None and _PATH.fullmatch(text) is not None
-        return Name((text,), at) if is_sure or is_path(text, files, labelled=True) else None
-    language, _, behind = info.partition(" ")
-    behind = behind.strip().strip("()`'\"")
-    if behind and is_path(behind, files, labelled=True):
-        return Name((behind,), at)
-    before, colon, text = info.strip().partition(":")
-    if colon and before.isalnum() and is_path(text.strip(), files, labelled=True):
-        return Name((text.strip(),), at)
-    if not behind and is_path(language, files) and ("/" in language or "." in language):
-        return Name((language,), at)
-    return None
+    said = ["".join(found) for found in _INFO_WORDS.findall(info)]
+    if said and not (is_path(said[0], files) and ("/" in said[0] or "." in said[0])):
+        del said[0]
+    said = [text for text in said if text not in _INFO_KEYS]
+    is_one = len(said) == 1 and is_path(said[0], files, labelled=True)
+    return Name((said[0],), at) if is_one else None
 
 
 def is_line_quote(info: str) -> bool:

@@ -146,7 +146,7 @@ class _AnswerReader:
         if start is None:
             return None
         self._read_patch(start, found.close, fenced=True)
-        return self._fences.behind(found.close)
+        return found.close + 1
 
     def read_fenced_difference(self, found: _Fenced) -> int | None:
         fence, start, close = found.fence, found.start, found.close
@@ -156,7 +156,7 @@ class _AnswerReader:
         name = whole_files.name_inside(first, start, self._files, fence.language)
         if name is not None and start + 1 < close and self._begins_difference(start + 1, close):
             self._read_diff(start + 1, close, fenced=True, name=name)
-            return self._fences.behind(close)
+            return close + 1
         path = "" if found.above is None or not found.above.is_heading else found.above.texts[0]
         begin = diffs.start(self._lines, start, close)
         says_diff = fence.language in _DIFF_LANGUAGES
@@ -166,7 +166,7 @@ class _AnswerReader:
             return None
         name = self._names.of_difference(fence, found.above)
         self._read_diff(begin, close, fenced=True, name=name)
-        return self._fences.behind(close)
+        return close + 1
 
     def _begins_difference(self, start: int, close: int | None = None) -> bool:
         close = len(self._lines) if close is None else close
@@ -190,7 +190,7 @@ class _AnswerReader:
         is_doubtful = ending is Ending.NESTED and bool(path) and not is_markdown
         if close is None or ending is Ending.DOUBTFUL or is_doubtful:
             return self._read_unclosed(fence, close, path)
-        behind = self._fences.behind(close)
+        behind = close + 1
         line = fence.line + 1
         lines = fences.dedented(self._lines[line:close], fence.indent)
 
@@ -315,7 +315,7 @@ class _AnswerReader:
             edit = following
         if close is not None:
             strays += self._strays(behind, close)
-            behind = self._fences.behind(close)
+            behind = close + 1
         if strays and not all(edit.asks for edit in found):
             reason = (
                 f"it is among other lines (line {strays[0] + 1}), so it may be a whole file; send the"

@@ -15,7 +15,6 @@ from codingagent.protocols.foreign import fences
 from codingagent.protocols.foreign.file_names import Files, Name, is_path, name_in_comment
 
 _MARKDOWN = (".md", ".markdown", ".mdx", ".mdown")
-_EMPTY_NAMES = words("__init__.py py.typed .gitkeep .keep .nojekyll")
 # Files that hold what elsewhere is to be applied.
 DIFFERENCES = (".diff", ".patch")
 
@@ -24,27 +23,8 @@ _FIRST = lazy_pattern(
     r"#!|<\?(?:xml|php)|<!doctype|---[ \t]*$|@charset|#[ \t]*-\*-|\ufeff", re.IGNORECASE
 )
 
-# The comments of the languages in use; where none is known any may be meant.
-_HASH = (
-    "py pyi sh bash zsh rb pl yml yaml toml r ex exs jl nim mk cmake tf conf cfg ini properties env"
-)
-_SLASH = (
-    "js jsx ts tsx mjs cjs java c h cc cpp hpp cs go rs swift kt kts scala dart php groovy proto scss"
-    " less"
-)
-_OPENERS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(words(_HASH), ("#",)),
-    **dict.fromkeys(words(_SLASH), ("//", "/*")),
-    **dict.fromkeys(words("html htm xml svg md markdown"), ("<!--",)),
-    **dict.fromkeys(words("vue svelte"), ("<!--",)),
-    **dict.fromkeys(words("css"), ("/*",)),
-    **dict.fromkeys(words("sql lua hs elm"), ("--", "/*")),
-    **dict.fromkeys(words("json csv txt"), ()),
-    "php": ("//", "#", "/*"),
-    "ini": ("#", ";"),
-    "sql": ("--", "/*", "#"),
-}
-
+# Endings of files that can have no comment.
+_UNCOMMENTED = (".json", ".csv", ".txt")
 
 # Words for the same language, as a fence line and as an ending of names.
 _FAMILIES = """
@@ -56,24 +36,19 @@ _FAMILIES = """
 """
 
 
-def is_of_language(language: str, path: str) -> bool:
-    """Return whether a fence says the language that its path's ending does."""
-    says, ends = _families(language, path)
-    return any(family in ends for family in says) or path.lower().endswith(f".{language}")
-
-
 @lru_cache(1000)
-def _families(language: str, path: str) -> tuple[list[frozenset[str]], list[frozenset[str]]]:
+def _is_of_language(language: str, path: str) -> bool | None:
+    """Return whether a fence says the language that its path's ending does; None: it can't be known."""
     ending = path.rpartition(".")[2].lower()
     families = list(map(words, _FAMILIES.split(";")))
     says = [family for family in families if language in family]
-    return says, [family for family in families if ending in family]
+    is_known = says and any(ending in family for family in families)
+    return any(ending in family for family in says) if is_known else None
 
 
 def check_language(language: str, path: str) -> None:
     """Refuse a fence of another language: it may be the output, the settings or the use of that file."""
-    says, ends = _families(language, path)
-    if says and ends and not any(family in ends for family in says):
+    if _is_of_language(language, path) is False:
         raise OperationError(
             f"its fence says {language}, which '{paths.shown(path)}' is not; if it is that file, send it"
             " with the fence of its language"
@@ -93,8 +68,8 @@ def name_inside(lines: list[str], at: int, files: Files, language: str = "") -> 
     if not lines:
         return None
     bare = lines[0].strip()
-    is_code = language not in fences.MARKDOWN_LANGUAGES and bool(_families(language, "")[0])
-    if is_code and "/" in bare and is_path(bare, files) and is_of_language(language, bare):
+    is_code = language not in fences.MARKDOWN_LANGUAGES and _is_of_language(language, bare)
+    if is_code and "/" in bare and is_path(bare, files):
         return Name((bare,), at)
     return name_in_comment(lines[0], at, files)
 
@@ -120,20 +95,15 @@ def operation_of(
     elided = elisions.first_elision(lines)
     has_label = bool(lines) and (is_inside or _is_label(lines, path, files))
     text = [i for i, line in enumerate(lines) if line.strip()][has_label:]
-    if has_label and not text and path.rpartition("/")[2] not in _EMPTY_NAMES:
+    if has_label and not text:
         raise OperationError(
             f"it has nothing but the path '{paths.shown(path)}'; send its text too, or an empty"
             f' [CREATE_FILE path="{paths.shown(path)}"] if it has none'
         )
-    if elided is not None and all(elisions.is_elision(lines, i) for i in text):
+    if elided is not None and (path in files or all(elisions.is_elision(lines, i) for i in text)):
         raise OperationError(
-            f"all of '{paths.shown(path)}' was left out ('{lines[elided].strip()}'); send it whole, or"
-            " nothing if it is to stay as it is"
-        )
-    if elided is not None and path in files:
-        raise OperationError(
-            f"'{paths.shown(path)}' exists, and '{lines[elided].strip()}' stands for text that was left"
-            " out; send the file whole, or only an edit"
+            f"'{lines[elided].strip()}' stands for text of '{paths.shown(path)}' that was left out; send"
+            " the file whole, or only an edit"
         )
     if elided is not None:
         notes += (f"'{lines[elided].strip()}' was written as it is",)
@@ -161,6 +131,5 @@ def _is_label(lines: list[str], path: str, files: Files) -> bool:
     name = name_in_comment(lines[0], 0, files)
     if name is None or name.texts[0].rpartition("/")[2] != path.rpartition("/")[2]:
         return False
-    openers = _OPENERS.get(path.rpartition(".")[2].lower())
-    is_comment = openers is None or lines[0].lstrip().startswith(openers)
-    return not is_comment or (len(lines) > 1 and _FIRST.match(lines[1]) is not None)
+    is_first = len(lines) > 1 and _FIRST.match(lines[1]) is not None
+    return is_first or path.lower().endswith(_UNCOMMENTED)

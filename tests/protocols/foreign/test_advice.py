@@ -205,7 +205,7 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     ),
     "all left out": (
         "### a.py\n" + fenced("# ... existing code ...\n"),
-        "send it whole, or nothing if it is to stay as it is",
+        "send the file whole, or only an edit",
         "### a.py\n" + fenced(WHOLE),
         A5,
     ),
