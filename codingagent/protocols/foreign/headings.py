@@ -9,8 +9,8 @@ from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.patterns import lazy_pattern, words
-from codingagent.protocols.foreign import fences, whole_files
-from codingagent.protocols.foreign.fences import Fence, Fences
+from codingagent.protocols.foreign import blocks
+from codingagent.protocols.foreign.blocks import Fence, Fences
 from codingagent.protocols.foreign.file_names import (
     Files,
     Name,
@@ -51,9 +51,9 @@ class Headings:
         outside = (
             _longer(info, heading) if info is not None and heading is not None else info or heading
         )
-        if fence.language in fences.SHELLS and not _may_be_script(outside, fence, lines):
+        if fence.language in blocks.SHELLS and not _may_be_script(outside, fence, lines):
             return None, False
-        inside = whole_files.name_inside(lines, fence.line + 1, self._files, fence.language)
+        inside = blocks.name_inside(lines, fence.line + 1, self._files, fence.language)
         if outside is None or inside is None or len(outside.texts) > 1:
             return outside or inside, outside is None
         if _differ(outside, inside) and inside.texts[0] not in self._files:
@@ -142,7 +142,7 @@ class Headings:
 
     def in_comment(self, at: int) -> Name | None:
         """Return the path that a line names as a comment does."""
-        return whole_files.name_inside([self._lines[at]], at, self._files)
+        return blocks.name_inside([self._lines[at]], at, self._files)
 
 
 def only(name: Name | None) -> str:

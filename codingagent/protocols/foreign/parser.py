@@ -22,13 +22,11 @@ from codingagent.model.plain_text import blanks
 from codingagent.model.rule import Rule
 from codingagent.protocols.foreign import (
     begin_patch,
+    blocks,
     diffs,
-    fences,
-    search_replace,
-    whole_files,
 )
+from codingagent.protocols.foreign.blocks import Ending, Fence, Fences
 from codingagent.protocols.foreign.diffs import Asked
-from codingagent.protocols.foreign.fences import Ending, Fence, Fences
 from codingagent.protocols.foreign.file_names import (
     Files,
     Name,
@@ -66,7 +64,7 @@ def read(text: str, files: Collection[str]) -> ForeignAnswer:
     The text has no commands of ours, or `BLOCK_LINE` in the place of each.
     """
     lines = tag_blocks.fold_line_ends(text.removeprefix("\ufeff")).split("\n")
-    return _AnswerReader(fences.unwrapped(lines), Files(files)).run()
+    return _AnswerReader(blocks.unwrapped(lines), Files(files)).run()
 
 
 class _Fenced(Struct, frozen=True):
@@ -83,7 +81,7 @@ class _AnswerReader:
         self._lines = lines
         self._files = files
         self._fences = Fences(lines)
-        self._edits = {edit.start: edit for edit in search_replace.find(lines)}
+        self._edits = {edit.start: edit for edit in blocks.find_edits(lines)}
         self._openings = list(self._edits)
         self._closings: dict[str, list[int]] = {}
         for at, line in enumerate(lines):
@@ -153,14 +151,14 @@ class _AnswerReader:
         if start is None or close is None:
             return None
         first = self._lines[start : start + 1]
-        name = whole_files.name_inside(first, start, self._files, fence.language)
+        name = blocks.name_inside(first, start, self._files, fence.language)
         if name is not None and start + 1 < close and self._begins_difference(start + 1, close):
             self._read_diff(start + 1, close, fenced=True, name=name)
             return close + 1
         path = "" if found.above is None or not found.above.is_heading else found.above.texts[0]
         begin = diffs.start(self._lines, start, close)
         says_diff = fence.language in _DIFF_LANGUAGES
-        if path.endswith(whole_files.DIFFERENCES) or not (
+        if path.endswith(blocks.DIFFERENCES) or not (
             says_diff or diffs.begins(self._lines, begin, close)
         ):
             return None
@@ -183,7 +181,7 @@ class _AnswerReader:
         fence, above = found.fence, found.above
         named = name_in_info(fence.info, fence.line, self._files) or above
         path = named.texts[0] if named is not None else ""
-        is_markdown = whole_files.is_markdown(path, fence.language)
+        is_markdown = blocks.is_markdown(path, fence.language)
         close, ending = self._fences.close(fence, is_markdown=is_markdown)
         path = path if named is not None and named.is_heading else ""
         # Code with labelled fences at its margin is rarer than a fence that was not closed.
@@ -192,7 +190,7 @@ class _AnswerReader:
             return self._read_unclosed(fence, close, path)
         behind = close + 1
         line = fence.line + 1
-        lines = fences.dedented(self._lines[line:close], fence.indent)
+        lines = blocks.dedented(self._lines[line:close], fence.indent)
 
         def whole() -> Asked | None:
             name, is_inside = self._names.of_whole(fence, above, lines)
@@ -203,8 +201,8 @@ class _AnswerReader:
                         f"the fence at line {line} holds other fences, and nothing in it was used"
                     )
                 return None
-            whole_files.check_language(fence.language, name.texts[0])
-            return whole_files.operation_of(lines, name, self._files, is_inside=is_inside)
+            blocks.check_language(fence.language, name.texts[0])
+            return blocks.whole_file(lines, name, self._files, is_inside=is_inside)
 
         self._items.take(Kind.FILE, line, path, whole)
         return behind
@@ -234,7 +232,7 @@ class _AnswerReader:
     def _pass_over(self, fence: Fence, above: Name | None, lines: list[str]) -> None:
         line = fence.line + 1
         start = next((text for text in lines if text.strip()), "")
-        if fence.language in fences.SHELLS or start.startswith("$ "):
+        if fence.language in blocks.SHELLS or start.startswith("$ "):
             self._items.pass_over_shell(line)
             return
         element = next(filter(None, map(element_in, lines[:3])), None)
@@ -339,7 +337,7 @@ class _AnswerReader:
         indent = blanks(self._lines[edit.start])
         line = edit.start + 1
         try:
-            found, way = search_replace.replacement(edit, indent, fenced=fence is not None)
+            found, way = blocks.replacement(edit, indent, fenced=fence is not None)
             self._items.add_replacement(found, way, only(name), line)
         except OperationError as fault:
             shown = "" if name is None else name.texts[0]
