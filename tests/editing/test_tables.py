@@ -1,4 +1,4 @@
-"""What edits make of files, and what is written of whole bodies: two tables, a line a case.
+"""What edits make of files, and what is written of whole bodies: tables, a line a case.
 
 A case of edits.txt is the file's name, its text, the change and how it came: pairs of SEARCH and REPLACE,
 the first line, the last one and the new lines, or the hunks of a diff. One of bodies.txt is the file's
@@ -42,6 +42,14 @@ def show_body(case: Case) -> str:
     return " · ".join([_changes(body, mended.text), *mended.notes])
 
 
+def show_markers(body: str) -> str:
+    """Return the pairs that the body of an edit holds, or why it is refused."""
+    try:
+        return repr([(pair.search, pair.replace) for pair in apply.read_replacements(body)])
+    except OperationError as fault:
+        return f"refused: {fault.reason}"
+
+
 def _change(said: Any) -> LineRange | tuple[Replacement, ...] | Diff:
     if isinstance(said, tuple):
         return LineRange(*said)
@@ -75,7 +83,11 @@ def _changes(old: str, new: str) -> str:
     return ", ".join(changed) or "as it was"
 
 
-TABLES: dict[str, golden.Show] = {"edits.txt": show_edit, "bodies.txt": show_body}
+TABLES: dict[str, golden.Show] = {
+    "edits.txt": show_edit,
+    "bodies.txt": show_body,
+    "markers.txt": show_markers,
+}
 
 
 @pytest.mark.parametrize(("case", "outcome"), golden.cases(__file__, "edits.txt"))
@@ -88,3 +100,9 @@ def test_what_an_edit_makes_of_a_file(case: Case, outcome: str) -> None:
 def test_what_is_written_of_a_body(case: Case, outcome: str) -> None:
     """Design, replies as chats really give them: what can't be meant is undone, what may be is not."""
     assert show_body(case) == outcome
+
+
+@pytest.mark.parametrize(("body", "outcome"), golden.cases(__file__, "markers.txt"))
+def test_where_search_and_replace_are_in_a_body(body: str, outcome: str) -> None:
+    """Design, tag blocks: never a guess; where lines equal a marker, all three markers are longer."""
+    assert show_markers(body) == outcome

@@ -228,105 +228,36 @@ def test_judging_never_raises(line: str) -> None:
 # --- files ------------------------------------------------------------------------------------
 
 
+# What editors, shells, tools, agents, continuous integration and version managers obey.
+PROTECTED = """
+    .vscode/tasks.json .VSCode/tasks.json .vscode./tasks.json sub/deep/.idea/x.xml .envrc .mcp.json
+    .github/workflows/ci.yml .GitHub/Workflows/ci.yml .husky/pre-commit .pre-commit-config.yaml .npmrc
+    a.code-workspace .cargo/config.toml .claude/settings.json .cursor/mcp.json
+    .devcontainer/devcontainer.json .devcontainer.json .gitea/workflows/x.yml .forgejo/workflows/x.yml
+    .woodpecker.yml .hg/hgrc .kiro/settings/mcp.json .roo/mcp.json .continue/config.yaml opencode.json
+    mise.toml .mise.local.toml .dir-locals.el conftest.py app/conftest.py Conftest.PY sitecustomize.py
+    lib/usercustomize.py a/zz.pth .gdbinit .lldbinit .bazelrc .mvn/jvm.config
+    gradle/wrapper/gradle-wrapper.jar config.gitlab-ci.yml Jenkinsfile.release .Rprofile .zshrc
+    gitolite/.gitconfig .run/Tests.run.xml hie.yaml .tmuxinator.yml flake.nix .vs/tasks.vs.json
+    .git/tests/conftest.py .husky/tests/conftest.py .gitconfig.local .bsp/sbt.json .emacs.d/early-init.el
+    .nvim/init.lua .lazy.lua .vimrc.local .luarc.jsonc replit.nix .gitpod/automations.yaml
+    .codesandbox/tasks.json .mcp/config.json mcp-config.json .claude-plugin/plugin.json
+    .agents/skills/x.sh .pi/settings.json gptme.toml .goose/config.yaml .github/copilot/settings.json
+    .envrc.local devenv.local.nix .flox/env/manifest.toml .shadowenv.d/x.lisp .bashrc.d/x
+    Microsoft.PowerShell_profile.ps1 .config/nushell/config.nu a.lnk .vela.yml bamboo-specs/b.yml
+    ci_scripts/ci_post_clone.sh .space.kts .cnb.yml .ci/run.sh Dangerfile netlify.toml python311._pth
+    .jupyter/x.py .RData .perldb gradlew mvnw.cmd .bazelversion .pnp.cjs .yarn/sdks/x.js pnpmfile.js
+    .aws/config .kube/config .docker/config.json pdm.toml .lein/profiles.clj .tool-versions
+    a/.python-version .prototools pitchfork.toml .rvmrc env/pyvenv.cfg .venv/bin/activate
+    venv/Scripts/Activate.ps1 bin/activate-hermit pnpm-workspace.yaml .corepack.env conductor.json
+    .gitlab/duo/mcp.json .pochi/x hk.local.pkl .trunk/trunk.yaml .lsp.json .psysh.php .pixi/config.toml
+    latexmkrc .latexmkrc config.nims .vs/App/v17/.suo lib/ruby_lsp/x/addon.rb global.json
+    Directory.Build.rsp .lfsconfig x.url vercel.json
+"""
+
+
 @pytest.mark.parametrize(
-    "path",
-    [
-        ".vscode/tasks.json",
-        ".VSCode/tasks.json",
-        ".vscode./tasks.json",
-        ".vs\u200bcode/tasks.json",
-        "\uff0evscode/tasks.json",
-        "sub/deep/.idea/x.xml",
-        ".envrc",
-        ".mcp.json",
-        ".github/workflows/ci.yml",
-        ".GitHub/Workflows/ci.yml",
-        ".husky/pre-commit",
-        ".pre-commit-config.yaml",
-        ".npmrc",
-        "a.code-workspace",
-        ".cargo/config.toml",
-        ".claude/settings.json",
-        ".cursor/mcp.json",
-        ".devcontainer/devcontainer.json",
-        *(
-            ".devcontainer.json",
-            ".gitea/workflows/x.yml",
-            ".forgejo/workflows/x.yml",
-            ".woodpecker.yml",
-        ),
-        *(".hg/hgrc", ".kiro/settings/mcp.json", ".roo/mcp.json", ".continue/config.yaml"),
-        *("opencode.json", "mise.toml", ".mise.local.toml", ".dir-locals.el", "conftest.py"),
-        *("app/conftest.py", "Conftest.PY", "sitecustomize.py", "lib/usercustomize.py", "a/zz.pth"),
-        *(
-            ".gdbinit",
-            ".lldbinit",
-            ".bazelrc",
-            ".mvn/jvm.config",
-            "gradle/wrapper/gradle-wrapper.jar",
-        ),
-        *(
-            "config.gitlab-ci.yml",
-            "Jenkinsfile.release",
-            ".Rprofile",
-            ".zshrc",
-            "gitolite/.gitconfig",
-        ),
-        *(".run/Tests.run.xml", "hie.yaml", ".tmuxinator.yml", "flake.nix", ".vs/tasks.vs.json"),
-        *(
-            ".git/tests/conftest.py",
-            ".husky/tests/conftest.py",
-            ".gitconfig.local",
-            ".bsp/sbt.json",
-        ),
-        *(".emacs.d/early-init.el", ".nvim/init.lua", ".lazy.lua", ".vimrc.local", ".luarc.jsonc"),
-        *("replit.nix", ".gitpod/automations.yaml", ".codesandbox/tasks.json", ".mcp/config.json"),
-        *(
-            "mcp-config.json",
-            ".claude-plugin/plugin.json",
-            ".agents/skills/x.sh",
-            ".pi/settings.json",
-        ),
-        *("gptme.toml", ".goose/config.yaml", ".github/copilot/settings.json", ".envrc.local"),
-        *("devenv.local.nix", ".flox/env/manifest.toml", ".shadowenv.d/x.lisp", ".bashrc.d/x"),
-        *("Microsoft.PowerShell_profile.ps1", ".config/nushell/config.nu", "a.lnk", ".vela.yml"),
-        *(
-            "bamboo-specs/b.yml",
-            "ci_scripts/ci_post_clone.sh",
-            ".space.kts",
-            ".cnb.yml",
-            ".ci/run.sh",
-        ),
-        *("Dangerfile", "netlify.toml", "python311._pth", ".jupyter/x.py", ".RData", ".perldb"),
-        *("gradlew", "mvnw.cmd", ".bazelversion", ".pnp.cjs", ".yarn/sdks/x.js", "pnpmfile.js"),
-        *(".aws/config", ".kube/config", ".docker/config.json", "pdm.toml", ".lein/profiles.clj"),
-        # By version managers, and terminals of editors, when a folder is entered.
-        *(".tool-versions", "a/.python-version", ".prototools", "pitchfork.toml", ".rvmrc"),
-        *(
-            "env/pyvenv.cfg",
-            ".venv/bin/activate",
-            "venv/Scripts/Activate.ps1",
-            "bin/activate-hermit",
-        ),
-        # By tools and agents of 2025 and 2026.
-        *(
-            "pnpm-workspace.yaml",
-            ".corepack.env",
-            "conductor.json",
-            ".gitlab/duo/mcp.json",
-            ".pochi/x",
-        ),
-        *("hk.local.pkl", ".trunk/trunk.yaml", ".lsp.json", ".psysh.php", ".pixi/config.toml"),
-        # By an editor that shows a file, or opens a solution.
-        *("latexmkrc", ".latexmkrc", "config.nims", ".vs/App/v17/.suo", "lib/ruby_lsp/x/addon.rb"),
-        *(
-            "global.json",
-            "Directory.Build.rsp",
-            ".lfsconfig",
-            "x.url",
-            "vercel.json",
-        ),
-    ],
+    "path", [*PROTECTED.split(), ".vs\u200bcode/tasks.json", "\uff0evscode/tasks.json"]
 )
 def test_protected_files_are_asked_for_under_any_spelling(path: str) -> None:
     """Protected names, compared as the most forgiving file system would; reading is free."""
@@ -335,29 +266,16 @@ def test_protected_files_are_asked_for_under_any_spelling(path: str) -> None:
     assert judge_read(STANDARD, path) == Allow()
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *(
-            "a.py",
-            ".gitignore",
-            ".gitattributes",
-            *("docker/app/Dockerfile", "compose.yaml", "mcp_server.py", "tox.ini", "AGENTS.md"),
-            ".env",
-            "github/workflows/x",
-            ".github/CODEOWNERS",
-        ),
-        *(
-            "tests/conftest.py",
-            "pkg/tests/unit/conftest.py",
-            "test/conftest.py",
-            "src/e2e_tests/conftest.py",
-        ),
-        *("Makefile", "package.json", "setup.py", "pyproject.toml", "Dockerfile", "compose.yaml"),
-        *("vite.config.ts", "eslint.config.js", "Cargo.toml", "build.gradle", "CMakeLists.txt"),
-        *("hg/hgrc", "mise/readme.md", "misery.toml", "run.sh", "docs/profile.md", "src/bashrc.py"),
-    ],
-)
+ORDINARY = """
+    a.py .gitignore .gitattributes docker/app/Dockerfile compose.yaml mcp_server.py tox.ini AGENTS.md .env
+    github/workflows/x .github/CODEOWNERS tests/conftest.py pkg/tests/unit/conftest.py test/conftest.py
+    src/e2e_tests/conftest.py Makefile package.json setup.py pyproject.toml Dockerfile compose.yaml
+    vite.config.ts eslint.config.js Cargo.toml build.gradle CMakeLists.txt hg/hgrc mise/readme.md
+    misery.toml run.sh docs/profile.md src/bashrc.py
+"""
+
+
+@pytest.mark.parametrize("path", ORDINARY.split())
 def test_ordinary_files_are_not_asked_for(path: str) -> None:
     """Design, commands, policy: standard asks for protected files only."""
     assert judge_write(STANDARD, path, 1) == Allow()
