@@ -311,8 +311,8 @@ def test_what_the_sandbox_prevents_is_not_asked_about(tmp_path: Path) -> None:
     for settings, count in ((Settings(sandbox="require"), 1), (Settings(sandbox="off"), 3)):
         live = sit_down(tmp_path / settings.sandbox, settings)
         person = Person(*[Answer("no")] * 3)
-        lines = ("git push x HEAD", "touch ../gone", "rm -r build")
+        lines = ("git push x HEAD", "touch /usr/gone", "rm -r build")
         reply = "".join(f"[RUN_COMMAND]\n{line}\n[/RUN_COMMAND]\n" for line in lines)
         take(live, reply, person, settings=settings)
         assert len(person.asked) == count
-        assert not (live.workspace.parent / "gone").exists()
+        assert not Path("/usr/gone").exists()
