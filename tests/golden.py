@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 
 Show = Callable[[Any], str]
+Read = Callable[[str], Any]
 TESTS = Path(__file__).parent
 
 
-def cases(test: str, name: str = "cases.txt") -> list[Any]:
+def cases(test: str, name: str, read: Read = ast.literal_eval) -> list[Any]:
     """Return the input and the outcome of each line in the table beside a test's file."""
     table = Path(test).with_name(name)
     return [
-        pytest.param(ast.literal_eval(given), outcome, id=f"{table.stem}-{number}")
+        pytest.param(read(given), outcome, id=f"{table.stem}-{number}")
         for number, given, outcome in _lines(table)
     ]
 
@@ -39,11 +40,12 @@ def _write_anew() -> None:
             module = importlib.import_module(
                 ".".join(test.relative_to(TESTS.parent).with_suffix("").parts)
             )
+            read: Read = getattr(module, "READ", ast.literal_eval)
             for name, show in module.TABLES.items():
                 table = test.with_name(name)
                 lines = table.read_text("utf-8").split("\n")
                 for number, given, _ in _lines(table):
-                    outcome = show(ast.literal_eval(given))
+                    outcome = show(read(given))
                     assert "\n" not in outcome
                     lines[number - 1] = f"{given}\t{outcome}"
                 table.write_text("\n".join(lines), "utf-8", newline="\n")

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.model import events as core
-from codingagent.model import operations
+from codingagent.model import operations, results
 from codingagent.model.approval import Question
 from codingagent.model.journal_entries import ApprovalAsked, OperationEnded
 from codingagent.model.operations import Kind
-from codingagent.model.results import NOT_RUN_AGAIN
 from codingagent.protocols.json import TYPES
 from codingagent.protocols.json.messages import (
     MessageError,
@@ -26,6 +25,7 @@ from codingagent.protocols.json.messages import (
 )
 from codingagent.protocols.json.wire import EventsMessage, schema_of, to_wire
 from codingagent.protocols.tags.reply import Problem, Step
+from tests import golden
 
 NOON = "2025-01-15T12:00:00Z"
 _SCHEMA = jsonschema.Draft202012Validator(schema_of(EventsMessage))
@@ -73,146 +73,28 @@ def test_base64_may_have_line_ends_and_blanks() -> None:
 
 # --- events ----------------------------------------------------------------------------------------
 
-_RAN = core.CommandRan("ls", 0, "both", 0.0126, stdout="out\n", stderr="err\n")
-_SHELL = {
-    "type": "shell",
-    "command": "ls",
-    "success": True,
-    "exitCode": 0,
-    "stdout": "out\n",
-    "stderr": "err\n",
-    "durationMs": 13,
-}
+
+def read_event(source: str) -> core.Event:
+    event: core.Event = eval(source, {**vars(core), "Kind": Kind})
+    return event
 
 
-@pytest.mark.parametrize(
-    ("event", "said"),
-    [
-        (core.MessageShown("hi"), {"type": "message", "success": True}),
-        (core.Finished("done"), {"type": "message", "success": True}),
-        (
-            core.FileCreated("a", 3, replaced=True),
-            {"type": "createFile", "path": "a", "success": True, "bytesWritten": 3},
-        ),
-        (
-            core.FileFetched("a", "é", "utf-8", 2),
-            {
-                "type": "readFile",
-                "path": "a",
-                "success": True,
-                "content": "é",
-                "encoding": "utf-8",
-                "size": 2,
-            },
-        ),
-        (
-            core.FileRequested("*.py", ("a.py", "b.py")),
-            {"type": "readFile", "path": "*.py", "success": True},
-        ),
-        (
-            core.FileEdited("a", (), "excerpt", 2),
-            {"type": "editFile", "path": "a", "success": True, "editsApplied": 2},
-        ),
-        (core.FileDeleted("a"), {"type": "deleteFile", "path": "a", "success": True}),
-        (_RAN, _SHELL),
-        (
-            core.CommandRan("x", 0, "both\n", 1),
-            {**_SHELL, "command": "x", "stdout": "both\n", "stderr": "", "durationMs": 1000},
-        ),
-        (
-            core.Denied(Kind.RUN_COMMAND, "x", ("r",), "blocked", "leave it"),
-            {
-                "type": "policyDenied",
-                "operationType": "shell",
-                "reason": "blocked",
-                "suggestion": "leave it",
-            },
-        ),
-        (
-            core.Denied(Kind.CREATE_FILE, "x", ("r",), "blocked"),
-            {"type": "policyDenied", "operationType": "createFile", "reason": "blocked"},
-        ),
-        (
-            core.Interrupted(Kind.RUN_COMMAND, "make"),
-            {"type": "shell", "command": "make", "success": False, "error": NOT_RUN_AGAIN},
-        ),
-        (
-            core.Interrupted(Kind.EDIT_FILE, "a", notes=("read it",)),
-            {
-                "type": "editFile",
-                "path": "a",
-                "success": False,
-                "error": f"{NOT_RUN_AGAIN}; read it",
-            },
-        ),
-    ],
-)
-def test_each_event_of_the_core_is_one_of_the_wire(event: core.Event, said: dict[str, Any]) -> None:
-    """Specification 001, event types: one event of the operation's own type; absent fields left out."""
-    assert wire(event) == said
+def show(event: core.Event) -> str:
+    """Return what the model is told of an event, and what a program is."""
+    said = wire(event)
     assert wire(event, "mine") == said
+    lines = results.lines_of(results.result_of(event)).replace("\n", " ⏎ ")
+    return f"{lines} · {json.dumps(said, ensure_ascii=False)}"
 
 
-@pytest.mark.parametrize(
-    ("kind", "type_"),
-    [
-        (Kind.CREATE_FILE, "createFile"),
-        (Kind.READ_FILE, "readFile"),
-        (Kind.EDIT_FILE, "editFile"),
-        (Kind.DELETE_FILE, "deleteFile"),
-        (Kind.RUN_COMMAND, "shell"),
-    ],
-)
-def test_what_was_refused_fails_under_its_own_type(kind: Kind, type_: str) -> None:
-    """Whichever protocol asked: the failure has the operation's type, its subject and the reason."""
-    field = "command" if type_ == "shell" else "path"
-    failed = {"type": type_, field: "s", "success": False, "error": "no\nlines"}
-    assert wire(core.Refused(kind, "no", "lines", "s")) == failed
-    assert wire(core.Refused(kind, "no", "", "s")) == {**failed, "error": "no"}
+READ = read_event
+TABLES: dict[str, golden.Show] = {"events.txt": show}
 
 
-@pytest.mark.parametrize(
-    "kind", [Kind.MALFORMED, Kind.MESSAGE, Kind.DONE, Kind.ANSWER, Kind.MOVE_FILE]
-)
-def test_what_has_no_type_of_its_own_is_a_validation_error(kind: Kind) -> None:
-    """Specification 001, error response: category validation is a malformed operation."""
-    said = {"type": "error", "category": "validation", "message": "no"}
-    assert wire(core.Refused(kind, "no")) == said
-
-
-@pytest.mark.parametrize(
-    ("event", "changed"),
-    [
-        (core.CommandRan("ls", 3, "", 0), {"exitCode": 3}),
-        (core.CommandRan("ls", -9, "", 0), {"exitCode": 137}),
-        (core.CommandRan("ls", -15, "", 0), {"exitCode": 143}),
-        (
-            core.CommandRan("ls", -9, "", 0, "time_limit", "1 s"),
-            {"exitCode": 124, "timedOut": True},
-        ),
-        (core.CommandRan("ls", 0, "", 0, "time_limit", "1 s"), {"exitCode": 124, "timedOut": True}),
-        (
-            core.CommandRan("ls", -9, "", 0, "output_limit", "8 MiB"),
-            {"exitCode": 137, "error": "ended after 8 MiB of output"},
-        ),
-        (
-            core.CommandRan("ls", -9, "", 0, "process_limit", "1,000 processes"),
-            {"exitCode": 137, "error": "ended, having started more than 1,000 processes at once"},
-        ),
-        (
-            core.CommandRan("ls", -9, "", 0, "memory_limit", "512 MiB of memory"),
-            {"exitCode": 137, "error": "ended, having taken more than 512 MiB of memory"},
-        ),
-        (
-            core.CommandRan("ls", -9, "", 0, "agent"),
-            {"exitCode": 137, "error": "ended: the program that asked for it is gone"},
-        ),
-    ],
-)
-def test_how_a_command_ended(event: core.CommandRan, changed: dict[str, Any]) -> None:
-    """000, on timeout: exit code 124 and timedOut; a signal is 128 and its number, as shells say it."""
-    said = {"type": "shell", "command": "ls", "success": False, "stdout": "", "stderr": ""}
-    assert wire(event) == {**said, "durationMs": 0, **changed}
+@pytest.mark.parametrize(("event", "told"), golden.cases(__file__, "events.txt", READ))
+def test_what_is_told_of_an_event(event: core.Event, told: str) -> None:
+    """Specification 003, previous command results, and 001, event types; 000: a time limit is 124."""
+    assert show(event) == told
 
 
 def asked(kind: Kind, subject: str, *rules: str) -> ApprovalAsked:
