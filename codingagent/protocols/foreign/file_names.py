@@ -206,15 +206,10 @@ def name_in(line: str, at: int, files: Files) -> Name | None:
     texts = [text for text in ticked if is_path(text, files, labelled=True)]
     outside = _TICKED.sub(" ", rest)
     if not texts:
-        label, colon, behind = rest.partition(":")
-        behind = behind.strip().strip("*").strip()
-        if colon and behind in files:
-            texts, outside = [behind], label
-        else:
-            words = [word.strip("()[],;!\"'*").rstrip(":.") for word in rest.split()]
-            texts = [word for word in words if is_path(word, files)]
-            for text in texts:
-                outside = outside.replace(text, " ")
+        words = [word.strip("()[],;!\"'*").rstrip(":.") for word in rest.split()]
+        texts = [word for word in words if is_path(word, files)]
+        for text in texts:
+            outside = outside.replace(text, " ")
     elif len(texts) < len(ticked):
         outside += " ".join(text for text in ticked if text not in texts)
     if not texts and (called := _called_a_file(rest, ticked)) is not None:

@@ -150,11 +150,6 @@ class _AnswerReader:
         fence, start, close = found.fence, found.start, found.close
         if start is None or close is None:
             return None
-        first = self._lines[start : start + 1]
-        name = blocks.name_inside(first, start, self._files, fence.language)
-        if name is not None and start + 1 < close and self._begins_difference(start + 1, close):
-            self._read_diff(start + 1, close, fenced=True, name=name)
-            return close + 1
         path = "" if found.above is None or not found.above.is_heading else found.above.texts[0]
         begin = diffs.start(self._lines, start, close)
         says_diff = fence.language in _DIFF_LANGUAGES
@@ -212,21 +207,14 @@ class _AnswerReader:
         line, end = fence.line + 1, len(self._lines)
         if close is None and self._first_line(line, end) is None:
             return end
-        if close is None:
-            reason = (
-                "its fence is not closed with certainty, so nothing from there on was used; send what"
-                " follows it again, each file in a longer fence (````) if it holds fences itself"
-            )
-            self._items.refuse(Kind.FILE if path else Kind.ANSWER, line, reason, path)
-            return end
-        if not path:
+        if close is not None and not path:
             self._pass_over(fence, None, self._lines[line:close])
             return close + 1
         reason = (
-            "it holds fences as long as its own, so its end is not certain; nothing from there on was"
-            " used: send it again in a longer fence (````), and what follows it"
+            "its fence is not closed with certainty, so nothing from there on was used; send what"
+            " follows it again, each file in a longer fence (````) if it holds fences itself"
         )
-        self._items.refuse(Kind.FILE, line, reason, path)
+        self._items.refuse(Kind.FILE if path else Kind.ANSWER, line, reason, path)
         return end
 
     def _pass_over(self, fence: Fence, above: Name | None, lines: list[str]) -> None:
@@ -235,9 +223,11 @@ class _AnswerReader:
         if fence.language in blocks.SHELLS or start.startswith("$ "):
             self._items.pass_over_shell(line)
             return
-        element = next(filter(None, map(element_in, lines[:3])), None)
+        elements = (
+            name_in(text, fence.line, self._files) for text in lines[:3] if element_in(text)
+        )
         heading = self._names.of_section(fence.line) if above is None else None
-        near = above or heading or self._names.near(fence.line)
+        near = above or heading or self._names.near(fence.line) or next(elements, None)
         path = "" if near is None else near.texts[0]
         shown = paths.shown(path)
         is_label = above is not None and above.is_label and path in self._files
@@ -255,11 +245,6 @@ class _AnswerReader:
                 f"the block at line {line} was not used: '{shown}' is named at line {near.line + 1},"
                 " but not as the path of a whole file; for one, write its path alone on the line above"
                 " the fence, for a piece of one send SEARCH/REPLACE"
-            )
-        elif element is not None:
-            self._items.note(
-                f"the block at line {line} names '{paths.shown(element[1])}' in <{element[0]}> and was not"
-                " used; send each file with its path alone on the line above its fence"
             )
         elif start:
             self._items.pass_over_unnamed(line)
@@ -324,11 +309,10 @@ class _AnswerReader:
         for edit in found:
             self._take_edit(edit, fence)
             self._names.floor = edit.end
-        if strays:
-            more = f" and {len(strays) - 1} more" if len(strays) > 1 else ""
+        for at in strays[:1]:
             self._items.note(
-                f"line {strays[0] + 1}{more}, between SEARCH/REPLACE blocks, was passed over:"
-                f" '{paths.shown(self._lines[strays[0]].strip()[:60])}'"
+                f"what is between SEARCH/REPLACE blocks, from line {at + 1} on, was passed over:"
+                f" '{paths.shown(self._lines[at].strip()[:60])}'"
             )
         return behind
 
@@ -417,7 +401,7 @@ FENCED: tuple[Rule[Callable[[_AnswerReader, _Fenced], int | None]], ...] = (
          _AnswerReader.read_fenced_edits),
     Rule("patch", "`*** Begin Patch` or a section in the first three lines", "the code block ends",
          "does each section", "", _AnswerReader.read_fenced_patch),
-    Rule("difference", "a code block that says `diff`, or begins as a difference, perhaps below a path",
+    Rule("difference", "a code block that says `diff`, or begins as a difference",
          "the code block ends; the path is not that of a `.diff` or `.patch` file",
          "applies it to each file that it names", "", _AnswerReader.read_fenced_difference),
     Rule("whole file", "a path in the fence line, alone on the line above, or in the first line as a comment",

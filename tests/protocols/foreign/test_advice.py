@@ -73,7 +73,7 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     ),
     "fences in a fence": (
         "### a.py\n" + fenced(NESTED),
-        "send it again in a longer fence (````), and what follows it",
+        "send what follows it again, each file in a longer fence (````)",
         "### a.py\n" + fenced(NESTED, marks="````") + "\n### src/u.py\n" + fenced("u = 5\n"),
         {"a.py": NESTED, "src/u.py": "u = 5\n"},
     ),

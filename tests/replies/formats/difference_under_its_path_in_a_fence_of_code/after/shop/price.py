@@ -1,2 +1,0 @@
-def price(net):
-    return net * 1.21
