@@ -9,7 +9,7 @@ from codingagent.errors import OperationError
 from codingagent.model import citations
 from codingagent.model.chat_damage import AS_IT_IS
 from codingagent.model.citations import FORMS
-from codingagent.model.operations import CreateFile, Finish, Replacement, RunCommand, ShowMessage
+from codingagent.model.operations import CreateFile, Finish, Replacement, ShowMessage
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Step
 from tests.helpers import live_session
@@ -118,37 +118,6 @@ def test_a_mark_that_only_a_chat_writes(
     assert "citation mark" in " ".join(found.notes)
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "expected"),
-    [
-        ("a.py", "x = f(1) [cite: 3]\n", "x = f(1)\n"),
-        ("a.ts", "const x = 1; [cite: 3]\n", "const x = 1;\n"),
-        ("a.py", "x = 1  # tax [cite: 3]\n", "ask"),
-        ("a.py", "x = rows[cite: 3]\ncite = 1\n", "as it came"),
-        ("a.py", "x = 1  # tax[cite: 3]\n", "ask"),
-        ("a.py", "x = rows[page:3]\n", "as it came"),
-        ("a.py", "re.compile('[^1^]')\n", "as it came"),
-        ("a.md", "Tax [cite: 3].\n", "as it came"),
-        ("a.tex", "Tax [cite: 3].\n", "as it came"),
-        ("a.rst", "Tax [cite: 3].\n", "as it came"),
-        ("a.html", "<p>Tax<sup>[1]</sup></p>\n", "as it came"),
-        ("a.md", "Tax<sup>1</sup> ([a.py](file:///a.py)).\n", "as it came"),
-        ("a.py", "x = f(1) <sup>1,2</sup>\n", "x = f(1)\n"),
-        ("a.py", "x = f(1) [source](file:///a.py)\n", "x = f(1)\n"),
-        ("a.py", "x = f(1) [[cite: 3]]\n", "x = f(1)\n"),
-        # One that only the chat writes proves the others.
-        ("a.md", "[cite_start]Tax is added [cite: 3].\n", "Tax is added.\n"),
-    ],
-)
-def test_a_mark_that_a_person_may_type(path: str, body: str, expected: str) -> None:
-    if expected == "ask":
-        with pytest.raises(OperationError, match="citation marks"):
-            body_repair.mend_file(body, path, AS_IT_IS)
-        return
-    found = body_repair.mend_file(body, path, AS_IT_IS)
-    assert found.text == (body if expected == "as it came" else expected)
-
-
 @pytest.mark.parametrize("mark", MARKS.values())
 def test_search_text_stands_on_disk_only_without_marks(mark: str) -> None:
     """Certain: REPLACE came the same way."""
@@ -156,36 +125,6 @@ def test_search_text_stands_on_disk_only_without_marks(mark: str) -> None:
     edited = apply.apply(edit, "a = 0\nx = 1\n", AS_IT_IS, path="a.py")
     assert edited.text == "a = 0\nx = 2\nz = 3\n"
     assert "citation marks" in " ".join(edited.notes)
-
-
-@pytest.mark.parametrize("mark", [OAICITE, DAGGER, PRIVATE])
-def test_only_replace_has_marks(mark: str) -> None:
-    edit = (Replacement("x = 1\n", f"x = 2  # a {mark}\n{mark}\n"),)
-    edited = apply.apply(edit, "a = 0\nx = 1\n", AS_IT_IS, path="a.py")
-    assert edited.text == "a = 0\nx = 2  # a\n"
-    assert "citation marks" in " ".join(edited.notes)
-    # The file handles such marks.
-    edit = (Replacement("x = 1\n", f"x = 2  # a {mark}\n"),)
-    kept = apply.apply(edit, f"MARK = '{mark}'\nx = 1\n", AS_IT_IS, path="a.py")
-    assert f"x = 2  # a {mark}" in kept.text
-    assert "citation mark" in " ".join(kept.notes)
-
-
-def test_a_command_is_run_without_marks() -> None:
-    (step,) = steps(f"[RUN_COMMAND]pytest -q[/RUN_COMMAND] {DAGGER}\n")
-    assert step.operation == RunCommand("pytest -q", None, ".")
-    (step,) = steps(f"[RUN_COMMAND]\npytest -q {DAGGER}\n[/RUN_COMMAND]\n")
-    assert step.operation == RunCommand("pytest -q", None, ".")
-    (step,) = steps("[RUN_COMMAND]\nls [1]\n[/RUN_COMMAND]\n")
-    assert step.operation == RunCommand("ls [1]", None, ".")
-    (asked,) = reply.read(f"[RUN_COMMAND]\ngrep '{DAGGER}' a.md\n[/RUN_COMMAND]\n").items
-    assert "citation marks" in getattr(asked, "reason", "")
-
-
-def test_a_body_with_a_word_of_its_own_is_taken_letter_by_letter() -> None:
-    text = f'[CREATE_FILE path="a.md" until="X"]\nTax {OAICITE}\n[/CREATE_FILE X]\n'
-    (step,) = steps(text)
-    assert getattr(step.operation, "content", "") == f"Tax {OAICITE}\n"
 
 
 # --- marks of direction ------------------------------------------------------------------------------
