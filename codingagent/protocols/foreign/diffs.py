@@ -171,17 +171,11 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Fil
             at = _read_header(lines, at, end, found[-1])
             if at < end and not begins(lines, at, end) and lines[at][:1] in ("+", "-", " ", "\\"):
                 at = _read_hunks(lines, at, end, found[-1], fenced=fenced)
-        elif fenced or (not line.strip() and _begins_behind(lines, at, end)):
+        elif fenced:
             at += 1
         else:
             break
     return found, at
-
-
-def _begins_behind(lines: list[str], at: int, end: int) -> bool:
-    """Return whether only blank lines part a bare difference from its next part; looks at one or two."""
-    behind = next((i for i in range(at, min(at + 3, end)) if lines[i].strip()), None)
-    return behind is not None and begins(lines, behind, end)
 
 
 def _is_header(lines: list[str], at: int, end: int) -> bool:

@@ -50,8 +50,6 @@ _NEW_WORDS = words("add added create created creating new")
 _GONE_WORDS = words("delete deleted remove removed")
 _MOVE_WORDS = words("move moved rename renamed")
 _SIDE_WORDS = words("as from old to")
-# Beside one of these a word is a path, though its name tells nothing.
-_FILE_WORDS = words("file filename filepath path")
 _WHOLE_WORDS = words("complete entire full final rewritten whole")
 
 _BUILD_NAMES = words(
@@ -78,6 +76,10 @@ _EXTENSIONS = words(
 )
 _PART = r"[^\s/\\`'\"<>|*?:;,]+"
 _PATH = lazy_pattern(rf"(?:[~.]{{0,2}}[/\\])?{_PART}(?:[/\\]{_PART})*")
+# What a line calls a file is one, though its name looks like none: `File: bin/tool`.
+_CALLED = lazy_pattern(
+    rf"(?i)([^`:]*\b(?:file|filename|filepath|path)\b[^`:]*)(?::[ \t*]*`?|`)({_PART}(?:/{_PART})*)`?:?\**"
+)
 _EXTENSION = lazy_pattern(r"\.([A-Za-z][A-Za-z0-9_]{0,12})")
 _DOT_NAME = lazy_pattern(r"\.[A-Za-z_]\w+(?:[.-]\w+)*")
 
@@ -212,8 +214,8 @@ def name_in(line: str, at: int, files: Files) -> Name | None:
             outside = outside.replace(text, " ")
     elif len(texts) < len(ticked):
         outside += " ".join(text for text in ticked if text not in texts)
-    if not texts and (called := _called_a_file(rest, ticked)) is not None:
-        texts, outside = [called[0]], called[1]
+    if not texts and (called := _CALLED.fullmatch(rest)) is not None:
+        outside, texts = called[1], [called[2]]
     if not texts:
         return None
     beside = [word.lower() for word in _WORD.findall(outside) if not word.isdigit()]
@@ -241,18 +243,6 @@ def _is_label(line: str, path: str, beside: list[str]) -> bool:
     before = line.rpartition(path)[0]
     is_marked = before[-1:] in ("*", "`", "_") or line.lstrip().startswith("#")
     return end and is_marked and len(beside) <= _LABEL_WORDS and len(before) <= _LABEL_CHARACTERS
-
-
-def _called_a_file(line: str, ticked: list[str]) -> tuple[str, str] | None:
-    """Return what a line calls a file though its name looks like none (`File: bin/tool`), and the rest."""
-    label, _, text = line.partition(":")
-    text, outside = (ticked[0], _TICKED.sub(" ", line)) if len(ticked) == 1 else (text, label)
-    text = text.strip().strip("*`").strip()
-    beside = {word.lower() for word in _WORD.findall(outside)}
-    if not (beside & _FILE_WORDS or ("/" in text and beside & _NEW_WORDS)):
-        return None
-    is_possible = _PATH.fullmatch(text) and "://" not in text and text[-1] not in "/\\."
-    return (text, outside) if is_possible and len(text) <= 255 else None
 
 
 def element_in(line: str) -> tuple[str, str] | None:
