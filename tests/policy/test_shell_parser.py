@@ -8,8 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codingagent.policy import shell_parser
-from codingagent.policy.shell_line import ShellCommand
+from codingagent.policy.shell_line import ShellCommand, Word
 from codingagent.policy.shell_parser import read_line
+from tests import golden
 from tests.helpers import cpu_below
 
 
@@ -22,133 +23,31 @@ def commands(line: str) -> list[str]:
     return [" ".join(words(command)) for command in read_line(line).commands if command.words]
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("a b", ["a b"]),
-        ("", []),
-        ("# a", []),
-        ("a # b", ["a"]),
-        ("a b#c", ["a b#c"]),
-        ("a; b\nc & d", ["a", "b", "c", "d"]),
-        ("a && b || c", ["a", "b", "c"]),
-        ("a | b |& c", ["a", "b", "c"]),
-        ("if a; then b; elif c; then d; else e; fi", ["a", "b", "c", "d", "e"]),
-        ("for x in $(a); do b; done", ["a", "b"]),
-        ("until a; do b; done < <(c)", ["a", "b", "c"]),
-        ("case $(a) in b) c;; *) d;; esac", ["a", "c", "d"]),
-        ("f() { a; }; f", ["a", "f"]),
-        ("(a; b) > f", ["a", "b"]),
-        ("! a", ["a"]),
-        ('echo "$(a "$(b)")" ${x:-`c`}', ['echo $(a "$(b)") ${x:-`c`}', "a $(b)", "b", "c"]),
-        ("x=$(a) y=1 b", ["b", "a"]),
-        ("cat <<EOF | b && c\n$(a)\nEOF", ["cat", "b", "c", "a"]),
-        ("cat <<'EOF'\n$(a) `b`\nEOF\nc", ["cat", "c"]),
-        ("cat <<EOF\nx \\$(a) \\`b\\`\nEOF", ["cat"]),
-        ("cat << EOF > f | b\nx\nEOF", ["cat", "b"]),
-        ("a >f b >&2 c", ["a b c"]),
-        ("a <<EOF b\nEOF", ["a b"]),
-        ("[ $(a) ] && [[ b || $(c) ]]", ["[ $(a) ]", "a", "c"]),
-        ("((a))", []),
-        ("x $((a); b)", ["x $((a); b)", "a", "b"]),
-        ("echo $((1 + $(a)))", ["echo $((1 + $(a)))", "a"]),
-        ("a\\\n  b", ["a b"]),
-        ("a\\\nb", ["ab"]),
-    ],
-)
-def test_every_command_is_found(line: str, expected: list[str]) -> None:
-    """Design, commands: loops, pipes, redirections, substitutions are looked through."""
+def show(line: str) -> str:
+    """Return each command of a line: its words, the files that it writes and what it reads from."""
     read = read_line(line)
-    assert sorted(commands(line)) == sorted(expected)
-    assert read.doubts == ()
+    return " · ".join([*map(_shown, read.commands), *map(str, read.doubts)]) or "nothing"
 
 
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
-        ("a\\ b", "a b"),
-        ("'a b'\"c\"d", "a bcd"),
-        ('"a\\"\\$\\`\\\\\\n"', 'a"$`\\\\n'),
-        ("'a\\n'", "a\\n"),
-        ("$'a\\n\\x41\\101\\u00e9\\'\\q'", "a\nAAé'\\q"),
-        ("$'a\\0b'", "a"),
-        ('$"a"', "a"),
-        ('"a\\\nb"', "ab"),
-        ("''", ""),
-        ("{a,b}", "{a,b}"),
-        ("é'日'", "é日"),
-        ("a=b", "a=b"),
-    ],
-)
-def test_quotes_are_removed_as_the_shell_does(text: str, plain: str) -> None:
-    """The words of a rule are compared with what the program would be given."""
-    (command,) = read_line(f"x {text}").commands
-    assert [word.text for word in command.arguments] == [plain]
-    assert all(word.literal for word in command.arguments)
+def _shown(command: ShellCommand) -> str:
+    shown = [_word(word) for word in command.words]
+    shown += [f"> {word.text!r}" for word in command.writes]
+    shown += [f"< {name}" for name in sorted(command.reads_from)]
+    return " ".join(shown) or "no words"
 
 
-@pytest.mark.parametrize(
-    ("text", "head", "tail"),
-    [
-        ("$x", "", ""),
-        ("a${x}b", "a", "b"),
-        ('"a$x b$y"c', "a", "c"),
-        ("-r`x`", "-r", ""),
-        ("$((1+1))", "", ""),
-        ("<(a)", "", ""),
-    ],
-)
-def test_a_word_with_an_expansion_is_known_at_its_ends(text: str, head: str, tail: str) -> None:
-    """An option or a folder may stand before what only the shell will know."""
-    word = read_line(f"x {text}").commands[0].arguments[0]
-    assert (word.head, word.tail, word.literal, word.sure) == (head, tail, False, head)
+def _word(word: Word) -> str:
+    ends = "" if word.literal else f" ({word.head!r} … {word.tail!r})"
+    return f"{word.text!r}{ends}"
 
 
-@pytest.mark.parametrize(
-    ("line", "files"),
-    [
-        ("a > f", ["f"]),
-        ("a >> f 2>| g", ["f", "g"]),
-        ("a &> f &>> g", ["f", "g"]),
-        ("a >& f", ["f"]),
-        ("> f", ["f"]),
-        ("a 2>&1 >&- <f <&3 3>&1-", []),
-        ("{ a; b; } > f", ["f"]),
-        ("while a; do b; done >> 'f g'", ["f g"]),
-        ("a | b > f", ["f"]),
-        ("cat <<EOF > f\nx\nEOF", ["f"]),
-        ("cat <<EOF >> f | b\nx\nEOF", ["f"]),
-        ("[ a > f ]", ["f"]),
-        ("sh -c 'a > f'", ["f"]),
-    ],
-)
-def test_the_files_that_redirections_write_are_given(line: str, files: list[str]) -> None:
-    """Protected files are asked for as the target of a redirection too."""
-    written = [word.text for command in read_line(line).commands for word in command.writes]
-    assert written == files
+TABLES: dict[str, golden.Show] = {"shell_lines.txt": show}
 
 
-@pytest.mark.parametrize(
-    ("line", "name", "sources"),
-    [
-        ("a | b | sh x", "sh", {"a", "b"}),
-        ("(a; b) | { c; sh x; }", "sh", {"a", "b"}),
-        ("a; b | sh x", "sh", {"b"}),
-        ("timeout 5 a | sh x", "sh", {"timeout", "a"}),
-        ("sh -c 'a b' | sh x", "sh", {"sh", "a"}),
-        ("a | sh -c 'b c'", "b", {"a"}),
-        ("cat <<EOF | sh x\n$(a)\nEOF", "sh", {"cat", "a"}),
-        ('x "$(a | b)"', "x", {"a", "b"}),
-        ("x <(a) < <(b)", "x", {"a", "b"}),
-        ("x <<< $(a)", "x", {"a"}),
-        ("{ x; } < <(a)", "x", {"a"}),
-        ("a | xargs x", "x", {"a"}),
-    ],
-)
-def test_what_a_command_reads_from_is_known(line: str, name: str, sources: set[str]) -> None:
-    """A download piped into a shell is one, however many commands are between."""
-    command = [command for command in read_line(line).commands if command.name == name][-1]
-    assert set(command.reads_from) - {"|"} == sources
+@pytest.mark.parametrize(("line", "outcome"), golden.cases(__file__, "shell_lines.txt"))
+def test_what_is_read_of_a_line(line: str, outcome: str) -> None:
+    """Design, commands: every command, through loops, pipes, redirections and substitutions."""
+    assert show(line) == outcome
 
 
 def test_commands_within_commands_are_followed() -> None:
