@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from codingagent.editing import edit_markers
 from codingagent.editing.edit_markers import MarkedEdit
-from codingagent.model.chat_damage import Damage
+from tests import golden
 
 SPELLINGS = (
     ("<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"),
@@ -32,6 +32,33 @@ SPELLINGS = (
 )
 
 
+def show(case: tuple[str, bool]) -> str:
+    """Return the edits that are found in a text, which may be prose."""
+    text, is_prose = case
+    found = edit_markers.find_edits(text.split("\n"), is_prose=is_prose)
+    return " · ".join(map(_shown, found)) or "nothing"
+
+
+def _shown(edit: MarkedEdit) -> str:
+    words = [f"{edit.start}-{edit.end} {edit.label!r}{' asks' * edit.asks}"]
+    words += [repr(edit.old), repr(edit.new), *sorted(damage.value for damage in edit.way)]
+    return ", ".join([*words, *([edit.fault] if edit.fault else [])])
+
+
+TABLES: dict[str, golden.Show] = {"marked.txt": show}
+
+
+@pytest.mark.parametrize(("case", "outcome"), golden.cases(__file__, "marked.txt"))
+def test_what_edits_are_found_in_a_text(case: tuple[str, bool], outcome: str) -> None:
+    """Edits that lack a marker are found too, and examples in documentation are none."""
+    assert show(case) == outcome
+
+
+def test_a_search_asks_for_an_edit_and_a_branch_does_not() -> None:
+    assert edit_markers.asks("<<<<<<< SEARCH")
+    assert not edit_markers.asks("<<<<<<< HEAD")
+
+
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=" ".join)
 def test_a_block_is_found_in_any_spelling(spelling: tuple[str, str, str]) -> None:
     """A chat's own markers, version control's, and those of other tools are the same thing."""
@@ -42,93 +69,6 @@ def test_a_block_is_found_in_any_spelling(spelling: tuple[str, str, str]) -> Non
     assert edit_markers.first_outside(lines, found) == 0
     assert edit_markers.first_outside(lines[1:], edit_markers.find_edits(lines[1:])) is None
     assert edit_markers.has_edits("\n".join(lines))
-
-
-@pytest.mark.parametrize(
-    ("marks", "damage"),
-    [
-        (
-            "&lt;&lt;&lt;&lt;&lt;&lt;&lt; SEARCH|=======|&gt;&gt;&gt;&gt;&gt;&gt;&gt; REPLACE",
-            "ANGLES",
-        ),
-        ("&#60;&#60;&#60;&#60;&#60; HEAD|=====|&#62;&#62;&#62;&#62;&#62; x", "ANGLES"),
-        ("<<<<<<< SEARCH|=======|&gt;&gt;&gt;&gt;&gt;&gt;&gt; REPLACE", "ANGLES"),
-        (r"\<\<\<\<\<\<\< SEARCH|\=======|\>\>\>\>\>\>\> REPLACE", "ESCAPES"),
-        (r"<<<<<<< SEARCH|\=======|\>>>>>>> REPLACE", "ESCAPES"),
-    ],
-)
-def test_markers_that_a_chat_has_changed_are_markers(marks: str, damage: str) -> None:
-    """The text between them is given as it came, and what they have suffered is said."""
-    opening, middle, closing = marks.split("|")
-    (found,) = edit_markers.find_edits([opening, "a &lt; b", middle, r"a \< c", closing])
-    assert (found.old, found.new, found.fault) == (("a &lt; b",), (r"a \< c",), "")
-    assert found.way == {Damage[damage]}
-
-
-def test_what_the_opening_says_is_kept() -> None:
-    """A path may stand behind its word; version control names a branch there."""
-    edits = edit_markers.find_edits(
-        [
-            "<<<<<<< SEARCH src/a.py",
-            "=======",
-            ">>>>>>> REPLACE",
-            "<<<<<<< HEAD",
-            "=======",
-            ">>>>>>> b",
-        ]
-    )
-    assert [(e.label, e.asks) for e in edits] == [("SEARCH src/a.py", True), ("HEAD", False)]
-    assert edit_markers.asks("<<<<<<< SEARCH")
-    assert not edit_markers.asks("<<<<<<< HEAD")
-
-
-@pytest.mark.parametrize(
-    ("new", "kept"),
-    [
-        (["x = 1  # long enough", "======="], ["x = 1  # long enough"]),
-        (["    x", "======="], ["    x"]),
-        (["}", "======="], ["}"]),
-        (["======="], []),
-        (["x = 1  # long enough", "=======", ""], ["x = 1  # long enough"]),
-        (["x", "=====", "y"], ["x", "=====", "y"]),
-    ],
-)
-def test_a_middle_marker_written_twice_ends_the_new_lines(new: list[str], kept: list[str]) -> None:
-    """Models repeat it before the closing marker; it is no line of a program."""
-    lines = ["<<<<<<< SEARCH", "a", "=======", *new, ">>>>>>> REPLACE"]
-    (found,) = edit_markers.find_edits(lines)
-    assert (found.old, found.new, found.fault) == (("a",), tuple(kept), "")
-
-
-@pytest.mark.parametrize("new", [["Title", "======="], ["=======", "x"]])
-def test_a_middle_marker_that_may_be_text_is_a_fault(new: list[str]) -> None:
-    """It may underline a heading; who means that writes longer markers."""
-    lines = ["<<<<<<< SEARCH", "a", "=======", *new, ">>>>>>> REPLACE"]
-    (found,) = edit_markers.find_edits(lines)
-    assert "more than one" in found.fault
-
-
-def test_the_common_ancestor_of_a_conflict_is_on_no_side() -> None:
-    """Version control may write three versions; the middle one is neither."""
-    lines = ["<<<<<<< ours", "a", "||||||| base", "b", "=======", "c", ">>>>>>> theirs"]
-    assert edit_markers.find_edits(lines) == (MarkedEdit(0, 7, ("a",), ("c",)),)
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["<<<<<<< SEARCH", "a", "=======", "b"],
-        ["<<<<<<< SEARCH", "a", ">>>>>>> REPLACE"],
-        ["<<<<<<< SEARCH", "a", "=======", "=======", "b", ">>>>>>> REPLACE"],
-        ["&lt;&lt;&lt;&lt;&lt; SEARCH", "a", "&gt;&gt;&gt;&gt;&gt; REPLACE"],
-        ["------- SEARCH", "a", "=======", "b"],
-    ],
-)
-def test_a_block_that_lacks_a_marker_is_found_by_its_word(lines: list[str]) -> None:
-    """It is an edit, if a broken one, and no text of a file."""
-    (found,) = edit_markers.find_edits(lines)
-    assert found.fault
-    assert (found.old, found.new) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -150,24 +90,6 @@ def test_a_block_that_lacks_a_marker_is_found_by_its_word(lines: list[str]) -> N
 def test_other_text_is_no_block(text: str) -> None:
     """Headings, quotes and what only begins like a marker is text."""
     assert not edit_markers.has_edits(text)
-
-
-def test_examples_in_documentation_are_no_blocks() -> None:
-    """What is fenced or indented there is shown, not asked for; in a program nothing is."""
-    block = ["<<<<<<< SEARCH", "a", "=======", "b", ">>>>>>> REPLACE"]
-    fenced = [
-        "# How",
-        "````text",
-        "```",
-        *block,
-        "```",
-        "````",
-        "",
-        *(f"    {line}" for line in block),
-    ]
-    assert edit_markers.find_edits(fenced, is_prose=True) == ()
-    assert len(edit_markers.find_edits(fenced)) == 2
-    assert len(edit_markers.find_edits([*fenced, *block], is_prose=True)) == 1
 
 
 @given(
