@@ -21,7 +21,7 @@ _LINE_LIMIT = 300
 _MARKS = lazy_pattern(r"(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+")
 _TICKED = lazy_pattern(r"`+([^`\n]+)`+")
 _LINK = lazy_pattern(r"\[([^\]\n]+)\]\([^)\n]*\)")
-_HTML = lazy_pattern(r"</?(?:b|code|details|em|file_path|h[1-6]|i|p|path|strong|summary)>")
+_HTML = lazy_pattern(r"</?(?:b|code|details|em|file_path|h[1-6]|i|p|path|strong|summary)>|<!--|-->")
 _WORD = lazy_pattern(r"[^\W_]+", re.UNICODE)
 _COMMENT = lazy_pattern(
     r"[ \t]*(?:<!--[ \t]*(?P<html>.+?)[ \t]*-->|/\*+[ \t]*(?P<block>.+?)[ \t]*\*+/"

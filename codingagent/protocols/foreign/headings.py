@@ -132,17 +132,13 @@ class Headings:
         """Return the nearest name above `end`, looking at some lines that are not blank."""
         for at in range(end - 1, max(start, end - 3 * limit - 3) - 1, -1):
             if self._lines[at].strip():
-                name = name_in(self._lines[at], at, self._files) or self.in_comment(at)
+                name = name_in(self._lines[at], at, self._files)
                 if name is not None:
                     return name
                 limit -= 1
                 if not limit:
                     break
         return None
-
-    def in_comment(self, at: int) -> Name | None:
-        """Return the path that a line names as a comment does."""
-        return blocks.name_inside([self._lines[at]], at, self._files)
 
 
 def only(name: Name | None) -> str:

@@ -22,6 +22,11 @@ from codingagent.protocols.tags.reply import Problem, Step
 _NOTE_LIMIT = 12
 _SHOWN_LINES = 10
 
+UNNAMED = (
+    "the code at {} names no file and was not used; for a whole file write its path alone on the line above"
+    " the fence"
+)
+SHELL = "the shell code at {} was not executed; to run a command send [RUN_COMMAND]"
 _WORDS = {
     Kind.SEARCH_REPLACE: "SEARCH/REPLACE",
     Kind.DIFF: "The difference",
@@ -50,8 +55,7 @@ class Items:
         self._items: list[Step | Problem] = []
         self._notes: list[str] = []
         self._unused = 0
-        self._shells: list[int] = []
-        self._unnamed: list[int] = []
+        self._asides: dict[str, list[int]] = {}
         self._wholes: dict[str, int] = {}
         self._run: _Run | None = None
         # Paths that parts delete or move, and those of parts that were not used.
@@ -66,18 +70,7 @@ class Items:
         return (*self._notes, *more)
 
     def asides(self) -> tuple[str, ...]:
-        notes: list[str] = []
-        if self._unnamed:
-            notes.append(
-                f"the code at {_lines(self._unnamed)} names no file and was not used; for a whole file write"
-                " its path alone on the line above the fence"
-            )
-        if self._shells:
-            notes.append(
-                f"the shell code at {_lines(self._shells)} was not executed; to run a command send"
-                " [RUN_COMMAND]"
-            )
-        return tuple(notes)
+        return tuple(why.format(_lines(at)) for why, at in sorted(self._asides.items()))
 
     # --- operations ----------------------------------------------------------------------------
 
@@ -85,11 +78,8 @@ class Items:
         """Add the operation that `read` returns, or a problem if it refuses; None: nothing."""
         try:
             if (asked := read()) is not None:
-                operation, notes = asked
-                if kind is Kind.FILE and isinstance(operation, CreateFile):
-                    self.add_whole(operation, line, notes)
-                else:
-                    self.add(operation, line, notes)
+                add = self._add_whole if kind is Kind.FILE else self.add
+                add(asked[0], line, asked[1])
         except OperationError as fault:
             self.refuse(kind, line, fault.reason, subject)
 
@@ -99,7 +89,7 @@ class Items:
         if isinstance(operation, DeleteFile | MoveFile):
             self._settled.add(operation.path)
 
-    def add_whole(self, operation: CreateFile, line: int, notes: tuple[str, ...]) -> None:
+    def _add_whole(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
         """Add a whole file, which must not be there twice with different texts."""
         self.flush()
         index = self._wholes.setdefault(operation.path, len(self._items))
@@ -172,13 +162,10 @@ class Items:
         else:
             self._unused += 1
 
-    def pass_over_shell(self, line: int) -> None:
-        """Keep the line of a shell block, which is never executed."""
+    def pass_over(self, why: str, line: int) -> None:
+        """Keep the line of a block that names no file, or that is shell code, which is never executed."""
         self.flush()
-        self._shells.append(line)
-
-    def pass_over_unnamed(self, line: int) -> None:
-        self._unnamed.append(line)
+        self._asides.setdefault(why, []).append(line)
 
     def refuse_said(self, name: Name) -> None:
         """Refuse a deletion or a renaming that a line only tells of, where no part does it."""

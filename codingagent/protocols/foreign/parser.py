@@ -37,7 +37,7 @@ from codingagent.protocols.foreign.file_names import (
     name_in_info,
 )
 from codingagent.protocols.foreign.headings import Headings, only
-from codingagent.protocols.foreign.items import Items
+from codingagent.protocols.foreign.items import SHELL, UNNAMED, Items
 from codingagent.protocols.tags import tag_blocks
 from codingagent.protocols.tags.reply import BLOCK_LINE, Problem, Step
 
@@ -221,7 +221,7 @@ class _AnswerReader:
         line = fence.line + 1
         start = next((text for text in lines if text.strip()), "")
         if fence.language in blocks.SHELLS or start.startswith("$ "):
-            self._items.pass_over_shell(line)
+            self._items.pass_over(SHELL, line)
             return
         elements = (
             name_in(text, fence.line, self._files) for text in lines[:3] if element_in(text)
@@ -247,7 +247,7 @@ class _AnswerReader:
                 " the fence, for a piece of one send SEARCH/REPLACE"
             )
         elif start:
-            self._items.pass_over_unnamed(line)
+            self._items.pass_over(UNNAMED, line)
 
     # --- elements ------------------------------------------------------------------------------
 
@@ -332,9 +332,7 @@ class _AnswerReader:
         return [
             at
             for at in range(start, end)
-            if (text := self._lines[at].strip())
-            and name_in(text, at, self._files) is None
-            and self._names.in_comment(at) is None
+            if (text := self._lines[at].strip()) and name_in(text, at, self._files) is None
         ]
 
     def _next_edit(self, at: int, end: int) -> MarkedEdit | None:
