@@ -36,6 +36,7 @@ class Headings:
         self._lines = lines
         self._files = files
         self._fences = fences
+        self._named: dict[int, Name | None] = {}
         self.floor = 0
 
     def of_whole(
@@ -91,9 +92,15 @@ class Headings:
         is_alone = self._texts(far.line, fence.line) == far.texts
         return far if is_alone and self._is_file_heading(far) else None
 
+    def _name(self, at: int) -> Name | None:
+        """Return what a line names; each is read once, however many parts look up to it."""
+        if at not in self._named:
+            self._named[at] = name_in(self._lines[at], at, self._files)
+        return self._named[at]
+
     def _texts(self, start: int, end: int) -> tuple[str, ...]:
         """Return the paths that some lines name."""
-        names = (name_in(self._lines[i], i, self._files) for i in range(start, end))
+        names = (self._name(i) for i in range(start, end))
         return tuple(
             dict.fromkeys(text for name in names if name is not None for text in name.texts)
         )
@@ -105,7 +112,7 @@ class Headings:
             line = self._lines[index]
             if not line.strip():
                 continue
-            name = None if _BULLET.match(line) else name_in(line, index, self._files)
+            name = None if _BULLET.match(line) else self._name(index)
             if TITLE.match(line) or (name is not None and name.is_heading):
                 return name if name is not None and len(name.texts) == 1 else None
             seen += 1
@@ -132,7 +139,7 @@ class Headings:
         """Return the nearest name above `end`, looking at some lines that are not blank."""
         for at in range(end - 1, max(start, end - 3 * limit - 3) - 1, -1):
             if self._lines[at].strip():
-                name = name_in(self._lines[at], at, self._files)
+                name = self._name(at)
                 if name is not None:
                     return name
                 limit -= 1
