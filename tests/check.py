@@ -59,7 +59,7 @@ def tested(folder: str | None) -> list[str]:
     # The tests wait now and then, for a process or a limit: there is room for the types.
     with concurrent.futures.ThreadPoolExecutor(1) as beside:
         types = [beside.submit(types_for, system) for system in ("", *OTHER_SYSTEMS)]
-        if run("pytest", "--workers", WORKERS, *sys.argv[1:], folder=folder):
+        if run("pytest", "-n", WORKERS, "--dist", "loadgroup", *sys.argv[1:], folder=folder):
             failed.append("pytest")
     for done in (each.result() for each in types):
         say(f"{' '.join(done.args)}, which ran beside the tests")

@@ -15,7 +15,8 @@ import pytest
 
 from tests import warm
 
-pytest_plugins = ["tests.workers"]
+# xdist tells its workers how wide the terminal is; what tests start has terminals of its own.
+os.environ.pop("COLUMNS", None)
 
 # A shell starts background jobs with Ctrl-C ignored, and every process that a test starts inherits it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -72,7 +73,12 @@ _Tables = dict[str, dict[tuple[int, ...], int]]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is deep, unless it is asked for."""
+    """Leave out what is deep, unless it is asked for; one worker makes what tests of a module share."""
+    for item in items:
+        info = getattr(item, "_fixtureinfo", None)
+        fixtures = info.name2fixturedefs.values() if info else ()
+        if any(each.scope == "module" for named in fixtures for each in named):
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
     if config.getoption("--deep"):
         return
     tables: _Tables = defaultdict(dict)
