@@ -73,7 +73,7 @@ class Requests:
         self._asked = 0
         self._hide = context.secrecy.hide
         self.written = 0
-        """Number of requests written by this process."""
+        """Number of requests written by this process, or found to be written by another one."""
         self.choice: tuple[str, ...] = ()
         """The files that were chosen for the first request and the globs left out, as the person saw them."""
 

@@ -233,12 +233,11 @@ class Glance:
         self._seen: str | None = None
         self._is_mute = False
         self._is_blind = not is_asked and is_the_terminals(os.environ)
-        self._put: object = None
+        self._put = -1
 
     def put(self, conversation: "Conversation") -> None:
         """Put a new request on the clipboard: the short one if there is one."""
-        session, requests = conversation.session, conversation.requests
-        written = (requests, requests.written)
+        session, written = conversation.session, conversation.requests.written
         if self._is_mute or self._put == written or not session.is_awaiting_answer:
             return
         self._put = written

@@ -164,8 +164,7 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
     Before each wait, and at the end, `attend` does what was entered on the `line`, and `glance` may bring
     answers to the inbox from elsewhere.
     """
-    announced: object = None
-    is_prepared = True
+    announced, is_prepared = -1, True
     complaints: list[str] = []
 
     def is_due() -> bool:
@@ -181,9 +180,9 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
             continue
         attend(work.conversation)
         requests = work.conversation.requests
-        if announced != (requests, requests.written):
+        if announced != requests.written:
             requests.announce(watched=True)
-            announced = (requests, requests.written)
+            announced = requests.written
             is_prepared = False
         for complaint in (*complaints, *inbox.complaints()):
             say(complaint)

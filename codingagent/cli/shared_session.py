@@ -102,12 +102,10 @@ class SharedSession:
         is_kept = log.session.is_awaiting_approval
 
         def is_answered() -> bool:
-            if (
-                not is_kept
-            ):  # a question of the moment: no record tells of it, so each may change it
-                return log.has_grown()
-            self._news += log.catch_up()
-            return log.session.asked != asked or not log.session.is_awaiting_approval
+            if is_kept:
+                self._news += log.catch_up()
+                return log.session.asked != asked or not log.session.is_awaiting_approval
+            return log.has_grown()  # no record tells of this question: each may be an answer to it
 
         with self._set_aside():
             answer = self._screen.ask(awaited, is_answered)
@@ -158,7 +156,9 @@ class SharedSession:
         self._stack.close()
         self._work = self._stack.enter_context(self._open_session(session))
         if before is not None:
-            self._work.requests.choice = before.requests.choice
+            requests, earlier = self._work.requests, before.requests
+            # What it found is a request that the person has not been told of here.
+            requests.choice, requests.written = earlier.choice, earlier.written + 1
 
     @contextlib.contextmanager
     def _set_aside(self) -> Iterator[None]:

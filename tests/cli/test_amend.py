@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from codingagent.storage.file_lock import is_held
 from codingagent.storage.lock import HomeLock
 from tests.cli.test_cli import CREATE, DONE, drop, outboxes, run, session_of, started
 from tests.helpers import HANG_S, REPOSITORY, new_marker, none_left, processes_with, wait_until
@@ -426,6 +427,8 @@ def test_a_session_for_which_a_terminal_waits_is_not_deleted(home: Path) -> None
 
 def test_who_waits_for_a_session_that_is_gone_is_told(home: Path) -> None:
     with holding(home, "new", "Write a file") as holder:
+        # It says that it waits, and prepares a checkpoint; from then on it writes nothing there.
+        wait_until(lambda: not is_held(home / "sessions" / ".lock"))
         shutil.rmtree(home / "sessions" / session_of(home))
         assert holder.ends() == 1
         assert holder.process.stderr is not None

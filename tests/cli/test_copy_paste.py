@@ -11,7 +11,10 @@ import select
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -296,22 +299,27 @@ def test_nothing_and_the_request_itself_are_not_pasted(live: LiveSession) -> Non
     assert not list((live.root / "inbox").glob("*.txt"))
 
 
+@contextmanager
+def watching(live: LiveSession) -> Iterator[tuple["subprocess.Popen[str]", IO[str]]]:
+    """Runs a `resume --clipboard`; gives it and what it prints."""
+    words = ("resume", "--clipboard")
+    pipe = subprocess.PIPE
+    with start_command(
+        *words, cwd=live.root, env=live.variables, stdout=pipe, text=True
+    ) as process:
+        assert process.stdout is not None
+        yield process, process.stdout
+
+
 def test_a_watched_clipboard_is_taken_from_only_what_answers_this_request(
     live: LiveSession,
 ) -> None:
     """`--clipboard` takes only text that has a block of ours for this session."""
     session_id = live.request.name[:8]
-    with start_command(
-        *("resume", "--clipboard"),
-        cwd=live.root,
-        env=live.variables,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
+    with watching(live) as (process, out):
         seen = ""
         while "waiting for the answer" not in seen:
-            seen += process.stdout.readline()
+            seen += out.readline()
         # The request is there by then: a turn is paste, send, copy.
         is_put = live.clipboard.read_text() == live.request.read_text()
         other = '[CREATE_FILE path="other.txt"]\nsomething else\n[/CREATE_FILE]\n'
@@ -319,7 +327,7 @@ def test_a_watched_clipboard_is_taken_from_only_what_answers_this_request(
         live.clipboard.write_text(
             f'[REPLY session="{session_id}" sequence="1"]\n[DONE]\nall of it\n[/DONE]\n[END]\n'
         )
-        rest = process.stdout.read()
+        rest = out.read()
     assert is_put
     assert process.returncode == 0
     assert "done: all of it" in rest
@@ -361,19 +369,12 @@ def test_a_setting_uses_the_clipboard_where_there_is_one(live: LiveSession) -> N
 
 
 def test_a_request_that_another_terminal_wrote_is_put_there_too(live: LiveSession) -> None:
-    with start_command(
-        *("resume", "--clipboard"),
-        cwd=live.root,
-        env=live.variables,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        seen = process.stdout.readline()
+    with watching(live) as (process, out):
+        seen = out.readline()
         while "is on the clipboard" not in seen:
-            seen = process.stdout.readline()
+            seen = out.readline()
         assert live.run("say", "one more word").returncode == 0
-        for line in process.stdout:
+        for line in out:
             if "is on the clipboard" in line:
                 break
         process.kill()

@@ -138,12 +138,12 @@ def follow(
         inbox_loop.follow(work, inbox, watch, look, attend, said, line)
 
 
-def _glance(home: Home, work: SharedSession, screen: Screen, *, is_asked: bool) -> Glance | None:
+def _glance(home: Home, shared: SharedSession, screen: Screen, *, is_asked: bool) -> Glance | None:
     """Return what uses the clipboard: if asked to, or by the setting where one can be used."""
     if is_asked:
         return Glance(home, screen.remark)
     is_there = clipboard.is_the_terminals(os.environ) or clipboard.lacking(os.environ) is None
-    is_wanted = work.work.context.settings.clipboard == "auto" and screen.keyboard() is not None
+    is_wanted = shared.work.context.settings.clipboard == "auto" and screen.keyboard() is not None
     return Glance(home, screen.remark, is_asked=False) if is_wanted and is_there else None
 
 
@@ -159,7 +159,7 @@ class Entered(Struct):
     _line: "WaitingLine | None" = None
     _entry: "LineEntry | None" = None
     _seen: tuple[object, int] = (None, 0)
-    """What was at work as it was entered (another one, once another process worked), and its request."""
+    """The open session, and the number of its request, when the line was read."""
 
     def wait(self, is_due: Callable[[], bool], timeout_s: float | None) -> bool:
         """Wait until something is entered or due; return False at once if nobody can type here."""
