@@ -21,7 +21,7 @@ _TOKEN = ".home"  # noqa: S105  # the name of its file
 def is_known(home: Path) -> bool:
     """Return whether this folder was registered under this path and is still the same folder."""
     try:
-        return retried(lambda: entry_of(home).read_text("utf-8") == _identity(home))
+        return retried(lambda: entry_of(home).read_text("utf-8").endswith(_identity(home)))
     except (OSError, ValueError):
         return False
 
@@ -46,8 +46,9 @@ def entry_of(home: Path) -> Path:
 
 
 def _identity(home: Path) -> str:
-    # Device and inode alone may recur for a new folder in place of a removed one.
-    found, token = home.stat(), home / "sessions" / _TOKEN
+    # An inode alone may recur for a new folder in place of a removed one. A disk's own number does not
+    # stay: it is another after a restart of macOS, and to Python 3.12 on Windows.
+    token = home / "sessions" / _TOKEN
     is_own = token.is_file() and not token.is_symlink()
     secret = token.read_text("utf-8", "replace")[:100] if is_own else ""
-    return f"{found.st_dev}:{found.st_ino} {resolved(home)} {secret}\n"
+    return f":{home.stat().st_ino} {resolved(home)} {secret}\n"

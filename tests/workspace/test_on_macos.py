@@ -36,6 +36,17 @@ os.environ["XDG_CONFIG_HOME"] = str(here / "max/Proj/config")
 is_same = all(of(one) == of(other) for of in (user_settings.path_of, home_registry.entry_of))
 print(is_same and not user_settings.is_out_of_reach(one))
 """,
+    "a home after a restart": """
+from codingagent.storage import home_registry
+os.environ["XDG_STATE_HOME"] = str(here / "state")
+(here / "Max/Proj/sessions").mkdir()
+home_registry.remember(here / "Max/Proj")
+stat = Path.stat
+Path.stat = lambda path, **how: os.stat_result([*(now := stat(path, **how))[:2], 99, *now[3:]])
+is_known = home_registry.is_known(here / "Max/Proj")
+(here / "Max/Proj/sessions/.home").write_text("another")
+print(is_known and not home_registry.is_known(here / "Max/Proj"))
+""",
     "a workspace that is the home": """
 from codingagent.model.settings import Settings
 from codingagent.storage import homes
