@@ -1,8 +1,10 @@
 """Read the task from the command line, stdin, a file or an editor."""
 
+import os
 import sys
 from pathlib import Path
 
+from codingagent.cli.stdio import is_terminal
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model.encoding import typed_text
 from codingagent.model.plain_text import without_halves
@@ -57,5 +59,13 @@ def edited(name: str, begun: str = "") -> bytes:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = Path(folder) / name
         path.write_text(begun, "utf-8", "replace")
+        before = path.read_bytes()
         open_editor(path)
+        if os.name == "nt" and path.read_bytes() == before and is_terminal(sys.stdin):
+            # Notepad of Windows 11 hands the file to a window of its own, and ends.
+            sys.stderr.write(
+                "if the editor is still open: save the file there, then press Enter here: "
+            )
+            sys.stderr.flush()
+            sys.stdin.readline()
         return path.read_bytes()

@@ -316,8 +316,9 @@ def open_editor(path: Path) -> None:
     """Open a file in the editor that VISUAL or EDITOR names, and wait for it; UsageError if that fails."""
     editor = editor_of(os.environ)
     try:
-        words = programs.command_line(editor)
-        status = subprocess.run([*words, os.fspath(path)], check=False).returncode
+        # A Python of Microsoft's store has its own AppData, and so its own TEMP: others see them elsewhere.
+        words = [*programs.command_line(editor), os.path.realpath(path)]
+        status = subprocess.run(words, check=False).returncode
     except (OSError, UsageError) as fault:
         raise UsageError(f"the editor {fault}; set EDITOR") from fault
     if status:

@@ -395,6 +395,28 @@ def test_a_temporary_file_that_a_program_holds_ends_nothing() -> None:
 
 
 @posix
+def test_an_editor_that_does_not_wait_is_waited_for(tmp_path: Path) -> None:
+    """As Notepad of Windows 11. A link stands for a TEMP that other programs see elsewhere."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "temp").symlink_to(tmp_path / "real")
+    (tmp_path / "notepad.EXE").write_text('#!/bin/sh\nprintf %s "$1" >"${0%/*}/named"\n')
+    (tmp_path / "notepad.EXE").chmod(0o755)
+    program = (
+        "import pathlib, tempfile; from types import SimpleNamespace\n"
+        "from codingagent.cli import task_input; from codingagent.process import runner\n"
+        "def enter(): Path(Path(here, 'named').read_text()).write_text('words')\n"
+        "sys.stdin, task_input.is_terminal = SimpleNamespace(readline=enter), lambda _: True\n"
+        "os.name, pathlib.WindowsPath, tempfile.tempdir = 'nt', pathlib.PosixPath, f'{here}/temp'\n"
+        "os.environ['VISUAL'] = f'{here}/notepad'; print(task_input.edited('a.txt', 'begun'))"
+    )
+    said = _said(program, tmp_path)
+    assert said.startswith("b'words'\n"), said
+    assert said.endswith("save the file there, then press Enter here: ")
+    named = (tmp_path / "named").read_text()
+    assert named.startswith(f"{tmp_path.resolve()}/real/")
+
+
+@posix
 def test_a_session_on_a_mapped_drive_goes_on(tmp_path: Path) -> None:
     """Its record has the drive, its home resolves to the share behind it: a link stands for the drive."""
     (tmp_path / "share").mkdir()
