@@ -35,15 +35,14 @@ COMMANDS = {
         "log": Entry("inspect", "Show everything that happened in a session."),
         "diff": Entry("inspect", "Show what a session changed."),
         "secrets": Entry("secrets", "List the secrets that requests hide, and allow some."),
+        "commit": Entry("commit", "Commit what a session changed, and nothing else."),
         "undo": Entry("session", "Undo turns: restore the files as they were before."),
         "delete": Entry("housekeeping", "Delete a session with its checkpoints and requests."),
     },
     "This machine": {
         "help": Entry("help", "Show a documentation topic, or list the topics."),
         "doctor": Entry("inspect", "Check this machine, and say how to get what is missing."),
-        "config": Entry(
-            "inspect", "Show the settings in force and where each comes from, or change yours."
-        ),
+        "config": Entry("inspect", "Show the settings and where each comes from, or change yours."),
         "demo": Entry("inspect", "Watch a small real task being solved, with recorded answers."),
     },
     "For programs": {

@@ -4,13 +4,11 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
 from codingagent.cli.command_table import NAMES
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import on_screen
 from codingagent.workspace.programs import quoted
 from codingagent.workspace.real_paths import from_root
 
@@ -22,8 +20,6 @@ _OURS = lazy_pattern(
     r"(?:(?<=`)|(?<=: )(?<!example: )|(?<=  )|(?<![^\n]))"
     r"codingagent (?=(--)?([a-z]+)( --here| --help)?)"
 )
-# A longer line is not copied.
-_FILES = 50
 _WITHOUT_HOME = ("call", "demo", "doctor", "help", "schema", "serve")
 
 
@@ -40,17 +36,6 @@ def runnable(message: str) -> str:
         return f"{name} {'' if found[1] or found[3] or found[2] in _WITHOUT_HOME else named}"
 
     return _OURS.sub(called, message)
-
-
-def git_lines(workspace: str, files: Sequence[str]) -> list[str]:
-    """Return what commits these files of a workspace, new and deleted ones too; a few, and plainly named."""
-    git = ["git", *([] if Path(workspace) == Path.cwd() else ["-C", workspace])]
-    no_text = '$`%"\u201c\u201d\u201e' if os.name == "nt" else ""
-    if len(files) > _FILES or any(on_screen(p) != p or {*no_text} & {*p} for p in files):
-        return [quoted([*git, "status"])]
-    names = [f":(literal){path}" if re.search(r"^:|[*?[\\]", path) else path for path in files]
-    lines = [quoted([*git, "add", "-A", "--", *names]), quoted([*git, "commit"])]
-    return lines if os.name == "nt" else [" && ".join(lines)]  # PowerShell 5.1 has no `&&`
 
 
 def _program() -> str:

@@ -28,6 +28,7 @@ _PLAIN: dict[type[Record], str] = {
     entries.RefreshAsked: "refresh requested",
     entries.SessionReopened: "session reopened",
     entries.SessionClosed: "session closed",
+    entries.CommitMade: "committed on {0.branch}: {0.commit:.10}",
 }
 
 
@@ -116,7 +117,12 @@ def _words(record: Record) -> str:
             return "the last words were withdrawn"
         case entries.RefreshAsked(leave_out=tuple(globs)):
             return f"left out of the choice: {', '.join(globs) or 'nothing'}"
-        case entries.RefreshAsked() | entries.SessionReopened() | entries.SessionClosed():
-            return _PLAIN[type(record)]
+        case (
+            entries.RefreshAsked()
+            | entries.SessionReopened()
+            | entries.SessionClosed()
+            | entries.CommitMade()
+        ):
+            return _PLAIN[type(record)].format(record)
         case _:
             assert_never(record)

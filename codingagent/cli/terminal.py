@@ -15,7 +15,7 @@ from rich.status import Status
 from rich.text import Text
 
 from codingagent.cli import keyboard, layout
-from codingagent.cli.hints import git_lines, runnable
+from codingagent.cli.hints import runnable
 from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line
 from codingagent.cli.plain_output import Lines
@@ -367,9 +367,8 @@ class Console(Lines):
             return
         ways = {"see it:": "codingagent diff", "take the last turn back:": "codingagent undo"}
         told = {what: runnable(way) for what, way in ways.items() if notice.has_checkpoints}
-        if notice.addable:
-            lines = git_lines(notice.workspace, notice.addable)
-            told |= zip(("keep it:", "commit it:"), lines, strict=False)
+        if notice.addable and notice.has_checkpoints:
+            told["commit it:"] = runnable("codingagent commit")
         for what, way in told.items():
             # Never wrapped here, so that it can be copied whole.
             self.lines([[(f"  to {what} ", "dim"), (way, "")]])

@@ -342,6 +342,15 @@ class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     """Files that changed in this turn, no matter what changed them."""
 
 
+class CommitMade(Tagged, frozen=True, tag="commit_made"):
+    """The person committed what the session had changed until now: these files, by paths from the top."""
+
+    commit: str
+    branch: str
+    files: tuple[str, ...]
+    at: str
+
+
 class SessionReopened(Tagged, frozen=True, tag="session_reopened"):
     """The person continues a complete session."""
 
@@ -376,6 +385,7 @@ Record = (
     | UndoBegan
     | UndoEnded
     | TurnEnded
+    | CommitMade
     | SessionReopened
     | SessionClosed
 )

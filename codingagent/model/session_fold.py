@@ -154,7 +154,7 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
             )
         case entries.RefreshAsked():
             return _refreshed(session, record)
-        case entries.AnswerSetAside():
+        case entries.AnswerSetAside() | entries.CommitMade():
             return session
         case entries.GrantsRevoked():
             return replace(session, granted=session.granted.difference(record.grants))

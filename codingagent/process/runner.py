@@ -325,6 +325,22 @@ def open_editor(path: Path) -> None:
         raise UsageError(f"the editor {editor!r} ended with exit code {status}: nothing was done")
 
 
+def run_in_terminal(argv: Sequence[str], variables: Variables) -> int:
+    """Run one of the person's programs with this process's terminal; return its exit code.
+
+    Ctrl-C is for the program. WorkError if it can't be started.
+    """
+    before = signal.signal(
+        signal.SIGINT, lambda *_: None
+    )  # ignored, it would be ignored there, too
+    try:
+        return subprocess.run(argv, env=dict(variables), check=False).returncode
+    except OSError as fault:
+        raise WorkError(f"{argv[0]} can't be started: {fault.strerror or fault}") from fault
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 class Transport:
     """A program that carries a connection, such as `ssh HOST codingagent serve --stdio`.
 

@@ -138,7 +138,7 @@ def test_each_command_that_is_printed_works(
     assert "+two" in shell(diff, folder, variables)
     shell(keep, folder, variables)
     assert git(project, "show", "--no-renames", "--format=%s", "--name-status", "-z").split("\0") == [
-        "kept", "\nA", "[a].txt", "A", "it's new.py", "M", "kept.txt", "D", "old.txt", "",
+        "All done.", "\nA", "[a].txt", "A", "it's new.py", "M", "kept.txt", "D", "old.txt", "",
     ]  # fmt: skip
     assert git(project, "status", "--porcelain") == " M mine.txt\n"
     shell(undo, folder, variables)
@@ -168,14 +168,8 @@ def test_where_there_is_no_repository_or_no_git_nothing_of_it_is_printed(
             words, 200, {"PATH": path}, folder=project, called=os.fspath(program)
         ).text
         assert f"changed: {number}.txt" in said
-        assert "git add" not in said
+        assert "commit it" not in said
         assert ("to see it: " in said) == (number == 0)
-
-
-def test_many_files_are_left_to_git(project: Path) -> None:
-    """A line of hundreds of names is not copied; and what a terminal can't show can't be."""
-    for files in (["a\x1b.txt"], ["a"] * 100):
-        assert hints.git_lines(os.fspath(project), files) == [f"git -C '{project}' status"]
 
 
 def test_called_as_a_module_it_is_printed_so(

@@ -89,7 +89,7 @@ WORDS = (
         "ls prints nothing here: why is that so?",
         "Python 3.9 must work",
     ),
-    *("what does codingagent undo do", " help", " git status", "exit codes are wrong", "commit"),
+    *("what does codingagent undo do", " help", " git status", "exit codes are wrong", "merge"),
     *("100% of them fail", "> a quoted line of the log", "No, undo it.", "undo what you did"),
     *("docs", "done", "codingagent's own list of commands is wrong", "`undo` fails here"),
 )
@@ -110,7 +110,7 @@ def test_yes_and_no_answer_a_question_of_the_model() -> None:
 
 def test_a_command_may_be_shortened() -> None:
     """To what only one begins with."""
-    named = {"/und": "/undo", "/q": "/quit", "/exit": "/quit", "/commit": "/commit"}
+    named = {"/und": "/undo", "/q": "/quit", "/exit": "/quit", "/commti": "/commti"}
     assert {each: _whole(each) for each in named} == named
     with pytest.raises(UsageError, match="/s may be /show or /sessions"):
         _whole("/s")
@@ -142,8 +142,8 @@ def test_on_the_terminal(tmp_path: Path) -> None:
         asked.says("there is nothing to withdraw")
         enter(asked, "/re")
         asked.says("/re may be /redo or /refresh")
-        enter(asked, "/commit")
-        asked.says("there is no /commit; /help lists them")
+        enter(asked, "/merge")
+        asked.says("there is no /merge; /help lists them")
         enter(asked, "codingagent undo")
         asked.says("no turn of this session can be undone")
         enter(asked, "/shwo")

@@ -463,12 +463,7 @@ LINES: dict[str, tuple[str, object]] = {
         "dirfd.reason_of(FileNotFoundError(2, 'x', 'C:/' + 245 * 'a'), 'a')",
         "'a' could not be used: its whole path, 248 characters, is too long for this system: shorten it",
     ),
-    # Both cmd.exe and PowerShell 5.1 take each of these for a call; neither `&&` nor a quoted path.
-    "what commits": (
-        "hints.git_lines(os.getcwd(), ['a b.txt', 'c.txt'])",
-        ['git add -A -- "a b.txt" c.txt', "git commit"],
-    ),
-    "what a shell would read": ("hints.git_lines(os.getcwd(), ['$x.txt'])", ["git status"]),
+    # Both cmd.exe and PowerShell 5.1 take each of these for a call; neither a quoted path.
     "our program": (r"ours(r'C:\venv\Scripts\codingagent')", r"C:\venv\Scripts\codingagent"),
     "our program nearby": (r"ours(r'C:\a b\v\Scripts\codingagent')", r"v\Scripts\codingagent"),
     "our module": (

@@ -221,7 +221,7 @@ def _config(  # one for each command-line option
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show the settings in force and where each comes from, or change yours."""
+    """Show the settings and where each comes from, or change yours."""
     from codingagent.policy.rules import describe
     from codingagent.process.select_sandbox import policy_of
 

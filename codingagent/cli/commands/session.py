@@ -29,7 +29,7 @@ from codingagent.cli.shared_session import announce, locked
 from codingagent.cli.task_input import read_task
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.approval import Answer, nothing_awaits
-from codingagent.model.journal_entries import is_run_id, is_session_id
+from codingagent.model.journal_entries import CommitMade, is_run_id, is_session_id
 from codingagent.model.paths import shown
 from codingagent.model.session_state import Phase, Session
 from codingagent.process import select_sandbox
@@ -406,12 +406,20 @@ def _undo_here(
         else:
             checkpointer = conversation.context.checkpointer
             left = take_back(home, checkpointer, turns, force=force)
+            committed = [
+                each for each in home.records(state.session_id) if isinstance(each, CommitMade)
+            ]
+            if committed:
+                screen.remark(_COMMITTED.format(committed[-1].commit[:10]))
         conversation.recover()
         if not conversation.session.is_complete:
             screen.remark("the request was rewritten: send the chat this one")
             announce(conversation)
     if left:
         raise WorkError(left)
+
+
+_COMMITTED = "commit {} stays as it is: an undo restores files; `codingagent commit` commits what it restored"
 
 
 def _answer(

@@ -1,0 +1,457 @@
+"""Commit to the person's repository what a session changed, and nothing that they changed themselves.
+
+The session's changes of each file are replayed on HEAD, in order, each as a merge of three texts. The
+result is committed from a temporary index by the person's own git, with their hooks and their signature. What
+the person changed beside it, staged or not, stays as it is.
+"""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from codingagent.checkpoints.history import NO_CHECKPOINT, Change, State, UndoStep, named, steps
+from codingagent.errors import UsageError, WorkError
+from codingagent.model import journal_entries as entries
+from codingagent.model.events import Finished, MessageShown
+from codingagent.model.patterns import words
+from codingagent.process.runner import run_in_terminal, run_tool
+from codingagent.workspace.git_files import GitResult
+from codingagent.workspace.programs import find_program, persons_variables
+
+if TYPE_CHECKING:
+    from codingagent.checkpoints.store import Checkpoints
+
+# git-rev-parse(1), --local-env-vars: what leads git to another repository, as in a hook.
+_LOCAL = words(
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR GIT_DIR GIT_GRAFT_FILE GIT_IMPLICIT_WORK_TREE"
+    " GIT_INDEX_FILE GIT_NO_REPLACE_OBJECTS GIT_OBJECT_DIRECTORY GIT_PREFIX GIT_REPLACE_REF_BASE"
+    " GIT_SHALLOW_FILE GIT_WORK_TREE"
+)
+# By the file of git's that says so.
+_IN_PROGRESS = {
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+}
+_LINK_MODE = "120000"
+_PATIENCE_S = 600
+
+
+class IndexEntry(NamedTuple):
+    """A file as git's index holds it: six octal digits and an object id."""
+
+    mode: str
+    blob: str
+
+
+_Tree = Mapping[str, IndexEntry]
+
+
+class WorkDone(NamedTuple):
+    """What a session did since its last commit, and a message that says it."""
+
+    steps: tuple[UndoStep, ...]
+    message: str
+
+
+class CommitPlan(NamedTuple):
+    """The entries that a commit sets, by path from the top; None deletes. `left` says what it leaves out."""
+
+    entries: Mapping[str, IndexEntry | None]
+    left: tuple[str, ...]
+
+
+class Committed(NamedTuple):
+    """A commit that was made: its id, its branch, and its files, by paths from the top."""
+
+    commit: str
+    branch: str
+    files: tuple[str, ...]
+
+
+class _OverlapError(Exception):
+    """Two changes are in the same lines, or in a file that has no lines."""
+
+
+class PersonsRepository:
+    """The person's repository around a workspace, through their own git."""
+
+    def __init__(self, root: Path) -> None:
+        """Find the repository of a workspace; UsageError if there is none, or no git."""
+        program = find_program("git", root)
+        if program is None:
+            raise UsageError("committing needs git, which is not installed here")
+        self._program, self._at = program, root
+        own = persons_variables().items()
+        self._variables = {name: value for name, value in own if name not in _LOCAL}
+        places = ("rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-prefix")
+        told = self._said(*places, why="the workspace is in no git repository")
+        top, directory, prefix = told.split("\n")
+        self._at, self._directory, self._prefix = Path(top), Path(directory), prefix
+
+    def check(self, branch: str | None) -> None:
+        """Refuse, with a UsageError, where a commit would be made in the middle of something else."""
+        for name, what in _IN_PROGRESS.items():
+            if (self._directory / name).exists():
+                raise UsageError(
+                    f"{what} is in progress in this repository: finish it, then commit"
+                )
+        if (self._directory / "index.lock").exists():
+            raise UsageError(
+                f"another git works here, or one was killed: {self._directory / 'index.lock'} is there"
+            )
+        if self._git("ls-files", "-u", "-z"):
+            raise UsageError("files of this repository are unmerged: resolve them, then commit")
+        if branch is None and not self.branch:
+            raise UsageError(
+                "HEAD is on no branch, so a commit would be easily lost: add --branch NAME"
+            )
+        if branch is not None:
+            self._said(
+                "check-ref-format", "--branch", branch, why=f"{branch!r} can't name a branch"
+            )
+            if self._said("for-each-ref", f"refs/heads/{branch}"):
+                raise UsageError(f"there is a branch {branch} already: name another")
+
+    @property
+    def branch(self) -> str:
+        """The name of the branch; empty if HEAD is detached."""
+        return self._said("symbolic-ref", "-q", "--short", "HEAD", ok=(0, 1))
+
+    @property
+    def head(self) -> str:
+        """The id of the last commit; empty if there is none."""
+        return self._said("rev-parse", "-q", "--verify", "HEAD^{commit}", ok=(0, 1))
+
+    def holds(self, commit: str) -> bool:
+        """Return whether a commit is part of the branch's history."""
+        asked = ("merge-base", "--is-ancestor", commit, "HEAD")
+        return self._run(*asked, ok=(0, 1, 128)).returncode == 0
+
+    # --- what is committed ---------------------------------------------------------------------
+
+    def plan(
+        self, checkpoints: "Checkpoints", work: WorkDone, addable: set[str], *, whole: bool
+    ) -> CommitPlan:
+        """Return what a commit of some work sets.
+
+        Args:
+            checkpoints: the session's.
+            work: what is committed.
+            addable: those paths that `git add` takes.
+            whole: take each file as it is on disk, with what the person changed in it.
+
+        UsageError if it changes nothing, or changes of the person's are in the same lines.
+        """
+        chains, left = _chains(checkpoints, work.steps)
+        unadded = [path for path in chains if path not in addable]
+        if unadded:
+            left.append(f"{named(unadded)}: ignored by git, or of another repository")
+        chains = {self._prefix + path: chain for path, chain in chains.items() if path in addable}
+        head, index = self._tree(), self._indexed()
+        replayed = {} if whole else self._replayed(checkpoints, chains, head)
+        wanted = self._on_disk(chains, head) if whole else replayed
+        found = {path: new for path, new in wanted.items() if new != head.get(path)}
+        if not found:
+            why = f" ({'; '.join(left)})" if left else ""
+            raise UsageError(f"there is nothing to commit: HEAD has what the session changed{why}")
+        for path, new in found.items():
+            try:
+                self._merged(index.get(path), head.get(path), new)
+            except _OverlapError:
+                raise UsageError(
+                    f"what you have staged of {path} is in the same lines as the session's change: unstage it"
+                    f" (git restore --staged), or commit it first"
+                ) from None
+        return CommitPlan(found, tuple(left))
+
+    def _replayed(
+        self,
+        checkpoints: "Checkpoints",
+        chains: Mapping[str, list[tuple[State | None, State | None]]],
+        head: _Tree,
+    ) -> dict[str, IndexEntry | None]:
+        """Return each file as HEAD has it with the session's changes replayed on it."""
+        clean = _Clean(self, checkpoints)
+        found: dict[str, IndexEntry | None] = {}
+        overlaps: list[str] = []
+        for path, chain in chains.items():
+            changes = [(clean.entry(path, old), clean.entry(path, new)) for old, new in chain]
+            new = head.get(path)
+            # Some of it may be committed already, by the person.
+            done = [number for number, (_, after) in enumerate(changes, 1) if after == new]
+            try:
+                for old, after in changes[done[-1] if done else 0 :]:
+                    new = self._merged(new, old, after)
+            except _OverlapError:
+                overlaps.append(path)
+            found[path] = new
+        if overlaps:
+            raise UsageError(
+                f"{named(overlaps)}: changes of your own are in the same lines as the session's; commit yours"
+                " first, or take both with --whole"
+            )
+        return found
+
+    def _on_disk(self, paths: Iterable[str], head: _Tree) -> dict[str, IndexEntry | None]:
+        """Return files as `git add` takes them now."""
+        # git refuses a name that neither HEAD nor the disk has.
+        names = [p for p in paths if p in head or os.path.lexists(self._at / p)]
+        with self._index() as variables:
+            data = "\0".join(names).encode(errors="surrogateescape")
+            how = ("add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul")
+            self._run("--literal-pathspecs", *how, data=data, variables=variables)
+            now = _parsed(self._git("ls-files", "-s", "-z", variables=variables))
+        return {path: now.get(path) for path in names}
+
+    def _merged(
+        self, ours: IndexEntry | None, old: IndexEntry | None, new: IndexEntry | None
+    ) -> IndexEntry | None:
+        """Return our version of a file with the change from an old one to a new one; _OverlapError."""
+        if new in (old, ours):
+            return ours
+        if ours == old:
+            return new
+        if ours is None or old is None or new is None:
+            raise _OverlapError
+        mode = new.mode if new.mode != old.mode else ours.mode
+        if new.blob in (old.blob, ours.blob):
+            return IndexEntry(mode, ours.blob)
+        if ours.blob == old.blob:
+            return IndexEntry(mode, new.blob)
+        if _LINK_MODE in (ours.mode, old.mode, new.mode):
+            raise _OverlapError
+        with tempfile.TemporaryDirectory(
+            prefix="codingagent-", ignore_cleanup_errors=True
+        ) as folder:
+            places = [Path(folder) / name for name in ("yours", "before", "after")]
+            for place, entry in zip(places, (ours, old, new), strict=True):
+                place.write_bytes(self._git("cat-file", "blob", entry.blob))
+            # More than 0: so many conflicts; 255: no text.
+            how = ("merge-file", "-p", "-q", *map(os.fspath, places))
+            merged = self._run(*how, ok=range(256))
+        if merged.returncode:
+            raise _OverlapError
+        return IndexEntry(mode, self.store(merged.stdout, "--no-filters"))
+
+    def store(self, data: bytes, *options: str) -> str:
+        """Write an object to the repository; return its id."""
+        return self._git("hash-object", "-w", "--stdin", *options, data=data).decode().strip()
+
+    def _tree(self) -> _Tree:
+        if not self.head:
+            return {}
+        return _parsed(self._git("ls-tree", "-r", "-z", "--full-tree", "HEAD"))
+
+    def _indexed(self) -> _Tree:
+        return _parsed(self._git("ls-files", "-s", "-z"))
+
+    # --- the commit ----------------------------------------------------------------------------
+
+    def commit(
+        self, plan: CommitPlan, message: str, *, edit: bool, branch: str | None
+    ) -> Committed:
+        """Make the commit; WorkError if git makes none, and then nothing has changed.
+
+        With `edit`, git shows the message in the person's editor first.
+        """
+        before, old_branch = self.head, self.branch
+        if branch is not None:
+            self._git("switch", "-q", "-c", branch)
+        try:
+            self._commit(plan, message, edit=edit)
+        except BaseException:
+            if branch is not None:
+                self._go_back(old_branch, before, branch)
+            raise
+        files = self._follow(before)
+        return Committed(self.head, self.branch, files)
+
+    def _commit(self, plan: CommitPlan, message: str, *, edit: bool) -> None:
+        before = self.head
+        with self._index() as variables:
+            self._set(plan.entries, variables)
+            file = Path(variables["GIT_INDEX_FILE"]).with_name("message")
+            file.write_bytes(message.encode(errors="replace"))
+            # A line of Markdown may begin with #.
+            cleanup = ("--edit", "--cleanup=scissors") if edit else ("--cleanup=whitespace",)
+            how = ("-C", os.fspath(self._at), "commit", "-q", "-F", os.fspath(file), *cleanup)
+            status = run_in_terminal([self._program, *how], variables)
+        if status or self.head == before:
+            raise WorkError("git made no commit (see above); your files are as they were")
+
+    def _go_back(self, old: str, head: str, branch: str) -> None:
+        self._git(
+            *(
+                ("symbolic-ref", "HEAD", f"refs/heads/{old}")
+                if old
+                else ("switch", "-q", "--detach")
+            )
+        )
+        if head:
+            self._git("branch", "-q", "-D", branch)
+
+    def _follow(self, before: str) -> tuple[str, ...]:
+        """Have the person's index agree with the commit, but for what they staged; return its files."""
+        old = _parsed(self._git("ls-tree", "-r", "-z", "--full-tree", before)) if before else {}
+        new, index = self._tree(), self._indexed()
+        files = tuple(sorted(path for path in {*old, *new} if old.get(path) != new.get(path)))
+        changed: dict[str, IndexEntry | None] = {}
+        for path in files:
+            with contextlib.suppress(_OverlapError):  # of a hook's change with what was staged
+                changed[path] = self._merged(index.get(path), old.get(path), new.get(path))
+        self._set(changed, self._variables)
+        return files
+
+    def differing(self, files: Iterable[str]) -> list[str]:
+        """Return those files in which the person has changes that are not committed."""
+        self._run("update-index", "-q", "--refresh", ok=(0, 1))
+        found = self._git("diff-files", "--name-only", "-z").split(b"\0")
+        return sorted({*files} & {*map(os.fsdecode, found)})
+
+    def _set(self, changed: Mapping[str, IndexEntry | None], variables: Mapping[str, str]) -> None:
+        nothing = IndexEntry("0", "0" * len(self.head))
+        lines = (" ".join(entry or nothing) + f"\t{path}" for path, entry in changed.items())
+        data = "".join(f"{line}\0" for line in lines).encode(errors="surrogateescape")
+        self._run("update-index", "-z", "--index-info", data=data, variables=variables)
+
+    @contextlib.contextmanager
+    def _index(self) -> Iterator[dict[str, str]]:
+        """Yield the variables that have git use a temporary index, which holds HEAD."""
+        with tempfile.TemporaryDirectory(
+            prefix="codingagent-", ignore_cleanup_errors=True
+        ) as folder:
+            path = Path(folder) / "index"
+            # What it knows of the files on disk need not be read again.
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(self._directory / "index", path)
+            variables = self._variables | {"GIT_INDEX_FILE": os.fspath(path)}
+            what = ("--reset", "HEAD") if self.head else ("--empty",)
+            self._run("read-tree", *what, variables=variables)
+            yield variables
+
+    # --- git -----------------------------------------------------------------------------------
+
+    def _run(
+        self,
+        *args: str,
+        data: bytes = b"",
+        ok: Collection[int] = (0,),
+        variables: Mapping[str, str] | None = None,
+        why: str = "",
+    ) -> GitResult:
+        argv = (self._program, "-C", os.fspath(self._at), *args)
+        done = run_tool(argv, variables or self._variables, data, _PATIENCE_S)
+        if done.returncode not in ok:
+            said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            raise UsageError(f"{why or f'git {args[0]} failed'}: {said or done.returncode}")
+        return done
+
+    def _git(
+        self, *args: str, data: bytes = b"", variables: Mapping[str, str] | None = None
+    ) -> bytes:
+        return self._run(*args, data=data, variables=variables).stdout
+
+    def _said(self, *args: str, ok: Collection[int] = (0,), why: str = "") -> str:
+        return os.fsdecode(self._run(*args, ok=ok, why=why).stdout).removesuffix("\n")
+
+
+class _Clean:
+    """The contents of checkpoints as git would add them: through the person's filters and line ends."""
+
+    def __init__(self, repository: PersonsRepository, checkpoints: "Checkpoints") -> None:
+        self._repository, self._checkpoints = repository, checkpoints
+        self._known: dict[tuple[str, State], IndexEntry] = {}
+
+    def entry(self, path: str, state: State | None) -> IndexEntry | None:
+        if state is None:
+            return None
+        key = (path, state)
+        if key not in self._known:
+            data = self._checkpoints.contents([state.blob])[state.blob]
+            how = "--no-filters" if state.is_link else f"--path={path}"
+            blob = self._repository.store(data, how)
+            self._known[key] = IndexEntry(f"{state.git_mode:o}", blob)
+        return self._known[key]
+
+
+def work_since_commit(
+    records: Iterable[entries.Record], holds: "Callable[[str], bool]"
+) -> WorkDone:
+    """Return what a session did since the last commit of its changes that HEAD still `holds`."""
+    every = [*records]
+    last = max(
+        (
+            number
+            for number, record in enumerate(every, 1)
+            if isinstance(record, entries.CommitMade) and holds(record.commit)
+        ),
+        default=0,
+    )
+    found = steps(every)[len(steps(every[:last])) :]
+    return WorkDone(found, _message(every[last:], every[0]))
+
+
+def _message(records: Sequence[entries.Record], start: entries.Record) -> str:
+    """Return a message: what DONE says, else the task's first line; then what was said of changes."""
+    told: list[str] = []
+    said: list[str] = []
+    summary = ""
+    for record in records:
+        match record:
+            case entries.AnswerTaken():
+                said = []
+            case entries.OperationEnded(event=MessageShown(text=text)):
+                said.append(text.strip())
+            case entries.OperationEnded(event=Finished(summary=text)):
+                summary = text.strip()
+            case entries.TurnEnded() if record.changed:
+                told += said
+            case _:
+                pass
+    task = start.task.strip() if isinstance(start, entries.SessionStarted) else ""
+    subject, _, rest = summary.partition("\n")
+    if not summary:
+        was_undone = not any(isinstance(record, entries.TurnEnded) for record in records)
+        subject = f"{'Undo: ' * was_undone}{task.partition(chr(10))[0]}"
+    parts = dict.fromkeys((subject.strip(), rest.strip(), *told))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _chains(
+    checkpoints: "Checkpoints", found: Iterable[UndoStep]
+) -> tuple[dict[str, list[tuple[State | None, State | None]]], list[str]]:
+    """Return how each file changed, step after step, and in words which changes are unknown."""
+    chains: dict[str, list[tuple[State | None, State | None]]] = {}
+    unknown: dict[str, str] = {}
+    for step in found:
+        changes: Iterable[Change] = (
+            checkpoints.changes(step.before, step.after) if step.after else ()
+        )
+        for change in changes:
+            if change.kind == "left_out":
+                unknown[change.path] = NO_CHECKPOINT
+            else:
+                chains.setdefault(change.path, []).append((change.old, change.new))
+        unknown |= dict.fromkeys(step.uncovered, NO_CHECKPOINT)
+    left = [f"{named([*unknown])}: {NO_CHECKPOINT}"] if unknown else []
+    return {path: chain for path, chain in chains.items() if path not in unknown}, left
+
+
+def _parsed(listed: bytes) -> dict[str, IndexEntry]:
+    """Return the entries that `ls-tree` or `ls-files -s` lists."""
+    found: dict[str, IndexEntry] = {}
+    for line in listed.split(b"\0"):
+        head, _, name = line.partition(b"\t")
+        if not name:
+            continue
+        mode, *others = head.decode().split()
+        # "MODE blob ID" of a tree, "MODE ID STAGE" of an index.
+        found[os.fsdecode(name)] = IndexEntry(mode, max(others, key=len))
+    return found

@@ -1,0 +1,351 @@
+"""Design, the command line: `commit` commits exactly what the session changed, and never pushes."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import drop
+from tests.helpers import run_here
+
+GIT = shutil.which("git")
+pytestmark = pytest.mark.skipif(GIT is None or os.name == "nt", reason="there is no git")
+
+LINES = "".join(f"{letter}\n" for letter in "abcdefghij")
+EDIT = '[EDIT_FILE path="{}"]\n<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
+DONE = "[DONE]\ng is G now\n\n# Why\nIt was asked for.\n[/DONE]\n"
+
+
+class Repository:
+    """Somebody's repository, with a session in a folder of it."""
+
+    def __init__(self, top: Path, folder: str = "") -> None:
+        self.top, self.root = top, top / folder
+        top.mkdir()
+        self.git("init", "-q", "-b", "main")
+        self.write("cart.py", LINES)
+        self.write("gone.txt", "gone\n")
+
+    def git(self, *words: str, ok: int = 0) -> str:
+        assert GIT is not None
+        done = subprocess.run(
+            [GIT, *words], cwd=self.top, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == ok, done.stderr
+        return done.stdout
+
+    def write(self, name: str, text: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8", newline="")
+
+    def first(self) -> None:
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "first")
+
+    def begin(self, *options: str) -> None:
+        done = run_here("new", "--here", "--no-wait", *options, "Change g to G", folder=self.root)
+        assert done.returncode == 0, done.stderr
+
+    def turn(self, reply: str, *options: str) -> str:
+        drop(self.root / ".codingagent", reply)
+        return run_here("resume", "--once", *options, folder=self.root).stdout
+
+    def commit(self, *options: str, ok: int = 0) -> str:
+        done = run_here("commit", *options, folder=self.root)
+        assert done.returncode == ok, done.stderr
+        return done.stdout + done.stderr
+
+    def committed(self) -> set[str]:
+        return set(self.git("show", "--format=", "--name-status").splitlines())
+
+    @property
+    def status(self) -> list[str]:
+        return self.git("status", "--porcelain").splitlines()
+
+
+@pytest.fixture(autouse=True)
+def _person(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "A")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "a@example.org")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    found = Repository(tmp_path / "r")
+    found.first()
+    return found
+
+
+def test_exactly_what_the_session_changed(repository: Repository) -> None:
+    """New and deleted files too; what the person changed in the same file and staged stays theirs."""
+    repository.write("cart.py", "MINE\n" + LINES)
+    repository.write("staged.txt", "staged\n")
+    repository.git("add", "staged.txt")
+    repository.begin()
+    repository.turn(
+        "[MESSAGE]\nOnly g changes.\n[/MESSAGE]\n"
+        + EDIT.format("cart.py", "g", "G")
+        + '[CREATE_FILE path="neu/ä b.txt"]\nhello\n[/CREATE_FILE]\n[DELETE_FILE path="gone.txt"]\n'
+        + "[RUN_COMMAND]\nln -s cart.py link; printf x >run.sh; chmod +x run.sh\n[/RUN_COMMAND]\n"
+        + DONE
+    )
+    said = repository.commit()
+    assert "committed 5 files on main" in said
+    assert "your own changes stay uncommitted in: cart.py" in said
+    assert repository.git("show", "HEAD:cart.py") == LINES.replace("g", "G")
+    raw = repository.git("-c", "core.quotePath=false", "show", "--format=", "--raw", "--abbrev=4")
+    assert [line.split()[1] for line in raw.splitlines()] == [
+        "100644",
+        "000000",
+        "120000",
+        "100644",
+        "100755",
+    ]
+    assert "A\tneu/ä b.txt" in raw
+    told = "g is G now\n\n# Why\nIt was asked for.\n\nOnly g changes.\n"
+    assert repository.git("show", "-s", "--format=%B").strip() == told.strip()
+    assert repository.status == [" M cart.py", "A  staged.txt"]
+    assert repository.git("diff").count("\n+") == 2  # a heading, and the person's line
+    assert "committed on main" in run_here("log", folder=repository.root).stdout
+
+
+def test_again_after_another_turn_and_after_an_undo(repository: Repository) -> None:
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G"))
+    assert "nothing" not in repository.commit()
+    repository.turn(EDIT.format("cart.py", "G", "H") + EDIT.format("cart.py", "a", "A") + DONE)
+    assert "1 file" in repository.commit("--message", "second")
+    assert "has changed nothing since" in repository.commit(ok=2)
+    assert repository.git("log", "--format=%s").splitlines()[0] == "second"
+    undone = run_here("undo", folder=repository.root).stdout
+    assert "stays" in undone
+    repository.commit()
+    assert repository.git("show", "HEAD:cart.py") == LINES.replace("g", "G")
+    assert repository.git("log", "-1", "--format=%s").strip() == "Undo: Change g to G"
+    repository.git("reset", "-q", "--soft", "HEAD~3")
+    repository.git("restore", "--staged", ".")
+    repository.commit()
+    assert repository.committed() == {"M\tcart.py"}, "a commit that is gone holds nothing"
+
+
+def test_what_the_person_committed_themselves_is_not_committed_again(
+    repository: Repository,
+) -> None:
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G"))
+    repository.git("commit", "-qam", "mine")
+    repository.turn(EDIT.format("cart.py", "j", "J") + DONE)
+    repository.commit()
+    assert repository.git("show", "HEAD:cart.py") == LINES.replace("g", "G").replace("j", "J")
+
+
+def test_changes_of_the_persons_in_the_same_lines(repository: Repository) -> None:
+    repository.write("cart.py", LINES.replace("g", "gg"))
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "gg", "G") + DONE)
+    before = repository.git("rev-parse", "HEAD")
+    said = repository.commit(ok=2)
+    assert "cart.py: changes of your own are in the same lines" in said
+    assert "--whole" in said
+    assert (repository.git("rev-parse", "HEAD"), repository.status) == (before, [" M cart.py"])
+    repository.commit("--whole")
+    assert repository.status == []
+
+
+@pytest.mark.parametrize(("mine", "status"), [("a", "MM cart.py"), ("g", " M")])
+def test_what_is_staged_of_the_same_file(repository: Repository, mine: str, status: str) -> None:
+    """It stays staged, apart from the commit; in the same lines it is refused."""
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    on_disk = (repository.root / "cart.py").read_text("utf-8")
+    repository.write("cart.py", LINES.replace(mine, "STAGED"))
+    repository.git("add", "cart.py")
+    repository.write("cart.py", on_disk)
+    if mine == "g":
+        assert "what you have staged of cart.py is in the same lines" in repository.commit(ok=2)
+        assert len(repository.git("log", "--format=%h").split()) == 1
+        return
+    repository.commit()
+    assert repository.git("show", "HEAD:cart.py") == LINES.replace("g", "G")
+    assert repository.git("show", ":cart.py") == LINES.replace("g", "G").replace("a", "STAGED")
+    assert repository.status == [status]
+
+
+@pytest.mark.parametrize("state", ["merge", "rebase", "cherry-pick", "revert", "lock", "detached"])
+def test_in_the_middle_of_something_else_it_refuses(repository: Repository, state: str) -> None:
+    repository.write("other.txt", "1\n")
+    repository.first()
+    repository.git("switch", "-q", "-c", "side", "HEAD~1")
+    repository.write("other.txt", "2\n")
+    repository.first()
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    begin = {
+        "merge": ("merge", "main"),
+        "rebase": ("rebase", "--autostash", "main"),
+        "cherry-pick": ("cherry-pick", "main"),
+        "revert": ("revert", "--no-commit", "HEAD"),
+        "detached": ("switch", "-q", "--detach"),
+    }
+    if state == "lock":
+        (repository.top / ".git" / "index.lock").touch()
+    else:
+        repository.git(*begin[state], ok=0 if state in ("revert", "detached") else 1)
+    log = repository.git("log", "--format=%h")
+    said = repository.commit(ok=2)
+    words = {"lock": "another git works here", "detached": "add --branch NAME"}
+    assert words.get(state, f"a {state} is in progress") in said
+    assert repository.git("log", "--format=%h") == log
+    if state == "detached":
+        repository.commit("--branch", "mine")
+        assert repository.git("branch", "--show-current").strip() == "mine"
+
+
+def test_a_branch(repository: Repository) -> None:
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    assert "there is a branch main already" in repository.commit("--branch", "main", ok=2)
+    assert "can't name a branch" in repository.commit("--branch", "a..b", ok=2)
+    hook = repository.top / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\nexit 1\n", "ascii")
+    hook.chmod(0o755)
+    assert "git made no commit" in repository.commit("--branch", "new", ok=1)
+    assert repository.git("branch").split() == ["*", "main"]
+    assert repository.status == [" M cart.py"]
+    hook.unlink()
+    assert "on new" in repository.commit("--branch", "new")
+    assert repository.git("log", "--format=%s", "main").split() == ["first"]
+
+
+def test_hooks_run_and_see_only_what_is_committed(repository: Repository) -> None:
+    """As the person's git has them: one refuses, one adds to the commit, one changes the message."""
+    hooks = repository.top / ".git" / "hooks"
+    for name, text in (
+        ("pre-commit", "git diff --cached --name-only >seen; echo 1 >version; git add version"),
+        ("commit-msg", 'echo "Ticket: 1" >>"$1"'),
+    ):
+        (hooks / name).write_text(f"#!/bin/sh\n{text}\n", "ascii")
+        (hooks / name).chmod(0o755)
+    repository.write("staged.txt", "staged\n")
+    repository.git("add", "staged.txt")
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    repository.commit()
+    assert (repository.top / "seen").read_text("ascii") == "cart.py\n"
+    assert repository.committed() == {"M\tcart.py", "A\tversion"}
+    assert "Ticket: 1" in repository.git("show", "-s", "--format=%B")
+    assert repository.status == ["A  staged.txt", "?? seen"]
+
+
+def test_the_message_is_edited(repository: Repository) -> None:
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    editor = {"GIT_EDITOR": "sed -i 1s/G/g-edited/"}
+    done = run_here("commit", "--edit", folder=repository.root, variables=editor)
+    assert done.returncode == 0, done.stderr
+    assert repository.git("show", "-s", "--format=%B").startswith("g is g-edited now\n\n# Why\n")
+
+
+def test_an_emptied_message_makes_no_commit(repository: Repository) -> None:
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    done = run_here(
+        "commit", "--edit", folder=repository.root, variables={"GIT_EDITOR": "truncate -s0"}
+    )
+    assert (done.returncode, repository.status) == (1, [" M cart.py"])
+
+
+def test_line_ends_and_filters_are_the_persons(repository: Repository) -> None:
+    """git adds what its filters make of a file; the session has the bytes on disk."""
+    repository.git("config", "core.autocrlf", "true")
+    repository.write("cart.py", ("MINE\n" + LINES).replace("\n", "\r\n"))
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    repository.commit()
+    assert repository.git("cat-file", "blob", "HEAD:cart.py") == LINES.replace("g", "G")
+    assert b"G\r\n" in (repository.root / "cart.py").read_bytes()
+
+
+def test_the_first_commit_of_a_repository(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "r")
+    repository.begin()
+    repository.turn('[CREATE_FILE path="new.txt"]\nnew\n[/CREATE_FILE]\n' + DONE)
+    repository.commit()
+    assert repository.committed() == {"A\tnew.txt"}
+    assert repository.status == ["?? cart.py", "?? gone.txt"]
+
+
+def test_a_folder_of_a_repository_and_what_git_ignores(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "r", "sub")
+    repository.write(".gitignore", "*.log\n")
+    repository.first()
+    repository.begin()
+    repository.turn(
+        EDIT.format("cart.py", "g", "G") + '[CREATE_FILE path="a.log"]\nx\n[/CREATE_FILE]\n' + DONE
+    )
+    said = repository.commit("--json")
+    told = json.loads(said.splitlines()[-1])
+    assert told["files"] == ["sub/cart.py"]
+    assert told["left"] == ["a.log: ignored by git, or of another repository"]
+    assert told["uncommitted"] == []
+    assert told["commit"] == repository.git("rev-parse", "HEAD").strip()
+
+
+def test_a_linked_worktree(repository: Repository, tmp_path: Path) -> None:
+    repository.git("worktree", "add", "-q", str(tmp_path / "w"), "-b", "side")
+    repository.top = repository.root = tmp_path / "w"
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    assert "on side" in repository.commit()
+    assert repository.status == []
+
+
+def test_without_a_repository_it_says_so(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "r")
+    shutil.rmtree(repository.top / ".git")
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    assert "the workspace is in no git repository" in repository.commit(ok=2)
+
+
+def test_in_the_middle_of_a_turn_it_refuses(repository: Repository) -> None:
+    off = ("--sandbox", "off")
+    repository.begin(*off)
+    assert "has changed nothing" in repository.commit(ok=2)
+    repository.turn(
+        EDIT.format("cart.py", "g", "G") + "[RUN_COMMAND]\ngit push\n[/RUN_COMMAND]\n", *off
+    )
+    assert "in the middle of a turn" in repository.commit(ok=2)
+
+
+def test_bytes_that_are_no_text(repository: Repository) -> None:
+    (repository.root / "a.bin").write_bytes(bytes(range(256)))
+    repository.first()
+    repository.begin()
+    command = "python3 -c \"open('a.bin','ab').write(bytes(9))\"; rm gone.txt"
+    repository.turn(f"[RUN_COMMAND]\n{command}\n[/RUN_COMMAND]\n{DONE}")
+    repository.commit()
+    assert repository.committed() == {"M\ta.bin", "D\tgone.txt"}
+    assert repository.status == []
+
+
+def test_a_hidden_variable_of_git_leads_nowhere_else(
+    repository: Repository, tmp_path: Path
+) -> None:
+    """As in a hook, or a shell that was left in one."""
+    other = Repository(tmp_path / "other")
+    other.first()
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    variables = {"GIT_DIR": str(other.top / ".git"), "GIT_INDEX_FILE": str(tmp_path / "none")}
+    done = run_here("commit", folder=repository.root, variables=variables)
+    assert done.returncode == 0, done.stderr
+    assert len(repository.git("log", "--format=%h").split()) == 2
+    assert len(other.git("log", "--format=%h").split()) == 1
