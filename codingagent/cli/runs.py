@@ -15,7 +15,7 @@ from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.checkpoints.layout import LazyStore, check_present, place_of
 from codingagent.checkpoints.undo import finish_undo, take_back
 from codingagent.cli.output import fail
-from codingagent.cli.stdio import silence
+from codingagent.cli.stdio import has_no_reader, silence
 from codingagent.errors import ApprovalError, InterruptError, UsageError, WorkError, disk_errors
 from codingagent.model.approval import Answer
 from codingagent.model.session_state import Session
@@ -149,7 +149,9 @@ def _say(notice: Notice) -> None:
 def _print_event(event: Event) -> None:
     try:
         _print(event)
-    except BrokenPipeError:
+    except OSError as fault:
+        if not has_no_reader(fault):
+            raise
         # The reader has gone (`| head`); the work goes on without it, as in a session.
         silence(sys.stdout)
 

@@ -155,7 +155,7 @@ class Messages:
         """Return the message of a run that is not complete."""
         path = self._path(run_id)
         with disk_errors(f"{path} can't be read"):
-            return path.read_bytes()
+            return retried(path.read_bytes)
 
     def has(self, run_id: str) -> bool:
         """Return whether the message of a run is still kept."""
@@ -264,7 +264,7 @@ def _lines(path: Path, start: int = 0) -> Iterator[bytes]:
 
 def _read_document(path: Path, session_id: str) -> dict[str, object] | None:
     try:
-        found = json.loads(path.read_bytes()) if path.is_file() else None
+        found = json.loads(retried(path.read_bytes)) if path.is_file() else None
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and found.get("sessionId") == session_id else None

@@ -32,6 +32,9 @@ _NAMED = lazy_pattern(r"([0-9a-f]{8})_seq([0-9]{4,9})(?![0-9])")
 # With a number, a suffix and ".reason" appended, a name must stay under 255 bytes.
 _STEM_LIMIT = 50
 
+# PowerShell and cmd.exe put something else in their place, in quotes too: a command names the file.
+_READ_BY_SHELLS = str.maketrans(dict.fromkeys("$`%\u201c\u201d\u201e", "_"))
+
 # linux/fcntl.h. A read lease is granted only on a file that nobody has open for writing.
 _F_SETSIG, _F_SETLEASE = 10, 1024
 _HIDDEN = 0x2  # FILE_ATTRIBUTE_HIDDEN
@@ -142,7 +145,8 @@ class Mailbox:
 
     def set_aside(self, name: str, reason: str) -> str:
         """Move an inbox file to `rejected/` with a file that says why; return its new name."""
-        new = self._move(self.inbox / name, self.rejected, Path(name).stem, Path(name).suffix)
+        stem = Path(name).stem.translate(_READ_BY_SHELLS)
+        new = self._move(self.inbox / name, self.rejected, stem, Path(name).suffix)
         atomic_write.write_whole(self.rejected / f"{new}.reason", f"{reason}\n")
         return new
 

@@ -245,12 +245,8 @@ def _checked_root(root: Path, *, is_guest: bool) -> Path:
         raise UsageError(
             f"workspace {name!a} has a name that is not UTF-8; rename it or name another"
         )
-    try:
-        root.resolve(strict=True)
-    except OSError:
-        raise UsageError(
-            f"workspace {root} does not exist; make the folder or name another"
-        ) from None
+    if not os.path.exists(root):  # resolving can fail on a RAM disk of Windows
+        raise UsageError(f"workspace {root} does not exist; make the folder or name another")
     real = root_of(root)
     if not real.is_dir():
         raise UsageError(f"workspace {root} is not a folder; name a folder")

@@ -206,6 +206,15 @@ def test_a_rejected_letter_has_its_reason_beside_it(mailbox: Mailbox) -> None:
     assert (mailbox.rejected / "a.txt.reason").read_text("utf-8") == "it is a request\n"
 
 
+def test_a_rejected_letter_has_a_name_that_each_shell_reads_as_it_is(mailbox: Mailbox) -> None:
+    """The command that takes it back names it: in quotes, too, PowerShell reads `$1`, cmd.exe `%PATH%`."""
+    put(mailbox, "„a“ $1 `b` %PATH% c's.txt")
+    assert (
+        mailbox.set_aside("„a“ $1 `b` %PATH% c's.txt", "it is a request")
+        == "_a_ _1 _b_ _PATH_ c's.txt"
+    )
+
+
 def test_a_rejected_letter_can_be_brought_back(mailbox: Mailbox) -> None:
     """Design, nothing is lost: `resume --accept FILE` executes it all the same."""
     put(mailbox, "a.txt", b"first")

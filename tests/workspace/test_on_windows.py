@@ -323,6 +323,32 @@ def test_a_program_behind_a_junction_into_the_workspace_is_not_ours(tmp_path: Pa
 
 
 @posix
+def test_a_drive_that_the_system_can_not_resolve_holds_a_workspace(tmp_path: Path) -> None:
+    """A RAM disk, or what rclone mounts: `realpath` fails there where it is strict."""
+    program = (
+        "from codingagent.workspace.workspace import Workspace; real = os.path.realpath\n"
+        "def realpath(path, *, strict=False):\n"
+        "    if strict: raise OSError(22, 'Incorrect function')\n"
+        "    return real(path)\n"
+        "os.path.realpath = realpath; print(Workspace(Path(here)).root == Path(here))"
+    )
+    assert _said(program, tmp_path) == "True\n"
+
+
+@posix
+def test_a_run_whose_reader_has_gone_goes_on(tmp_path: Path) -> None:
+    """Windows calls a pipe without a reader an invalid argument."""
+    program = (
+        "from types import SimpleNamespace; from codingagent.cli import runs; out = sys.stdout\n"
+        "def gone(*_): raise OSError(22, 'Invalid argument')\n"
+        "os.name, sys.stdout = 'nt', SimpleNamespace(flush=gone, fileno=gone)\n"
+        "runs._print_event(runs.ErrorEvent(timestamp=runs.now(), category='validation', message=''))\n"
+        "sys.stdout = out; print('on')"
+    )
+    assert _said(program, tmp_path) == "on\n"
+
+
+@posix
 def test_own_code_that_was_started_by_a_mapped_drive_is_kept(tmp_path: Path) -> None:
     """A link stands for the drive, which to Python is none: only the resolved path says where it leads."""
     (tmp_path / "project/lib").mkdir(parents=True)

@@ -86,6 +86,17 @@ left[".part"] = 1
 (inbox := reply.with_name("inbox")).mkdir()
 _RecordedPerson(iter([reply]), inbox, "a1b2c3d4", SimpleNamespace(remark=print)).wait(0)
 """,
+    "session file": """
+from pathlib import Path
+from codingagent.storage.journal import Messages, Sessions
+folder = Path(sys.argv[1])
+(folder / "a1b2c3d4.json").write_text('{"sessionId": "a1b2c3d4"}')
+Messages(folder).keep("held", b"x")
+left |= {"a1b2c3d4.json": 1, "held": 1}
+events.add("open")
+assert Sessions(folder).set_damaged_document_aside("a1b2c3d4") is None
+Messages(folder).read("held")
+""",
     "workspace": """
 from pathlib import Path
 from codingagent.workspace.workspace import Workspace
