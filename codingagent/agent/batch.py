@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from codingagent.agent import put_back
+from codingagent.agent.check import Check, hidden_files
 from codingagent.agent.context import Context
 from codingagent.agent.executor import Agent
 from codingagent.agent.plan import Order, subject_of
@@ -28,7 +29,6 @@ from codingagent.model.approval import Answer, Question, is_about_secrets, nothi
 from codingagent.model.effects import (
     changed_paths,
     effects,
-    file_changes,
     may_change_anything,
     named,
 )
@@ -71,6 +71,7 @@ class Execution:
         self.context = context
         self.log, self.checkpointer = context.log, context.checkpointer
         self._agent = Agent(context)
+        self.check = Check(context, self._agent)
         self.protection = Protection(
             context.checkpointer, context.workspace, context.policy.filesystem, self._moved
         )
@@ -88,7 +89,7 @@ class Execution:
         if started is None or (event := self._agent.settle(started)) is None:
             return
         if started.kind is Kind.CHECK:
-            self._end_check(event, started.subject)
+            self.check.settle(event)
         else:
             self._end(started.index, started.operation_id, event)
 
@@ -126,7 +127,7 @@ class Execution:
             told()
         if not self.session.found:
             if not any(isinstance(event, events.Finished) for event in self.session.results):
-                self._check(ends=False)
+                self.check.run(ends=False)
             self.context.workspace.check()
             if catches_up and self.checkpointer.can_wait:
                 return None
@@ -148,9 +149,7 @@ class Execution:
         """
         held: set[str] = set()
         if runs:
-            # Those with hidden values, also ignored ones: a command may remove the last.
-            entries_ = self.context.secrecy.vault.by_name.values()
-            held.update(path for entry in entries_ for path in entry.places)
+            held |= hidden_files(self.context)
         for change in itertools.chain.from_iterable(map(named, operations)):
             with contextlib.suppress(OperationError):
                 held.add(self.context.workspace.resolved(change.path, follow_last=change.follows))
@@ -209,7 +208,7 @@ class Execution:
         ]
         if failed:
             return f"Not taken, because this failed: {_some(failed)}; fix that"
-        if not self._check(ends=True):
+        if not (self.check.run(ends=True) or self.check.fails_as_before()):
             assert self.session.checked is not None, "it was just run"
             self.context.remark(
                 "if the check itself is wrong: stop with Ctrl-C, then name another: codingagent resume"
@@ -237,49 +236,6 @@ class Execution:
         kind = type_of(item.kind) if self.session.protocol == "json" else item.kind
         is_at = isinstance(item, Problem) and not item.subject
         return f"{kind} at line {item.line}" if is_at else f"{kind} '{_subject(item)}'"
-
-    # --- the person's check --------------------------------------------------------------------
-
-    def _check(self, *, ends: bool) -> bool:
-        """Run the person's check if this turn changed a file; return whether its last run succeeded.
-
-        A turn that `ends` the task also runs it unless it last succeeded on exactly these files: the
-        person may have changed some, or named another check.
-        """
-        check, session = self.context.settings.check, self.session
-        if not check or session.is_run:
-            return True
-        is_another = session.checked_by not in ("", check)
-        # An interrupted check is not run again; but the person may have named another one since.
-        was_run = session.checked is not None and not is_another
-        if not was_run and ((ends and not self._is_checked(check)) or self._has_changed()):
-            index = len(session.results)
-            limit_s = self.context.settings.check_timeout
-            self.context.show(ui.OperationBegan(index, Kind.CHECK, check, limit_s))
-            operation = RunCommand(check, timeout_s=limit_s)
-            found = self._agent.perform(Order(index, operation, is_check=True))
-            assert not isinstance(found, Question), "the person is not asked for what they want"
-            self._end_check(found, check)
-        return not self.session.is_failing
-
-    def _is_checked(self, check: str) -> bool:
-        session = self.session
-        if session.is_failing or session.is_unchecked or session.checked_by != check:
-            return False
-        return self.checkpointer.is_as_at(session.checked_on)
-
-    def _end_check(self, event: events.Event, command: str) -> None:
-        self.log.record(entries.CheckEnded(event, now(), command))
-        self.context.show(ui.OperationDone(len(self.session.results), results.check_result(event)))
-
-    def _has_changed(self) -> bool:
-        """Return whether this turn changed a file; changes by commands show only in a checkpoint."""
-        if file_changes(self.session.results):
-            return True
-        if not any(map(may_change_anything, self.session.results)):
-            return False
-        # A pause for approval splits a turn: the part before it counts too.
-        return not self.checkpointer.is_as_at(self.session.checkpoints.began)
 
     def _decide(self, order: Order) -> events.Event:
         """Do an operation, once approved if the policy asks."""

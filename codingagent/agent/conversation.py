@@ -51,6 +51,7 @@ class Conversation:
         self._recipients = recipients
         self._reader = AnswerReader(self.context, home.mailbox)
         self._execution = Execution(self.context)
+        self.check = self._execution.check
 
     @property
     def session(self) -> Session:
@@ -122,7 +123,8 @@ class Conversation:
         self._show(ReplyRejected(name, str(path), objection.reason, remedy))
 
     def _begin(self, taken: str, digest: str, found: Reply | None) -> None:
-        """Journal that an answer was taken: its turn begins."""
+        """Journal that an answer was taken: its turn begins, and what ran before it ends."""
+        self.check.end()
         files = () if found is None else found.files
         self._log.record(AnswerTaken(self.session.sequence, taken, digest, now(), files))
 

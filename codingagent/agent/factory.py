@@ -118,6 +118,11 @@ class OpenSession:
 
         return Conversation(self.requests, self._home, self._recipients or Recipients(self._home))
 
+    def close(self) -> None:
+        """End what runs beside the person."""
+        if "conversation" in vars(self) and self.conversation.check.is_running:
+            self.conversation.check.end()
+
     def wait(self, until: Callable[[], _T]) -> _T:
         """Return what `until` returns; nobody else works on this session meanwhile."""
         return until()
@@ -198,7 +203,7 @@ def session_in(
             context.remark(_BARE)
         if session.is_new and find_program("git", place.root) is None:
             context.remark(_NO_GIT)
-        yield OpenSession(context, home, recipients)
+        yield stack.enter_context(contextlib.closing(OpenSession(context, home, recipients)))
         if log.session.is_complete:
             # The next turn of a reopened session starts without files that commands left there.
             sandbox.clear_temporary()

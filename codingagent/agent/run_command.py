@@ -13,7 +13,7 @@ from codingagent.agent.secrecy import HiddenStream, Secrecy
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
 from codingagent.model.events import CommandRan, Denied
-from codingagent.model.observations import Extras, digest_of
+from codingagent.model.observations import Extras, Outcome, digest_of
 from codingagent.model.operations import RunCommand
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.ui_events import Notice, OutputCame
@@ -88,19 +88,29 @@ def limit_of(context: Context, operation: RunCommand) -> float | None:
 def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
     limit_s = limit_of(context, operation)
     had_git = context.workspace.has_git()
-    _read_files(context, operation)
+    learn_files(context, operation)
     with context.workspace.folder(operation.cwd) as folder:
         show = _Live(context.show, context.secrecy)
         extras = Extras(operation.variables, operation.parts_streams)
         outcome = context.runner.run(operation.command, folder, limit_s, show.add, extras)
-    hides = context.secrecy.vault.hides
-    was_cut = hides and outcome.ended_by != "itself"
-    if not was_cut:
+    if not _was_cut(context, outcome):
         show.end()
+    return ended(context, operation, outcome, order.room, had_git=had_git)
+
+
+def _was_cut(context: Context, outcome: Outcome) -> bool:
+    return context.secrecy.vault.hides and outcome.ended_by != "itself"
+
+
+def ended(
+    context: Context, operation: RunCommand, outcome: Outcome, room: int, *, had_git: bool
+) -> CommandRan:
+    """Return the event of a command that has ended, without the secrets in what it printed."""
+    hides, was_cut = context.secrecy.vault.hides, _was_cut(context, outcome)
     if outcome.failure:
         raise OperationError(f"The command could not be started: {outcome.failure}")
     # Before it is cut: what is left of a secret could not be found.
-    _read_files(context, operation)
+    learn_files(context, operation)
     hide = context.secrecy.hide
     printed = without_half(outcome.output) if was_cut else outcome.output
     output = hide(plain_text.without_controls(printed))
@@ -125,13 +135,13 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
         outcome.stopped_processes,
         outcome.sandbox,
         outcome.has_network,
-        _within(streams[0], order.room),
-        _within(streams[1], order.room),
+        _within(streams[0], room),
+        _within(streams[1], room),
         notes=notes,
     )
 
 
-def _read_files(context: Context, operation: RunCommand) -> None:
+def learn_files(context: Context, operation: RunCommand) -> None:
     """Learn the secrets that a command may print, also a part of."""
     words = re.split(r"[\s'\"`;:|&<>()=,]+", with_slashes(operation.command))
     named = list(filter(None, words))

@@ -80,8 +80,8 @@ class Checkpointer:
         if (found := self._take(held={*held, *self.written})) is not None:
             self._record(found, before=True)
 
-    def after(self) -> "Belonging | None":
-        """Checkpoint after a turn or at a pause; say what undo does not cover.
+    def after(self, *, says: bool = True) -> "Belonging | None":
+        """Checkpoint after a turn or at a pause; if `says`, say what undo does not cover.
 
         Return what belongs to the workspace now, if that was asked for: the request need not ask again.
         """
@@ -92,7 +92,7 @@ class Checkpointer:
             return None
         before = session.checkpoints.before
         self._record(found, before=False)
-        if before and commands:
+        if before and commands and says:
             if unseen := [left.path for left in found.left_out if left.reason == UNSEEN]:
                 what = "too large to be looked through for git repositories"
                 self.show(Remark(f"{what}: {named(unseen)}"))

@@ -171,13 +171,15 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
         inbox.hear(patience.wait(0))
         glance(work.conversation)
         complaints.extend(inbox.complaints())
-        return bool(complaints) or inbox.has_any()
+        return bool(complaints) or work.conversation.check.has_ended or inbox.has_any()
 
     while not work.conversation.session.is_complete:
         file, any_left = inbox.next()
         if file is not None:
             _take(work, inbox, file)
             continue
+        if work.conversation.check.has_ended:
+            work.conversation.check.end()
         attend(work.conversation)
         requests = work.conversation.requests
         if announced != requests.written:
@@ -188,6 +190,8 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
             say(complaint)
         complaints.clear()
         glance(work.conversation)
+        if not any_left and work.conversation.check.begin():
+            is_prepared = True
         if not (any_left or is_prepared):
             work.conversation.context.checkpointer.prepare()
             is_prepared = True
@@ -199,6 +203,7 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
 
 
 def _take(work: Work, inbox: Inbox, file: InboxFile) -> None:
+    work.conversation.check.run_ahead()
     if work.doing(lambda: work.conversation.take(file.name)) is False:
         inbox.leave(file)
 

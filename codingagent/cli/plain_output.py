@@ -290,14 +290,8 @@ class Lines(Screen):
         self._say((f"done: {first}" if first else "done", "bold green"), indent=6)
         self._quote(others, "bold green")
         if notice.failed:
-            more = f"to continue with them: codingagent resume {notice.session_id}"
-            failed = (f"  {line}" for line in notice.failed)
-            for line in (
-                "but these operations of the last answer failed:",
-                *failed,
-                runnable(more),
-            ):
-                self._say((line, "warn"), indent=4)
+            what = f"your check decides; what failed in the answer: {'; '.join(notice.failed)}"
+            self._say((what, "warn"), indent=4)
 
 
 class JsonLines(Screen):

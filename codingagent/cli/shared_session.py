@@ -88,7 +88,9 @@ class SharedSession:
         return self.work.context.log.has_grown()
 
     def wait(self, until: Callable[[], _T]) -> _T:
-        """Return what `until` returns. Meanwhile other processes may work on the session."""
+        """Return what `until` returns. Meanwhile others may work on the session, unless its check runs."""
+        if self.conversation.check.is_running:
+            return until()
         with self._set_aside():
             found = until()
         if self.has_gone_on():

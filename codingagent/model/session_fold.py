@@ -41,9 +41,10 @@ _PHASES: Mapping[type[entries.Record], Mapping[Phase, Phase]] = {
     # The waiting request tells of the old check.
     entries.CheckNamed: _REWRITTEN,
     entries.AnswerTaken: {_AWAITING: _EXECUTING},
-    entries.OperationStarted: _WORK,
+    # The check runs once before the first answer.
+    entries.OperationStarted: {**_WORK, _AWAITING: _AWAITING},
     entries.OperationEnded: _WORK,
-    entries.CheckEnded: _WORK,
+    entries.CheckEnded: {**_WORK, _DUE: _DUE, _AWAITING: _AWAITING},
     # The question may be asked again: the file that the operation would change has changed.
     entries.ApprovalAsked: {_EXECUTING: _APPROVAL, _APPROVAL: _APPROVAL},
     entries.ApprovalAnswered: {_APPROVAL: _EXECUTING},
@@ -184,22 +185,11 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 settled=None,
             )
         case entries.OperationStarted():
-            if kept.before:
-                kept = replace(kept, starts=kept.starts.with_one(record))
-            return replace(session, started=record, checkpoints=kept)
+            return _start(session, record)
         case entries.OperationEnded():
             return _end_operation(session, record)
         case entries.CheckEnded():
-            return replace(
-                session,
-                started=None,
-                checked=record.event,
-                is_failing=not events.succeeded(record.event),
-                checked_by=record.command,
-                checked_on="",
-                is_unchecked=False,
-                spans=_spans(session, record.event, record.at),
-            )
+            return _end_check(session, record)
         case entries.ApprovalAsked():
             return replace(session, asked=record, answered=None)
         case entries.ApprovalAnswered():
@@ -243,6 +233,15 @@ def _size_of(egress: entries.Egress | None) -> int:
     return 0 if egress is None else egress.short_size_bytes or egress.size_bytes
 
 
+def _start(session: Session, record: entries.OperationStarted) -> Session:
+    if session.reply is None and (record.kind is not Kind.CHECK or session.answers):
+        raise ValueError("an operation without an answer")
+    kept = session.checkpoints
+    if kept.before:
+        kept = replace(kept, starts=kept.starts.with_one(record))
+    return replace(session, started=record, checkpoints=kept)
+
+
 def _end_operation(session: Session, record: entries.OperationEnded) -> Session:
     event, started = record.event, session.started
     is_change = bool(file_changes((event,)))
@@ -263,6 +262,16 @@ def _end_operation(session: Session, record: entries.OperationEnded) -> Session:
         written=written.with_one(started) if started and is_change else written,
         spans=_spans(session, event, record.at),
     )
+
+
+def _end_check(session: Session, record: entries.CheckEnded) -> Session:
+    session = replace(session, started=None, spans=_spans(session, record.event, record.at))
+    if session.reply is None:
+        # Before the first answer: what fails is not the model's to mend.
+        return replace(session, before=record)
+    is_failing = not events.succeeded(record.event)
+    told = replace(session, checked=record.event, checked_by=record.command, is_failing=is_failing)
+    return replace(told, checked_on="", is_unchecked=False)
 
 
 def _unparsed(paths: frozenset[str], event: events.Event) -> frozenset[str]:
@@ -309,8 +318,8 @@ def _answer(session: Session, record: entries.ApprovalAnswered) -> Session:
 
 def _keep(session: Session, record: entries.CheckpointTaken) -> Session:
     kept, name, begins = session.checkpoints, record.name, record.name if record.before else ""
-    # The request about its turn is already out.
-    is_told = session.phase is _AWAITING
+    # The request about its turn is already out; before the first answer there is no turn.
+    is_told = session.phase is _AWAITING and session.sequence > 1
     if begins and (is_told or session.phase is _COMPLETE):
         raise ValueError("a checkpoint before a turn that has not begun")
     ends = kept.before and not begins

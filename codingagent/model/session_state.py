@@ -112,6 +112,8 @@ class Session(Struct, frozen=True):
     attached: tuple[str, ...] = ()
     """Files that the person attaches to the request that is due or waits."""
     check: str = ""
+    before: entries.CheckEnded | None = None
+    """The outcome of the check before the first answer; None: it was not run then."""
     checked: Event | None = None
     """The outcome of the check in this turn or the last one; None: it was not run."""
     is_failing: bool = False

@@ -66,7 +66,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         _told("environment variables that commands see besides the usual"),
     ] = ()
     check: Annotated[
-        str, _told("a command to run after each turn that changed a file; [DONE] needs its success")
+        str, _told("a command to run before any change and after each; [DONE] needs its success")
     ] = ""
     check_timeout: Annotated[int, _told("seconds for that command", ge=1, le=3600)] = 300
     policy: Annotated[

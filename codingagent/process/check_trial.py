@@ -23,7 +23,7 @@ def complaint_about(
     `run` runs a shell line as a command would be run, and returns its output.
     """
     # The trial needs a POSIX shell.
-    program = "" if os.name == "nt" else _first_program(check)
+    program = "" if os.name == "nt" else first_program(check)
     quoted = shlex.quote(program)
     test = f"[ -x {quoted} ]" if "/" in program else f"command -v {quoted} >/dev/null"
     if not program or run(f"{test} || echo {_MISSING}").strip() != _MISSING:
@@ -41,7 +41,7 @@ def complaint_about(
     return f"the check `{plain_text.one_line(check, _CHECK_CHARACTERS)}` can't start: {why}"
 
 
-def _first_program(text: str) -> str:
+def first_program(text: str) -> str:
     """Return the program that a line certainly starts; empty where only the shell knows."""
     line = read_line(text)
     first = line.commands[0] if line.commands and not (line.doubts or line.too_large) else None

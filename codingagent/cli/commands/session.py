@@ -397,6 +397,7 @@ def _undo_here(
         )
     with opened(home, state, screen, executes=False) as shared:
         conversation = shared.conversation
+        conversation.check.end()
         if conversation.session.undoing is not None:
             raise UsageError("an undo was interrupted, and only git can finish it: install git")
         if state.undos != before.undos:

@@ -1,0 +1,161 @@
+"""The check before any change: once, beside the person, who learns at once what fails already."""
+
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from codingagent.model.journal_entries import CheckEnded
+from codingagent.storage.homes import Home
+from tests.cli.test_amend import terminal
+from tests.helpers import HANG_S, command_line, new_marker, none_left, wait_until
+from tests.killing import kill_when
+from tests.test_check import DONE, RIGHT, WRONG, runs
+from tests.warm import start_command
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the checks are lines of a shell")
+
+LOGGED = "echo ran >> ../checks; "
+OLD = '[CREATE_FILE path="b.py"]\nb = 1\n[/CREATE_FILE]\n' + DONE
+NEW = '[CREATE_FILE path="test_c.py"]\ndef test_c(): assert 0\n[/CREATE_FILE]\n' + DONE
+TESTS = "def test_old(): assert 0\ndef test_good(): pass\n"
+PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+OPTIONS = ("--sandbox", "off", "--context", "0")
+
+
+def new(root: Path, check: str, task: str = "task") -> Home:
+    command_line(root, "new", "--no-wait", *OPTIONS, "--check", check, task)
+    return Home.at(root, create=False)
+
+
+def drop(home: Home, text: str) -> None:
+    (home.root / "inbox" / "reply.txt").write_text(text, "utf-8")
+
+
+def once(home: Home) -> str:
+    done = command_line(home.root, "resume", "--once")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def checked(home: Home) -> list[str]:
+    """Return what came of each check, in order."""
+    (session_id,) = home.sessions.ids()
+    found = (each for each in home.records(session_id) if isinstance(each, CheckEnded))
+    return [type(each.event).__name__ for each in found]
+
+
+def test_a_terminal_that_waits_shows_it_beside_the_line(tmp_path: Path) -> None:
+    """What is typed meanwhile is kept, and the request is written before it begins."""
+    go_on = tmp_path / "go-on"
+    check = f"{LOGGED} until test -e {go_on}; do sleep 0.05; done; echo 'FAILED a.py::test_b - x'; exit 1"
+    with terminal(tmp_path, "new", *OPTIONS, "--check", check, "task") as asked:
+        asked.says("paste it here")
+        wait_until(lambda: runs(tmp_path) == 1)
+        asked.types("half a w")
+        asked.says("half a w")
+        go_on.touch()
+        asked.says("your check: 1 test fails before any change: a.py::test_b")
+        asked.says("half a w", 2)
+        asked.types("\x03")
+        assert asked.process.wait(HANG_S) == 130
+    assert once(Home.at(tmp_path, create=False)).count("your check") == 0
+    assert runs(tmp_path) == 1
+
+
+def test_an_answer_that_comes_meanwhile_ends_it(tmp_path: Path) -> None:
+    """The answer is taken at once and whole; the check then runs after it, as ever."""
+    marker = new_marker()
+    check = f"{LOGGED} test -e a.txt || exec sleep {marker}"
+    with none_left(marker):
+        words = ("--home", str(tmp_path), "new", *OPTIONS, "--check", check, "task")
+        with start_command(*words) as process:
+            wait_until(lambda: runs(tmp_path) == 1)
+            home = Home.at(tmp_path, create=False)
+            drop(home, RIGHT + DONE)
+            assert process.wait(HANG_S) == 0
+    assert checked(home) == ["Interrupted", "CommandRan"]
+    assert (tmp_path / "workspace" / "a.txt").read_text("utf-8") == "right\n"
+
+
+@pytest.mark.parametrize("how", ["kill", "interrupt"])
+def test_one_that_was_stopped_is_not_run_again(tmp_path: Path, how: str) -> None:
+    """No command that had started is started again; the answer is taken without it."""
+    marker = new_marker()
+    check = f"{LOGGED} test -e a.txt || exec sleep {marker}"
+    words = ("new", *OPTIONS, "--check", check, "task")
+    with none_left(marker):
+        if how == "kill":
+            assert kill_when(tmp_path, words, lambda: runs(tmp_path) == 1)
+        else:
+            with start_command("--home", str(tmp_path), *words) as process:
+                wait_until(lambda: runs(tmp_path) == 1)
+                process.send_signal(signal.SIGINT)
+                assert process.wait(HANG_S) == 130
+    home = Home.at(tmp_path, create=False)
+    drop(home, RIGHT)
+    once(home)
+    assert runs(tmp_path) == 2
+    assert checked(home) == ["Interrupted", "CommandRan"]
+
+
+def test_nobody_waits_and_it_runs_before_the_first_answer_is_executed(tmp_path: Path) -> None:
+    """`new --no-wait`, `resume --once`: on the files as they are, and no other turn runs it first."""
+    home = new(tmp_path, f"{LOGGED} ls")
+    assert runs(tmp_path) == 0
+    drop(home, WRONG)
+    said = once(home)
+    before, _, after = said.partition("answer 1:")
+    assert "your check passes already, before any change" in before
+    assert "CHECK" in after
+    drop(home, RIGHT)
+    assert "your check" not in once(home)
+    assert runs(tmp_path) == 3
+
+
+def test_what_it_changes_is_undone_with_the_first_turn(tmp_path: Path) -> None:
+    """As what a check changes in a turn; the person's files are as they were."""
+    file = tmp_path / "workspace" / "mine.txt"
+    file.parent.mkdir()
+    file.write_text("mine\n", "utf-8")
+    home = new(tmp_path, "echo formatted > mine.txt")
+    drop(home, WRONG)
+    once(home)
+    assert file.read_text("utf-8") == "formatted\n"
+    assert command_line(tmp_path, "undo").returncode == 0
+    assert file.read_text("utf-8") == "mine\n"
+    assert not (tmp_path / "workspace" / "a.txt").exists()
+
+
+@pytest.fixture(name="old")
+def _old(tmp_path: Path) -> Path:
+    """A workspace one of whose tests fails."""
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace" / "test_a.py").write_text(TESTS, "utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "text", "is_done"),
+    [
+        ("Add b.py", "", OLD, True),
+        ("Add b.py", "", NEW, False),  # another one fails
+        ("Add b.py, and make the tests pass", "", OLD, False),  # it is what the task is about
+        ("Mend what test_old shows", "", OLD, False),
+        ("See test_a.py", "", OLD, False),
+        ("Add b.py", " -x", OLD, False),  # what comes after the first is unknown
+        ("Add b.py", " --no-summary", OLD, False),  # no names
+        ("Add b.py", "; true && false", OLD, False),  # more than the tests may fail
+    ],
+)
+def test_done_counts_where_nothing_fails_but_what_failed_before(
+    old: Path, task: str, options: str, text: str, is_done: bool
+) -> None:
+    """Only where all failing tests are known by name, and the task does not ask for them."""
+    home = new(old, PYTEST + options, task)
+    drop(home, text)
+    said = once(home)
+    (session_id,) = home.sessions.ids()
+    assert home.sessions.load(session_id).is_complete == is_done
+    assert ("1 test failed before, too: test_a.py::test_old" in said) == is_done
