@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import to_builtins
 from msgspec.structs import asdict
@@ -125,11 +125,15 @@ def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> No
         )
 
 
+DiffForm = Literal["lines", "stat", "name-only"]
+
+
 def show_diff(
     checkpoints: "Checkpoints",
     steps: Sequence[UndoStep],
     turn: int | None,
     hide: Callable[[str], str],
+    how: DiffForm = "lines",
     *,
     json: bool,
 ) -> None:
@@ -151,6 +155,15 @@ def show_diff(
         for step in chosen
         for change in checkpoints.changes(step.before, step.after or after)
     }
+    if how != "lines":
+        changes = checkpoints.changes(chosen[0].before, after) if touched else ()
+        counts = checkpoints.counts(chosen[0].before, after) if touched and how == "stat" else {}
+        names = [
+            (hide(each.path), each.kind, each.path) for each in changes if each.path in touched
+        ]
+        found = [(name, kind, counts.get(path)) for name, kind, path in names]
+        _show_names(found, how, json=json)
+        return
     text = checkpoints.diff(chosen[0].before, after, sorted(touched)) if touched else ""
     text = hide(plain_text.without_controls(text))
     left_out = tuple(dict.fromkeys(line for step in chosen for line in step.left_out))
@@ -175,6 +188,34 @@ def show_diff(
 
 
 _LEFT_OUT_SHOWN = 3
+
+
+def _show_names(
+    found: Sequence[tuple[str, str, tuple[int, int] | None]], how: DiffForm, *, json: bool
+) -> None:
+    """Print the changed files, each with its kind and its added and removed lines, if those are counted."""
+    if json:
+        for path, kind, count in found:
+            more = {} if count is None else {"added": count[0], "removed": count[1]}
+            write_json_line(sys.stdout, {"path": path, "kind": kind, **more})
+        return
+    if how == "name-only":
+        be_utf8(sys.stdout)
+        sys.stdout.writelines(f"{plain_text.on_screen(path)}\n" for path, _, _ in found)
+        return
+    look = look_of(sys.stdout)
+    rows = [
+        (
+            (plain_text.on_screen(path), ""),
+            (layout.counted(*count, look) if count else "no text", "dim"),
+            ("" if kind == "modified" else kind, ""),
+        )
+        for path, kind, count in found
+    ]
+    added, removed = (sum(count[side] for _, _, count in found if count) for side in (0, 1))
+    total = f"{len(found)} {plain_text.plural(len(found), 'file')} changed"
+    rows.append(((total, "bold"), (layout.counted(added, removed, look), "bold"), ("", "")))
+    show_lines(layout.table(("file", "lines", ""), rows, look))
 
 
 def show_settings(

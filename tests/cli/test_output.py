@@ -119,6 +119,31 @@ def test_a_diff_in_a_pipe_is_a_patch_whatever_the_pipe_is_said_to_be(waiting: Pa
     assert "\n+中文 →\n".encode() in data.getvalue()
 
 
+def test_a_diff_in_numbers_and_in_names(waiting: Path) -> None:
+    """As git has them; programs get one object a file. And a session is found by words of its summary."""
+    drop(
+        waiting, EDIT + CREATE + "[RUN_COMMAND]\nhead -c9 /dev/zero >a.bin\n[/RUN_COMMAND]\n" + DONE
+    )
+    assert run(waiting, "resume", "--once") == 0
+
+    def said(*words: str) -> str:
+        return run_here("--home", str(waiting), *words).stdout
+
+    assert said("diff", "--name-only") == "a.bin\ncart.py\nnotes.txt\n"
+    assert [line.split() for line in said("diff", "--stat").splitlines()] == [
+        ["file", "lines"],
+        ["a.bin", "no", "text", "added"],
+        ["cart.py", "+1", "-1"],
+        ["notes.txt", "+30", "-0", "added"],
+        ["3", "files", "changed", "+31", "-1"],
+    ]
+    told = [json.loads(line) for line in said("diff", "--stat", "--json").splitlines()]
+    assert told[1] == {"path": "cart.py", "kind": "modified", "added": 1, "removed": 1}
+    session = next((waiting / "sessions").glob("*.json")).stem
+    assert session in said("list", "IS", "well", "quantity")
+    assert said("list", "nowhere") == ""
+
+
 # --- changes of files ------------------------------------------------------------------------------
 
 

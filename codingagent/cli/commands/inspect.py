@@ -17,6 +17,7 @@ from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import be_utf8
 from codingagent.cli.task_input import read_task
 from codingagent.errors import CodingAgentError, UsageError, WorkError
+from codingagent.model.events import Finished
 from codingagent.model.plain_text import on_screen
 from codingagent.model.session_state import Session
 from codingagent.storage import homes
@@ -30,9 +31,13 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 
-@app.command(epilog="Example: codingagent list --json", name="list")
+@app.command(epilog="Example: codingagent list verbose", name="list")
 def _list(
     context: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        argument("[WORD]...", "List those whose task or summary has these words."),
+    ] = None,
     runs: Annotated[bool, flag("--runs", "List the runs instead.")] = False,
     all_: Annotated[
         bool, flag("--all", f"List closed sessions, too, and more than the latest {homes.NEWEST}.")
@@ -41,16 +46,27 @@ def _list(
 ) -> None:
     """List the sessions, the latest first."""
     home = home_of(context)
-    found = homes.all_sessions(home, fail, runs=runs, newest=None if all_ else homes.NEWEST)
+    newest = None if all_ or words else homes.NEWEST
+    found = homes.all_sessions(home, fail, runs=runs, newest=newest)
     count = len((home.runs if runs else home.sessions).ids())
-    if not all_ and count > homes.NEWEST:
-        fail(f"these are the latest {homes.NEWEST} of {count}: --all lists the others, too")
-    shown = [each for each in found if all_ or not each.is_closed]
+    if newest and count > newest:
+        fail(f"these are the latest {newest} of {count}: --all lists the others, too")
+    shown = [each for each in found if all_ or words or not each.is_closed]
     if len(shown) < len(found):
         fail(f"closed sessions are left out ({len(found) - len(shown)}): --all lists them, too")
     sessions = [secrecy.hide_all(each) for each, secrecy in _readable(home, shown)]
-    if sessions or not count:
+    wanted = [word.casefold() for word in words or ()]
+    sessions = [each for each in sessions if all(word in _told(each) for word in wanted)]
+    if wanted and not sessions:
+        fail(f"no session has {' and '.join(words or ())} in its task or its summary")
+    elif sessions or not count:
         tables.show_sessions(sessions, runs=0 if runs else len(home.runs.ids()), json=json)
+
+
+def _told(session: Session) -> str:
+    """Return the words by which a session is found."""
+    ends = (event.summary for event in session.results if isinstance(event, Finished))
+    return "\n".join((session.task, *ends)).casefold()
 
 
 @app.command(epilog="Example: codingagent show a1b2c3d4", name="show")
@@ -145,6 +161,10 @@ def _diff(
         int | None,
         value("--turn", "N", "Show this turn's changes. [default: those of all turns]", min=1),
     ] = None,
+    stat: Annotated[
+        bool, flag("--stat", "Show the files, with the number of added and removed lines.")
+    ] = False,
+    name_only: Annotated[bool, flag("--name-only", "Show the names of the files only.")] = False,
     json: Json = False,
 ) -> None:
     """Show what a session changed, by file operations and by commands."""
@@ -154,7 +174,8 @@ def _diff(
     state = latest_of(home, or_run=True) if session is None else home.load(session)
     with undo.history_of(home, state) as (checkpoints, steps):
         hide = _hider(home, state).hide_diffs
-        tables.show_diff(checkpoints, steps, turn, hide, json=json)
+        how: tables.DiffForm = "name-only" if name_only else "stat" if stat else "lines"
+        tables.show_diff(checkpoints, steps, turn, hide, how, json=json)
 
 
 @app.command(epilog='Example: codingagent context "Add a --verbose option"', name="context")
