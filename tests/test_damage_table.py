@@ -4,6 +4,7 @@ import pytest
 
 from tests import damage_table
 from tests.damage_table import ROWS, answers, is_unknowable
+from tests.rows import each_row
 
 
 def test_no_damaged_answer_becomes_a_file_that_was_not_meant() -> None:
@@ -24,7 +25,7 @@ def test_of_the_answers_whose_text_can_be_known_nearly_all_are_right() -> None:
     assert damage_table.share_right(cells) > 0.95
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("damage", "style", "file", "expected"),
     [
         ("blank lines lost", "new", "README.md", True),

@@ -42,6 +42,7 @@ from tests.helpers import (
     none_left,
     processes_with,
 )
+from tests.rows import each_row
 from tests.sandboxes import SWITCH, needs_bwrap
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the lures are laid by POSIX means")
@@ -255,7 +256,7 @@ def _call(path: Path) -> None:
         caller.connect(str(path))
 
 
-@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS.keys())
+@each_row("harm", HARMS.values(), ids=HARMS.keys())
 def test_the_judge_sees_harm(harm: Callable[[Grounds], object]) -> None:
     """A judge that never finds anything proves nothing: each kind of harm is done once, and found."""
     with pytest.raises(AssertionError), guarded() as grounds:
@@ -390,7 +391,7 @@ REFUSED_PATHS = {
 }
 
 
-@pytest.mark.parametrize(("path", "reason"), REFUSED_PATHS.values(), ids=REFUSED_PATHS.keys())
+@each_row(("path", "reason"), REFUSED_PATHS.values(), ids=REFUSED_PATHS.keys())
 def test_a_path_that_is_refused_is_refused_to_everything(path: str, reason: str) -> None:
     """Design, workspace: whatever the text says, no file outside the workspace is read or written."""
     says = tuple(f"^\\[FAILED\\] .*({reason})" for _ in SIX)
@@ -746,7 +747,7 @@ GIT_PATHS = [
 ]
 
 
-@pytest.mark.parametrize("path", GIT_PATHS)
+@each_row("path", GIT_PATHS)
 def test_git_is_not_written_by_file_operations(path: str) -> None:
     """Design, workspace: `.git` is not writable through file operations, in any spelling or place."""
     refused = "REJECTED: .* is in .git, which is read-only"

@@ -23,13 +23,14 @@ from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Step
 from tests import derive_docs
 from tests.hosting import served
+from tests.rows import each_row
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {path.stem: path.read_text("utf-8") for path in derive_docs.PAGES}
 README = PAGES["README"]
 
 
-@pytest.mark.parametrize("name", PAGES)
+@each_row("name", PAGES)
 def test_the_generated_parts_are_current(name: str) -> None:
     """Design: the settings and the tag reference come from the definitions. derive_docs writes them."""
     assert derive_docs.derived(PAGES[name]) == PAGES[name], "run python -m tests.derive_docs"
@@ -70,7 +71,7 @@ _FOREIGN_OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", PAGES)
+@each_row("name", PAGES)
 def test_what_a_page_tells_you_to_type_exists(name: str) -> None:
     """A command or an option that was renamed must not live on in the documentation."""
     quoted = re.findall(r"```(?:sh|text)\n(.*?)```|`([^`\n]+)`", PAGES[name], re.DOTALL)

@@ -20,6 +20,7 @@ from codingagent.cli.keyboard import Keyboard, PasteError
 from tests.cli.test_amend import terminal
 from tests.cli.test_cli import DONE, drop, run, session_of
 from tests.helpers import HANG_S, wait_until
+from tests.rows import each_row
 from tests.warm import start
 
 MARK, UNMARK = "\x1b[?2004h", "\x1b[?2004l\x1b[?25h"
@@ -118,7 +119,7 @@ def test_what_is_still_on_its_way_is_discarded_too(pieces: tuple[str, ...]) -> N
             assert person.line("n\r") == "n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("keys", "line"),
     [
         (("y\r",), "y"),
@@ -143,7 +144,7 @@ def test_a_line_is_typed(keys: tuple[str | bytes, ...], line: str) -> None:
         assert person.line(*keys) == line
 
 
-@pytest.mark.parametrize(
+@each_row(
     "keys",
     [
         ("\x1b[200~y\x1b[201~",),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from codingagent.cli import layout
 from codingagent.cli.layout import PIPE, Look
+from tests.rows import each_row
 
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 WIDE, NARROW, PLAIN = Look(80, has_marks=True), Look(20, has_marks=True), Look(20)
@@ -17,7 +18,7 @@ def at(**past: float) -> str:
     return (NOW - timedelta(**past)).isoformat().replace("+00:00", "Z")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("past", "said"),
     [
         ({"seconds": 5}, "just now"),
@@ -50,7 +51,7 @@ def test_a_duration_is_no_more_exact_than_it_matters(seconds: float, said: str) 
     assert layout.duration(seconds) == said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("part", "said"),
     [
         (0, "[----------] 0 % of 1,000 characters"),

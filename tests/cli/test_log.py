@@ -1,9 +1,8 @@
 """The record in words: what a person reads who asks what was tried."""
 
-import pytest
-
 from codingagent.cli.record_words import line_of
 from codingagent.model.journal_entries import PersonSaid, Record, RefreshAsked, SessionStarted
+from tests.rows import each_row
 
 AT = "2026-01-01T00:00:00Z"
 TERMS = (
@@ -15,7 +14,7 @@ CHECKED = SessionStarted(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("record", "line"),
     [
         (PersonSaid("be brief", (), AT), "the person said: be brief"),

@@ -10,6 +10,7 @@ from tests.cli.test_amend import request, terminal
 from tests.cli.test_cli import DONE, drop, run, session_of
 from tests.cli.test_waiting_line import PROMPT, enter
 from tests.helpers import HANG_S
+from tests.rows import each_row
 
 ASKED = "is it for the model?"
 
@@ -95,7 +96,7 @@ WORDS = (
 )
 
 
-@pytest.mark.parametrize("line", [*RUN, *ASK, *WORDS])
+@each_row("line", [*RUN, *ASK, *WORDS])
 def test_what_a_line_is(line: str) -> None:
     """Certain: it runs. Words of a sentence: they are words. Else the person says which."""
     expected = RUN.get(line, "" if line in ASK else None)

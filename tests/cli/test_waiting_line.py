@@ -33,6 +33,7 @@ from tests.cli.test_amend import MESSAGE, Terminal, locked, request, terminal, w
 from tests.cli.test_cli import DONE, drop, run, session_of
 from tests.helpers import HANG_S, REPOSITORY, wait_until
 from tests.killing import command_line_here
+from tests.rows import each_row
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a pty is what is tested")
 
@@ -383,7 +384,7 @@ def test_only_a_terminal_that_waits_imports_the_line(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "then_s", "is_enter"),
     [
         ("/quit", 0.005, False),

@@ -10,6 +10,7 @@ import pytest
 from codingagent.errors import OperationError
 from codingagent.model import charsets
 from codingagent.model.encoding import FileText, decode_file, encode_whole
+from tests.rows import each_row
 
 SAMPLES: dict[str, tuple[list[str], list[str]]] = {}
 for block in Path(__file__).with_name("encoding_samples.txt").read_text("utf-8").splitlines()[1:]:
@@ -88,7 +89,7 @@ def test_neighbours_tell_what_one_line_does_not() -> None:
             guessed(data, others[0], apart).encode(new)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "codec"),
     [
         ("# -*- coding: gbk -*-\n# 中文\n", "gbk"),
@@ -185,7 +186,7 @@ def test_the_person_tells_the_encoding(codec: str) -> None:
         assert guessed(b"x\n", charset=codec).encode("щ") == "щ".encode(codec)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "codec", "new", "written", "note"),
     [
         ("# coding: latin-1\n# é\n", "latin-1", "# coding: latin-1\n# è\n", "latin-1", ""),

@@ -12,6 +12,7 @@ from codingagent.model.operations import CreateFile, Operation
 from codingagent.protocols.tags import decoder, scanner
 from codingagent.protocols.tags.tag_blocks import Block
 from tests.helpers import cpu_below
+from tests.rows import each_row
 
 
 def block_of(text: str) -> Block:
@@ -93,10 +94,8 @@ def test_an_until_that_is_no_token_is_refused(token: str) -> None:
 _MARKED = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
 
 
-@pytest.mark.parametrize(
-    "value", ["x", "1.5", "-1", "", " 1", "1e3", "0x1", "²", "١", "1" * 10, "1" * 5000]
-)
-@pytest.mark.parametrize("name", ["start_line", "end_line"])
+@each_row("value", ["x", "1.5", "-1", "", " 1", "1e3", "0x1", "²", "١", "1" * 10, "1" * 5000])
+@each_row("name", ["start_line", "end_line"])
 def test_a_line_number_that_is_no_number_is_refused(name: str, value: str) -> None:
     """Specification 003, parse errors: invalid attribute values, e.g. non-integer line numbers."""
     other = {"start_line": "end_line", "end_line": "start_line"}[name]

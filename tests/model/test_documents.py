@@ -8,6 +8,7 @@ import pytest
 
 from codingagent.model import documents
 from tests.helpers import live_session
+from tests.rows import each_row
 
 BLOCK = '[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]\n'
 
@@ -63,16 +64,14 @@ def test_a_document_renamed_to_txt_is_named(name: str, tmp_path: Path) -> None:
         assert not (live.workspace / "a.txt").exists()
 
 
-@pytest.mark.parametrize(
-    "ending", ["rtf", "pdf", "docx", "odt", "html", "mhtml", "eml", "zip", "webarchive"]
-)
+@each_row("ending", ["rtf", "pdf", "docx", "odt", "html", "mhtml", "eml", "zip", "webarchive"])
 def test_a_document_by_its_name_has_the_same_words(ending: str) -> None:
     found = documents.kind_by_name(f"answer.{ending.upper()}")
     assert found is not None
     assert found[1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         BLOCK,
@@ -84,6 +83,6 @@ def test_a_document_by_its_name_has_the_same_words(ending: str) -> None:
         "<think>\nx\n</think>\n",
     ],
 )
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@each_row("encoding", ["utf-8", "utf-16"])
 def test_plain_text_is_no_document(text: str, encoding: str) -> None:
     assert documents.kind_of(text.encode(encoding)) is None

@@ -40,6 +40,7 @@ from codingagent.protocols import json
 from codingagent.protocols.json import messages, wire
 from codingagent.protocols.tags import decoder
 from tests.builders import LATER
+from tests.rows import each_row
 
 KINDS = get_args(Operation)
 
@@ -62,7 +63,7 @@ EXAMPLES: dict[type, tuple[Operation, tuple[str, ...]]] = {
 NOT_IN_JSON = {Kind.LIST_FOLDER, Kind.MOVE_FILE}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("kind", KINDS)
 def test_every_table_has_a_row_for_each_operation(kind: type[Operation]) -> None:
     """House, what an operation is: one that is missing in a table is named here."""
     operation, told = EXAMPLES[kind]
@@ -88,7 +89,7 @@ def test_every_tag_and_every_row_is_of_an_operation() -> None:
     assert set(json.TYPES) | NOT_IN_JSON == kinds
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("event", "changes"),
     [
         (FileCreated("a", 1, replaced=False), (PathChange("a", "whole", is_new=True),)),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from codingagent.errors import OperationError
 from codingagent.model import encoding
 from codingagent.model.encoding import FileText, ReplyText
+from tests.rows import each_row
 
 _BYTES = st.one_of(
     st.binary(max_size=200),
@@ -36,7 +37,7 @@ def decoded(data: bytes) -> FileText:
     return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "expected"),
     [
         (b"", FileText("", "utf-8", b"")),
@@ -118,7 +119,7 @@ def test_a_reply_is_utf_8_or_marked_utf_16(data: bytes) -> None:
     assert encoding.decode_reply(data, "iso-8859-1") == ReplyText("é[DONE]")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "locale_codec", "text", "codec"),
     [
         (b"caf\xe9", "iso-8859-1", "café", "iso8859-1"),
@@ -152,7 +153,7 @@ def test_else_a_reply_has_the_locales_8_bit_encoding_and_it_is_said(
     assert encoding.decode_reply(data, locale_codec) == ReplyText(text, note)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [
         *(b"PK\x03\x04\0", b"a\0", b"\xff\xfea", "[DONE]".encode("utf-16-le")),

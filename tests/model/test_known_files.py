@@ -26,6 +26,7 @@ from codingagent.model.journal_entries import (
 )
 from codingagent.model.operations import Kind
 from tests.builders import LATER, session_of
+from tests.rows import each_row
 
 SHOWN = RequestWritten(1, LATER, (ShownFile("a", "old"),))
 TAKEN = AnswerTaken(1, "r.txt", "d", LATER)
@@ -41,7 +42,7 @@ def change(
     return [start, OperationEnded(0, event, LATER)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("records", "known"),
     [
         ([], "old"),

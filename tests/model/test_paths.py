@@ -8,6 +8,7 @@ from codingagent.errors import OperationError
 from codingagent.model import paths
 from tests import golden
 from tests.helpers import cpu_below
+from tests.rows import each_row
 
 _PIECES = st.sampled_from(
     ["a", "b.py", "..", ".", "", "/", "//", "~", "C:", "\\", " ", "\0", "é", "*", "[id]", "\u202e"]
@@ -47,7 +48,7 @@ def show(case: tuple[str, ...]) -> str:
 TABLES: dict[str, golden.Show] = {"paths.txt": show}
 
 
-@pytest.mark.parametrize(("case", "outcome"), golden.cases(__file__, "paths.txt"))
+@each_row(("case", "outcome"), golden.cases(__file__, "paths.txt"))
 def test_what_a_path_may_say(case: tuple[str, ...], outcome: str) -> None:
     """Specification 003, path sandboxing, and Design, the workspace and tag blocks."""
     assert show(case) == outcome

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from codingagent.model import plain_text
 from tests.helpers import cpu_below
+from tests.rows import each_row
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ _OUTPUTS = st.one_of(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("plain\ttext\n", "plain\ttext\n"),
@@ -74,7 +75,7 @@ def test_terminal_control_sequences_are_taken_out(text: str, expected: str) -> N
     assert plain_text.without_controls(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("10%\r20%\r100%\n", "100%\n"),
@@ -187,7 +188,7 @@ def test_clipped_text_is_bounded_and_the_numbers_add_up(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("one", "one"),

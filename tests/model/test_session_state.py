@@ -53,6 +53,7 @@ from codingagent.model.session_state import Phase, Session
 from codingagent.model.timeline import TurnTold, entries
 from codingagent.storage.session_file import document
 from tests.builders import CREATED_AT, LATER, SESSION_ID, session_of, started, turn
+from tests.rows import each_row
 
 _MADE = FileCreated("src/Calculator.cs", 245, replaced=False)
 _TAKEN = AnswerTaken(1, "reply.txt", "digest-1", LATER)
@@ -67,7 +68,7 @@ def test_an_id_has_eight_hex_digits(text: str) -> None:
     assert is_session_id(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["", "a1b2c3d", "a1b2c3d45", "A1B2C3D4", "a1b2c3dg", "a1b2c3d4\n", "../../..", "١٢٣٤٥٦٧٨"],
 )
@@ -191,7 +192,7 @@ def test_no_records_are_no_session() -> None:
     assert replay(()) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "record"),
     [
         ((), SessionStarted("00000000", "x", "/", LATER)),
@@ -414,7 +415,7 @@ def test_a_record_comes_back_from_its_line(record: Record) -> None:
     assert decode_record(encode_record(record)) == record
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         b"",

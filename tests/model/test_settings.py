@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from codingagent.errors import UsageError
 from codingagent.model import settings
 from codingagent.model.settings import Settings, Source
+from tests.rows import each_row
 
 
 def refusal(*sources: Source) -> str:
@@ -82,7 +83,7 @@ def test_the_home_is_no_setting() -> None:
     assert settings.from_environment({"CODINGAGENT_HOME": "/x"}) == Source("environment", {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value", "message"),
     [
         (

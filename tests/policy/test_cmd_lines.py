@@ -1,10 +1,10 @@
 """Lines of cmd.exe (design, commands: on Windows each is asked, except the check and plain words)."""
 
-import pytest
 from msgspec.structs import replace
 
 from codingagent.policy.evaluate import judge_command
 from codingagent.policy.rules import PRESETS, Allow, Ask, Deny, Policy, Verdict
+from tests.rows import each_row
 
 STANDARD = replace(PRESETS["standard"], cmd_check="npm run check && echo %OK%")
 
@@ -13,7 +13,7 @@ def judged(line: str, policy: Policy = STANDARD) -> Verdict:
     return judge_command(policy, line, "C:\\work")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "pytest",
@@ -34,7 +34,7 @@ def test_plain_lines_and_the_check_run_unasked(line: str) -> None:
     assert judged(line) == Allow()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "del /s /q *",
@@ -90,7 +90,7 @@ def test_a_variable_that_an_answer_sets_is_asked_about() -> None:
         assert not verdict.grants, "always would mean any value"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "format D: /y",

@@ -28,6 +28,7 @@ from codingagent.policy.rules import (
 from codingagent.policy.shell_line import command_name
 from codingagent.policy.shell_parser import read_line
 from tests.helpers import calls_of, cpu_below
+from tests.rows import each_row
 
 STANDARD = PRESETS["standard"]
 PERMISSIVE = PRESETS["permissive"]
@@ -51,7 +52,7 @@ def said(verdict: Verdict) -> str:
 LINES = Path(__file__).with_name("lines.txt").read_text("utf-8").splitlines()
 
 
-@pytest.mark.parametrize("row", LINES)
+@each_row("row", LINES)
 def test_real_lines(row: str) -> None:
     """Ordinary work is never asked; what is asked has the rules that a person reads. ⏎ is a new line."""
     expected, _, line = row.partition("\t")
@@ -69,7 +70,7 @@ def test_a_blocked_command_is_said_by_its_name() -> None:
     assert verdict.suggestion
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     ["a\r\nb", "a\0b", "echo \u202e", "a # \u202e", "a\u200bb", "ls\u00a0x", "a\x1b[0m"],
 )
@@ -100,7 +101,7 @@ LET_THROUGH = [
 ]
 
 
-@pytest.mark.parametrize("line", PREVENTED + ONLINE + LET_THROUGH)
+@each_row("line", PREVENTED + ONLINE + LET_THROUGH)
 def test_in_the_sandbox_only_what_it_lets_through_is_asked(line: str) -> None:
     """A question about what can't happen teaches to say yes."""
     for has_network in (True, False):
@@ -256,9 +257,7 @@ PROTECTED = """
 """
 
 
-@pytest.mark.parametrize(
-    "path", [*PROTECTED.split(), ".vs\u200bcode/tasks.json", "\uff0evscode/tasks.json"]
-)
+@each_row("path", [*PROTECTED.split(), ".vs\u200bcode/tasks.json", "\uff0evscode/tasks.json"])
 def test_protected_files_are_asked_for_under_any_spelling(path: str) -> None:
     """Protected names, compared as the most forgiving file system would; reading is free."""
     assert isinstance(judge_write(STANDARD, path, 1), Ask)
@@ -275,7 +274,7 @@ ORDINARY = """
 """
 
 
-@pytest.mark.parametrize("path", ORDINARY.split())
+@each_row("path", ORDINARY.split())
 def test_ordinary_files_are_not_asked_for(path: str) -> None:
     """Design, commands, policy: standard asks for protected files only."""
     assert judge_write(STANDARD, path, 1) == Allow()
@@ -335,7 +334,7 @@ def test_a_document_changes_what_it_names_and_inherits_the_rest() -> None:
     assert from_document({}, "x").shell == STANDARD.shell
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("document", "message"),
     [
         ({"shel": {}}, "p.toml: unknown key 'shel'; did you mean 'shell'?"),

@@ -12,6 +12,7 @@ from codingagent.policy.shell_line import ShellCommand, Word
 from codingagent.policy.shell_parser import read_line
 from tests import golden
 from tests.helpers import cpu_below
+from tests.rows import each_row
 
 
 def words(command: ShellCommand) -> list[str]:
@@ -44,7 +45,7 @@ def _word(word: Word) -> str:
 TABLES: dict[str, golden.Show] = {"shell_lines.txt": show}
 
 
-@pytest.mark.parametrize(("line", "outcome"), golden.cases(__file__, "shell_lines.txt"))
+@each_row(("line", "outcome"), golden.cases(__file__, "shell_lines.txt"))
 def test_what_is_read_of_a_line(line: str, outcome: str) -> None:
     """Design, commands: every command, through loops, pipes, redirections and substitutions."""
     assert show(line) == outcome

@@ -16,6 +16,7 @@ from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.process import windows
 from codingagent.process.output import Output
 from tests.helpers import REPOSITORY, new_marker, none_left
+from tests.rows import each_row
 
 linux = pytest.mark.skipif(
     sys.platform != "linux", reason="/bin/sh stands for cmd, and /proc is asked"
@@ -50,7 +51,7 @@ def test_several_lines_are_a_script_in_utf8_that_comes_back_from_batch_files() -
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "written"),
     [
         ("npm ci && npm test || npm x & npm y", "N ci && N test || N x & N y"),

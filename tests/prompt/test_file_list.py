@@ -11,6 +11,7 @@ from codingagent.prompt.file_list import Ignored, Listing
 from codingagent.prompt.tokens import estimate
 from tests.builders import listing_of
 from tests.helpers import cpu_below
+from tests.rows import each_row
 
 
 def test_files_are_listed_with_their_sizes() -> None:
@@ -101,7 +102,7 @@ def test_files_that_the_session_made_or_read_are_always_listed() -> None:
     assert ", 09999.txt and " in line
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "shown"),
     [
         ("a b", "a b"),
@@ -118,7 +119,7 @@ def test_a_name_from_the_disk_stands_on_one_line(path: str, shown: str) -> None:
     assert file_list.lines(listing_of(path)) == [f"  {shown} (10 bytes)"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("size", "shown"),
     [
         (0, "0 bytes"),

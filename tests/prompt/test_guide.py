@@ -18,6 +18,7 @@ from codingagent.model.operations import (
 from codingagent.prompt import guide
 from codingagent.protocols.tags import decoder, reply, scanner
 from codingagent.protocols.tags.reply import Header, Step
+from tests.rows import each_row
 
 _TEXT = guide.protocol_text()
 
@@ -73,7 +74,7 @@ def test_each_command_is_described_with_its_example_and_attributes(
             assert f'  {attribute.name}="{attribute.example}": {attribute.meaning}' in section
 
 
-@pytest.mark.parametrize(
+@each_row(
     "sentence",
     [
         "Paths are relative to the workspace root, with /;",

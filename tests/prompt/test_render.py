@@ -28,6 +28,7 @@ from codingagent.prompt.tokens import estimate
 from codingagent.protocols.tags import reply
 from tests.builders import BUDGET, LATER, context_of, listing_of, session_of, turn
 from tests.helpers import cpu_below
+from tests.rows import each_row
 
 _CONTINUE = (
     "Continue working on the task based on the results above. If the task is complete, send [DONE] with a"
@@ -275,7 +276,7 @@ def test_files_keep_the_order_in_which_they_were_asked_for() -> None:
     assert text.index("--- b ---") < text.index("--- a ---")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "--- a ---",
@@ -303,7 +304,7 @@ def test_a_file_that_imitates_our_headings_is_counted(line: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line", ["---", "--- a", "a ---", "== HEADER ==", "## Other", "# Environment", "x --- a ---"]
 )
 def test_other_files_have_the_plain_marker(line: str) -> None:
@@ -416,8 +417,8 @@ def test_of_many_results_the_first_are_shown_and_the_others_counted() -> None:
 _LONG = "n" * 200
 
 
-@pytest.mark.parametrize("characters", [20_000, 60_000, 200_000])
-@pytest.mark.parametrize(
+@each_row("characters", [20_000, 60_000, 200_000])
+@each_row(
     ("session", "views", "listing"),
     [
         (session_of(), (), listing_of(*(f"d{n % 50}/{n}{_LONG}" for n in range(5_000)))),

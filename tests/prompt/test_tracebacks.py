@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.prompt.tracebacks import Named, named_in
+from tests.rows import each_row
 
 ROOT = "/home/you/shop"
 FILES = (
@@ -46,7 +47,7 @@ OUTPUTS = [
 ]
 
 
-@pytest.mark.parametrize(("output", "expected"), OUTPUTS, ids=[o[:40] for o, _ in OUTPUTS])
+@each_row(("output", "expected"), OUTPUTS, ids=[o[:40] for o, _ in OUTPUTS])
 def test_a_place_in_an_output_is_a_file_and_a_line(
     output: str, expected: list[tuple[str, int]]
 ) -> None:
@@ -97,7 +98,7 @@ def test_no_output_is_a_fault(output: str) -> None:
         assert named.lines
 
 
-@pytest.mark.parametrize("hostile", ["a.a", "./", "a:", 'File "', "(", "a.b(", "1:1 "])
+@each_row("hostile", ["a.a", "./", "a:", 'File "', "(", "a.b(", "1:1 "])
 def test_a_hostile_output_is_read_in_one_go(hostile: str) -> None:
     """No expression here may be made to work for hours."""
     assert named_in(hostile * 100_000, "/w", FILES) == ()

@@ -36,6 +36,7 @@ from codingagent.rpc import (
 from codingagent.rpc import client as client_module
 from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket
 from tests.helpers import HANG_S, REPOSITORY, children, wait_until
+from tests.rows import each_row
 from tests.rpc.test_server import PROGRAM
 from tests.serving import World, beside, server_at
 
@@ -218,7 +219,7 @@ def test_a_result_of_another_shape_is_said(result: object) -> None:
 # --- servers that misbehave ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "message"),
     [
         (b"garbage\x1b\n", "not a JSON-RPC 2.0 response: garbage\\\\x1b"),

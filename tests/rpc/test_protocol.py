@@ -17,6 +17,7 @@ from codingagent.rpc.protocol import (
 )
 from tests import golden
 from tests.helpers import cpu_below
+from tests.rows import each_row
 
 
 def subtract(_: object, minuend: int, subtrahend: int) -> int:
@@ -96,7 +97,7 @@ def show(line: bytes | str) -> str:
 TABLES: dict[str, golden.Show] = {"answers.txt": show}
 
 
-@pytest.mark.parametrize(("line", "answer"), golden.cases(__file__, "answers.txt"))
+@each_row(("line", "answer"), golden.cases(__file__, "answers.txt"))
 def test_what_answers_a_line(line: bytes | str, answer: str) -> None:
     """JSON-RPC 2.0, sections 4 to 6, and each example of section 7."""
     assert show(line) == answer
@@ -109,7 +110,7 @@ def test_a_number_of_thousands_of_digits_is_no_request() -> None:
 # --- ids -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     "id_json",
     [
         *("0", "1", "-7", "1.5", "-0.25", "null", '"1"', '""', '"a b"', "1e300", str(2**64)),
@@ -137,7 +138,7 @@ def test_deep_nesting_is_refused(opening: bytes) -> None:
             assert error(line + opening * depth)[0] == -32700
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         b"[]" * 400 + b'"' + b'\\"' * 250_000,

@@ -32,6 +32,7 @@ from tests.helpers import (
     python,
     wait_until,
 )
+from tests.rows import each_row
 from tests.serving import (
     World,
     all_of,
@@ -617,9 +618,7 @@ def test_a_port_of_this_machine_is_chosen_and_said(host: str) -> None:
     listener.close()
 
 
-@pytest.mark.parametrize(
-    "host", ["0.0.0.0", "", "192.0.2.1", "::", "example.org", "::ffff:127.0.0.1", "8.8.8.8"]
-)
+@each_row("host", ["0.0.0.0", "", "192.0.2.1", "::", "example.org", "::ffff:127.0.0.1", "8.8.8.8"])
 def test_a_port_that_others_reach_is_refused(host: str) -> None:
     with pytest.raises(UsageError, match=r"is not a loopback address: .* ssh -L 80:127.0.0.1:80"):
         listen(Tcp(host, 80))
@@ -643,7 +642,7 @@ def test_host_and_port_are_read(words: str, endpoint: Tcp) -> None:
     assert tcp_from(words) == endpoint
 
 
-@pytest.mark.parametrize("words", ["80", "x:", "x:65536", "::1:80", "x:-1", "x:80:80", "[::1]80"])
+@each_row("words", ["80", "x:", "x:65536", "::1:80", "x:-1", "x:80:80", "[::1]80"])
 def test_what_is_no_host_and_port_is_refused(words: str) -> None:
     with pytest.raises(UsageError, match=r"is not HOST:PORT; write 127.0.0.1:8000"):
         tcp_from(words)

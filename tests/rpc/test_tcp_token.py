@@ -16,6 +16,7 @@ from codingagent.rpc import Client, ConnectError, InvalidRequestError
 from codingagent.rpc.endpoints import Tcp, UnixSocket
 from tests.helpers import wait_until
 from tests.hosting import served
+from tests.rows import each_row
 from tests.serving import World, connected, request, responses, server_at
 from tests.warm import start_command
 
@@ -24,7 +25,7 @@ TOKEN = "correct-horse-battery"
 PING = request("ping")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lines", "said"),
     [
         ([b"TOKEN correct-horse-battery", PING], ["OK", "pong"]),

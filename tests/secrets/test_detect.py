@@ -15,6 +15,7 @@ from codingagent.secrets.assigned import STEMS
 from codingagent.secrets.detect import Secret, find_secrets
 from codingagent.secrets.rules import CONTEXT, RULES, STATED
 from tests.helpers import calls_of, cpu_below, fewer_examples
+from tests.rows import each_row
 from tests.secrets import corpus
 
 HOSTILE = [
@@ -376,13 +377,13 @@ def test_a_list_is_no_table(text: str) -> None:
     assert values_of(text) == []
 
 
-@pytest.mark.parametrize(("path", "text"), HIDDEN)
+@each_row(("path", "text"), HIDDEN)
 def test_a_syntax_of_its_own_shows_no_secret(path: str, text: str) -> None:
     value = corpus.made("[b12]", random.Random(path + text)) + "7q"
     assert values_of(text.replace("§", value), path) == [value]
 
 
-@pytest.mark.parametrize(("path", "text"), COLLECTIONS)
+@each_row(("path", "text"), COLLECTIONS)
 def test_members_of_a_collection_are_hidden(path: str, text: str) -> None:
     luck, planted = random.Random(path + text), []
     for mark in ("§3", "§2", "§"):
@@ -394,12 +395,12 @@ def test_members_of_a_collection_are_hidden(path: str, text: str) -> None:
     assert all(any(value in each for each in found) for value in planted)
 
 
-@pytest.mark.parametrize(("path", "text"), NO_SECRETS_HELD)
+@each_row(("path", "text"), NO_SECRETS_HELD)
 def test_a_collection_of_something_else_is_shown(path: str, text: str) -> None:
     assert values_of(text, path) == []
 
 
-@pytest.mark.parametrize("form", [*HASHES, *WEBHOOKS])
+@each_row("form", [*HASHES, *WEBHOOKS])
 def test_hashes_and_webhooks_are_hidden(form: str) -> None:
     """Alone, in code, in data, and as shells and compose files escape them."""
     luck = random.Random(form)
@@ -465,7 +466,7 @@ def test_a_name_that_goes_on_is_read_once(unit: str) -> None:
         assert values_of(unit * (300_000 // len(unit)), "a.txt") == []
 
 
-@pytest.mark.parametrize("unit", ["token ", "-p ", "<pw>", "pw ", "pw=", "pw=\n", "_authToken=\n"])
+@each_row("unit", ["token ", "-p ", "<pw>", "pw ", "pw=", "pw=\n", "_authToken=\n"])
 def test_what_is_no_secret_is_not_searched_from_each_of_its_words(unit: str) -> None:
     """Each was the beginning of 200 characters to a flag, of any words of a sentence, of 20,000 to a tag."""
     with cpu_below(70):

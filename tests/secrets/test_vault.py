@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from codingagent.secrets.texts import mapped
 from codingagent.secrets.vault import LITERAL, HiddenValue, Vault, Wishes
 from tests.helpers import grows_with
+from tests.rows import each_row
 
 
 def token(seed: int = 0) -> str:
@@ -133,7 +134,7 @@ def test_a_key_has_a_name_for_each_line() -> None:
     assert ours.put_back(ours.hide(text)) == (text, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "alter",
     [
         str.lower,

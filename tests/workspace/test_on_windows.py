@@ -28,6 +28,7 @@ from codingagent.workspace import path_walk
 from codingagent.workspace.dirfd import Folder, is_link
 from codingagent.workspace.workspace import Workspace
 from tests.helpers import REPOSITORY, NamedWorkspace
+from tests.rows import each_row
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="it makes what only POSIX has")
 
@@ -502,7 +503,7 @@ LINES: dict[str, tuple[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("what", LINES)
+@each_row("what", LINES)
 def test_lines_of_the_person_are_read_and_written_as_windows_does(what: str) -> None:
     """An empty word stays one, a backslash is part of a path."""
     program, expected = LINES[what]

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from codingagent.workspace.plain_rules import PlainRules
 from tests.helpers import cpu_below
+from tests.rows import each_row
 
 
 def rules(*texts: tuple[str, str]) -> PlainRules:
@@ -15,7 +16,7 @@ def rules(*texts: tuple[str, str]) -> PlainRules:
     return made
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "path", "is_folder", "ignored"),
     [
         ("*.log\n", "a.log", False, True),

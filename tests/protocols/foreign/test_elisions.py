@@ -3,9 +3,10 @@
 import pytest
 
 from codingagent.editing.elisions import first_elision
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "...",
@@ -38,7 +39,7 @@ def test_a_line_that_stands_for_others(line: str) -> None:
     assert first_elision(["def f():", "    x = 1", line, "def g():"]) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "f(...args)",

@@ -5,11 +5,12 @@ import pytest
 from codingagent.protocols.foreign import parser
 from codingagent.protocols.foreign.file_names import Files, name_in, name_in_comment, name_in_info
 from codingagent.protocols.tags.reply import Problem, Step
+from tests.rows import each_row
 
 FILES = Files({"src/a.py", "my file.txt", "Makefile"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "src/a.py",
@@ -42,7 +43,7 @@ def test_a_heading_is_a_path_and_words_that_say_nothing_else(line: str) -> None:
     assert (name.texts, name.line, name.is_heading) == (("src/a.py",), 4, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "In `src/a.py`, add this:",
@@ -60,7 +61,7 @@ def test_a_sentence_names_a_file_and_is_no_heading(line: str) -> None:
     assert (name.texts, name.is_heading) == (("src/a.py",), False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "",
@@ -89,7 +90,7 @@ def test_a_file_with_blanks_in_its_name_is_known_by_the_listing() -> None:
     assert name.texts == ("my file.txt",)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("info", "path"),
     [
         ("python src/b.py", "src/b.py"),
@@ -113,7 +114,7 @@ def test_what_a_fence_line_names(info: str, path: str | None) -> None:
     assert (None if name is None else name.texts[0]) == path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "path"),
     [
         ("# src/b.py", "src/b.py"),
@@ -150,8 +151,8 @@ LABELS = [
 ]
 
 
-@pytest.mark.parametrize("label", LABELS)
-@pytest.mark.parametrize("info", ["python", "py", ""])
+@each_row("label", LABELS)
+@each_row("info", ["python", "py", ""])
 def test_a_label_in_any_language_names_a_new_file(label: str, info: str) -> None:
     """Words round a path in the line above: bold, code, heading, bullet, number, colon."""
     text = f"{label.format('tests/test_roman.py')}\n```{info}\nx = 1\n```\n"

@@ -19,6 +19,7 @@ from codingagent.protocols.foreign.parser import read
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Problem
 from tests.protocols.foreign.doing import do
+from tests.rows import each_row
 
 OLD = "old one\nold two\n"
 ADDED = "@@ -0,0 +1,2 @@\n+a\n+b\n"
@@ -66,7 +67,7 @@ def done(text: str, before: dict[str, str]) -> tuple[dict[str, str], tuple[str, 
 # --- headers ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     "diff",
     [
         GIT + BOTH + IS_NEW + ADDED,
@@ -75,7 +76,7 @@ def done(text: str, before: dict[str, str]) -> tuple[dict[str, str], tuple[str, 
         GIT + IS_NEW + NEW + "+a\n+b\n",
     ],
 )
-@pytest.mark.parametrize("is_fenced", [True, False])
+@each_row("is_fenced", [True, False])
 def test_a_new_file_has_its_text_in_whichever_order_its_header_is_written(
     diff: str, *, is_fenced: bool
 ) -> None:
@@ -155,9 +156,9 @@ def test_a_mode_beside_text_is_said_not_to_be_set(mode: str) -> None:
     assert "[RUN_COMMAND]chmod 755 n.py[/RUN_COMMAND]" in item.notes[0]
 
 
-@pytest.mark.parametrize("between", ["", "\n", "\n\n\n"])
-@pytest.mark.parametrize("header", ["@@ -1,2 +1,2 @@", "@@", "@@ -1,7 +1,9 @@"])
-@pytest.mark.parametrize("is_fenced", [True, False])
+@each_row("between", ["", "\n", "\n\n\n"])
+@each_row("header", ["@@ -1,2 +1,2 @@", "@@", "@@ -1,7 +1,9 @@"])
+@each_row("is_fenced", [True, False])
 def test_blank_lines_may_part_two_differences(
     between: str, header: str, *, is_fenced: bool
 ) -> None:
@@ -468,7 +469,7 @@ FILES = {
 FOLDERS = {"a/x.py": OLD, "b/x.py": OLD}
 
 
-@pytest.mark.parametrize("name", REFUSALS)
+@each_row("name", REFUSALS)
 def test_the_advice_of_a_refusal_leads_to_an_answer_that_is_taken(name: str) -> None:
     answer, advice, followed = REFUSALS[name]
     is_of_folders = name in {"a folder called b", "both sides exist", "a name that fits two"}

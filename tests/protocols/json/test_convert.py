@@ -26,6 +26,7 @@ from codingagent.protocols.json.messages import (
 from codingagent.protocols.json.wire import EventsMessage, schema_of, to_wire
 from codingagent.protocols.tags.reply import Problem, Step
 from tests import golden
+from tests.rows import each_row
 
 NOON = "2025-01-15T12:00:00Z"
 _SCHEMA = jsonschema.Draft202012Validator(schema_of(EventsMessage))
@@ -91,7 +92,7 @@ READ = read_event
 TABLES: dict[str, golden.Show] = {"events.txt": show}
 
 
-@pytest.mark.parametrize(("event", "told"), golden.cases(__file__, "events.txt", READ))
+@each_row(("event", "told"), golden.cases(__file__, "events.txt", READ))
 def test_what_is_told_of_an_event(event: core.Event, told: str) -> None:
     """Specification 003, previous command results, and 001, event types; 000: a time limit is 124."""
     assert show(event) == told

@@ -49,6 +49,7 @@ from codingagent.protocols.json.wire import (
 )
 from codingagent.protocols.tags.reply import Problem, Step
 from tests import golden
+from tests.rows import each_row
 
 DATA = Path(__file__).parent
 SPECIFIED = json.loads((DATA / "specification_001.schema.json").read_text("utf-8"))
@@ -109,7 +110,7 @@ def whole(kind: str, value: dict[str, Any]) -> dict[str, Any]:
 # --- the three documents ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     "case", EXAMPLES, ids=[f"{e['document']}-{n}-{e['kind']}" for n, e in enumerate(EXAMPLES)]
 )
 def test_every_example_of_the_documents_is_valid(case: dict[str, Any]) -> None:
@@ -375,7 +376,7 @@ def show(case: tuple[str, Any]) -> str:
 TABLES: dict[str, golden.Show] = {"messages.txt": show}
 
 
-@pytest.mark.parametrize(("case", "outcome"), golden.cases(__file__, "messages.txt"))
+@each_row(("case", "outcome"), golden.cases(__file__, "messages.txt"))
 def test_what_a_value_is_read_as(case: tuple[str, Any], outcome: str) -> None:
     """Specification 001, validation rules and graceful degradation, and Design, operations and events."""
     assert show(case) == outcome
@@ -386,7 +387,7 @@ def test_what_a_value_is_read_as(case: tuple[str, Any], outcome: str) -> None:
 _TYPES = "must be one of 'message', 'createFile', 'readFile', 'editFile', 'deleteFile', 'shell'"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("operation", "line"),
     [
         (
@@ -450,7 +451,7 @@ def test_a_number_without_fraction_is_a_whole_number() -> None:
     assert (read.timeout, type(read.timeout)) == (1000, int)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "encoding", "fits"),
     [
         ("a" * (10 * MEGABYTE), "utf-8", True),
@@ -607,7 +608,7 @@ _GOOD = '{"type":"shell","command":"ls"}'
 _LS = ShellOperation(command="ls")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("bad", "where", "reason"),
     [
         ("5", "", "must be an object"),
@@ -648,7 +649,7 @@ def test_a_malformed_operation_does_not_spoil_the_rest(bad: str, where: str, rea
         assert read_operations_message(source) == (_LS, malformed, _LS)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "unknown",
     ["NaN", "1e999", "9" * 5000, '"\\udc00"', "[" * 150 + "]" * 150, '{"a":1,"a":2}', "null"],
 )

@@ -32,6 +32,7 @@ from codingagent.protocols.json.wire import Operation
 from codingagent.protocols.tags import prose
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 from tests.builders import CREATED_AT, SESSION_ID, context_of, session_of, turn
+from tests.rows import each_row
 
 READ = {"type": "readFile", "path": "a.py"}
 
@@ -91,7 +92,7 @@ def test_a_message_is_found_bare_or_in_a_fence(text: str) -> None:
     assert said(text) == FetchFile("a.py", "utf-8")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -117,7 +118,7 @@ def test_two_messages_are_not_executed() -> None:
     assert "holds 2 JSON messages, so nothing was executed" in problem(fence + fence).reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "reason"),
     [
         (WHOLE[:-5], "is not JSON"),
@@ -200,7 +201,7 @@ def test_a_file_that_begins_with_done_ends_nothing() -> None:
     assert not isinstance(said(message(make)), Finish)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "header"),
     [
         ({}, None),
@@ -384,8 +385,8 @@ def test_the_request_says_how_to_go_on_in_this_protocol() -> None:
 _HUGE = "".join(f'line {number} "quoted" \\ é\n' for number in range(20_000))
 
 
-@pytest.mark.parametrize("characters", [20_000, 60_000, 200_000])
-@pytest.mark.parametrize(
+@each_row("characters", [20_000, 60_000, 200_000])
+@each_row(
     "event",
     [
         FileFetched("a", _HUGE, "utf-8", len(_HUGE)),

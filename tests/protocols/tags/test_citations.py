@@ -13,6 +13,7 @@ from codingagent.model.operations import CreateFile, Finish, Replacement, ShowMe
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Step
 from tests.helpers import live_session
+from tests.rows import each_row
 
 PRIVATE = "\ue200cite\ue202turn0search1\ue202turn0search3\ue201"
 MARKS = {
@@ -40,8 +41,8 @@ def steps(text: str) -> list[Step]:
     return [item for item in found.items if isinstance(item, Step)]
 
 
-@pytest.mark.parametrize("mark", [*MARKS.values(), *BESIDE])
-@pytest.mark.parametrize("place", ["{0} {1}", "{0}{1}", "{1}{0}", "**{0}** {1}"])
+@each_row("mark", [*MARKS.values(), *BESIDE])
+@each_row("place", ["{0} {1}", "{0}{1}", "{1}{0}", "**{0}** {1}"])
 def test_marks_beside_tags_cost_no_block(mark: str, place: str) -> None:
     """Design, replies as chats really give them: in tags damage is undone always, and said."""
     opening, closing = (
@@ -56,7 +57,7 @@ def test_marks_beside_tags_cost_no_block(mark: str, place: str) -> None:
     assert "citation marks" in " ".join(step.notes)
 
 
-@pytest.mark.parametrize("mark", MARKS.values())
+@each_row("mark", MARKS.values())
 def test_marks_within_a_tag_are_no_part_of_its_values(mark: str) -> None:
     for tag in (f'[READ_FILE path="a.py{mark}"]', f'[READ_FILE path="a.py" {mark}]'):
         if '"' in mark:
@@ -65,7 +66,7 @@ def test_marks_within_a_tag_are_no_part_of_its_values(mark: str) -> None:
         assert getattr(step.operation, "path", "") == "a.py"
 
 
-@pytest.mark.parametrize("mark", MARKS.values())
+@each_row("mark", MARKS.values())
 def test_what_the_person_is_told_has_no_marks(mark: str) -> None:
     """Each repair is named; what the words show as code is meant."""
     message, done = steps(
@@ -76,7 +77,7 @@ def test_what_the_person_is_told_has_no_marks(mark: str) -> None:
     assert all("citation marks were taken off" in " ".join(step.notes) for step in (message, done))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "body", "expected"),
     [
         ("a.py", "x = 1 {}\ny = 2\n", "x = 1\ny = 2\n"),
@@ -94,7 +95,7 @@ def test_what_the_person_is_told_has_no_marks(mark: str) -> None:
         ("README.md", "Marks such as `{0}` go.\n", "Marks such as `{0}` go.\n"),
     ],
 )
-@pytest.mark.parametrize(
+@each_row(
     "mark",
     [
         *(OAICITE, DAGGER, PRIVATE, "[cite_start]", "citeturn0search1", "citeturn0file0"),
@@ -118,7 +119,7 @@ def test_a_mark_that_only_a_chat_writes(
     assert "citation mark" in " ".join(found.notes)
 
 
-@pytest.mark.parametrize("mark", MARKS.values())
+@each_row("mark", MARKS.values())
 def test_search_text_stands_on_disk_only_without_marks(mark: str) -> None:
     """Certain: REPLACE came the same way."""
     edit = (Replacement(f"x = 1 {mark}\n", f"x = 2 {mark}\nz = 3\n"),)
@@ -135,8 +136,8 @@ ANSWER = (
 )
 
 
-@pytest.mark.parametrize("turn", TURNS)
-@pytest.mark.parametrize("end", ["", "\u202c", "\u2069"])
+@each_row("turn", TURNS)
+@each_row("end", ["", "\u202c", "\u2069"])
 def test_a_direction_mark_before_each_line(turn: str, end: str) -> None:
     lines = [f"{turn}{line}{end}" if line else line for line in ANSWER.split("\n")]
     create, done = steps("\n".join(lines))
@@ -144,7 +145,7 @@ def test_a_direction_mark_before_each_line(turn: str, end: str) -> None:
     assert done.operation == Finish("תוקן")
 
 
-@pytest.mark.parametrize("turn", TURNS)
+@each_row("turn", TURNS)
 def test_a_direction_mark_beside_tags_and_in_values(turn: str) -> None:
     tag = f'{turn}[CREATE_FILE path="{turn}a.py{turn}"]{turn}'
     (step,) = steps(f"שינוי:\n{tag}\nx = 1\n{turn}[/CREATE_FILE]{turn}\n{turn}[END]\n")
@@ -153,7 +154,7 @@ def test_a_direction_mark_beside_tags_and_in_values(turn: str) -> None:
     assert "direction marks" in " ".join(step.notes)
 
 
-@pytest.mark.parametrize("turn", TURNS)
+@each_row("turn", TURNS)
 def test_direction_marks_in_bodies(turn: str) -> None:
     """Before each line, or before code, they are the chat's; within a line they are the text's."""
     body = f"{turn}def f():\n{turn}    return 1\n"

@@ -8,6 +8,7 @@ from codingagent.model.operations import CreateFile
 from codingagent.protocols.tags import continuation, reply
 from codingagent.protocols.tags.reply import Problem, Step
 from tests.helpers import grows_with
+from tests.rows import each_row
 
 REPLY = '[REPLY session="a1b2c3d4" sequence="2"]\n'
 BODY = "".join(f"def function_{n}():\n    return {n}\n\n\n" for n in range(20))
@@ -93,7 +94,7 @@ def test_an_overlap_further_down_is_not_trusted() -> None:
     assert more.text.count("total = 0") == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "opening",
     [
         '[CREATE_FILE path="b.py"]',
@@ -153,7 +154,7 @@ def test_joining_never_raises(cut: str, text: str) -> None:
     continuation.whole_again(text, cut, text)
 
 
-@pytest.mark.parametrize("blank", [" ", "\t", "\r", "\xa0", "\u2028", "\n", "漢\n"])
+@each_row("blank", [" ", "\t", "\r", "\xa0", "\u2028", "\n", "漢\n"])
 def test_blanks_without_end_are_joined_in_time_that_grows_with_them(blank: str) -> None:
     cut = '[CREATE_FILE path="a.py"]\nx = 1'
     grows_with(8_000, lambda size: continuation.join(cut, blank * size))

@@ -7,6 +7,7 @@ import pytest
 from codingagent.model.operations import CreateFile
 from codingagent.protocols.tags import prose
 from tests.killing import command_line_here
+from tests.rows import each_row
 
 OLD = "class Cart:\n    def total(self):\n        return self.net + self.discount\n"
 NEW = OLD.replace("+", "-")
@@ -25,7 +26,7 @@ def test_it_is_the_new_text(answer: str) -> None:
     assert (found.path, found.content, found.overwrite) == ("shop/cart.py", NEW, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         pytest.param(f"Here it is:\n```\n{NEW}```", id="no name"),

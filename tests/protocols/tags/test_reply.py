@@ -25,6 +25,7 @@ from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 from tests import golden
 from tests.builders import LATER, SESSION_ID, session_of, turn
 from tests.helpers import calls_of, cpu_below
+from tests.rows import each_row
 
 _GOOD = (
     '[REPLY session="a1b2c3d4" sequence="2"]\n[MESSAGE]\nhi\n[/MESSAGE]\n[CREATE_FILE path="a.py"]\n'
@@ -88,7 +89,7 @@ def _shown(item: Step | Problem) -> str:
 TABLES: dict[str, golden.Show] = {"reads.txt": show}
 
 
-@pytest.mark.parametrize(("text", "found"), golden.cases(__file__, "reads.txt"))
+@each_row(("text", "found"), golden.cases(__file__, "reads.txt"))
 def test_what_an_answer_is_read_as(text: str, found: str) -> None:
     """Specification 003, Design, tag blocks, and Design, replies as chats really give them."""
     assert show(text) == found
@@ -115,7 +116,7 @@ def test_too_many_blocks_are_refused_whole(block: str) -> None:
     assert len(reply.read(text.removesuffix(block.format(n=AT_ONCE))).items) == AT_ONCE
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["", "\n", "Sorry, I can't.", "```python\nx\n```\n", "[TODO]\n", "[DONE] follows\n"]
 )
 def test_a_reply_without_any_block_says_so_and_shows_an_example(text: str) -> None:
@@ -152,7 +153,7 @@ def _waiting(sequence: int = 2, digest: str = "") -> Session:
     return session_of(*turn(), AnswerTaken(2, "x", digest, LATER)) if sequence == 2 else session
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "reason"),
     [
         (None, ""),

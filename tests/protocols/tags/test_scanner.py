@@ -9,6 +9,7 @@ from codingagent.protocols.tags import scanner, tag_blocks
 from codingagent.protocols.tags.tag_blocks import Block, Scan
 from tests import golden
 from tests.helpers import cpu_below
+from tests.rows import each_row
 
 _FRAGMENTS = [
     '[CREATE_FILE path="a.py"]',
@@ -80,7 +81,7 @@ def _shown(block: Block) -> str:
 TABLES: dict[str, golden.Show] = {"scans.txt": show}
 
 
-@pytest.mark.parametrize(("text", "found"), golden.cases(__file__, "scans.txt"))
+@each_row(("text", "found"), golden.cases(__file__, "scans.txt"))
 def test_what_is_found_in_an_answer(text: str, found: str) -> None:
     """Specification 003, parsing rules, and Design, tag blocks."""
     assert show(text) == found

@@ -7,6 +7,7 @@ from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Step
 from tests.helpers import grows_with
 from tests.manglings import MANGLINGS
+from tests.rows import each_row
 
 B = '[CREATE_FILE path="b.py"]\ny = 2\n[/CREATE_FILE]\n'
 RUN = "[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n"
@@ -22,7 +23,7 @@ def read(text: str) -> list[object]:
 OTHERS = {"blocks as list items", "the request above"}
 
 
-@pytest.mark.parametrize("name", [name for name in MANGLINGS if name not in OTHERS])
+@each_row("name", [name for name in MANGLINGS if name not in OTHERS])
 def test_a_missing_closing_tag_is_seen_whatever_the_chat_did(name: str) -> None:
     """The next opening was damaged as the first one was, so it is no text."""
     text = f'[REPLY session="a1b2c3d4" sequence="1"]\n[CREATE_FILE path="src/a_one.py"]\nx\n{B}{RUN}[END]\n'
