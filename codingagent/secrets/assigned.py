@@ -4,56 +4,30 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from codingagent.model.patterns import lazy_pattern, words
+from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import values
+from codingagent.secrets.rules import one_of, rows, words
+from codingagent.secrets.texts import Places
 from codingagent.secrets.values import Form
-from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, SETTINGS, TRAILING, Places
 
-_OTHER_LANGUAGES = words("kennwort contraseñ senha wachtwoord hasło пароль 密码 パスワード")
-_ENGLISH = words("pass pw secret token key cred auth salt psk")
+_OTHER_LANGUAGES = words("stems of other languages")
 # In lower case, one of these is in each name of a secret.
-STEMS = tuple(sorted(_ENGLISH | _OTHER_LANGUAGES))
+STEMS = tuple(sorted(words("stems") | _OTHER_LANGUAGES))
+_ABOUT, _PUBLIC = words("names about secrets"), words("names of what is public")
+_SETTINGS = words("names of settings") | _ABOUT
+_KEYS, _TRAILING = words("names beside key"), words("names that go on")
 _NAME_CHARACTERS = 48
 
 _WORDS = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 # The kind of secret that the last word of a name promises, tried in turn.
-_KINDS = (
-    (
-        "PASSWORD",
-        lazy_pattern(
-            r".*(?:password|passwd|passphrase|pwd|passwort|passcode)s?"
-            r"|(?:db|my|user|root|smtp|mail|ftp|ssh|admin|redis|sql|irc|http|proxy|key|trust|store|ldap|pg|bind"
-            r"|sa|require)?pass|passe|pw|psk|(?:bind|root|user|db)pw|masterauth"
-        ),
-    ),
-    ("SECRET", lazy_pattern(r".*secrets?|salt|.*auth|cred(?:ential)?s?")),
-    ("TOKEN", lazy_pattern(r".*tokens?")),
-    ("KEY", lazy_pattern(rf"(?:{'|'.join(sorted(KEYS))})keys?")),
-)
+_KINDS = [(kind, lazy_pattern(last)) for kind, last in map(str.split, rows("names"))]
+_KINDS.append(("KEY", lazy_pattern(rf"(?:{'|'.join(sorted(_KEYS))})keys?")))
 # What is between the name of a secret and its value.
 _SEPARATOR = lazy_pattern(
     # Possessive: no other end of the name is tried where nothing follows it.
     r"""(?P<rest>(?:\w|-(?!>)){0,48}+)(?:"""
-    r"""(?P<close>\\{0,3}["'`][\])]?|["'`]?\]|\[\d{0,4}\]|\})?[ \t]*(?P<sep>"""
-    # password: str = "…"; password string = "…"
-    r""":[ \t]*[A-Za-z&*][\w.<>\[\]&'|?, ()]{0,30}=(?=[^\n"'`]{0,60}["'`])|[*\[\]]?string[ \t]*="""
-    # password As String = "…"; PASSWORD, and = "…" in the next line; userPassword:: …
-    r"""|as[ ][\w.]{1,30}[ ]*=|\r?\n[ \t]{0,40}=(?=[ \t]*["'`])|::(?=[ ][A-Za-z0-9+/=]{8})"""
-    # password="…", password: …, $_['password'] => …, ?password=…
-    r"""|:=|=>|\|\|=|\?\?=|\?=|(?<![=!<>~])=(?![=~>])|->(?!\w)|:(?![:/])-?(?:\*\*|__|[ ]!!str)?"""
-    # password == "…", password or "…", set_password("…"), ("password", "…")
-    r"""|={2,3}|!={1,2}|\|\||\?\?|\bor\b|\((?=\s{0,40}[\w&@.:(]{0,60}["'`])"""
-    r"""|,|\.equals\(|\r?\n[ \t]{0,40}-(?=[ \t])|[ ](?:value|default)=(?=["']))"""
-    # <password>…</password>, <key>password</key><string>…, <name>password</name><value>…
-    r"""|(?P<xml>["']?(?:[ ][^<>\n]{0,80})?>(?:\s{0,40}<value>)?"""
-    r"""|</(?:[\w:-]{0,20}(?:name|key)|string)>\s{0,40}<(?:string|data|[\w:-]{0,20}value)>\s{0,40})"""
-    # The password of the server is …; password (for today): …
-    r"""|["'`]?(?P<said>(?:[ \t]+[\w@.'’()/&-]{1,30}){0,6}?"""
-    r"""[ \t]+(?:is|was|be|ist|lautet|es|est|to|are|é)\b:?"""
-    r"""(?:[ \t]+(?:re)?set[ \t]+to\b)?|['’]s\b"""
-    r"""|(?:[ \t]+(?:\(|for|of|to|für|on)[ \t]*[\w@.'’()/&-]{1,30}"""
-    r"""(?:[ \t]+[\w@.'’()/&-]{1,30}){0,4}?)?[ \t]*"""
-    r"""(?::\*\*|[:=→—–：|]|->|- ))"""
+    rf"""(?P<close>\\{{0,3}}["'`][\])]?|["'`]?\]|\[\d{{0,4}}\]|\}})?[ \t]*(?P<sep>{one_of("signs")})"""
+    rf"""|(?P<xml>{one_of("elements")})|["'`]?(?P<said>{one_of("sentences")})"""
     # --password …, password …
     r"""|["']?(?P<blank>(?:[ \t]+[0578](?=[ \t]+[^ \t\n]))?)(?=[ \t]+[^ \t\n])"""
     r""")[ \t]*(?:\\?\r?\n(?:\r?\n)?[ \t]*)?""",
@@ -64,11 +38,7 @@ _QUOTE = lazy_pattern(
     r"(?:default\w{0,5}[=:]\s?)?[A-Za-z$]{0,2}@?(\\{0,3}(?:\"{3}|'{3}|[\"'`]))"
 )
 # A call that takes the name of something, not its value.
-_LOOK_UP = lazy_pattern(
-    r"(?:.*[.:])?(?:get|pop|input|prompt|read|load|open|fetch|head|param|find|look|query|requ|import|trans|t\(|_\("
-    r"|field|column|label|env|conf|setting|form|has|is_?[a-z]|by|select|print|log|error|raise|assert)",
-    re.IGNORECASE,
-)
+_LOOK_UP = lazy_pattern(rf"(?:.*[.:])?(?:{one_of('calls that look up')})", re.IGNORECASE)
 _BARE = lazy_pattern(r"[^\s\"'`<>]{1,1000}")
 # The value of a name is the next line of YAML, if that is one word: after `|` any, else one with digits.
 _BLOCK = lazy_pattern(r"[|>][+-]?\d?[ \t]*\r?\n[ \t]*([^\s\"'`<>]{4,1000})[ \t]*\r?(?:\n|$)")
@@ -122,7 +92,7 @@ def _value(
         kind = "KEY"
     elif name.lower() in _VERBS and (match["blank"] is not None or " " in said.strip()):
         return None
-    is_about = not ABOUT.isdisjoint(said.lower().split()[:1])
+    is_about = not _ABOUT.isdisjoint(said.lower().split()[:1])
     if kind is None or is_about or text.startswith("checksum/", max(0, start - 9)):
         return None
     line = text[max(0, start - _LINE_CHARACTERS) : start].rpartition("\n")[2].lstrip()
@@ -164,12 +134,12 @@ def name_at(text: str, at: int, end: int) -> tuple[int, str]:
 
 def _is_about_keys(before: str, after: str) -> bool:
     """Return whether the words around a bare `key` say which: API key, key of the API."""
-    return not KEYS.isdisjoint([*before.lower().rstrip("-").split()[-1:], *after.lower().split()])
+    return not _KEYS.isdisjoint([*before.lower().rstrip("-").split()[-1:], *after.lower().split()])
 
 
 def _parts(name: str) -> list[str]:
     parts = [word.lower() for word in _WORDS.findall(name)]
-    while parts and (parts[-1].isdigit() or parts[-1] in TRAILING):
+    while parts and (parts[-1].isdigit() or parts[-1] in _TRAILING):
         parts.pop()
     return parts
 
@@ -177,12 +147,12 @@ def _parts(name: str) -> list[str]:
 def is_about(name: str) -> bool:
     """Return whether a name in a collection of secrets is not that of one."""
     parts = _parts(name)
-    return not ABOUT.isdisjoint(parts[-1:]) or not PUBLIC.isdisjoint(parts)
+    return not _ABOUT.isdisjoint(parts[-1:]) or not _PUBLIC.isdisjoint(parts)
 
 
 def is_setting(name: str) -> bool:
     """Return whether a name, in a secret file, is that of something that other files name, too."""
-    return not SETTINGS.union(ABOUT).isdisjoint(_parts(name)[-1:])
+    return not _SETTINGS.isdisjoint(_parts(name)[-1:])
 
 
 @lru_cache(1000)
@@ -190,14 +160,14 @@ def kind_of(name: str) -> str | None:
     """Return which kind of secret a name promises; None if none, MAYBE for a key of any sort."""
     parts = _parts(name)
     last = parts[-1] if parts else ""
-    if not last or last in ABOUT or (last != "salt" and not PUBLIC.isdisjoint(parts)):
+    if not last or last in _ABOUT or (last != "salt" and not _PUBLIC.isdisjoint(parts)):
         return None
     for kind, expression in _KINDS:
         if expression.fullmatch(last):
             return kind
     if last not in {"key", "keys"}:
         return None
-    is_telling = not KEYS.isdisjoint(parts) or (name.isupper() and len(parts) > 1)
+    is_telling = not _KEYS.isdisjoint(parts) or (name.isupper() and len(parts) > 1)
     return "KEY" if is_telling else "MAYBE"
 
 

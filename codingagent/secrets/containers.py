@@ -6,36 +6,12 @@ from collections.abc import Iterator
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import assigned, values
 from codingagent.secrets.files import is_secret_file
+from codingagent.secrets.rules import rows
+from codingagent.secrets.texts import Places
 from codingagent.secrets.values import Form, form_of
-from codingagent.secrets.words import Places
 
 # The end of a path, and the expression whose group 1 is a secret.
-_BY_PATH = (
-    ("[._]netrc|authinfo", r"\bpassw(?:or)?d[ \t]+\"?([^\s\"]{1,500})"),
-    (
-        r"pgpass(?:\.conf)?",
-        r"^(?:[^#\n:\\]|\\.){0,200}(?::(?:[^\n:\\]|\\.){0,200}){3}:([^\n\r]{1,500})",
-    ),
-    (r"userlist\.txt", r"^\"[^\"\n]{0,200}\"[ \t]+\"([^\"\n]{3,500})"),
-    ("npmrc", r"^[^#;\n=]{0,300}_(?:auth|password|authToken)[ \t]*=[ \t]*\"?([^\s\"]{4,500})"),
-    (
-        "chap-secrets|pap-secrets|sasl_passwd",
-        r"^[^#\s]\S*[ \t]+(?:\*[ \t]+|[^\s:]+:)\"?([^\s\"]{4,500})",
-    ),
-    (r"\w*passwd|shadow[-~]?", r"^[^:#\s]{1,100}:([^:\s*!]{4,500})"),
-    (
-        r"docker/config\.json|dockercfg|dockerconfigjson",
-        r"\"(?:auth|identitytoken|password)\"\s{0,9}:\s{0,9}\"([^\"\n]{4,5000})",
-    ),
-    (
-        "kube/config|kubeconfig",
-        r"^[ \t-]*(?:token|password|client-key-data)[ \t]*:[ \t]*\"?([^\s\"]{4,8000})",
-    ),
-    (
-        "git-credentials|git/config|gitconfig|gitmodules",
-        r"://[^\s:]{0,200}:([^\s]{1,500})@[^\s@/]{1,200}",
-    ),
-)
+_BY_PATH = [row.split(None, 1) for row in rows("forms of files")]
 # One search tells nearly all paths.
 _FORMED = lazy_pattern(rf"(?:^|[/._])(?:{'|'.join(end for end, _ in _BY_PATH)})$")
 _MANIFEST = lazy_pattern(r"^[ \t{-]*[\"']?kind[\"']?:[ \t]*[\"']?Secret\b", re.MULTILINE)
@@ -49,7 +25,6 @@ _ENTRY = lazy_pattern(
     re.MULTILINE,
 )
 _PAIR = lazy_pattern(r"[\w.-]{1,100}[\"']?\s{0,9}:\s{0,9}[\"']?([^\s\"',}]{3,5000})")
-_RESULT = lazy_pattern(r"\"result\"\s{0,9}:\s{0,9}\"([^\"\n]{8,500})\"")
 # Columns of a table, one of which may be of secrets.
 _CELL = lazy_pattern(r"[\w .\"'*-]{0,40}")
 HEADINGS = ("passw", "pwd", "secret", "token", "apikey", "api key", "api_key", "api-key")
@@ -91,8 +66,6 @@ def _in_file(text: str, path: str) -> Iterator[tuple[int, int, str]]:
         start = text.index(bare)
         if "=" not in bare.rstrip("=") and not values.is_reference(bare):
             yield start, start + len(bare), "SECRET"
-    if name.endswith((".tfstate", ".tfstate.backup")):
-        yield from ((*match.span(1), "SECRET") for match in _RESULT.finditer(text))
 
 
 def _is_of_one_secret(path: str) -> bool:

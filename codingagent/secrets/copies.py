@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import files, values
 from codingagent.secrets.assigned import is_setting
-from codingagent.secrets.words import places
+from codingagent.secrets.texts import places
 
 # So many lines of secret files are kept.
 _MOST = 20_000

@@ -4,17 +4,16 @@ Every expression is anchored at a literal that `str.find` found, and every repet
 limit: a text full of look-alikes costs linear time.
 """
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from msgspec import Struct
 
-from codingagent.model.patterns import lazy_pattern, words
+from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import assigned, containers, members, values
-from codingagent.secrets.rules import CONTEXT, RULES, STATED, Pattern, compiled
-from codingagent.secrets.words import Places, places
+from codingagent.secrets.rules import compiled, rows, words
+from codingagent.secrets.texts import Places, places
 
 
 class Secret(Struct, frozen=True):
@@ -40,8 +39,8 @@ def _found(text: str, path: str) -> list[Secret]:
     form, leads = values.form_of(path), _leads_in(text)
     found: list[Secret] = []
     if leads:
-        found += (*_known(text, leads), *_private_keys(text, leads))
-        found += (*_in_context(text, leads, form), *_cookies(text, leads, form))
+        found += (*_by_rules(text, leads, form), *_private_keys(text, leads))
+        found += _cookies(text, leads, form)
         found += (Secret(*span) for span in assigned.spans(text, leads, form))
         found += (Secret(*span) for span in members.spans(text, leads, form))
     found += (Secret(*span) for span in containers.spans(text, leads, path))
@@ -79,35 +78,70 @@ _ESCAPE = lazy_pattern(
 
 
 # Leads that also end common words.
-_WORDS = words(
-    "key- live_ test_ sandbox_ secret_ sdk- api- mob- rel- pat. sat. ext_ API- perm: perm- oauth: v1.0-"
-)
+_WORDS = words("kinds after a word")
+# A longer value that is no secret is judged only once: not from each of the leads in it.
+_LONG = 200
+# A secret that begins before its lead ends at most so many characters after it.
+_BEHIND = 250
 
 
-def _there(rules: Iterable[Pattern], leads: Places) -> Iterator[tuple[Pattern, str, list[int]]]:
-    """Yield the rules that a text has a lead of, with that lead and its places."""
-    return ((rule, lead, leads[lead]) for rule in rules for lead in rule.leads if lead in leads)
+class SecretRule(Struct, frozen=True):
+    """One kind of secret: literal leads, and the expression that matches at one or, with `back`, before it.
+
+    The secret is group 1 if the expression has one.
+    """
+
+    kind: str
+    leads: tuple[str, ...]
+    expression: str
+    back: int = 0
+    judge: str = ""
+    """How what stands beside a word is judged; empty for what its form alone makes a secret."""
+    is_stated: bool = False
 
 
-def _known(text: str, leads: Places) -> Iterator[Secret]:
-    for rule, lead, found in _there(RULES, leads):
+_NEAR = lazy_pattern(r"(\w+) (\w+) *(\d*)((?: *`[^`]+`)+)(.+)")
+
+
+def _rules() -> Iterator[SecretRule]:
+    for kind, *leads, rest in map(str.split, rows("kinds")):
+        some = "|".join(map(re.escape, leads))
+        yield SecretRule(kind, tuple(leads), f"(?:{some})(?:{rest})(?![0-9A-Za-z])")
+    for kind, lead, back, whole in map(str.split, rows("kinds around")):
+        yield SecretRule(kind, (lead,), f"(?:{whole})(?![0-9A-Za-z])", int(back))
+    for section in ("near", "near in sentences"):
+        for kind, judge, back, leads, whole in _NEAR.findall("\n".join(rows(section))):
+            each = tuple(leads.strip()[1:-1].split("` `"))
+            is_stated = section != "near"
+            yield SecretRule(kind, each, f"(?i:{whole})", int(back or 0), judge, is_stated)
+
+
+RULES = tuple(_rules())
+
+
+def _by_rules(text: str, leads: Places, form: values.Form) -> Iterator[Secret]:
+    """Yield known kinds, and what a word or a sign nearby makes a secret: headers, addresses, commands."""
+    there = ((rule, lead) for rule in RULES for lead in rule.leads if lead in leads)
+    for rule, lead in there:
+        if rule.is_stated and form is not values.Form.PROSE:
+            continue
+        is_short = len(lead) < 4 or lead.isalnum() or lead in _WORDS
+        is_whole = not (rule.judge or rule.back) and is_short
+        expression = compiled(rule.expression)
         end = 0
-        for at in found:
-            if at >= end and (match := _match(rule, lead, text, at)):
-                group = min(1, match.re.groups)
-                if values.is_example(match[group]):
-                    end = match.end()
-                else:
-                    yield Secret(*match.span(group), rule.kind)
-
-
-def _match(rule: Pattern, lead: str, text: str, at: int) -> re.Match[str] | None:
-    expression = compiled(rule.expression)
-    if rule.back:
-        return expression.search(text, max(0, at - rule.back), at + rule.back + 250)
-    if (len(lead) < 4 or lead.isalnum() or lead in _WORDS) and _continues(text, at):
-        return None
-    return expression.match(text, at)
+        for at in leads[lead]:
+            if at < end or (is_whole and _continues(text, at)):
+                continue
+            low, high = max(end, at - rule.back), at + rule.back + _BEHIND
+            match = expression.search(text, low, high) if rule.back else expression.match(text, at)
+            if match is None:
+                continue
+            first, last = match.span(min(1, expression.groups))
+            is_secret = values.JUDGES[rule.judge](text[first:last], form)
+            if is_secret:
+                yield Secret(first, last, rule.kind)
+            if is_secret or not rule.judge or last - first > _LONG:
+                end = last
 
 
 def _continues(text: str, at: int) -> bool:
@@ -173,24 +207,6 @@ def _key_lines_before(text: str, end: int) -> Iterator[Secret]:
         stop = start
 
 
-def _in_context(text: str, leads: Places, form: values.Form) -> Iterator[Secret]:
-    """Yield what a word or a sign nearby makes a secret: headers, addresses, commands."""
-    rules = CONTEXT + STATED if form is values.Form.PROSE else CONTEXT
-    for rule, _, found in _there(rules, leads):
-        expression = compiled(rule.expression)
-        end = 0
-        for at in found:
-            if at < end:
-                continue
-            low, high = max(end, at - rule.back), at + rule.back
-            match = expression.search(text, low, high) if rule.back else expression.match(text, at)
-            if match and rule.check(match[1], form):
-                yield Secret(match.start(1), match.end(1), rule.kind)
-                end = match.end(1)
-            elif match and len(match[1]) > assigned.LONG:
-                end = match.end(1)  # or each lead in it would be judged to the same end
-
-
 _COOKIES = lazy_pattern(
     r"cookie2?[\"'\])]{0,3}\s{0,3}[:=,]\s{0,3}[\"'`]?([^\"'`\n]{8,8000})", re.IGNORECASE
 )
@@ -209,21 +225,24 @@ def _cookies(text: str, leads: Places, form: values.Form) -> Iterator[Secret]:
 
 # Whether a lead is looked for outside of runs, too.
 _KNOWN = {
-    lead: "+/" in rule.expression or not _IN_RUN.fullmatch(lead)
+    lead: "<base64>" in rule.expression or not _IN_RUN.fullmatch(lead)
     for rule in RULES
+    if not rule.judge
     for lead in rule.leads
 }
-_IN_RUNS = [lead for lead, is_anywhere in _KNOWN.items() if not is_anywhere]
+IN_RUNS = [lead for lead, is_anywhere in _KNOWN.items() if not is_anywhere]
 _ANYWHERE = ["PRIVATE KEY", "Private-Lines:", *filter(_KNOWN.get, _KNOWN)]
-_NEAR = itertools.chain.from_iterable(rule.leads for rule in CONTEXT + STATED)
-_LOWER = {"cookie", *_NEAR, *assigned.STEMS, *containers.HEADINGS}
+_LOWER = {"cookie", *assigned.STEMS, *containers.HEADINGS}
+_LOWER.update(lead for rule in RULES if rule.judge for lead in rule.leads)
 
 
-def _shortest(leads: Iterable[str]) -> tuple[str, ...]:
+def _shortest(leads: Iterable[str]) -> list[str]:
     """Return the leads that hold no other: a text without these has none at all."""
-    lower = {lead.lower() for lead in leads}
-    kept = (one for one in lower if not any(each in one for each in lower - {one}))
-    return tuple(sorted(kept, key=len))  # the short ones are in most texts
+    kept: list[str] = []
+    for lead in sorted({lead.lower() for lead in leads}, key=len):  # short ones are in most texts
+        if not any(each in lead for each in kept):
+            kept.append(lead)
+    return kept
 
 
 # A text with none of these, and without a run, has no lead.
@@ -274,7 +293,7 @@ def _leads_of(text: str) -> Places:
     found = {lead: places(lower, lead) for lead in _LOWER if lead in lower}
     found |= {lead: places(text, lead) for lead in _ANYWHERE if lead in text}
     short = "\n".join(run[0] for run in runs)
-    for lead in (lead for lead in _IN_RUNS if lead in short):
+    for lead in (lead for lead in IN_RUNS if lead in short):
         found[lead] = [run.start() + at for run in runs for at in places(run[0], lead)]
     return found
 

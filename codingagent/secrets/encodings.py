@@ -72,14 +72,6 @@ def decoded(run: str) -> str:
     return "\0".join(meanings)
 
 
-def starts(text: str, beginning: str) -> Iterator[int]:
-    """Yield each place of a beginning in a text; places may overlap."""
-    at = text.find(beginning)
-    while at >= 0:
-        yield at
-        at = text.find(beginning, at + 1)
-
-
 def end_of(text: str, form: str, at: int) -> int:
     """Return where a value ends that begins here, whole, cut by dots, or its first half; 0: another text."""
     if text.startswith(form, at):

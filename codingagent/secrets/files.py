@@ -2,51 +2,15 @@
 
 from msgspec import Struct
 
-from codingagent.model.patterns import lazy_pattern, words
+from codingagent.model.patterns import lazy_pattern
+from codingagent.secrets.rules import any_of, words
 
-# Files and folders of credentials, in lower case, with or without a leading dot or underscore.
-NAMES = words(
-    # Logins and keys.
-    "netrc authinfo authinfo.gpg git-credentials id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk",
-    # pip, npm, cargo, gem, Maven.
-    "pypirc npmrc credentials.toml settings-security.xml",
-    # gh, aws, gcloud, azure, docker, kube, terraform, vault, s3cmd, rclone, boto.
-    "access_tokens.db credentials.db legacy_credentials adc.json accesstokens.json",
-    "application_default_credentials.json msal_token_cache.json azureprofile.json dockercfg",
-    "dockerconfigjson kubeconfig terraformrc terraform.rc credentials.tfrc.json vault-token vault_token",
-    "s3cfg rclone.conf boto",
-    # Databases.
-    "pgpass pgpass.conf pg_service.conf my.cnf mylogin.cnf",
-    # Any application.
-    "credential credentials credentials.json credentials.yml credentials.yaml credentials.ini",
-    "credentials.xml oauth_creds.json service-account.json service_account.json client_secret.json",
-    "client_secrets.json secret secrets secret.json secrets.json secrets.toml secrets.yml secrets.yaml",
-    "token.json tokens.json token.txt access_token refresh_token api_key apikey api_token",
-    "htpasswd password passwords password.txt passwords.txt master.key shadow vault_pass vault_pass.txt",
-    "vault-pass private_key private_key.txt serviceaccountkey.json gcp-key.json ftppass",
-    "ftpconfig sftp.json sftp-config.json msmtprc fetchmailrc wpa_supplicant.conf local.settings.json",
-    "key.properties keystore.properties",
-)
-# Where a common name holds credentials only in its own folder.
-_PLACES = words(
-    "docker/config.json kube/config gh/hosts.yml aws/config cargo/config.toml codex/auth.json",
-    "composer/auth.json opencode/auth.json vercel/auth.json",
-)
-_SECRET = lazy_pattern(
-    r"(?:\.env(?!\.(?:example|sample|template|dist|defaults)$)(?:[._-][^/]*)?|id_[a-z0-9_]+"
-    r"|(?:[^/]+\.env|\.envrc|\.dev\.vars|secrets)(?:\.(?:local|prod|production|staging|development|test))?"
-    r"|ssh_host_[a-z0-9]+_key|(?:.*firebase-adminsdk-|service[-_]account|client_secret).*\.json"
-    r"|(?:(?:[^/]*[._-])?(?:secrets?|credentials?|passwords)|password)"
-    r"\.(?:json|ya?ml|toml|ini|txt|env|properties|csv)"
-    r"|[^/]*\.(?:pem|key|p12|pfx|p8|ppk|jks|jceks|keystore|bks|kdbx?|tfvars|tfvars\.json|pkcs12|ovpn))"
-)
+NAMES = words("files")
+"""Names of files and folders of credentials, in lower case, without a leading dot or underscore."""
+_PLACES = words("files in a folder")
+_SECRET = any_of("files like")
 # No pattern above fits such a name, unless it begins with .env: most files are told by their ends.
-_HARMLESS = tuple(
-    words(
-        ".py .pyi .js .ts .tsx .jsx .c .h .cc .cpp .hpp .go .rs .rb .java .kt .cs .swift .php .html .css",
-        ".scss .vue .md .rst .po .png .jpg .gif .svg",
-    )
-)
+_HARMLESS = tuple(words("ends of other files"))
 # What editors and people add to the name of a copy.
 _COPY = lazy_pattern(r"(?:~|\.(?:bak|backup|old|orig|save|swp|copy|\d))+$")
 _EXAMPLE = lazy_pattern(r"example|sample|template")

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import values
 from codingagent.secrets.assigned import STEMS, is_about, kind_of, name_at
+from codingagent.secrets.texts import Places
 from codingagent.secrets.values import Form
-from codingagent.secrets.words import Places
 
 _REST = lazy_pattern(r"[\w-]{0,48}+(?![\w-])")
 # At the end of the name of what holds secrets: secretEnv, token_list.

@@ -1,4 +1,4 @@
-"""Change all texts in a value, at any depth."""
+"""Tell where words are in a text; change all texts in a value, at any depth."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -9,6 +9,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.model import encoding
+
+Places = dict[str, list[int]]
+"""Where words are in a text; one that is not in it has no entry."""
+
+
+def places(text: str, word: str, step: int = 0) -> list[int]:
+    """Return where a word is in a text; not overlapping unless there is a step."""
+    found: list[int] = []
+    at = text.find(word)
+    while at >= 0:
+        found.append(at)
+        at = text.find(word, at + (step or len(word)))
+    return found
 
 
 def mapped(value: Any, change: Callable[[str], str]) -> Any:

@@ -1,12 +1,18 @@
 """Judge a value that a name or a word calls a secret: a literal, or a reference, a type, an example."""
 
+import base64
+import contextlib
 import itertools
 import re
+from collections.abc import Callable
 from enum import Enum
 from functools import lru_cache
 
 from codingagent.model.patterns import lazy_pattern
-from codingagent.secrets.words import CODE, PLAIN, PROSE
+from codingagent.secrets.rules import any_of, words
+
+_CODE, _PROSE = words("suffixes of code"), words("suffixes of prose")
+_PLAIN_WORDS = words("words that are no values")
 
 
 class Form(Enum):
@@ -21,44 +27,22 @@ def form_of(path: str) -> Form:
     """Return the form of a file by its name; text of no file is prose."""
     name = path.replace("\\", "/").rpartition("/")[2].lower()
     suffix = name.rpartition(".")[2] if "." in name else ""
-    if suffix in CODE:
+    if suffix in _CODE:
         return Form.CODE
-    return Form.PROSE if not name or suffix in PROSE else Form.DATA
+    return Form.PROSE if not name or suffix in _PROSE else Form.DATA
 
 
-# Fragments of keys that the documentation of a service prints for everyone; none is a key by itself.
-_DOCUMENTED = "ixmjm0nty3odkw|wxrnfemi|4ec39hqlyjwd|tyooqehbtdzt|bpxrficyex"
-_EXAMPLE = lazy_pattern(
-    r"example|sample|placeholder|redact|dummy|fake|changeme|change[-_. ](?:me|it|this)"
-    r"|replace[-_. ]?(?:me|this|with|by)|your[-_. ]|^your|insert[-_. ]|\*{3}|\.{3}|…"
-    rf"|deadbeef|foobar|not[-_. ]?(?:a[-_. ])?real|{_DOCUMENTED}"
-)
-_RUN = lazy_pattern(r"x{5}|123456789|abcdefg|0{8}")
+_EXAMPLE = any_of("examples")
+_RUN = any_of("runs")
 # Of a true value with such a run.
 _SHORTEST_REST = 20
 _DIFFERENT = 12
-_REFERENCE = lazy_pattern(
-    r"\$\{|\$\(|\{\{|<%|#\{|%\(|(?:^|[\s:/=])%[sdrv]\b|^%\w+%$|^\$[A-Za-z_][\w.:\[\]>-]*$|^<.*>$|\{[\w.:!\[\]]*\}|^\[.*\]$"
-    r"|\(\?|\\[wdsSWDb][+*)\]{]|\]\{\d|\][+*]|^__\w+__$|^@\w+@$|^!(?:Ref|Sub|GetAtt|Join|Base64|ImportValue|vault|secret|env|reference)\b|^\\[uUxn]|^&\w+;?$|^:\w+$"
-    r"|(?i:^(?:enc|env|vault|op|ref|arn|file|secret|ssm|kms|keychain|keyring|credstash|awssm|gcpsm|https?|s3|data"
-    r"|urn)[:(\[]|\benviron\b|\bgetenv\b|process\.env|^projects/"
-    r"|^(?:secrets|var|local|data|module|config|self|this|settings|env)\.)"
-)
+_REFERENCE = any_of("references")
 # What a bare word is in code: a call, an attribute, a variable.
 _CALL = lazy_pattern(
     r"[A-Za-z_][\w.:>-]{0,100}[(\[]|[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+$|[A-Za-z_]\w*\*?$"
 )
-# Shapes with digits that are no secret: versions, dates, sizes, colours, encodings, file names, addresses.
-_TECHNICAL = lazy_pattern(
-    r"v?\d+(?:[._:/-]\d+)*(?:[-+.]?(?:alpha|beta|rc|dev|post|a|b)\.?\d*)?|\d{4}-\d\d-\d\d[T ]?[\d:.Z+-]*"
-    r"|0x[0-9a-f]{1,8}|#[0-9a-f]{3,8}"
-    r"|\d+[-_ ]?(?:bits?|bytes?|chars?|characters?|digits?|[smhd]|ms|min|days?|hours?|kb|mb|gb|px|th|st|nd)"
-    r"|(?:utf|sha|md|base|x|iso|rfc|aes|rsa|hmac|oauth|ipv|http|hs|rs|es|ps|win|web|latin|cp|ed|secp|p|blake"
-    r"|ripemd|chacha|des|k?b)[-_/]?\d+(?:[-_/.]\w{1,10})*"
-    r"|[\w./\\-]*\.(?:py|js|ts|json|ya?ml|txt|pem|key|crt|cer|html?|md|go|java|rb|php|xml|sh|env|toml|csv|png|svg"
-    r"|git|com|org|net|io)|[a-z][a-z0-9+.-]*://[^@]*",
-    re.IGNORECASE,
-)
+_TECHNICAL = any_of("technical", re.IGNORECASE)
 _PATH = lazy_pattern(r"[~.]{0,2}/[\w.-]+(?:/[\w.@-]*)*")
 _HOSTS = lazy_pattern(r"(?:\*?[\w-]*(?:\.[\w-]+)+(?:/\d+)?(?:,|$)){2,}")
 _UUID = lazy_pattern(r"\{?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\}?", re.IGNORECASE)
@@ -90,12 +74,14 @@ def is_example(value: str) -> bool:
 
 def is_reference(value: str) -> bool:
     """Return whether a value only refers to a secret, or is a blank to fill in."""
-    return bool(_REFERENCE.search(value[:300])) or value.strip("\"'`.,;:!?()").lower() in PLAIN
+    return (
+        bool(_REFERENCE.search(value[:300])) or value.strip("\"'`.,;:!?()").lower() in _PLAIN_WORDS
+    )
 
 
 def is_plain(value: str) -> bool:
     """Return whether a value is a word or a small number that many settings have."""
-    return value.lower() in PLAIN or (value.isdigit() and len(value) < 4)
+    return value.lower() in _PLAIN_WORDS or (value.isdigit() and len(value) < 4)
 
 
 def is_literal(value: str) -> bool:
@@ -206,3 +192,34 @@ def is_said(word: str) -> bool:
     if any(map(str.isdigit, word)) and any(map(str.isalpha, word)):
         return len(word) >= 6
     return len(word) >= 8 and word.isascii() and bool(set(word) & set("!@#$%^&+"))
+
+
+def _is_said_password(value: str, form: Form) -> bool:
+    return len(value) >= 8 and is_said(value) and is_password(value, form, quoted=False)
+
+
+def _is_in_address(value: str, _form: Form) -> bool:
+    bare = value.strip("[]()")
+    return len(bare) > 2 and is_literal(bare)
+
+
+def _is_login(value: str, form: Form) -> bool:
+    """Accept Basic credentials: base64 of a name, a colon and a password."""
+    with contextlib.suppress(ValueError):
+        plain = base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
+        return _is_in_address(plain.partition(b":")[2].decode("ascii"), form)
+    return False
+
+
+JUDGES: dict[str, Callable[[str, Form], bool]] = {
+    "": lambda value, _form: not is_example(value),
+    "any": lambda value, _form: not is_example(value),
+    "password": is_password,
+    "token": is_token,
+    "stated": _is_said_password,
+    "address": _is_in_address,
+    "login": _is_login,
+    "authorization": lambda value, form: _is_login(value, form) or is_token(value, form),
+    "aws": lambda value, form: is_token(value, form) and not (value.islower() or value.isupper()),
+}
+"""How a value that a rule found is judged, by the word in the rule."""

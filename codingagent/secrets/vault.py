@@ -24,8 +24,8 @@ from codingagent.secrets import files, values
 from codingagent.secrets.assigned import is_setting
 from codingagent.secrets.copies import Copies
 from codingagent.secrets.detect import find_secrets
-from codingagent.secrets.encodings import ENCODED, decoded, end_of, forms_of, starts
-from codingagent.secrets.words import places
+from codingagent.secrets.encodings import ENCODED, decoded, end_of, forms_of
+from codingagent.secrets.texts import places
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _HASHED = 5
@@ -384,7 +384,7 @@ class Vault:
         if len(begin) > _SEARCHED:
             places_ = ((at, text[at : at + _SHORTEST]) for at in range(len(text) - _SHORTEST + 1))
         else:
-            places_ = ((at, each) for each in begin for at in starts(text, each))
+            places_ = ((at, each) for each in begin for at in places(text, each, 1))
         for at, beginning in places_:
             for form in begin.get(beginning, ()):
                 entry = self._forms[form]
