@@ -20,6 +20,7 @@ from codingagent.model.events import Finished, MessageShown
 from codingagent.model.patterns import words
 from codingagent.process.runner import run_in_terminal, run_tool
 from codingagent.workspace.git_files import GitResult
+from codingagent.workspace.git_repository import text_of
 from codingagent.workspace.programs import find_program, persons_variables
 
 if TYPE_CHECKING:
@@ -313,7 +314,7 @@ class PersonsRepository:
         """Return those files in which the person has changes that are not committed."""
         self._run("update-index", "-q", "--refresh", ok=(0, 1))
         found = self._git("diff-files", "--name-only", "-z").split(b"\0")
-        return sorted({*files} & {*map(os.fsdecode, found)})
+        return sorted({*files} & {*map(text_of, found)})
 
     def _set(self, changed: Mapping[str, IndexEntry | None], variables: Mapping[str, str]) -> None:
         nothing = IndexEntry("0", "0" * len(self.head))
@@ -359,7 +360,7 @@ class PersonsRepository:
         return self._run(*args, data=data, variables=variables).stdout
 
     def _said(self, *args: str, ok: Collection[int] = (0,), why: str = "") -> str:
-        return os.fsdecode(self._run(*args, ok=ok, why=why).stdout).removesuffix("\n")
+        return text_of(self._run(*args, ok=ok, why=why).stdout).removesuffix("\n")
 
 
 class _Clean:
@@ -453,5 +454,5 @@ def _parsed(listed: bytes) -> dict[str, IndexEntry]:
             continue
         mode, *others = head.decode().split()
         # "MODE blob ID" of a tree, "MODE ID STAGE" of an index.
-        found[os.fsdecode(name)] = IndexEntry(mode, max(others, key=len))
+        found[text_of(name)] = IndexEntry(mode, max(others, key=len))
     return found

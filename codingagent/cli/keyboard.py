@@ -78,6 +78,7 @@ if sys.platform == "win32":
             line = input()
             time.sleep(_TOGETHER_S)
             if self.discard():
+                self.discard(settles=True)
                 raise PasteError
             return line
 

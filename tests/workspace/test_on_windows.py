@@ -337,6 +337,24 @@ def test_a_drive_that_the_system_can_not_resolve_holds_a_workspace(tmp_path: Pat
 
 
 @posix
+def test_the_rest_of_a_paste_answers_no_question(tmp_path: Path) -> None:
+    """A terminal hands a long one over in pieces, and its last line may be a letter of an answer."""
+    program = (
+        "import builtins, time; from types import SimpleNamespace\n"
+        "keys, later = ['b'], ['y', '\\r']\n"
+        "def sleep(pause_s):\n"
+        "    if pause_s > 0.3: keys.extend(later); later.clear()\n"
+        "time.sleep, builtins.input, sys.platform = sleep, lambda: 'a', 'win32'\n"
+        "console = {'kbhit': lambda: keys, 'getwch': lambda: keys.pop(0)}\n"
+        "sys.modules['msvcrt'] = SimpleNamespace(**console)\n"
+        "from codingagent.cli import keyboard\n"
+        "try: keyboard.Keyboard(None, None).line(list, list)\n"
+        "except keyboard.PasteError: print(keys, later)"
+    )
+    assert _said(program, tmp_path) == "[] []\n"
+
+
+@posix
 def test_a_run_whose_reader_has_gone_goes_on(tmp_path: Path) -> None:
     """Windows calls a pipe without a reader an invalid argument."""
     program = (
@@ -562,10 +580,12 @@ def test_names_and_ignore_files_that_are_not_utf8_end_nothing(tmp_path: Path) ->
         "print(*('a.py' in Workspace(root, git=lambda: g).listing().files for g in (git, None)))\n"
         "kept = store.Checkpoints(Path(sys.argv[2]), store.Site(root, ()), git)\n"
         "print('a.py' in kept.covered(kept.take().id))\n"
+        "from codingagent.agent.commit import PersonsRepository\n"
+        "print('a.py' in PersonsRepository(root)._indexed())\n"
     )
     words = [sys.executable, "-c", program, str(tmp_path), f"{tmp_path}-store"]
     done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert done.stdout == "True True\nTrue\n", done.stderr
+    assert done.stdout == "True True\nTrue\nTrue\n", done.stderr
 
 
 def test_a_glob_is_no_file_there(tmp_path: Path) -> None:
