@@ -39,7 +39,9 @@ _NO_TEST = lazy_pattern(
 # The run was stopped early, or fails for more than its tests.
 _MORE = lazy_pattern(r"^!+ .+ !+$|^FAIL |^ERROR: (?!.*\)$)", re.MULTILINE)
 # One run of pytest or unittest to its end, and nothing else beside it.
-_ALONE = lazy_pattern(r"(?:[^;&|<>`$()\n]*[ /])?(?:pytest|py\.test|unittest)(?: [^;&|<>`$()\n]*)?")
+_ALONE = lazy_pattern(
+    r"(?:[^;&|<>`$()\n]*[ /\\])?(?:pytest|py\.test|unittest)(?: [^;&|<>`$()\n]*)?"
+)
 _STOPS_EARLY = lazy_pattern(r" (?:-[a-z]*f[a-z]*|--failfast)(?= |$)")
 _MISSING = lazy_pattern(r"No module named '?[\w.]+'?|Cannot find (?:module|package) '[^'\n]+'")
 _FAULT = lazy_pattern(

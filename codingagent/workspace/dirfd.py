@@ -142,6 +142,7 @@ class Folder:
         os.rmdir(self.at(name), dir_fd=self.fd)
 
     def unlink(self, name: str) -> None:
+        self._let_go(name)
         retried(lambda: os.unlink(self.at(name), dir_fd=self.fd))
 
     def rename(self, name: str, new_name: str) -> None:
@@ -155,6 +156,7 @@ class Folder:
         source, target = self.fd, folder.fd
         old, new = self.at(name), folder.at(new_name)
         if overwrite:
+            folder._let_go(new_name)  # noqa: SLF001  # of this class
             retried(lambda: os.replace(old, new, src_dir_fd=source, dst_dir_fd=target))
         elif os.name == "nt":
             retried(lambda: os.rename(old, new))  # it never replaces there
@@ -171,6 +173,12 @@ class Folder:
                 os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
             else:
                 os.unlink(old, dir_fd=source)
+
+    def _let_go(self, name: str) -> None:
+        """Take a file's read-only mark away, with which Windows neither removes nor replaces it."""
+        found = self.lstat(name) if os.name == "nt" else None
+        if found and stat.S_ISREG(found.st_mode) and not found.st_mode & stat.S_IWRITE:
+            os.chmod(self.at(name), stat.S_IWRITE)
 
     def entries(self) -> list[os.DirEntry[str]]:
         with _LISTING, os.scandir(self._handle) as entries:

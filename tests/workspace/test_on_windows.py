@@ -337,6 +337,26 @@ def test_a_drive_that_the_system_can_not_resolve_holds_a_workspace(tmp_path: Pat
 
 
 @posix
+def test_a_read_only_file_that_a_command_made_is_taken_back(tmp_path: Path) -> None:
+    """Windows neither removes nor replaces one: it stayed, as if another program had it open."""
+    (tmp_path / "link").symlink_to(tmp_path / "kept")
+    for name in ("kept", "new", "changed", "before"):
+        (tmp_path / name).touch(0o644 if name == "before" else 0o444)
+    program = (
+        "import stat, time; from codingagent.workspace.dirfd import Folder\n"
+        "unlink, replace, held, time.sleep = os.unlink, os.replace, PermissionError(13, ''), print\n"
+        "def checked(path):\n"
+        "    if not os.lstat(path).st_mode & stat.S_IWRITE: raise held\n"
+        "def removed(path, dir_fd): checked(path); unlink(path)\n"
+        "def replaced(old, new, **_): checked(new); replace(old, new)\n"
+        "os.unlink, os.replace, os.name, folder = removed, replaced, 'nt', Folder(here)\n"
+        "folder.unlink('new'); folder.rename('before', 'changed'); folder.unlink('link')\n"
+        "print(*sorted(os.listdir(here)), oct(os.stat(here + '/kept').st_mode & 0o777))"
+    )
+    assert _said(program, tmp_path) == "changed kept 0o444\n"
+
+
+@posix
 def test_the_rest_of_a_paste_answers_no_question(tmp_path: Path) -> None:
     """A terminal hands a long one over in pieces, and its last line may be a letter of an answer."""
     program = (
