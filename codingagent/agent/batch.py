@@ -97,12 +97,9 @@ class Execution:
         self,
         items: Sequence[Step | Problem],
         told: Callable[[], None] = lambda: None,
-        *,
-        catches_up: bool = False,
     ) -> "Belonging | None":
         """Execute those of all items that are not in the journal yet; call `told` after each.
 
-        With `catches_up` the checkpoint after them may come later: the checkpointer then catches up.
         Return what belongs to the workspace after them, if the last checkpoint has asked and nothing
         was done since. ApprovalError if nobody can answer a question; `answer` continues from there.
         """
@@ -129,8 +126,6 @@ class Execution:
             if not any(isinstance(event, events.Finished) for event in self.session.results):
                 self.check.run(ends=False)
             self.context.workspace.check()
-            if catches_up and self.checkpointer.can_wait:
-                return None
             # Also after a turn that only read: what the person changed meanwhile is news to the chat.
             if self.session.checkpoints.before or self.session.checkpoints.latest:
                 listed = self.checkpointer.after()

@@ -139,7 +139,7 @@ class Conversation:
         operations = sum(isinstance(item, Step) for item in found.items)
         self._show(ReplyAccepted(taken.sequence, taken.name, operations))
         try:
-            listed = self._execution.perform(found.items, catches_up=True)
+            listed = self._execution.perform(found.items)
         except ApprovalError:
             self._home.sessions.mend_document(self.session)
             raise
@@ -189,7 +189,7 @@ class Conversation:
         return tuple(dict.fromkeys(path for changed in turns for path in changed))
 
     def write_due(self, listed: "Belonging | None" = None) -> None:
-        """Write the request that is due, if any, and checkpoint the turn before.
+        """Write the request that is due, if any.
 
         The last turn has no request after it, so its changes are made durable here. Nothing is executed.
         `listed` is what belongs to the workspace now; None: unknown.
@@ -197,7 +197,6 @@ class Conversation:
         self.requests.write(listed)
         if self.session.is_complete:
             self.context.sync()
-        self.context.checkpointer.catch_up()
 
     # --- what was interrupted ------------------------------------------------------------------
 

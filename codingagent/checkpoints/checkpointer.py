@@ -1,10 +1,4 @@
-"""Take, compare and restore a session's checkpoints: around turns, and at approval pauses.
-
-If only operations changed files, the journal's start records say which. So the checkpoint after
-such a turn need not delay the request: it covers just these paths, and only with the bytes that the
-journal names, whenever it is taken. What the person changes meanwhile is not part of the turn. A
-command may change anything, so its changes must be read before anyone can make others.
-"""
+"""Take and compare a session's checkpoints: around turns, and at approval pauses."""
 
 import contextlib
 from collections.abc import Callable, Collection
@@ -12,15 +6,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from codingagent.checkpoints import history
 from codingagent.checkpoints.history import NAMED, UNSEEN, Change, Checkpoint, LeftOut, named
 from codingagent.checkpoints.layout import LazyStore
 from codingagent.checkpoints.repository_files import is_of_git
 from codingagent.errors import WorkError
 from codingagent.model import paths
 from codingagent.model.journal_entries import CheckpointTaken
-from codingagent.model.session_state import Phase
 from codingagent.model.ui_events import Notice, Remark
+from codingagent.prompt.file_list import shown_path
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
 from codingagent.storage.session_log import SessionLog
@@ -77,7 +70,7 @@ class Checkpointer:
 
     def before(self, held: Collection[str] = ()) -> None:
         """Checkpoint before a turn or a part of it, covering some paths even if git ignores them."""
-        if (found := self._take(held={*held, *self.written})) is not None:
+        if (found := self._take({*held, *self.written})) is not None:
             self._record(found, before=True)
 
     def after(self, *, says: bool = True) -> "Belonging | None":
@@ -87,7 +80,7 @@ class Checkpointer:
         """
         session = self.log.session
         commands = [start.at for start in session.checkpoints.starts if start.event is None]
-        found = self._take(with_ignored=bool(commands), held=self.written)
+        found = self._take(self.written, with_ignored=bool(commands))
         if found is None:
             return None
         before = session.checkpoints.before
@@ -115,24 +108,10 @@ class Checkpointer:
             left += self.tried(lambda store: store.younger(_since_ns(since)), ())
         return tuple(left)
 
-    @property
-    def can_wait(self) -> bool:
-        """Return whether the turn's changes so far are known from its operations."""
-        kept = self.log.session.checkpoints
-        return bool(kept.before) and history.expected(kept.starts) is not None
-
-    def catch_up(self) -> None:
-        """Take the checkpoint after the last turn if it is still missing and can be derived."""
-        if self.log.session.phase in (Phase.AWAITING_ANSWER, Phase.COMPLETE) and self.can_wait:
-            kept = self.log.session.checkpoints
-            if (found := self._take(history.expected(kept.starts))) is not None:
-                # A checkpoint must be at least as durable as the record that names it.
-                self.sync()
-                self._record(found, before=False)
-
     def prepare(self) -> None:
-        """Take a checkpoint while an answer is awaited; the one before its turn then has little to read."""
-        self.tried(lambda store: store.take(), None)
+        """Take the first checkpoint while its answer is awaited: then all files are read."""
+        if not self.log.session.checkpoints.latest:
+            self.tried(lambda store: store.take(), None)
 
     # --- comparing -----------------------------------------------------------------------------
 
@@ -148,7 +127,7 @@ class Checkpointer:
             if (store := self.store) is None:
                 return False
             commit = self.log.session.checkpoints.before
-            return not commit or store.leaves_out(commit, path)
+            return not commit or bool(store.left_out_of((commit,), (path,)))
         return True
 
     def changes(self, old: str, new: str) -> tuple[Change, ...] | None:
@@ -158,31 +137,22 @@ class Checkpointer:
 
     def changed_since_request(self) -> tuple[str, ...] | None:
         """Return the changes since the last request, one per line; None if unknown."""
-        session, kept = self.log.session, self.log.session.checkpoints
-        earlier = self.changes(kept.shown, kept.before or kept.latest)
-        if earlier is None:
+        kept = self.log.session.checkpoints
+        changes = self.changes(kept.shown, kept.before or kept.latest)
+        if changes is None:
             return None
         # What a repository runs is the person's: no answer can read it.
-        earlier = tuple(each for each in earlier if not is_of_git(each.path))
-        return history.altogether(earlier, history.done(session) if kept.before else ())
+        told = (each for each in changes if not is_of_git(each.path))
+        return tuple(f"{each.kind}: {shown_path(each.path)}" for each in told)
 
     # --- steps of these ------------------------------------------------------------------------
 
-    def _take(
-        self,
-        expected: history.Expected | None = None,
-        *,
-        with_ignored: bool = True,
-        held: Collection[str] = (),
-    ) -> Checkpoint | None:
-        """Take a checkpoint, also of what is expected only; if it fails, the turn goes on without."""
+    def _take(self, held: Collection[str] = (), *, with_ignored: bool = True) -> Checkpoint | None:
+        """Take a checkpoint; if it fails, the turn goes on without."""
         try:
             if (store := self.store) is None:
                 return None
-            if expected is None:
-                found = store.take(with_ignored=with_ignored, held=held)
-            else:
-                found = store.take_only(self.log.session.checkpoints.before, expected)
+            found = store.take(with_ignored=with_ignored, held=held)
         except WorkError as fault:
             self.show(Remark(f"this turn can't be undone: {fault}"))
             return None
@@ -199,15 +169,12 @@ class Checkpointer:
             left_out += (f"{more} more",)
         uncovered: tuple[str, ...] = ()
         if not before:
-            made = history.net(history.done(session))
-            changed = [path for path, states in made.items() if states != (None, None)]
-            covers = self.tried(lambda store: store.covers(kept.before, found.id, changed), changed)
-            missing = (path for path in changed if path not in covers)
-            uncovered = tuple(dict.fromkeys((*missing, *found.missed)))
+            own, parts = self.written, (kept.before, found.id)
+            missing = self.tried(lambda store: store.left_out_of(parts, own), own)
+            uncovered = tuple(sorted(missing))
         if uncovered:
             names = ", ".join(map(paths.shown, uncovered))
-            reasons = "ignored by git, too large, or changed again at once"
-            self.show(Remark(f"undo does not cover {names}: {reasons}"))
+            self.show(Remark(f"undo does not cover {names}: ignored by git, or too large"))
         # Once its request is written, the session is one turn further.
         sequence = kept.turn if kept.before and not before else session.sequence
         self.log.record(CheckpointTaken(sequence, before, found.id, left_out, now(), uncovered))

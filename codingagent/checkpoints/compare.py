@@ -22,18 +22,17 @@ from codingagent.workspace.dirfd import is_link
 from codingagent.workspace.git_files import GitError
 
 _COMMIT = lazy_pattern(r"[0-9a-f]{40}")
-
 # Of how many checkpoints, and pairs of them, one process remembers what it read.
 _REMEMBERED = 16
-
 # How many uncovered files are examined after a command.
 _LOOKS = 5_000
-
 # How many files a diff or its counts show.
 _SHOWN_FILES = 2_000
-
 # Windows allows 32,767 characters in a command line.
 _WORDS_LIMIT = 20_000
+
+States = Mapping[str, tuple[State | None, State | None]]
+"""By path, what was there and what is."""
 
 
 class Notes(Struct, frozen=True):
@@ -53,10 +52,10 @@ class Notes(Struct, frozen=True):
 
     def state(self, path: str, git_mode: int, blob: str) -> State | None:
         """Return the state of a path that has a mode in git's tree."""
-        if git_mode == 0:
-            return None
-        mode = git_mode if stat.S_ISLNK(git_mode) else self.usual[bool(git_mode & 0o100)]
-        return State(blob, self.unusual[path].mode if path in self.unusual else mode)
+        if git_mode == 0 or stat.S_ISLNK(git_mode):
+            return State(blob, git_mode) if git_mode else None
+        odd = self.unusual.get(path)
+        return State(blob, odd.mode if odd else self.usual[bool(git_mode & 0o100)])
 
     def left_out_of(self, names: Iterable[str]) -> set[str]:
         """Return those paths that are not covered, though something may have been there."""
@@ -70,23 +69,25 @@ class Notes(Struct, frozen=True):
 
     def with_modes(self, changes: Mapping[str, State | None], *, is_first: bool) -> "Notes":
         """Return notes of the modes after some changes; the first ones tell which are usual."""
-        found = Counter(state.mode for state in changes.values() if state and not state.is_link)
-        usual = {bool(mode & 0o100): mode for mode, _ in reversed(found.most_common())}
-        new = (usual.get(False, self.usual[0]), usual.get(True, self.usual[1]))
-        new = new if is_first else self.usual
-        there = {path: state for path, state in changes.items() if state}
-        odd = {p: s for p, s in there.items() if not s.is_link and s.mode not in new}
+        files = {path: each for path, each in changes.items() if each and not each.is_link}
+        usual = self.usual
+        if is_first:
+            common = Counter(state.mode for state in files.values()).most_common()
+            by_kind = {bool(mode & 0o100): mode for mode, _ in reversed(common)}
+            usual = by_kind.get(False, usual[0]), by_kind.get(True, usual[1])
+        unusual = {path: state for path, state in files.items() if state.mode not in usual}
         if self.unusual:
             # What a file or a folder took the place of is gone.
-            taken = {each.rstrip("/") for path in there for each in with_folders(path)}
-            odd |= {
+            there = [path for path, state in changes.items() if state]
+            above = {each for path in there for each in with_folders(path)}
+            below = {f"{path}/" for path in there}
+            unusual |= {
                 path: state
                 for path, state in self.unusual.items()
-                if path not in changes
-                and path not in taken
-                and there.keys().isdisjoint(each.rstrip("/") for each in with_folders(path))
+                if not (path in changes or f"{path}/" in above)
+                and below.isdisjoint(with_folders(path))
             }
-        return replace(self, usual=new, unusual=odd)
+        return replace(self, usual=usual, unusual=unusual)
 
     def encoded(self) -> bytes:
         # msgspec writes no names that are not UTF-8; json escapes them.
@@ -117,45 +118,37 @@ class Reader:
         # A checkpoint never changes: an undo of many turns asks for the same ones over and over.
         self._known: dict[str, Notes] = {}
         self._compared: dict[tuple[str, str], tuple[Change, ...]] = {}
-        self._indexed: tuple[str, frozenset[str]] = "", frozenset()  # a commit, and its paths
 
-    def leaves_out(self, commit: str, path: str) -> bool:
-        """Return whether a checkpoint does not cover a path, though something may have been there."""
-        return bool(self._notes(commit).left_out_of((path,)))
+    def left_out_of(self, commits: Iterable[str], paths: Collection[str]) -> set[str]:
+        """Return the paths that one of some checkpoints does not cover, though something may be there."""
+        found = (self._notes(commit).left_out_of(paths) for commit in commits if paths)
+        return set[str]().union(*found)
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         """Return how the files differ between two checkpoints, sorted by path."""
-        if old == new:
-            return ()
-        if (old, new) not in self._compared:
+        if old != new and (old, new) not in self._compared:
             self._remember_changes(old, new, self._differing(old, new))
-        return self._compared[old, new]
+        return self._compared[old, new] if old != new else ()
 
-    def _differing(self, old: str, new: str) -> dict[str, tuple[State | None, State | None]]:
-        before, after = self._notes(old), self._notes(new)
+    def _differing(self, old: str, new: str) -> States:
+        notes = self._notes(old), self._notes(new)
         words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
         parts = names_of(self._store.git(*words, old, new, "--", FILES))
-        states: dict[str, tuple[State | None, State | None]] = {}
+        found: dict[str, list[State | None]] = {}
         for head, name in zip(parts[::2], parts[1::2], strict=True):
-            path = name.partition("/")[2]
-            old_mode, new_mode, old_blob, new_blob, _ = head[1:].split(" ")
-            states[path] = (
-                before.state(path, int(old_mode, 8), old_blob),
-                after.state(path, int(new_mode, 8), new_blob),
-            )
+            path, told = name.partition("/")[2], head[1:].split(" ")
+            sides = zip(notes, told[:2], told[2:4], strict=True)
+            found[path] = [each.state(path, int(mode, 8), blob) for each, mode, blob in sides]
         # Permissions that git's trees do not show.
-        for path, state in dict(before.unusual.items() ^ after.unusual.items()).items():
-            if path not in states:
-                each = (notes.state(path, state.git_mode, state.blob) for notes in (before, after))
-                states[path] = next(each), next(each)
-        return states
+        for path, odd in notes[0].unusual.items() ^ notes[1].unusual.items():
+            if path not in found:
+                found[path] = [each.state(path, odd.git_mode, odd.blob) for each in notes]
+        return {path: (was, is_) for path, (was, is_) in found.items()}
 
-    def _remember_changes(
-        self, old: str, new: str, states: Mapping[str, tuple[State | None, State | None]]
-    ) -> None:
+    def _remember_changes(self, old: str, new: str, states: States) -> None:
         before, after = self._notes(old), self._notes(new)
-        unknown = before.left_out_of(path for path in states if states[path][0] is None)
-        unknown |= after.left_out_of(path for path in states if states[path][1] is None)
+        unknown = before.left_out_of(path for path, (was, _) in states.items() if was is None)
+        unknown |= after.left_out_of(path for path, (_, is_) in states.items() if is_ is None)
         if len(self._compared) >= _REMEMBERED:
             self._compared.clear()
         self._compared[old, new] = tuple(
@@ -178,56 +171,43 @@ class Reader:
         """
         wanted = {*paths}
         differing = [each for each in self.changes(old, new) if not paths or each.path in wanted]
-        shown = self._shown(differing, limit_bytes)
-        parts = self._compared_by_git(old, new, shown)
+        parts, left = self._compared_by_git(old, new, differing, limit_bytes)
         files = (file for part in parts for file in re.split(rb"(?m)^(?=diff --git )", part))
         texts = [
             real(found.text) for each in files if (found := decode_file(each, neighbours=tuple))
         ]
-        if rest := len(differing) - len(shown):
-            texts.append(f"({rest} more files differ; too much to show at once)\n")
+        if left:
+            texts.append(f"({left} more files differ; too much to show at once)\n")
         return "".join(texts)
 
     def counts(
         self, old: str, new: str, limit_bytes: int = 2_000_000
     ) -> dict[str, tuple[int, int]]:
         """Return how many lines were added and removed, by path; binary files are left out."""
-        shown = self._shown(self.changes(old, new), limit_bytes)
-        parts = self._compared_by_git(old, new, shown, "--numstat", "-z")
+        differing = self.changes(old, new)
+        parts, _ = self._compared_by_git(old, new, differing, limit_bytes, "--numstat", "-z")
         told = [line.split("\t", 2) for part in parts for line in names_of(part)]
         return {path: (int(more), int(less)) for more, less, path in told if more != "-"}
 
     def _compared_by_git(
-        self, old: str, new: str, shown: list[str], *options: str
-    ) -> Iterator[bytes]:
-        words = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"]
-        words += [f"--relative={FILES}", "--ignore-submodules=all", *options]
-        for batch in _batches(shown):
-            yield self._store.git(*words, old, new, "--", *batch)
-
-    def _shown(self, changes: Collection[Change], limit_bytes: int) -> list[str]:
-        """Return the paths whose content is compared."""
-        sizes = self._store.sizes(
-            {state.blob for change in changes for state in (change.old, change.new) if state}
-        )
+        self, old: str, new: str, changes: Collection[Change], limit_bytes: int, *options: str
+    ) -> tuple[list[bytes], int]:
+        """Return what git tells of the first changes within a limit, and how many others there are."""
+        of = {each: [state.blob for state in (each.old, each.new) if state] for each in changes}
+        sizes = self._store.sizes({blob for blobs in of.values() for blob in blobs})
         shown: list[str] = []
-        left = limit_bytes
-        for change in changes:
-            size = sum(sizes[state.blob] for state in (change.old, change.new) if state)
+        for each, blobs in of.items():
+            size = sum(sizes[blob] for blob in blobs)
             # Each costs git some work, even an empty one.
-            if size <= left and len(shown) < _SHOWN_FILES:
-                left -= size
-                shown.append(change.path)
-        return shown
-
-    def covers(self, old: str, new: str, paths: Collection[str]) -> frozenset[str]:
-        """Return the paths whose change between an older checkpoint and the latest can be undone."""
-        changed = {change.path: change.kind for change in self.changes(old, new)} if paths else {}
-        covered = {path for path in paths if changed.get(path, "left_out") != "left_out"}
-        # Those that did not change are in both, or in none.
-        same = {path for path in paths if path not in changed}
-        names = self.covered(new) if same else ()
-        return frozenset(covered.union(path for path in same if path in names))
+            if size <= limit_bytes and len(shown) < _SHOWN_FILES:
+                limit_bytes -= size
+                shown.append(f"{FILES}/{stored(each.path)}")
+        words = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"]
+        words += [f"--relative={FILES}", "--ignore-submodules=all", *options, old, new, "--"]
+        ends = itertools.accumulate(len(name) + 1 for name in shown)
+        batches = itertools.groupby(zip(ends, shown, strict=True), lambda e: e[0] // _WORDS_LIMIT)
+        parts = [self._store.git(*words, *(name for _, name in batch)) for _, batch in batches]
+        return parts, len(changes) - len(shown)
 
     def changed_outside(
         self, old: str, new: str, since_ns: int, own: Collection[str]
@@ -272,30 +252,22 @@ class Reader:
         return any(f"{path}/".startswith(f"{hidden}/") for hidden in self._hidden_paths)
 
     def _notes(self, commit: str) -> Notes:
-        if commit in self._known:
-            return self._known[commit]
-        try:
-            # Anything else could be an option, or a name that moves.
-            ids = [f"{commit}:{NOTES}"] if _COMMIT.fullmatch(commit) else []
-            ((_, data),) = self._store.contents(ids)
-            return self._remember(commit, Notes.decoded(data))
-        except (GitError, ValueError, KeyError, TypeError) as fault:
-            raise DamagedError(
-                f"the checkpoint {commit[:12]!a} can't be read from {self._store.path}"
-            ) from fault
+        if commit not in self._known:
+            try:
+                # Anything else could be an option, or a name that moves.
+                ids = [f"{commit}:{NOTES}"] if _COMMIT.fullmatch(commit) else []
+                ((_, data),) = self._store.contents(ids)
+                self._remember(commit, Notes.decoded(data))
+            except (GitError, ValueError, KeyError, TypeError) as fault:
+                raise DamagedError(
+                    f"the checkpoint {commit[:12]!a} can't be read from {self._store.path}"
+                ) from fault
+        return self._known[commit]
 
-    def _remember(self, commit: str, notes: Notes) -> Notes:
+    def _remember(self, commit: str, notes: Notes) -> None:
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
         self._known[commit] = notes
-        return notes
-
-    def covered(self, commit: str) -> frozenset[str]:
-        """Return the paths of all files of the latest checkpoint."""
-        if self._indexed[0] != commit:
-            listed = self._store.git("ls-files", "-z", index=self._store.index(commit))
-            self._indexed = commit, frozenset(names_of(listed))
-        return self._indexed[1]
 
 
 def _young(
@@ -319,18 +291,3 @@ def _young(
             if is_folder:
                 with os.scandir(path) as entries:
                     waiting += [(entry.path, is_young) for entry in entries]
-
-
-def _batches(paths: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the names of paths in a commit, as many at once as fit on a command line."""
-    batch: list[str] = []
-    left = _WORDS_LIMIT
-    for path in paths:
-        word = f"{FILES}/{stored(path)}"
-        if batch and len(word) > left:
-            yield batch
-            batch, left = [], _WORDS_LIMIT
-        batch.append(word)
-        left -= len(word) + 1
-    if batch:
-        yield batch

@@ -1,7 +1,7 @@
 """What changed, as values: between checkpoints, in the steps that a journal tells, by operations."""
 
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
@@ -9,9 +9,6 @@ from msgspec.structs import replace
 
 from codingagent.model import journal_entries as entries
 from codingagent.model import paths
-from codingagent.model.events import Refused
-from codingagent.model.session_state import Session
-from codingagent.prompt.file_list import shown_path
 
 if TYPE_CHECKING:
     from codingagent.workspace.git_files import Belonging
@@ -23,7 +20,7 @@ UNSEEN = "ignored, and too large to be looked through for git repositories"
 
 NO_CHECKPOINT = "one of the checkpoints did not cover it"
 
-# How many files one line names; the file list has all.
+# How many files one line names.
 NAMED = 20
 
 
@@ -45,16 +42,14 @@ class LeftOut(Struct, frozen=True, array_like=True):
 class Checkpoint(Struct, frozen=True):
     """The files at one moment; `id` finds them again.
 
-    `left_out` lists paths that are not covered. `set_aside` is the new path of a damaged store, or empty;
-    earlier checkpoints are in there. `missed` lists paths that had changed again before they were read.
-    `listed` is what belonged to the workspace, if all of it was asked for.
+    `set_aside` is the new path of a damaged store with all earlier checkpoints, or empty.
     """
 
     id: str
     left_out: tuple[LeftOut, ...] = ()
     set_aside: str = ""
-    missed: tuple[str, ...] = ()
     listed: "Belonging | None" = None
+    """What belonged to the workspace, if that was asked."""
 
 
 class State(Struct, frozen=True, array_like=True):
@@ -73,10 +68,7 @@ class State(Struct, frozen=True, array_like=True):
 
 
 class Change(Struct, frozen=True):
-    """How a path differs between two checkpoints; None means that nothing is there.
-
-    The kind is `left_out` if one of the two did not cover the path, so the change is unknown.
-    """
+    """How a path differs between two checkpoints; `left_out`: one of them did not cover it."""
 
     path: str
     kind: ChangeKind
@@ -107,29 +99,27 @@ def named(names: Sequence[str]) -> str:
 
 # --- the steps of a journal ---------------------------------------------------------------------
 
-Expected = Mapping[str, frozenset[str | None]]
-"""By path, the digests of what may be there; None: nothing."""
-
 
 class UndoStep(Struct, frozen=True):
     """A turn, a part of one, or an undo, with the checkpoints before and after it.
 
-    A turn that paused for approval has several parts: what the person did meanwhile is in none of
-    them. `sequence` is 0 for an undo; `after` is empty if no checkpoint could be taken then.
-    `uncovered` lists files that operations changed and no checkpoint covers. For an undo, `undoes`
-    lists the undone steps, `kept` their files that it left because someone had changed them, and `failed`
-    those that could not be restored. `undo` is the later undo that undid this step, if any.
+    A turn that paused for approval has several parts: what the person did meanwhile is in none of them.
     """
 
     sequence: int
+    """0 for an undo."""
     before: str
     after: str
+    """Empty if no checkpoint could be taken then."""
     left_out: tuple[str, ...] = ()
     uncovered: tuple[str, ...] = ()
+    """Files that operations changed and no checkpoint covers."""
     undoes: tuple[int, ...] = ()
     kept: tuple[str, ...] = ()
+    """Files of the undone steps that it left because someone had changed them."""
     failed: tuple[str, ...] = ()
     undo: "UndoStep | None" = None
+    """The later undo that undid this step."""
 
 
 def steps(records: Iterable[entries.Record]) -> tuple[UndoStep, ...]:
@@ -176,48 +166,3 @@ def settled(found: Sequence[UndoStep]) -> tuple[UndoStep, ...]:
 def turns_undone(found: Iterable[UndoStep]) -> frozenset[int]:
     """Return the turns that are undone at least in part."""
     return frozenset(step.sequence for step in found if step.sequence and step.undo)
-
-
-# --- what operations changed --------------------------------------------------------------------
-
-
-def expected(starts: Iterable[entries.OperationStarted]) -> Expected | None:
-    """Return the expected state of each changed path; None if a command may have changed more."""
-    found: dict[str, frozenset[str | None]] = {}
-    for start in starts:
-        if start.event is None:
-            return None
-        # An operation that failed on the way left everything unchanged.
-        for change in start.changes:
-            found[change.place] = frozenset((change.before, change.after))
-    return found
-
-
-def altogether(
-    earlier: Iterable[Change], starts: Iterable[entries.OperationStarted]
-) -> tuple[str, ...]:
-    """Describe the net changes of earlier changes followed by operations, all completed."""
-    kinds: dict[str, str] = {change.path: change.kind for change in earlier}
-    for path, (before, after) in net(starts).items():
-        kind = kinds.get(path)
-        if kind == "deleted" or (kind != "added" and before is not None):
-            is_same = not kind and before == after
-            kinds[path] = "deleted" if after is None else "" if is_same else "modified"
-        else:
-            kinds[path] = "" if after is None else "added"
-    return tuple(f"{kind}: {shown_path(path)}" for path, kind in sorted(kinds.items()) if kind)
-
-
-def net(starts: Iterable[entries.OperationStarted]) -> Mapping[str, tuple[str | None, str | None]]:
-    """Return by path the digests of what operations found first and left last; None: nothing."""
-    found: dict[str, tuple[str | None, str | None]] = {}
-    for change in (each for start in starts for each in start.changes):
-        first, _ = found.get(change.place, (change.before, None))
-        found[change.place] = first, change.after
-    return found
-
-
-def done(session: Session) -> tuple[entries.OperationStarted, ...]:
-    """Return the operations since the checkpoint, except failed ones."""
-    failed = {ended.index for ended in session.ends if isinstance(ended.event, Refused)}
-    return tuple(start for start in session.checkpoints.starts if start.index not in failed)

@@ -1,4 +1,4 @@
-"""Private git directory for checkpoints: objects, commits and an index that the workspace can't influence.
+"""The private git directory for checkpoints: objects, commits, an index that the workspace can't influence.
 
 git compares files with the index; what it stores comes to it through a pipe. So no filter, hook or link
 of the workspace takes effect.
@@ -6,7 +6,9 @@ of the workspace takes effect.
 
 import hashlib
 import io
+import itertools
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,26 +37,30 @@ _LATE_S = 2_145_000_000
 FILES = "files"
 NOTES = "notes"
 
-# After what each git directory of ours has in its section `core`.
-_CONFIG = """\
+_IS_WINDOWS = os.name == "nt"
+_SETTINGS = {
+    "HEAD": f"ref: {_BRANCH}\n",
+    # Our common settings end with the section `core`. git for Windows fills in less of the metadata.
+    "config": f"""{OWN_CONFIG}\
 \tprecomposeUnicode = false
 \tfileMode = true
 \tsymlinks = true
 \tprotectHFS = false
 \tprotectNTFS = false
 \tlogAllRefUpdates = false
-\tcheckStat = {check_stat}
-\ttrustctime = {trust_ctime}
+\tcheckStat = {"minimal" if _IS_WINDOWS else "default"}
+\ttrustctime = {str(not _IS_WINDOWS).lower()}
 \tcompression = 1
 \tfsync = none
 [gc]
 \tauto = 0
 [pack]
 \tthreads = 1
-"""
-# These override every .gitattributes, so bytes stay unchanged.
-_ATTRIBUTES = "* -text -eol -ident -filter -working-tree-encoding !diff !merge\n"
-
+""",
+    # These override every .gitattributes, so bytes stay unchanged.
+    "info/attributes": "* -text -eol -ident -filter -working-tree-encoding !diff !merge\n",
+}
+_LEFTOVERS = ("*.lock", "*.new", "fast_import_crash_*", "refs/heads/*.lock", "objects/pack/tmp_*")
 _FULL = ("No space left", "Disk quota exceeded", "File too large")
 
 
@@ -62,9 +68,7 @@ class Store:
     """The git directory at `path`, for the files below `root`."""
 
     def __init__(self, path: Path, root: Path, git: Git) -> None:
-        self.path = path
-        self.root = root
-        self.own_git = git
+        self.path, self.root, self.own_git = path, root, git
 
     # --- the directory -------------------------------------------------------------------------
 
@@ -75,31 +79,20 @@ class Store:
                 (self.path / folder).mkdir(parents=True, exist_ok=True)
             self._settle()
             # Only one process uses the store, so the owner of a lock is dead.
-            own = ("*.lock", "*.new", "fast_import_crash_*")
-            for pattern in (*own, "refs/heads/*.lock", "objects/pack/tmp_*"):
-                for path in self.path.glob(pattern):
-                    if os.name == "nt":
-                        path.chmod(0o600)  # a pack that git began is read-only
-                    retried(partial(path.unlink, missing_ok=True))
+            for path in (path for pattern in _LEFTOVERS for path in self.path.glob(pattern)):
+                if _IS_WINDOWS:
+                    path.chmod(0o600)  # a pack that git began is read-only
+                retried(partial(path.unlink, missing_ok=True))
 
     def _settle(self) -> None:
         """Write our settings, replacing whatever was there."""
-        is_windows = os.name == "nt"
-        config = OWN_CONFIG + _CONFIG.format(
-            # git for Windows fills in no more of the metadata.
-            check_stat="minimal" if is_windows else "default",
-            trust_ctime=str(not is_windows).lower(),
-        )
-        files = {"HEAD": f"ref: {_BRANCH}\n", "config": config, "info/attributes": _ATTRIBUTES}
-        for name, text in files.items():
+        for name, text in _SETTINGS.items():
             if _read(self.path / name) != text.encode():
                 (self.path / name).write_text(text, "utf-8", newline="\n")
 
     def set_aside(self) -> Path:
         """Rename the directory, so that nothing in it is lost and a new one can be created."""
-        number = 1
-        while os.path.lexists(aside := self.path.with_name(f"{self.path.name}.damaged-{number}")):
-            number += 1
+        aside = free_name(self.path.parent, f"{self.path.name}.damaged-{{}}")
         with disk_errors(f"{self.path} is damaged and can't be renamed"):
             retried(lambda: os.rename(self.path, aside))
         return aside
@@ -116,15 +109,12 @@ class Store:
         return self.path / f"index.{commit or 'none'}"
 
     def ready_index(self, commit: str) -> None:
-        """Make a lost or damaged index of a commit anew; another one may know its files' metadata."""
-        if not commit or _is_whole(self.index(commit)):
-            return
-        others = [each for each in self.path.glob("index.*") if _is_whole(each)]
-        # A commit without files has no such tree.
-        has_files = bool(self.git("ls-tree", commit, "--", FILES))
-        tree = f"{commit}:{FILES}" if has_files else "--empty"
-        words = ("read-tree", *(("-m", "-i") if others and has_files else ()), tree)
-        self._make_index(commit, others[0] if others else None, {words: b""})
+        """Make a lost or damaged index of a commit anew: then each file is read again."""
+        if commit and not _is_whole(self.index(commit)):
+            # A commit without files has no such tree.
+            has_files = bool(self.git("ls-tree", commit, "--", FILES))
+            tree = f"{commit}:{FILES}" if has_files else "--empty"
+            self._make_index("", commit, {("read-tree", tree): b""})
 
     def write_index(
         self,
@@ -142,19 +132,16 @@ class Store:
             calls["update-index", "--add", "--replace", "-z", "--index-info"] = _lines_of(changes)
         if recent is not None:
             calls["update-index", "-q", "--refresh", "-z", "--index-info"] = _lines_of(recent)
-        self._make_index(new, self.index(old) if old else None, calls)
+        self._make_index(old, new, calls)
 
-    def _make_index(
-        self, commit: str, old: Path | None, calls: Mapping[tuple[str, ...], bytes]
-    ) -> None:
-        """Change a copy of an index by calls of git; it then takes the place of all others."""
+    def _make_index(self, old: str, commit: str, calls: Mapping[tuple[str, ...], bytes]) -> None:
+        """Make a commit's index from another one by calls of git; it then takes the place of all others."""
         path, new = self.index(commit), self.path / "index.new"
         with disk_errors(f"{path} can't be written"):
-            retried(partial(new.unlink, missing_ok=True))
-            if old is None:
-                new.write_bytes(_EMPTY_INDEX)
+            if old:
+                shutil.copyfile(self.index(old), new)
             else:
-                shutil.copyfile(old, new)
+                new.write_bytes(_EMPTY_INDEX)
             for words, data in calls.items():
                 together(self.root, partial(self.git, *words, data=data, index=new))
             # No entry is newer than this: git then never reads a file to compare it.
@@ -170,7 +157,7 @@ class Store:
         """Run git on an index, by default an empty one, and return its output."""
         with disk_errors(failure := f"the checkpoints in {self.path} can't be used", GitError):
             self._settle()
-        folder = os.fspath(self.root)
+        nowhere = os.fspath(self.path / "nowhere")
         variables = own_variables(self.path, self.root) | {
             "GIT_INDEX_FILE": os.fspath(index or self.index("")),
             "GIT_CONFIG_NOSYSTEM": "1",
@@ -180,15 +167,15 @@ class Store:
             "GIT_LITERAL_PATHSPECS": "1",
             "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_TERMINAL_PROMPT": "0",
-            "HOME": os.fspath(self.path / "nowhere"),
-            "XDG_CONFIG_HOME": os.fspath(self.path / "nowhere"),
+            "HOME": nowhere,
+            "XDG_CONFIG_HOME": nowhere,
         }
-        if os.name == "nt":
+        if _IS_WINDOWS:
             variables["SYSTEMROOT"] = os.environ.get("SYSTEMROOT", "C:\\Windows")
-        done = self.own_git.run((self.own_git.program, "-C", folder, *words), variables, data)
+        argv = (self.own_git.program, "-C", os.fspath(self.root), *words)
+        done = self.own_git.run(argv, variables, data)
         if done.returncode:
-            said = done.stderr.decode("utf-8", "replace")
-            raise GitError(f"{failure}: {_first(said)}")
+            raise GitError(f"{failure}: {_first(done.stderr.decode('utf-8', 'replace'))}")
         return done.stdout
 
     def blobs(self, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -205,28 +192,25 @@ class Store:
 
     def sizes(self, ids: Iterable[str]) -> dict[str, int]:
         names = list(ids)
-        if not names:
-            return {}
-        answer = self.git("cat-file", "--batch-check", data=_lines(names))
-        lines = answer.decode("utf-8", "replace").split("\n")
-        return {name: self._size(name, line) for name, line in zip(names, lines, strict=False)}
+        answer = io.BytesIO(self._objects("--batch-check", names))
+        return {name: self._size(name, answer) for name in names}
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the content of each object, all read at once; GitError if one does not exist."""
-        if not names:
-            return
-        answer = io.BytesIO(self.git("cat-file", "--batch", data=_lines(names)))
+        answer = io.BytesIO(self._objects("--batch", names))
         for name in names:
-            # "<id> blob <size>", the content, and the end of a line.
-            size = self._size(name, answer.readline().decode("utf-8", "replace"))
-            yield name, answer.read(size)
+            # Its line, its content, and the end of a line.
+            yield name, answer.read(self._size(name, answer))
             answer.read(1)
 
-    def _size(self, name: str, line: str) -> int:
-        words = line.split()
-        if len(words) != 3 or words[1] != "blob" or not words[2].isdigit():
+    def _objects(self, how: str, names: Sequence[str]) -> bytes:
+        lines = "".join(f"{name}\n" for name in names)
+        return self.git("cat-file", how, data=lines.encode()) if names else b""
+
+    def _size(self, name: str, answer: io.BytesIO) -> int:
+        if (found := re.fullmatch(rb"\w+ blob (\d+)\n", answer.readline())) is None:
             raise GitError(f"the checkpoints in {self.path} are damaged: {name[:50]} is missing")
-        return int(words[2])
+        return int(found[1])
 
 
 class Import(Struct):
@@ -244,17 +228,16 @@ class Import(Struct):
 
     def commit(self, parent: str, changes: Mapping[str, State | None], notes: bytes) -> str:
         """Create a commit whose files differ from its parent's in these paths; return its id."""
-        who = b"committer codingagent <codingagent> %d +0000" % time.time()
-        self._chunks.append(b"commit %s\nmark :1\n%s\ndata 0\n" % (_BRANCH.encode(), who))
-        if parent:
-            self._chunks.append(b"from %s\n" % parent.encode())
+        lines = [f"commit {_BRANCH}", "mark :1"]
+        lines += [f"committer codingagent <codingagent> {time.time():.0f} +0000", "data 0"]
+        lines += [f"from {parent}"] if parent else []
         # Removals first: a folder may take a file's place.
         for path, state in sorted(changes.items(), key=lambda change: change[1] is not None):
             name = stored(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
             change = "D" if state is None else f"M {state.git_mode:o} {state.blob}"
-            self._chunks.append(os.fsencode(f'{change} "{FILES}/{name}"\n'))
-        self._chunks.append(b"M 100644 inline %s\ndata %d\n" % (NOTES.encode(), len(notes)))
-        self._chunks += (notes, b"\n\nget-mark :1\n")
+            lines.append(f'{change} "{FILES}/{name}"')
+        lines += [f"M 100644 inline {NOTES}", f"data {len(notes)}\n"]
+        self._chunks += (os.fsencode("\n".join(lines)), notes, b"\n\nget-mark :1\n")
         return self._send().decode("ascii", "replace").strip()
 
     def _send(self) -> bytes:
@@ -282,8 +265,10 @@ def names_of(data: bytes) -> list[str]:
     return real(text_of(data)).split("\0")[:-1]
 
 
-def _lines(words: Sequence[str]) -> bytes:
-    return "".join(f"{word}\n" for word in words).encode()
+def free_name(folder: Path, name: str) -> Path:
+    """Return a path in a folder that nothing has yet; the name holds {} for a number."""
+    every = (folder / name.format(number) for number in itertools.count(1))
+    return next(path for path in every if not os.path.lexists(path))
 
 
 def _read(path: Path) -> bytes:

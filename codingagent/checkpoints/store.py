@@ -17,12 +17,11 @@ from msgspec.structs import replace
 
 from codingagent.checkpoints import history
 from codingagent.checkpoints.compare import DamagedError, Notes, Reader, with_folders
-from codingagent.checkpoints.history import Change, Checkpoint, Expected, LeftOut, Restored, State
-from codingagent.checkpoints.repository import Import, Store, names_of
+from codingagent.checkpoints.history import Change, Checkpoint, LeftOut, Restored, State
+from codingagent.checkpoints.repository import Import, Store, free_name, names_of
 from codingagent.checkpoints.repository_files import is_of_git, is_storable, repository_files
 from codingagent.checkpoints.restore import Present, RestoreTarget, obstacle
 from codingagent.errors import OperationError, disk_errors
-from codingagent.model.observations import digest_of
 from codingagent.policy.presets import EXECUTED_NAMES, TAKEN_IN
 from codingagent.policy.rules import covering
 from codingagent.workspace import git_files
@@ -69,6 +68,7 @@ class Checkpoints(Reader):
         self._limits = limits or Limits()
         with disk_errors(f"put the workspace {site.root} back where it was: it can't be opened"):
             self._folder = site.open_folder(site.root)
+        self._covered: tuple[str, frozenset[str]] = "", frozenset()  # a commit, and its paths
         self.files_read = 0  # by the checkpoint that is being taken
 
     def close(self) -> None:
@@ -84,43 +84,27 @@ class Checkpoints(Reader):
         WorkError if it can't be taken; earlier checkpoints are unchanged.
         """
         try:
-            return self._take(self._store.latest(), with_ignored=with_ignored, held=held)
+            return self._take(self._store.latest(), held, with_ignored=with_ignored)
         except DamagedError:
             aside = self._store.set_aside()
-            again = self._take("", with_ignored=with_ignored, held=held)
+            again = self._take("", held, with_ignored=with_ignored)
             return replace(again, set_aside=os.fspath(aside))
 
-    def take_only(self, since: str, expected: Expected) -> Checkpoint:
-        """Take a checkpoint like an earlier one, with the expected state of some paths.
-
-        A path with none of its digests was changed by someone else meanwhile: it is `missed`. A kill may
-        have left a later checkpoint that no record names.
-        """
-        return self._take(since, with_ignored=False, expected=expected, held=expected.keys())
-
-    def _take(
-        self,
-        base: str,
-        *,
-        with_ignored: bool,
-        expected: Expected | None = None,
-        held: Collection[str] = (),
-    ) -> Checkpoint:
+    def _take(self, base: str, held: Collection[str], *, with_ignored: bool) -> Checkpoint:
         store = self._store
         check_root(store.root, self._folder)
         store.prepare()
         notes = self._notes(base) if base else Notes()
-        taking = _Taking(notes, self._limits, frozenset(held), expected, Import(store))
+        taking = _Taking(notes, self._limits, {*held}, Import(store), {*notes.tracked})
         try:
             store.ready_index(base)
             listed = self._list(taking, base, with_ignored=with_ignored)
             limit = self._limits.new_files if base else self._limits.first_files
             with contextlib.closing(self._ground()) as ground:
+                names = {*taking.bounded(limit), *taking.known}
                 # By folder, so that the walk stays where it is.
-                names = sorted(
-                    {*taking.bounded(limit), *taking.known}, key=lambda path: path.rpartition("/")
-                )
-                for self.files_read, path in enumerate(names, 1):
+                by_folder = sorted(names, key=lambda path: path.rpartition("/"))
+                for self.files_read, path in enumerate(by_folder, 1):
                     if not self._is_hidden(path):
                         taking.examine(path, ground)
             new, new_notes = base, taking.noted(is_first=not base)
@@ -134,28 +118,23 @@ class Checkpoints(Reader):
             except git_files.GitError as fault:
                 raise DamagedError(str(fault)) from fault
             raise
-        recent = taking.recent if taking.is_stale and expected is None else None
+        recent = taking.recent if taking.is_stale else None
         if new != base or recent is not None:
             store.write_index(base, new, taking.changes, recent)
-        if taking.changes.keys() <= self.covered(base):
-            # Nothing was added, which could have displaced other paths of the index.
-            gone = {path for path, state in taking.changes.items() if state is None}
-            self._indexed = new, self._indexed[1] - gone
+        gone = {path for path, state in taking.changes.items() if state is None}
+        made = taking.changes.keys() - gone
+        if not any(state and state.is_link for state in taking.changes.values()):
+            self._covered = new, self.covered(base) - gone | made
         self._remember(new, new_notes)
         if base and new != base:
-            states = {
-                path: (taking.known.get(path), state) for path, state in taking.changes.items()
-            }
+            states = {path: (taking.known.get(path), s) for path, s in taking.changes.items()}
             self._remember_changes(base, new, states)
         self.files_read = 0
-        left, missed = new_notes.left, tuple(taking.missed)
-        return Checkpoint(new, left, missed=missed, listed=listed)
+        return Checkpoint(new, new_notes.left, listed=listed)
 
-    def _list(
-        self, taking: "_Taking", base: str, *, with_ignored: bool
-    ) -> git_files.Belonging | None:
+    def _list(self, taking: "_Taking", base: str, *, with_ignored: bool) -> git_files.Belonging:
         """Find the paths to read: git compares metadata, and names the files that belong."""
-        store, notes, expected = self._store, taking.notes, taking.expected
+        store, notes, root = self._store, taking.notes, os.fspath(self._store.root)
         words = ("diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all")
         found: git_files.Belonging
         changed, covered, found = git_files.together(
@@ -163,53 +142,48 @@ class Checkpoints(Reader):
             lambda: names_of(store.git(*words, index=store.index(base))) if base else [],
             lambda: self.covered(base),
             # The request asks there, too.
-            lambda: (
-                git_files.belonging(store.root, store.own_git, self._hidden_paths)
-                if expected is None
-                else None
-            ),
+            lambda: git_files.belonging(store.root, store.own_git, self._hidden_paths),
         )
         for head, path in zip(changed[::2], changed[1::2], strict=True):
-            mode, _, blob, _, _ = head[1:].split(" ")
-            if (state := notes.state(path, int(mode, 8), blob)) is not None:
+            mode, _, blob, *_ = head[1:].split(" ")
+            state = notes.state(path, int(mode, 8), blob)
+            if state is not None:
                 taking.known[path] = state
-        taking.new = taking.held - covered
-        if expected is not None:
-            # Only these are read; the rest stays as recorded before.
-            taking.known = {path: taking.known[path] for path in taking.known.keys() & expected}
-            taking.left = [
-                each for each in notes.left if each.is_ignored or each.path not in expected
-            ]
-            return None
         # Sets of all files would cost more than these passes.
         listed, ignored = (
             text_of(b"\0".join(names)).split("\0") if names else []
             for names in (found.files, found.ignored)
         )
-        taken, ignored = _taken_in(os.fspath(store.root), ignored)
+        taken, ignored = _taken_in(root, ignored)
         files = listed + taken
         new = {path for path in files if path not in covered}
         odd = {path for path in new if not is_storable(path)}
-        taking.new |= new - odd
+        taking.new = taking.held - covered | new - odd
         taking.forced = taking.held - covered - new
         taking.left = [LeftOut(name, reason) for name, reason in found.unread]
         taking.left += [LeftOut(path, "its name can't be recorded") for path in odd]
         if not with_ignored:
             taking.left += [each for each in notes.left if each.is_ignored]
-            return None
-        of_git, unseen = repository_files(os.fspath(store.root), found)
+            return found
+        of_git, unseen = repository_files(root, found)
         taking.new |= of_git - covered
         without = {*ignored}
         gone = covered.difference(files) if ignored else set[str]()
         tracked = {path for path in gone | of_git if not without.isdisjoint(with_folders(path))}
-        tracked |= without & taking.held
-        taking.tracked = tuple(sorted(tracked))
+        taking.tracked = tracked | without & taking.held
         taking.left += [
             LeftOut(path, history.UNSEEN if path in unseen else history.IGNORED)
-            for path in without - tracked
+            for path in without - taking.tracked
             if not self._is_hidden(path)
         ]
         return found
+
+    def covered(self, commit: str) -> frozenset[str]:
+        """Return the paths of all files of the latest checkpoint."""
+        if self._covered[0] != commit:
+            listed = self._store.git("ls-files", "-z", index=self._store.index(commit))
+            self._covered = commit, frozenset(names_of(listed))
+        return self._covered[1]
 
     # --- restoring -----------------------------------------------------------------------------
 
@@ -248,12 +222,10 @@ class Checkpoints(Reader):
 
     def _move_aside(self, git: Path) -> None:
         """Take a repository that was not there out of the workspace: no commit in it is lost."""
-        place, number = self._store.path.parent, 1
-        while os.path.lexists(aside := place / f"removed-{number}.git"):
-            number += 1
         # On another disk the rest stays, which makes git run nothing.
         with contextlib.suppress(OSError):
             if git.is_dir() and git.resolve() == git:
+                aside = free_name(self._store.path.parent, "removed-{}.git")
                 retried(lambda: os.rename(git, aside))
 
     def _ground(self) -> RestoreTarget:
@@ -265,19 +237,17 @@ class _Taking(Struct):
 
     notes: Notes
     limits: Limits
-    held: frozenset[str]
-    expected: Expected | None
+    held: set[str]
     stream: Import
+    tracked: set[str]
+    """Covered paths that are ignored now, by themselves or with a folder."""
     known: dict[str, State] = field(default_factory=dict)
     """Covered paths whose metadata changed, with their old state."""
-    forced: frozenset[str] = frozenset()
+    forced: set[str] = field(default_factory=set)
     """Those of `held` that nothing else would cover, as far as it was asked."""
     new: set[str] = field(default_factory=set)
-    tracked: tuple[str, ...] | None = None
-    """Covered paths that are ignored now, by themselves or with a folder; None: as before."""
     left: list[LeftOut] = field(default_factory=list)
     changes: dict[str, State | None] = field(default_factory=dict)
-    missed: list[str] = field(default_factory=list)
     recent: dict[str, State] = field(default_factory=dict)
     """Files that may change again without a difference in their metadata."""
     is_stale: bool = False
@@ -297,33 +267,24 @@ class _Taking(Struct):
                 reason = f"more than {limit} new files at once"
                 self.left += [LeftOut(name, reason) for name in ([folder] if folder else held)]
                 # Not what other programs execute: it is never displaced by a crowd.
-                kept = [path for path in held if covering(_EXECUTED, path)]
-                by_folder[folder] = kept
-                count -= len(held) - len(kept)
-        return [path for held in by_folder.values() for path in held]
+                by_folder[folder] = [path for path in held if covering(_EXECUTED, path)]
+                count -= len(held) - len(by_folder[folder])
+        return itertools.chain.from_iterable(by_folder.values())
 
     def examine(self, path: str, ground: RestoreTarget) -> None:
         """Read a path, and keep what differs."""
         old = self.known.get(path)
         if old is None and is_temporary(path.rpartition("/")[2]):
             return
-        limits, is_held = self.limits, path in self.held
-        look: Present | None = None
+        limits = self.limits
         try:
-            look = ground.look(path, limits.held_bytes if is_held else limits.file_bytes)
-            if look is not None and old is None:
-                self._check_room(look)
-            if look is not None and (path in self.forced or len(look.data) > limits.file_bytes):
-                self._check_held(look)
+            limit = limits.held_bytes if path in self.held else limits.file_bytes
+            if (look := ground.look(path, limit)) is not None:
+                self._check_room(path, look)
         except (OSError, OperationError) as fault:
             self.left.append(LeftOut(path, obstacle(fault)))
             look = None
         state = None if look is None else look.state
-        if self.expected is not None:
-            digest = None if look is None else digest_of(look.data)
-            if digest not in self.expected[path] and (look is None or state != old):
-                self.missed.append(path)
-                return
         if state != old:
             self.changes[path] = state
         if look is None or state is None:
@@ -335,32 +296,34 @@ class _Taking(Struct):
         elif not is_of_git(path):
             self.is_stale = True
 
-    def _check_room(self, look: Present) -> None:
-        if self.new_bytes + len(look.data) > self.limits.new_bytes:
-            size = self.limits.new_bytes / 10**9
-            raise OperationError(f"more than {size:g} GB of new files at once")
-        self.new_bytes += len(look.data)
-
-    def _check_held(self, look: Present) -> None:
-        """Count the content that is kept only because of operations."""
-        kept = {**self.notes.held, **self.held_blobs, look.state.blob: len(look.data)}
-        if sum(kept.values()) > self.limits.held_bytes:
-            limit = self.limits.held_bytes // 10**6
-            raise OperationError(f"more than {limit} MB of ignored or large files are kept already")
-        self.held_blobs[look.state.blob] = len(look.data)
+    def _check_room(self, path: str, look: Present) -> None:
+        """Count new content, and content that is kept only because of operations."""
+        size, limits = len(look.data), self.limits
+        if path not in self.known:
+            if self.new_bytes + size > limits.new_bytes:
+                raise OperationError(
+                    f"more than {limits.new_bytes / 10**9:g} GB of new files at once"
+                )
+            self.new_bytes += size
+        if path in self.forced or size > limits.file_bytes:
+            kept = {**self.notes.held, **self.held_blobs, look.state.blob: size}
+            if sum(kept.values()) > limits.held_bytes:
+                limit = f"{limits.held_bytes // 10**6} MB of ignored or large files"
+                raise OperationError(f"more than {limit} are kept already")
+            self.held_blobs[look.state.blob] = size
 
     def noted(self, *, is_first: bool) -> Notes:
         """Return the notes of what was read."""
-        notes = self.notes.with_modes(self.changes, is_first=is_first)
         left = tuple(sorted(self.left, key=lambda each: (each.is_ignored, each.path)))
-        held = {**notes.held, **self.held_blobs}
-        tracked = notes.tracked if self.tracked is None else self.tracked
-        new = replace(notes, left=left, held=held, tracked=tracked)
+        held = {**self.notes.held, **self.held_blobs}
+        notes = replace(
+            self.notes.with_modes(self.changes, is_first=is_first), left=left, held=held
+        )
         # Content that could not be held is left out by its own name; a path that was empty is known
         # to be.
         refused = {each.path for each in left if not each.is_ignored}
-        known = new.left_out_of(self.held - refused)
-        return replace(new, tracked=tuple(sorted({*tracked, *known} - refused)))
+        known = replace(notes, tracked=(*self.tracked,)).left_out_of(self.held - refused)
+        return replace(notes, tracked=tuple(sorted({*self.tracked, *known} - refused)))
 
 
 def _taken_in(root: str, ignored: Iterable[str]) -> tuple[list[str], list[str]]:

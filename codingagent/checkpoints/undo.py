@@ -27,7 +27,7 @@ from codingagent.storage.homes import Home
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
 
-_UNCOVERED = "no checkpoint holds it: git ignores it, it is too large, or it changed again at once"
+_UNCOVERED = "no checkpoint holds it: git ignores it, or it is too large"
 # Trying again would not help.
 _NEVER = (history.NO_CHECKPOINT, _UNCOVERED)
 
@@ -50,7 +50,6 @@ def take_back(
     how to try again; empty: all is done.
     """
     checkpointer.lazy_store.needed()
-    checkpointer.catch_up()
     undo = _Undo(home, checkpointer, force=force)
     return undo.redo() if turns is None else undo.turns(turns)
 

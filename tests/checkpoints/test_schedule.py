@@ -75,8 +75,8 @@ def test_what_the_person_changes_as_the_request_appears_is_theirs(tmp_path: Path
         assert changed(live) == "  added: a.txt\n  added: b.txt"
         meddler.is_busy = False
         live.answer('[READ_FILE path="a.txt"]\n')
-        # The chat has seen neither.
-        assert changed(live) == "  added: b.txt\n  added: mine.txt"
+        # The chat has seen neither change.
+        assert changed(live) == "  modified: b.txt\n  added: mine.txt"
         workspace = live.workspace
     status, said, _ = command_line_here(home, "undo")
     assert status == 0
@@ -84,15 +84,6 @@ def test_what_the_person_changes_as_the_request_appears_is_theirs(tmp_path: Path
     assert not (workspace / "a.txt").exists()
     assert (workspace / "mine.txt").read_text("utf-8") == "mine\n"
     assert (workspace / "b.txt").read_text("utf-8") == "changed by the person\n"
-
-
-def test_the_request_does_not_wait_for_the_checkpoint_after_file_operations(
-    tmp_path: Path,
-) -> None:
-    """Design, speed: what nobody waits for comes behind what somebody waits for."""
-    with live_session(tmp_path / "home", settings=OFF) as live:
-        live.answer(TWO)
-        assert kinds(live)[-2:] == ["outbox_written", "checkpoint_taken"]
 
 
 def test_what_a_command_did_is_kept_before_anybody_else_can_change_it(tmp_path: Path) -> None:
@@ -134,7 +125,7 @@ def test_a_session_that_is_done_can_be_taken_back(tmp_path: Path) -> None:
         live.drop(TWO + DONE)
         live.conversation.take("reply.txt")
         assert live.conversation.session.is_complete
-        assert kinds(live)[-2:] == ["turn_ended", "checkpoint_taken"]
+        assert kinds(live)[-2:] == ["checkpoint_taken", "turn_ended"]
         workspace = live.workspace
     assert command_line_here(home, "undo")[0] == 0
     assert not (workspace / "a.txt").exists()

@@ -26,7 +26,6 @@ from codingagent.checkpoints.repository import Store
 from codingagent.checkpoints.repository_files import stored
 from codingagent.checkpoints.store import Checkpoints, Limits, Site
 from codingagent.errors import WorkError
-from codingagent.model.observations import digest_of
 from codingagent.process.runner import run_tool
 from codingagent.workspace.dirfd import Folder, open_root, temporary_name
 from codingagent.workspace.git_files import Git
@@ -829,12 +828,6 @@ def test_what_a_repository_tracks_is_covered_though_it_is_ignored(
     assert [(yard.root / name).read_text() for name in names] == ["one", "one"]
     assert (yard.root / at / "build/deep/other.txt").read_text() == "two"
     assert yard.kinds(old.id, yard.take()) == {}
-    # Gone and there again: what is expected there is kept.
-    (yard.root / names[0]).unlink()
-    gone = yard.take()
-    yard.write(names[0], "three")
-    later = yard.checkpoints.take_only(gone, {names[0]: frozenset({digest("three")})})
-    assert yard.kinds(gone, later.id) == {names[0]: "added"}
 
 
 def test_a_workspace_below_a_repository_is_covered_by_its_index(yard: Yard) -> None:
@@ -1462,83 +1455,6 @@ def test_there_and_back_again(
             assert yard.kinds(old, yard.take()) == {}
             assert yard.back_to(new).left_alone == ()
             assert tree(root) == became
-
-
-# --- what is expected, and what is made ready ahead --------------------------------------------------
-
-
-def digest(text: str) -> str:
-    return digest_of(text.encode())
-
-
-def test_only_what_is_expected_is_kept(yard: Yard) -> None:
-    """Design, undo: what the person changes behind a turn is theirs, whenever the checkpoint comes."""
-    yard.write("old", "old")
-    yard.write("mine", "mine")
-    before = yard.take()
-    yard.write("new", "new")
-    yard.write("old", "newer")
-    yard.write("mine", "mine, later")
-    yard.write("mine too", "later")
-    after = yard.checkpoints.take_only(
-        before,
-        {"new": frozenset({None, digest("new")}), "old": frozenset({digest("newer")})},
-    )
-    assert yard.kinds(before, after.id) == {"new": "added", "old": "modified"}
-    assert after.missed == ()
-    assert yard.kinds(after.id, yard.take()) == {"mine": "modified", "mine too": "added"}
-
-
-def test_what_is_not_as_expected_is_missed(yard: Yard) -> None:
-    """Design, undo: what the person changed at once behind the turn is never taken for the turn's."""
-    for name in ("changed", "gone", "failed", "back"):
-        yard.write(name, name)
-    before = yard.take()
-    yard.write("changed", "by the person")
-    (yard.root / "gone").unlink()
-    yard.write("deleted", "and made anew by the person")
-    after = yard.checkpoints.take_only(
-        before,
-        {
-            "changed": frozenset({digest("changed"), digest("by the turn")}),
-            "gone": frozenset({digest("gone"), digest("by the turn")}),
-            "deleted": frozenset({None}),
-            "failed": frozenset({"a digest of another kind"}),
-        },
-    )
-    assert set(after.missed) == {"changed", "gone", "deleted"}
-    assert yard.kinds(before, after.id) == {}
-
-
-def test_what_was_left_out_before_is_left_out_still(yard: Yard) -> None:
-    """Design, undo: what no checkpoint held is not taken for something new."""
-    yard.again(limits=Limits(file_bytes=10))
-    yard.write("large", "x" * 11)
-    before = yard.take()
-    yard.write("new", "new")
-    after = yard.checkpoints.take_only(before, {"new": frozenset({digest("new")})})
-    assert [left.path for left in after.left_out] == ["large"]
-
-
-def test_only_what_is_expected_is_kept_also_where_a_kill_left_a_later_one(yard: Yard) -> None:
-    """Design, undo: a checkpoint that nobody ever heard of does not get in the way."""
-    yard.write("old", "old")
-    before = yard.take()
-    yard.write("mine", "mine")
-    yard.write("old", "changed")
-    yard.take()
-    yard.write("new", "new")
-    after = yard.checkpoints.take_only(before, {"new": frozenset({digest("new")})})
-    assert yard.kinds(before, after.id) == {"new": "added"}
-    assert yard.kinds(after.id, yard.take()) == {"mine": "added", "old": "modified"}
-
-
-def test_nothing_is_kept_on_what_is_not_there(yard: Yard) -> None:
-    """Design, undo: what it would be compared with is lost."""
-    kept = yard.take()
-    with pytest.raises(WorkError, match="can't be read"):
-        yard.checkpoints.take_only("0" * 40, {})
-    assert yard.take() == kept
 
 
 def test_notes_are_read_again_and_odd_names_survive() -> None:
