@@ -170,7 +170,7 @@ class Checkpointer:
         uncovered: tuple[str, ...] = ()
         if not before:
             own, parts = self.written, (kept.before, found.id)
-            missing = self.tried(lambda store: store.left_out_of(parts, own), own)
+            missing = self.tried(lambda store: store.left_out_of(parts, own), set[str]())
             uncovered = tuple(sorted(missing))
         if uncovered:
             names = ", ".join(map(paths.shown, uncovered))

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from codingagent.checkpoints.history import UNSEEN, Change, LeftOut, State, kind_of
 from codingagent.checkpoints.repository import FILES, NOTES, Store, names_of
 from codingagent.checkpoints.repository_files import is_of_git, real, stored
-from codingagent.errors import WorkError
 from codingagent.model.encoding import decode_file
 from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.dirfd import is_link
@@ -104,10 +103,6 @@ def with_folders(path: str) -> Iterable[str]:
     yield path
     while path := path.rpartition("/")[0]:
         yield path + "/"
-
-
-class DamagedError(WorkError):
-    """The store can't be used any more."""
 
 
 class Reader:
@@ -259,10 +254,17 @@ class Reader:
                 ((_, data),) = self._store.contents(ids)
                 self._remember(commit, Notes.decoded(data))
             except (GitError, ValueError, KeyError, TypeError) as fault:
-                raise DamagedError(
-                    f"the checkpoint {commit[:12]!a} can't be read from {self._store.path}"
+                path = self._store.path
+                raise GitError(
+                    f"the checkpoint {commit[:12]!a} can't be read from {path}"
                 ) from fault
         return self._known[commit]
+
+    def _is_readable(self, commit: str) -> bool:
+        with contextlib.suppress(GitError):
+            self._notes(commit)
+            return bool(self._store.git("ls-tree", "-r", "--name-only", "-z", commit))
+        return False
 
     def _remember(self, commit: str, notes: Notes) -> None:
         if len(self._known) >= _REMEMBERED:

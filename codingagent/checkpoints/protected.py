@@ -1,10 +1,9 @@
 """Find protected files that a command changed unasked at the end of a turn; keep or restore them.
 
-The checkpoints before and after each part of the turn show which files changed, whoever changed
-them. Files approved beforehand are left out. The rest is journalled, then asked about, then the
-answer is carried out: after a kill in between, it continues with the same files and the same
-answer. Restoring is a part of the turn with its own checkpoints, so undo and redo cover it. A file
-that differs from what was shown is left alone.
+The checkpoints around each part of the turn show which files changed. What was not approved beforehand is
+journalled, then asked about, then the answer is carried out: after a kill in between, it continues with the
+same files and the same answer. Restoring is a part of the turn with its own checkpoints, so undo and redo
+cover it. A file that differs from what was shown is left alone.
 """
 
 import contextlib
@@ -87,15 +86,11 @@ class Protection(Struct, frozen=True):
 
     def notes(self) -> tuple[str, ...]:
         """Return what the next request says about this turn's files besides the results."""
-        session, settled, own = (
-            self.log.session,
-            self.log.session.settled,
-            self.checkpointer.written,
-        )
-        changed = [
-            f"{path} ({what.kind})" for path, what in self._changes().items() if path not in own
-        ]
+        session, own = self.log.session, self.checkpointer.written
+        others = ((path, what) for path, what in self._changes().items() if path not in own)
+        changed = [f"{path} ({what.kind})" for path, what in others]
         said = [f"files that commands changed: {named(changed)}"] if changed else []
+        settled = session.settled
         if settled is not None and (refused := settled.put_back or settled.left):
             reason = f": {settled.reason}" if settled.reason else ""
             how = "put back" if settled.put_back else "does not want"
@@ -105,7 +100,7 @@ class Protection(Struct, frozen=True):
         return tuple(said)
 
     def _changes(self) -> Mapping[str, _Changed]:
-        """Return the differences after the turn by path; without commands, from the turn's own operations."""
+        """Return the differences after a turn that ran commands, by path."""
         found: dict[str, _Changed] = {}
         for before, after in self.log.session.checkpoints.parts if self._has_commands() else ():
             for change in self.checkpointer.changes(before, after) or ():
@@ -173,17 +168,15 @@ class Protection(Struct, frozen=True):
         return True
 
     def question(self) -> Question:
-        found = self.log.session.found
-        names = [paths.shown(change.path) for change in found]
+        names = [change.path for change in self.log.session.found]
         known = self._asks(self._changes())
-        asks = [known[change.path] for change in found if change.path in known]
+        asks = [known[path] for path in names if path in known]
         reasons = [f"changed by a command: {ask.reason}" for ask in asks[:NAMED]]
-        if len(asks) > NAMED:
+        if is_long := len(asks) > NAMED:
             reasons.append(f"{len(asks) - NAMED} more protected files were changed")
-        few = len(asks) <= NAMED
-        parts = self._parts()
-        shown = "".join(self._diff(*part, names) for part, names in parts.items())
-        shown = f"changed: {', '.join(names)}\n{shown}".rstrip("\n")
+        names, parts = [*map(paths.shown, names)], self._parts()
+        diffs = (self._diff(*part, names) for part, names in parts.items())
+        shown = f"changed: {', '.join(names)}\n{''.join(diffs)}".rstrip("\n")
         return Question(
             Kind.FILES_CHANGED,
             named(names),
@@ -191,7 +184,7 @@ class Protection(Struct, frozen=True):
             tuple(reasons),
             plain_text.clip_middle(plain_text.without_controls(shown), _SHOWN_CHARACTERS),
             digest_of("\0".join((*names, *map("".join, parts))).encode(errors="replace")),
-            tuple(dict.fromkeys(grant for ask in asks for grant in ask.grants)) if few else (),
+            () if is_long else tuple(dict.fromkeys(grant for ask in asks for grant in ask.grants)),
         )
 
     def _parts(self) -> dict[tuple[str, str], list[str]]:

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from codingagent.checkpoints import history
-from codingagent.checkpoints.compare import DamagedError, Notes, Reader, with_folders
+from codingagent.checkpoints.compare import Notes, Reader, with_folders
 from codingagent.checkpoints.history import Change, Checkpoint, LeftOut, Restored, State
 from codingagent.checkpoints.repository import Import, Store, free_name, names_of
 from codingagent.checkpoints.repository_files import is_of_git, is_storable, repository_files
@@ -83,12 +83,16 @@ class Checkpoints(Reader):
         later ones may cover it. `held` are paths to cover even if ignored or large, up to a total limit.
         WorkError if it can't be taken; earlier checkpoints are unchanged.
         """
+        latest = self._store.latest()
         try:
-            return self._take(self._store.latest(), held, with_ignored=with_ignored)
-        except DamagedError:
-            aside = self._store.set_aside()
-            again = self._take("", held, with_ignored=with_ignored)
-            return replace(again, set_aside=os.fspath(aside))
+            return self._take(latest, held, with_ignored=with_ignored)
+        except git_files.GitError:
+            # A damaged store, or a full disk?
+            if not latest or self._is_readable(latest):
+                raise
+        aside = self._store.set_aside()
+        again = self._take("", held, with_ignored=with_ignored)
+        return replace(again, set_aside=os.fspath(aside))
 
     def _take(self, base: str, held: Collection[str], *, with_ignored: bool) -> Checkpoint:
         store = self._store
@@ -96,28 +100,19 @@ class Checkpoints(Reader):
         store.prepare()
         notes = self._notes(base) if base else Notes()
         taking = _Taking(notes, self._limits, {*held}, Import(store), {*notes.tracked})
-        try:
-            store.ready_index(base)
-            listed = self._list(taking, base, with_ignored=with_ignored)
-            limit = self._limits.new_files if base else self._limits.first_files
-            with contextlib.closing(self._ground()) as ground:
-                names = {*taking.bounded(limit), *taking.known}
-                # By folder, so that the walk stays where it is.
-                by_folder = sorted(names, key=lambda path: path.rpartition("/"))
-                for self.files_read, path in enumerate(by_folder, 1):
-                    if not self._is_hidden(path):
-                        taking.examine(path, ground)
-            new, new_notes = base, taking.noted(is_first=not base)
-            if taking.changes or new_notes != notes or not base:
-                new = taking.stream.commit(base, taking.changes, new_notes.encoded())
-        except git_files.GitError:
-            # A damaged store, or a full disk?
-            try:
-                if base:
-                    store.git("ls-tree", "-r", "--name-only", "-z", base)
-            except git_files.GitError as fault:
-                raise DamagedError(str(fault)) from fault
-            raise
+        store.ready_index(base)
+        listed = self._list(taking, base, with_ignored=with_ignored)
+        limit = self._limits.new_files if base else self._limits.first_files
+        with contextlib.closing(self._ground()) as ground:
+            names = {*taking.bounded(limit), *taking.known}
+            # By folder, so that the walk stays where it is.
+            by_folder = sorted(names, key=lambda path: path.rpartition("/"))
+            for self.files_read, path in enumerate(by_folder, 1):
+                if not self._is_hidden(path):
+                    taking.examine(path, ground)
+        new, new_notes = base, taking.noted(is_first=not base)
+        if taking.changes or new_notes != notes or not base:
+            new = taking.stream.commit(base, taking.changes, new_notes.encoded())
         recent = taking.recent if taking.is_stale else None
         if new != base or recent is not None:
             store.write_index(base, new, taking.changes, recent)

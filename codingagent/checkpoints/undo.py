@@ -7,7 +7,7 @@ are already correct are left alone.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -50,39 +50,48 @@ def take_back(
     how to try again; empty: all is done.
     """
     checkpointer.lazy_store.needed()
-    undo = _Undo(home, checkpointer, force=force)
-    return undo.redo() if turns is None else undo.turns(turns)
+    return _Undo(home, checkpointer, force=force).begin(turns)
 
 
 def finish_undo(home: Home, checkpointer: Checkpointer) -> None:
     """Finish an undo that a kill interrupted, if any; without git, leave it pending."""
-    if checkpointer.log.session.undoing is None or checkpointer.store is None:
-        return
-    if complaint := _Undo(home, checkpointer).finish():
-        checkpointer.show(Remark(complaint))
+    began = checkpointer.log.session.undoing
+    if began is not None and checkpointer.store is not None:
+        undo = _Undo(home, checkpointer, force=began.force)
+        if complaint := undo.finish(began):
+            checkpointer.show(Remark(complaint))
 
 
 class _Undo:
     """Undo steps of one session."""
 
-    def __init__(self, home: Home, checkpointer: Checkpointer, *, force: bool = False) -> None:
+    def __init__(self, home: Home, checkpointer: Checkpointer, *, force: bool) -> None:
         self.checkpointer, self.log, self.show = checkpointer, checkpointer.log, checkpointer.show
         self.checkpoints = checkpointer.lazy_store.needed()
         self.force = force
-        session_id = self.log.session.session_id
-        self.steps = steps(home.records(session_id))
+        records = [*home.records(self.log.session.session_id)]
+        self.steps = steps(records)
         # Files that operations changed are undone even if git ignores them.
-        self.held = frozenset(
-            change.place
-            for record in home.records(session_id)
-            if isinstance(record, OperationStarted)
-            for change in record.changes
-        )
+        started = (record for record in records if isinstance(record, OperationStarted))
+        self.held = {change.place for record in started for change in record.changes}
 
-    def turns(self, count: int) -> str:
-        """Undo the last turns that changed something and are not undone yet."""
-        self._check_phase()
-        present = self.checkpoints.take(held=self.held)
+    def begin(self, turns: int | None) -> str:
+        session = self.log.session
+        if session.phase not in (Phase.AWAITING_ANSWER, Phase.COMPLETE):
+            awaits = session.phase is Phase.AWAITING_APPROVAL
+            commands = ("approve", "deny") if awaits else ("resume",)
+            how = " or ".join(f"`codingagent {each} {session.session_id}`" for each in commands)
+            raise UsageError(f"a turn is in progress: end it with {how}, then undo")
+        present = self.checkpoints.take(held=self.held).id
+        chosen = self._last_undo() if turns is None else self._last_turns(turns, present)
+        began = UndoBegan(chosen, present, now(), self.force)
+        self.log.record(began)
+        # Old content must be on disk before it is overwritten.
+        self.checkpointer.sync()
+        return self.finish(began)
+
+    def _last_turns(self, count: int, present: str) -> tuple[int, ...]:
+        """Return the steps of the last turns that changed something and are not undone yet."""
         chosen: list[int] = []
         sequences: set[int] = set()
         for index in reversed(range(len(self.steps))):
@@ -91,31 +100,24 @@ class _Undo:
                 continue
             if step.sequence not in sequences and len(sequences) == count:
                 break
-            if self._touched(index, present.id) or (step.uncovered and not step.undo):
+            if self._touched(index, present) or (step.uncovered and not step.undo):
                 sequences.add(step.sequence)
                 chosen.append(index)
         if len(sequences) < count:
             count = len(sequences)
             found = f"only {count} {plural(count, 'turn')}" if count else "no turn"
             raise UsageError(f"{found} of this session can be undone: see `codingagent log`")
-        return self._begin(tuple(sorted(chosen)), present.id)
+        return tuple(sorted(chosen))
 
-    def redo(self) -> str:
-        undone = [
-            index
-            for index, step in enumerate(self.steps)
-            if self._is_open(step) and any(self.steps[other].sequence for other in step.undoes)
-        ]
-        if not undone:
-            raise UsageError("this session has no undo to redo")
-        self._check_phase()
-        return self._begin((undone[-1],), self.checkpoints.take(held=self.held).id)
+    def _last_undo(self) -> tuple[int, ...]:
+        for index in reversed(range(len(self.steps))):
+            step = self.steps[index]
+            if self._is_open(step) and any(self.steps[other].sequence for other in step.undoes):
+                return (index,)
+        raise UsageError("this session has no undo to redo")
 
-    def finish(self) -> str:
-        """Finish an interrupted undo; return what could not be restored, and how to try again."""
-        began = self.log.session.undoing
-        assert began is not None, "only what was begun is finished"
-        self.force = began.force
+    def finish(self, began: UndoBegan) -> str:
+        """Restore files; return what could not be restored, and how to try again."""
         touched = {index: self._touched(index, began.name) for index in began.steps}
         edited, settled = set[str](), set[str]()
         for index in () if began.force else reversed(began.steps):
@@ -134,16 +136,18 @@ class _Undo:
             restored += done.paths
             alone += (*done.left_alone, *(LeftOut(path, _UNCOVERED) for path in step.uncovered))
         failed = {left.path: left.reason for left in alone if left.reason not in _NEVER}
-        how = f"`codingagent {self._command(began, edited, '--force')}`"
-        why = f"it was changed again since; {how} undoes that too"
-        alone += [LeftOut(path, why) for path in sorted(edited)]
-        after = self.checkpoints.take(held=self.held).id
+        again = f"`codingagent {self._command(began, edited, '--force')}`"
+        alone += [
+            LeftOut(path, f"it was changed again since; {again} undoes that too")
+            for path in sorted(edited)
+        ]
         for left in alone:
             self.show(Remark(left.told))
         left_alone = f"; left as it is: {named([left.path for left in alone])}" if alone else ""
         is_void = bool(failed) and not restored
         words = "nothing was undone" if is_void else self._words(began)
         note = f"{words}; restored {named(restored)}{left_alone}"
+        after = self.checkpoints.take(held=self.held).id
         kept, missing = tuple(sorted(edited)), tuple(sorted(failed))
         ended = UndoEnded(after, (note,), now(), "", kept, missing, is_void)
         told = self.log.session.undo_note if is_void else self._told(began, ended, left_alone)
@@ -151,11 +155,10 @@ class _Undo:
         self.show(Remark(note))
         if not failed:
             return ""
+        what = f"{'nothing' if is_void else 'not everything'} could be restored: {named([*failed])}"
         why = "; ".join(dict.fromkeys(failed.values()))
-        return (
-            f"{'nothing' if is_void else 'not everything'} could be restored: {named([*failed])} ({why});"
-            f" once that is mended, `codingagent {self._command(began, {*failed})}` does the rest"
-        )
+        again = f"`codingagent {self._command(began, {*failed})}`"
+        return f"{what} ({why}); once that is mended, {again} does the rest"
 
     def _is_open(self, step: UndoStep) -> bool:
         return step.undo is None or bool(self._left_by(step.undo))
@@ -168,11 +171,8 @@ class _Undo:
         """Return the command that undoes exactly the files left."""
         if self.steps[began.steps[0]].undoes:
             return " ".join(("undo --redo", *words))
-        turns = {
-            self.steps[index].sequence
-            for index in began.steps
-            if self._touched(index, began.name) & left
-        }
+        left_in = [index for index in began.steps if self._touched(index, began.name) & left]
+        turns = {self.steps[index].sequence for index in left_in}
         more = () if len(turns) < 2 else ("--turns", str(len(turns)))
         return " ".join(("undo", *words, *more))
 
@@ -183,39 +183,19 @@ class _Undo:
         first = undos[-1 - self.log.session.undos :][0]
         touched = {
             change.path
-            for index in undos
-            if index >= first
-            for change in self.checkpoints.changes(known[index].before, known[index].after)
+            for step in known[first:]
+            if step.undoes
+            for change in self.checkpoints.changes(step.before, step.after)
         }
         net = self.checkpoints.changes(known[first].before, ended.name)
         differing = [change.path for change in net if change.path in touched]
         if not differing and not left_alone:
             return ""
-        before, since = (
-            history.turns_undone(history.settled(known[:first])),
-            history.turns_undone(history.settled(known)),
-        )
-        said = [
-            f"{word} {_turns(sorted(turns))}"
-            for word, turns in (("undid", since - before), ("redid", before - since))
-            if turns
-        ]
+        before, since = map(history.turns_undone, map(history.settled, (known[:first], known)))
+        kinds = (("undid", since - before), ("redid", before - since))
+        said = [f"{word} {_turns(turns)}" for word, turns in kinds if turns]
         words = " and ".join(said) or self._words(began)
         return f"the person {words}; restored {named(differing)}{left_alone}"
-
-    def _check_phase(self) -> None:
-        if self.log.session.phase not in (Phase.AWAITING_ANSWER, Phase.COMPLETE):
-            session_id = self.log.session.session_id
-            awaits = self.log.session.phase is Phase.AWAITING_APPROVAL
-            commands = ("approve", "deny") if awaits else ("resume",)
-            how = " or ".join(f"`codingagent {command} {session_id}`" for command in commands)
-            raise UsageError(f"a turn is in progress: end it with {how}, then undo")
-
-    def _begin(self, chosen: tuple[int, ...], present: str) -> str:
-        self.log.record(UndoBegan(chosen, present, now(), self.force))
-        # Old content must be on disk before it is overwritten.
-        self.checkpointer.sync()
-        return self.finish()
 
     def _touched(self, index: int, present: str) -> set[str]:
         """Return the files of a step to undo; for an undone step, those that were left."""
@@ -227,10 +207,9 @@ class _Undo:
 
     def _words(self, began: UndoBegan) -> str:
         first = self.steps[began.steps[0]]
-        chosen = first.undoes or began.steps
-        turns = _turns(sorted({self.steps[index].sequence for index in chosen}))
-        return f"{'redid' if first.undoes else 'undid'} {turns}"
+        turns = {self.steps[index].sequence for index in first.undoes or began.steps}
+        return f"{'redid' if first.undoes else 'undid'} {_turns(turns)}"
 
 
-def _turns(numbers: Sequence[int]) -> str:
-    return f"{plural(len(numbers), 'turn')} {', '.join(map(str, numbers))}"
+def _turns(numbers: Collection[int]) -> str:
+    return f"{plural(len(numbers), 'turn')} {', '.join(map(str, sorted(numbers)))}"

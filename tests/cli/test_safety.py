@@ -646,34 +646,6 @@ def test_a_turn_without_a_checkpoint_after_it_can_be_taken_back(waiting: Path) -
     assert not (waiting / "workspace" / "a.txt").exists()
 
 
-TWO = CREATE + '[CREATE_FILE path="b.txt"]\nb\n[/CREATE_FILE]\n'
-
-
-@needs_git
-@pytest.mark.parametrize("command", [(), ("resume", "--once")])
-def test_what_the_person_did_behind_a_turn_is_not_taken_back_with_it(
-    waiting: Path, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Design, undo: killed between a request and the checkpoint behind it, a turn is still what it was."""
-    drop(waiting, TWO)
-    assert run(waiting, "resume", "--once") == 0
-    journal = next((waiting / "sessions").glob("*/journal.jsonl"))
-    *lines, last = journal.read_text().splitlines(keepends=True)
-    assert '"checkpoint_taken"' in last
-    journal.write_text("".join(lines))
-    workspace = waiting / "workspace"
-    (workspace / "mine.txt").write_text("mine\n")
-    (workspace / "b.txt").write_text("changed by the person\n")
-    if command:
-        assert run(waiting, *command) == 0
-    capsys.readouterr()
-    assert run(waiting, "undo") == 0
-    assert not (workspace / "a.txt").exists()
-    assert (workspace / "mine.txt").read_text() == "mine\n"
-    assert (workspace / "b.txt").read_text() == "changed by the person\n"
-    assert "left as it is: b.txt" in capsys.readouterr().out
-
-
 @needs_git
 def test_undo_works_on_a_session_that_is_complete(waiting: Path) -> None:
     """Design, undo: the model is told in the next outbox, which comes when the session is reopened."""

@@ -113,7 +113,6 @@ def _prepared(
             repository = PersonsRepository(Path(state.workspace))
             repository.check(branch)
             checkpoints = context.lazy_store.needed()
-            context.checkpointer.catch_up()
             work = work_since_commit(home.records(session_id), repository.holds)
             if not work.steps:
                 raise UsageError(
