@@ -24,7 +24,7 @@ from codingagent.protocols.tags import continuation
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
-from codingagent.workspace.programs import quoted
+from codingagent.workspace.programs import quoted_path
 
 if TYPE_CHECKING:
     from codingagent.workspace.git_files import Belonging
@@ -118,7 +118,7 @@ class Conversation:
         path = self._mailbox.rejected / new
         remedy = objection.remedy or (
             "to execute it anyway: codingagent resume"
-            f" {self.session.session_id} --accept {quoted([str(path)])}"
+            f" {self.session.session_id} --accept {quoted_path(path)}"
         )
         self._show(ReplyRejected(name, str(path), objection.reason, remedy))
 

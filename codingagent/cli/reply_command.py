@@ -21,7 +21,7 @@ from codingagent.model.ui_events import OutputCame
 from codingagent.storage.homes import Home
 from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
-from codingagent.workspace.programs import own_path, persons_path, quoted
+from codingagent.workspace.programs import own_path, persons_path, quoted_path
 
 # A shell's exit code.
 _NOT_FOUND = 127
@@ -131,7 +131,7 @@ def _kept(home: Home, session_id: str, part: Path, fault: str) -> str:
         name = home.mailbox.set_aside(part.name, f"the --reply-with command {fault}")
     except (OSError, WorkError):
         return ""
-    path = quoted([str(home.mailbox.rejected / name)])
+    path = quoted_path(home.mailbox.rejected / name)
     return f"; what it had printed is kept: codingagent resume {session_id} --accept {path}"
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from codingagent.errors import UsageError
 from codingagent.model.patterns import lazy_pattern
-from codingagent.workspace.real_paths import IGNORES_CASE, leads_through, resolved
+from codingagent.workspace.real_paths import IGNORES_CASE, from_root, leads_through, resolved
 
 # A process serves one person: where it or another once let an answer write is never trusted again.
 _untrusted: set[Path] = set()
@@ -35,6 +35,10 @@ _TOOLS = (
 _PYTHON = lazy_pattern(r"python(3\.\d+)(?:\.exe)?")
 # On Windows: an apostrophe within a word is one.
 _WORD = lazy_pattern(r"""'([^'"]*)'(?!\S)|((?:[^\s"]|"[^"]*")+)""")
+
+
+# In quotes, too, PowerShell or cmd.exe put something else in the place of what these begin.
+_READ_BY_SHELLS = lazy_pattern("[$`%]")
 
 
 class UntrustedError(UsageError):
@@ -149,6 +153,15 @@ def quoted(words: Iterable[str]) -> str:
         plain = re.compile(r"(?!~)[\w./\\:~-]+").fullmatch
         return " ".join(word if plain(word) else f'"{word}"' for word in words)
     return shlex.join(words)
+
+
+def quoted_path(path: Path) -> str:
+    """Return a path as a word of the person's shell; from here if PowerShell or cmd.exe would read in it."""
+    word = os.fspath(path)
+    if os.name == "nt" and _READ_BY_SHELLS.search(word):
+        near = from_root(word, Path.cwd())
+        word = word if near == os.pardir else near
+    return quoted([word])
 
 
 def for_system(words: Iterable[str]) -> str:

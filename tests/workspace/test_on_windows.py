@@ -535,6 +535,14 @@ LINES: dict[str, tuple[str, object]] = {
         r"ours(r'C:\a b\v\Lib\codingagent\__main__.py')",
         r"v\Scripts\python.exe -m codingagent",
     ),
+    "a file in a folder that PowerShell would read": (
+        (
+            r"setattr(os, 'getcwd', lambda: r'C:\$a')"
+            r" or setattr(sys.modules[put_first.__module__], 'Path', Mapped)"
+            r" or quoted_path(Mapped(r'C:\$a\b c\x.txt'))"
+        ),
+        r'"b c\x.txt"',
+    ),
     "a pipe without a reader": ("stdio.has_no_reader(OSError(22, 'Invalid argument'))", True),
     "a file of a wrong name": ("stdio.has_no_reader(OSError(22, 'Invalid argument', 'a?'))", False),
     "a folder first": ("put_first('C:x') or persons_variables()['PATH'][:4]", f"C:x{os.pathsep}"),
