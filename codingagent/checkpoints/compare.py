@@ -154,7 +154,7 @@ class Reader:
 
     def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
         """Return the content of files in checkpoints, by its id."""
-        return dict(self._store.blobs(ids))
+        return dict(self._store.contents([*ids]))
 
     def diff(
         self, old: str, new: str, paths: Collection[str] = (), limit_bytes: int = 2_000_000

@@ -76,13 +76,6 @@ class Change(Struct, frozen=True):
     new: State | None
 
 
-class Restored(Struct, frozen=True):
-    """The paths restored (including those already correct), and those left alone with the reason."""
-
-    paths: tuple[str, ...]
-    left_alone: tuple[LeftOut, ...]
-
-
 def kind_of(old: State | None, new: State | None) -> ChangeKind:
     if old is None or new is None:
         return "added" if old is None else "deleted"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from codingagent.checkpoints.checkpointer import Checkpointer
-from codingagent.checkpoints.history import NAMED, Change, LeftOut, Restored, named
+from codingagent.checkpoints.history import NAMED, Change, LeftOut, named
 from codingagent.checkpoints.repository_files import holds_below, makes_git_run
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
@@ -197,9 +197,9 @@ class Protection(Struct, frozen=True):
     def _diff(self, old: str, new: str, names: list[str]) -> str:
         return self.checkpointer.tried(lambda store: store.diff(old, new, names, _SHOWN_BYTES), "")
 
-    def _put_back(self, old: str, new: str, names: list[str]) -> Restored:
-        why = _NO_GIT if old else _UNHELD
-        unread = Restored((), tuple(LeftOut(path, why) for path in names))
+    def _put_back(self, old: str, new: str, names: list[str]) -> list[LeftOut]:
+        """Restore files; return those that were left as they are."""
+        unread = [LeftOut(path, _NO_GIT if old else _UNHELD) for path in names]
         act = self.checkpointer.tried
         return act(lambda store: store.restore(old, new, names), unread) if old else unread
 
@@ -221,9 +221,9 @@ class Protection(Struct, frozen=True):
         done: list[str] = []
         left: list[LeftOut] = []
         for part, names in self._parts().items():
-            restored = self._put_back(*part, names)
-            done += restored.paths
-            left += restored.left_alone
+            alone = self._put_back(*part, names)
+            done += sorted({*names}.difference(each.path for each in alone))
+            left += alone
         self.checkpointer.after()
         refused = tuple(each.path for each in left)
         self.log.record(ProtectedSettled((), tuple(done), refused, now(), answer.reason))

@@ -27,10 +27,7 @@ class Present(Struct, frozen=True):
 
 
 class RestoreTarget:
-    """A workspace's files, one at a time, but not in `hidden` folders; sorted paths cost least.
-
-    What stands in the way is an OSError or OperationError: see `obstacle`.
-    """
+    """A workspace's files, one at a time, but not in `hidden` folders; sorted paths cost least."""
 
     def __init__(self, root: dirfd.Folder, hidden: frozenset[tuple[int, int]]) -> None:
         self._hidden = hidden
@@ -51,14 +48,15 @@ class RestoreTarget:
             if dirfd.is_link(found):
                 # A link's permissions are meaningless.
                 data, mode = os.fsencode(self._place.folder.readlink(name)), stat.S_IFLNK
-            elif stat.S_ISREG(found.st_mode):
-                self._place.name, mode = name, stat.S_IFREG | (found.st_mode & 0o6777)
-                is_large = found.st_size > limit_bytes
-                data = b"" if is_large else dirfd.read_regular(self._place, found, limit_bytes)[0]
-                if is_large or len(data) > limit_bytes:
-                    raise OperationError(f"larger than {limit_bytes // 10**6} MB")
-            else:
+            elif not stat.S_ISREG(found.st_mode):
                 raise OperationError("neither a file nor a link")
+            else:
+                self._place.name, mode = name, stat.S_IFREG | (found.st_mode & 0o6777)
+                size, data = found.st_size, b""
+                if size <= limit_bytes:
+                    data, _ = dirfd.read_regular(self._place, found, limit_bytes)
+                if max(size, len(data)) > limit_bytes:
+                    raise OperationError(f"larger than {limit_bytes // 10**6} MB")
             # git identifies content by SHA-1; it is no security measure here.
             blob = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
             # Metadata is from before the bytes were read, so a later change shows in it.

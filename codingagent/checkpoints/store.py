@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from codingagent.checkpoints import history
 from codingagent.checkpoints.compare import Notes, Reader, with_folders
-from codingagent.checkpoints.history import Change, Checkpoint, LeftOut, Restored, State
+from codingagent.checkpoints.history import Change, Checkpoint, LeftOut, State
 from codingagent.checkpoints.repository import Import, Store, free_name, names_of
 from codingagent.checkpoints.repository_files import is_of_git, is_storable, repository_files
 from codingagent.checkpoints.restore import Present, RestoreTarget, obstacle
@@ -182,38 +182,35 @@ class Checkpoints(Reader):
 
     # --- restoring -----------------------------------------------------------------------------
 
-    def restore(self, target: str, now: str, paths: Collection[str]) -> Restored:
+    def restore(self, target: str, now: str, paths: Collection[str]) -> list[LeftOut]:
         """Restore paths to one checkpoint where they are as in another, which was taken just before.
 
-        Nothing is lost: what `now` does not hold is never overwritten or removed. If it is killed
-        and run again, with the same `now` or a new one, the result is the same.
+        Return those that were left alone. Nothing is lost: what `now` does not hold is never overwritten or
+        removed. If it is killed and run again, with the same `now` or a new one, the result is the same.
         """
         wanted = {*paths}
         changes = [change for change in self.changes(target, now) if change.path in wanted]
-        left = [
-            LeftOut(each.path, history.NO_CHECKPOINT) for each in changes if each.kind == "left_out"
-        ]
         certain = [change for change in changes if change.kind != "left_out"]
+        unknown = (change.path for change in changes if change.kind == "left_out")
+        left = [LeftOut(path, history.NO_CHECKPOINT) for path in unknown]
         by_blob: dict[str, list[Change]] = {}
         for change in certain:
             if change.old is not None:
                 by_blob.setdefault(change.old.blob, []).append(change)
         # Removals make room for additions; innermost first, so that folders become empty.
-        removals = ((change, b"") for change in reversed(certain) if change.old is None)
+        made = [change for change in reversed(certain) if change.old is None]
         blobs = self._store.blobs(by_blob)
         additions = ((change, data) for blob, data in blobs for change in by_blob[blob])
         with contextlib.closing(self._ground()) as ground:
-            for change, data in itertools.chain(removals, additions):
+            for change, data in itertools.chain(((each, b"") for each in made), additions):
                 try:
                     ground.settle(change, data, self._limits.held_bytes)
                 except (OSError, OperationError) as fault:
                     left.append(LeftOut(change.path, obstacle(fault)))
-        done = wanted.difference(each.path for each in left)
-        for path in (change.path for change in certain if change.old is None):
-            folder, _, name = path.rpartition("/")
-            if path in done and name == "config" and folder.rpartition("/")[2] == ".git":
-                self._move_aside(self._store.root / folder)
-        return Restored(tuple(sorted(done)), tuple(left))
+        for path in {change.path for change in made}.difference(each.path for each in left):
+            if f"/{path}".endswith("/.git/config"):
+                self._move_aside((self._store.root / path).parent)
+        return left
 
     def _move_aside(self, git: Path) -> None:
         """Take a repository that was not there out of the workspace: no commit in it is lost."""

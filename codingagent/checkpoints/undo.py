@@ -131,18 +131,19 @@ class _Undo:
         settled = set(edited)
         for index in began.steps:
             step = self.steps[index]
-            done = self.checkpoints.restore(step.before, began.name, touched[index] - settled)
-            settled |= touched[index]
-            restored += done.paths
-            alone += (*done.left_alone, *(LeftOut(path, _UNCOVERED) for path in step.uncovered))
+            wanted = touched[index] - settled
+            settled |= wanted
+            left = self.checkpoints.restore(step.before, began.name, wanted)
+            restored += sorted(wanted.difference(each.path for each in left))
+            alone += (*left, *(LeftOut(path, _UNCOVERED) for path in step.uncovered))
         failed = {left.path: left.reason for left in alone if left.reason not in _NEVER}
         again = f"`codingagent {self._command(began, edited, '--force')}`"
         alone += [
             LeftOut(path, f"it was changed again since; {again} undoes that too")
             for path in sorted(edited)
         ]
-        for left in alone:
-            self.show(Remark(left.told))
+        for each in alone:
+            self.show(Remark(each.told))
         left_alone = f"; left as it is: {named([left.path for left in alone])}" if alone else ""
         is_void = bool(failed) and not restored
         words = "nothing was undone" if is_void else self._words(began)

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.checkpoints.compare import Notes, Reader
-from codingagent.checkpoints.history import Checkpoint, LeftOut, Restored, State
+from codingagent.checkpoints.history import Checkpoint, LeftOut, State
 from codingagent.checkpoints.repository import Store
 from codingagent.checkpoints.repository_files import stored
 from codingagent.checkpoints.store import Checkpoints, Limits, Site
@@ -50,6 +50,12 @@ pytestmark = [
 
 SECRET = b"SECRET"
 Tree = dict[bytes, tuple[str, bytes, int]]
+
+
+@dataclass
+class Restored:
+    paths: tuple[str, ...]
+    left_alone: tuple[LeftOut, ...]
 
 
 @dataclass
@@ -83,7 +89,12 @@ class Yard:
         """Undoes as the caller does: a fresh checkpoint first."""
         now = self.take()
         differing = [change.path for change in self.checkpoints.changes(target, now)]
-        return self.checkpoints.restore(target, now, differing if paths is None else paths)
+        return self.restore(target, now, differing if paths is None else paths)
+
+    def restore(self, target: str, now: str, paths: Collection[str]) -> Restored:
+        left = self.checkpoints.restore(target, now, paths)
+        done = {*paths}.difference(each.path for each in left)
+        return Restored(tuple(sorted(done)), tuple(left))
 
     def again(self, hidden: tuple[Path, ...] = (), limits: Limits | None = None) -> None:
         """Opens the checkpoints anew, as the next start of the program does."""
@@ -625,7 +636,7 @@ def test_our_own_folders_do_not_exist(yard: Yard, name: str) -> None:
     (yard.root / "a").symlink_to(home)
     before = all_bytes(home / "sessions" / "x" / "journal.jsonl")
     now = yard.take()
-    restored = yard.checkpoints.restore(first.id, now, ["a", f"{name}/a", f"{name}/.gitignore"])
+    restored = yard.restore(first.id, now, ["a", f"{name}/a", f"{name}/.gitignore"])
     assert restored.left_alone == ()
     assert (home / "a").read_bytes() == b"a"
     assert all_bytes(home / "sessions" / "x" / "journal.jsonl") == before
@@ -909,7 +920,7 @@ def test_what_changed_after_the_latest_checkpoint_is_left_alone(yard: Yard) -> N
     yard.write("a", "three")
     yard.write("new", "newer")
     yard.write("gone", "someone made it again")
-    restored = yard.checkpoints.restore(old, now, ["a", "new", "gone"])
+    restored = yard.restore(old, now, ["a", "new", "gone"])
     assert restored.paths == ()
     reason = "it was changed after the latest checkpoint, or is not covered"
     assert {(left.path, left.reason) for left in restored.left_alone} == {
@@ -927,7 +938,7 @@ def test_a_link_on_the_way_is_an_obstacle(yard: Yard) -> None:
     (yard.root / "d").symlink_to(yard.outside)
     now = yard.take()
     assert yard.kinds(old, now) == {"d": "added", "d/secret": "deleted", "d/more": "deleted"}
-    restored = yard.checkpoints.restore(old, now, ["d/secret", "d/more"])
+    restored = yard.restore(old, now, ["d/secret", "d/more"])
     assert restored.paths == ()
     reason = "a file or link is where a folder was"
     assert {left.reason for left in restored.left_alone} == {reason}
@@ -978,13 +989,13 @@ def test_a_write_that_fails_leaves_no_halves(yard: Yard) -> None:
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
     try:
-        restored = yard.checkpoints.restore(old, now, ["d/a"])
+        restored = yard.restore(old, now, ["d/a"])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
     assert [left.path for left in restored.left_alone] == ["d/a"]
     assert list(yard.root.iterdir()) == []
-    assert yard.checkpoints.restore(old, now, ["d/a"]).paths == ("d/a",)
+    assert yard.restore(old, now, ["d/a"]).paths == ("d/a",)
 
 
 @pytest.mark.deep
@@ -1044,7 +1055,7 @@ def test_a_killed_restore_is_finished_by_the_next(yard: Yard) -> None:
                 lambda: process.poll() is not None or so_far(yard.root, was) >= count  # noqa: B023
             )
             process.kill()
-    restored = yard.checkpoints.restore(old, now, paths)
+    restored = yard.restore(old, now, paths)
     assert restored.left_alone == ()
     assert tree(yard.root) == was
 
@@ -1216,7 +1227,7 @@ def test_a_vanished_store_is_said_and_begun_anew(yard: Yard) -> None:
     again = yard.take()
     assert covered_by(yard, again) == {"a"}
     with pytest.raises(WorkError, match="can't be used: bad object"):
-        yard.checkpoints.restore(old, again, ["a"])
+        yard.restore(old, again, ["a"])
 
 
 def test_settings_written_into_the_store_are_overwritten(yard: Yard) -> None:
