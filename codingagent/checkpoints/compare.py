@@ -17,7 +17,7 @@ from codingagent.checkpoints.repository import FILES, NOTES, Store, names_of
 from codingagent.checkpoints.repository_files import is_of_git, real, stored
 from codingagent.model.encoding import decode_file
 from codingagent.model.patterns import lazy_pattern
-from codingagent.workspace.dirfd import is_link
+from codingagent.workspace.dirfd import composed, is_link
 from codingagent.workspace.git_files import GitError
 
 _COMMIT = lazy_pattern(r"[0-9a-f]{40}")
@@ -212,36 +212,50 @@ class Reader:
         It compares the system's change times, which no program can set. In folders, a bounded
         number of files is examined. Paths that operations changed, `own`, are excluded.
         """
-
-        def place_of(name: str) -> str:
-            return os.path.normpath(os.path.join(self._store.root, name))
-
-        before, after = self._notes(old), self._notes(new).left
+        before, after, root = self._notes(old), self._notes(new).left, self._store.root
         names = {each for path in own for each in with_folders(path)}
-        apart = {*map(place_of, names)}
+        apart = {each.rstrip("/") for each in names}
         looks = iter(range(_LOOKS))
         old_or_own = names | before.left_out_of(left.path for left in after)
         found = [
             left
             for left in after
-            if left.path not in old_or_own
-            or any(_young(place_of(left.path), since_ns, looks, apart))
+            if left.path not in old_or_own or any(self._young(left.path, since_ns, looks, apart))
         ]
-        names.update(left.path for left in after)
-        gone = [
-            LeftOut(path, "it is gone")
-            for path in sorted({left.path for left in before.left} - names)
-            if not os.path.lexists(place_of(path))
-        ]
-        return (*found, *gone)
+        known = names.union(left.path for left in after)
+        gone = sorted({left.path for left in before.left} - known)
+        found += [LeftOut(p, "it is gone") for p in gone if not os.path.lexists(root / p)]
+        return tuple(found)
 
     def younger(self, since_ns: int) -> Iterator[LeftOut]:
         """Yield the files that changed since a time, covered or not, and all below a folder that did."""
-        root = os.fspath(self._store.root)
-        for place, is_folder in _young(root, since_ns, itertools.repeat(0), (root,)):
-            path = os.path.relpath(place, root).replace(os.sep, "/")
+        for path, is_folder in self._young("", since_ns, itertools.repeat(0), ("",)):
             if not is_folder and not self._is_hidden(path):
                 yield LeftOut(path, "no checkpoint could be taken")
+
+    def _young(
+        self, top: str, since_ns: int, looks: Iterator[object], apart: Collection[str]
+    ) -> Iterator[tuple[str, bool]]:
+        """Yield what changed since a time, at a path and below, and whether it is a folder; follow no links.
+
+        A file that came with its folder is as old as it was, so it counts as changed if its folder did.
+        Paths in `apart` don't count; the content of folders in it does.
+        """
+        waiting = [(top.rstrip("/"), False)]
+        while waiting and next(looks, None) is not None:
+            path, is_young = waiting.pop()
+            place = os.path.join(self._store.root, path)
+            with contextlib.suppress(OSError):
+                found = os.lstat(place)
+                is_folder = stat.S_ISDIR(found.st_mode) and not is_link(found)
+                is_young = is_young or max(found.st_ctime_ns, found.st_mtime_ns) >= since_ns
+                is_young = is_young and path not in apart
+                if is_young:
+                    yield path, is_folder
+                if is_folder:
+                    with os.scandir(place) as entries:
+                        lead = f"{path}/" if path else ""
+                        waiting += [(lead + composed(each.name), is_young) for each in entries]
 
     def _is_hidden(self, path: str) -> bool:
         return any(f"{path}/".startswith(f"{hidden}/") for hidden in self._hidden_paths)
@@ -270,26 +284,3 @@ class Reader:
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
         self._known[commit] = notes
-
-
-def _young(
-    top: str, since_ns: int, looks: Iterator[object], apart: Collection[str]
-) -> Iterator[tuple[str, bool]]:
-    """Yield what changed since a time, at a path and below, and whether it is a folder; follow no links.
-
-    A file that came with its folder is as old as it was, so it counts as changed if its folder did.
-    Paths in `apart` don't count; the content of folders in it does.
-    """
-    waiting = [(top, False)]
-    while waiting and next(looks, None) is not None:
-        path, is_young = waiting.pop()
-        with contextlib.suppress(OSError):
-            found = os.lstat(path)
-            is_folder = stat.S_ISDIR(found.st_mode) and not is_link(found)
-            is_young = is_young or max(found.st_ctime_ns, found.st_mtime_ns) >= since_ns
-            is_young = is_young and path not in apart
-            if is_young:
-                yield path, is_folder
-            if is_folder:
-                with os.scandir(path) as entries:
-                    waiting += [(entry.path, is_young) for entry in entries]

@@ -142,8 +142,8 @@ class Store:
                 shutil.copyfile(self.index(old), new)
             else:
                 new.write_bytes(_EMPTY_INDEX)
-            for words, data in calls.items():
-                together(self.root, partial(self.git, *words, data=data, index=new))
+            for call, data in calls.items():
+                together(self.root, partial(self.git, *call, data=data, index=new))
             # No entry is newer than this: git then never reads a file to compare it.
             os.utime(new, (_LATE_S, _LATE_S))
             retried(lambda: os.replace(new, path))

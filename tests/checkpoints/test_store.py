@@ -9,7 +9,6 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ from codingagent.process.runner import run_tool
 from codingagent.workspace.dirfd import Folder, open_root, temporary_name
 from codingagent.workspace.git_files import Git
 from tests.helpers import (
-    REPOSITORY,
     can_swap,
     descriptors,
     fewer_examples,
@@ -524,37 +522,6 @@ def test_too_many_new_files_are_left_out(yard: Yard) -> None:
         "node_modules/": "more than 50 new files at once",
         "c/large": "more than 1e-06 GB of new files at once",
     }
-
-
-ON_WINDOWS = r"""
-import ntpath, os, sys
-from types import SimpleNamespace
-from codingagent.checkpoints.compare import LeftOut, Notes, Reader
-here = sys.argv[1]
-lstat, scandir, os.path = os.lstat, os.scandir, ntpath
-os.lstat = lambda path: lstat(path.replace(chr(92), "/"))
-
-class Entries(list):
-    def __enter__(self): return self
-    def __exit__(self, *_): pass
-
-os.scandir = lambda path: Entries(
-    SimpleNamespace(path=ntpath.join(path, entry.name))
-    for entry in scandir(path.replace(chr(92), "/"))
-)
-notes = {"old": Notes(), "new": Notes(left=(LeftOut("a/", "ignored"),))}
-reader = SimpleNamespace(_store=SimpleNamespace(root=here), _notes=notes.get)
-print(*(Reader.changed_outside(reader, "old", "new", 0, own) for own in (["a/b/c"], [])))
-"""
-
-
-def test_what_an_operation_changed_is_not_of_a_command_on_windows(tmp_path: Path) -> None:
-    """Paths of a workspace have slashes, those of a folder that is looked through backslashes."""
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    (tmp_path / "a" / "b" / "c").touch()
-    words = [sys.executable, "-c", ON_WINDOWS, str(tmp_path)]
-    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert done.stdout == "() (LeftOut(path='a/', reason='ignored'),)\n", done.stderr
 
 
 def test_a_file_that_came_with_its_folder_counts_as_new(yard: Yard) -> None:
