@@ -76,11 +76,11 @@ class Checkpointer:
     def after(self, *, says: bool = True) -> "Belonging | None":
         """Checkpoint after a turn or at a pause; if `says`, say what undo does not cover.
 
-        Return what belongs to the workspace now, if that was asked for: the request need not ask again.
+        Return what belongs to the workspace now, if known: the request need not ask again.
         """
         session = self.log.session
         commands = [start.at for start in session.checkpoints.starts if start.event is None]
-        found = self._take(self.written, with_ignored=bool(commands))
+        found = self._take(self.written)
         if found is None:
             return None
         before = session.checkpoints.before
@@ -117,8 +117,8 @@ class Checkpointer:
 
     def is_as_at(self, checkpoint: str) -> bool:
         """Return whether the workspace is as at a checkpoint; False if there is none."""
-        found = self._take(with_ignored=False) if checkpoint else None
-        return found is not None and found.id == checkpoint
+        found = self._take() if checkpoint else None
+        return found is not None and self.changes(checkpoint, found.id) == ()
 
     def is_uncovered(self, path: str) -> bool:
         """Return whether undo does not cover a path, so that its current content would be lost."""
@@ -147,12 +147,12 @@ class Checkpointer:
 
     # --- steps of these ------------------------------------------------------------------------
 
-    def _take(self, held: Collection[str] = (), *, with_ignored: bool = True) -> Checkpoint | None:
+    def _take(self, held: Collection[str] = ()) -> Checkpoint | None:
         """Take a checkpoint; if it fails, the turn goes on without."""
         try:
             if (store := self.store) is None:
                 return None
-            found = store.take(with_ignored=with_ignored, held=held)
+            found = store.take(held)
         except WorkError as fault:
             self.show(Remark(f"this turn can't be undone: {fault}"))
             return None

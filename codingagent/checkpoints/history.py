@@ -49,7 +49,7 @@ class Checkpoint(Struct, frozen=True):
     left_out: tuple[LeftOut, ...] = ()
     set_aside: str = ""
     listed: "Belonging | None" = None
-    """What belonged to the workspace, if that was asked."""
+    """What belonged to the workspace."""
 
 
 class State(Struct, frozen=True, array_like=True):

@@ -76,32 +76,30 @@ class Checkpoints(Reader):
 
     # --- taking --------------------------------------------------------------------------------
 
-    def take(self, *, with_ignored: bool = True, held: Collection[str] = ()) -> Checkpoint:
+    def take(self, held: Collection[str] = ()) -> Checkpoint:
         """Checkpoint the files as they are now; set a damaged store aside and begin a new one.
 
-        Only a checkpoint that may be restored must list what is ignored: that is then left alone, though
-        later ones may cover it. `held` are paths to cover even if ignored or large, up to a total limit.
-        WorkError if it can't be taken; earlier checkpoints are unchanged.
+        `held` are paths to cover even if ignored or large, up to a total limit. WorkError if it can't be
+        taken; earlier checkpoints are unchanged.
         """
         latest = self._store.latest()
         try:
-            return self._take(latest, held, with_ignored=with_ignored)
+            return self._take(latest, held)
         except git_files.GitError:
             # A damaged store, or a full disk?
             if not latest or self._is_readable(latest):
                 raise
         aside = self._store.set_aside()
-        again = self._take("", held, with_ignored=with_ignored)
-        return replace(again, set_aside=os.fspath(aside))
+        return replace(self._take("", held), set_aside=os.fspath(aside))
 
-    def _take(self, base: str, held: Collection[str], *, with_ignored: bool) -> Checkpoint:
+    def _take(self, base: str, held: Collection[str]) -> Checkpoint:
         store = self._store
         check_root(store.root, self._folder)
         store.prepare()
         notes = self._notes(base) if base else Notes()
-        taking = _Taking(notes, self._limits, {*held}, Import(store), {*notes.tracked})
+        taking = _Taking(notes, self._limits, {*held}, Import(store))
         store.ready_index(base)
-        listed = self._list(taking, base, with_ignored=with_ignored)
+        listed = self._list(taking, base)
         limit = self._limits.new_files if base else self._limits.first_files
         with contextlib.closing(self._ground()) as ground:
             names = {*taking.bounded(limit), *taking.known}
@@ -127,7 +125,7 @@ class Checkpoints(Reader):
         self.files_read = 0
         return Checkpoint(new, new_notes.left, listed=listed)
 
-    def _list(self, taking: "_Taking", base: str, *, with_ignored: bool) -> git_files.Belonging:
+    def _list(self, taking: "_Taking", base: str) -> git_files.Belonging:
         """Find the paths to read: git compares metadata, and names the files that belong."""
         store, notes, root = self._store, taking.notes, os.fspath(self._store.root)
         words = ("diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all")
@@ -157,9 +155,6 @@ class Checkpoints(Reader):
         taking.forced = taking.held - covered - new
         taking.left = [LeftOut(name, reason) for name, reason in found.unread]
         taking.left += [LeftOut(path, "its name can't be recorded") for path in odd]
-        if not with_ignored:
-            taking.left += [each for each in notes.left if each.is_ignored]
-            return found
         of_git, unseen = repository_files(root, found)
         taking.new |= of_git - covered
         without = {*ignored}
@@ -231,7 +226,7 @@ class _Taking(Struct):
     limits: Limits
     held: set[str]
     stream: Import
-    tracked: set[str]
+    tracked: set[str] = field(default_factory=set)
     """Covered paths that are ignored now, by themselves or with a folder."""
     known: dict[str, State] = field(default_factory=dict)
     """Covered paths whose metadata changed, with their old state."""

@@ -82,7 +82,7 @@ class _Undo:
             commands = ("approve", "deny") if awaits else ("resume",)
             how = " or ".join(f"`codingagent {each} {session.session_id}`" for each in commands)
             raise UsageError(f"a turn is in progress: end it with {how}, then undo")
-        present = self.checkpoints.take(held=self.held).id
+        present = self.checkpoints.take(self.held).id
         chosen = self._last_undo() if turns is None else self._last_turns(turns, present)
         began = UndoBegan(chosen, present, now(), self.force)
         self.log.record(began)
@@ -148,7 +148,7 @@ class _Undo:
         is_void = bool(failed) and not restored
         words = "nothing was undone" if is_void else self._words(began)
         note = f"{words}; restored {named(restored)}{left_alone}"
-        after = self.checkpoints.take(held=self.held).id
+        after = self.checkpoints.take(self.held).id
         kept, missing = tuple(sorted(edited)), tuple(sorted(failed))
         ended = UndoEnded(after, (note,), now(), "", kept, missing, is_void)
         told = self.log.session.undo_note if is_void else self._told(began, ended, left_alone)

@@ -456,8 +456,7 @@ def test_a_covered_file_stays_covered_when_it_is_ignored(yard: Yard) -> None:
     assert yard.kinds(old, yard.take()) == {".gitignore": "added", "a.log": "modified"}
 
 
-@pytest.mark.parametrize("with_ignored", [True, False])
-def test_what_was_ignored_before_is_not_removed(yard: Yard, with_ignored: bool) -> None:
+def test_what_was_ignored_before_is_not_removed(yard: Yard) -> None:
     """Design, checkpoints: a file that a turn only uncovered is not one that it made."""
     yard.write(".gitignore", ".env\nbuild/\n")
     yard.take()
@@ -466,7 +465,7 @@ def test_what_was_ignored_before_is_not_removed(yard: Yard, with_ignored: bool) 
     old = yard.checkpoints.take().id
     (yard.root / ".gitignore").unlink()
     yard.write("made", "made")
-    new = yard.checkpoints.take(with_ignored=with_ignored).id
+    new = yard.checkpoints.take().id
     expected = {
         ".env": "left_out",
         "build/out": "left_out",
@@ -798,7 +797,7 @@ def test_what_a_repository_tracks_is_covered_though_it_is_ignored(
             (yard.root / name).unlink()
     yard.write(f"{at}build/deep/other.txt", "two")
     yard.write(f"{at}build/made.txt", "made")
-    new = yard.checkpoints.take(with_ignored=False)
+    new = yard.checkpoints.take()
     assert yard.kinds(old.id, new.id) == dict.fromkeys(names, kind)
     # Nothing changed since: then there is no further checkpoint, also one that looks for what is ignored.
     assert yard.take() == yard.take()
