@@ -75,6 +75,16 @@ class Change(Struct, frozen=True):
     old: State | None
     new: State | None
 
+    @property
+    def is_void(self) -> bool:
+        return self.kind != "left_out" and self.old == self.new
+
+    def joined(self, later: "Change") -> "Change":
+        """Return this change and a later one of the same path as one."""
+        is_known = "left_out" not in (self.kind, later.kind)
+        kind = kind_of(self.old, later.new) if is_known else "left_out"
+        return Change(self.path, kind, self.old, later.new)
+
 
 def kind_of(old: State | None, new: State | None) -> ChangeKind:
     if old is None or new is None:

@@ -46,24 +46,8 @@ Moved = Callable[[Iterable[tuple[str, bytes | None, bytes | None]]], Mapping[str
 """Return by path what to ask about hidden values in changed files; each with its content before and after."""
 
 
-class _Changed(Struct, frozen=True):
-    """A file that the turn changed, and the checkpoints before its first and after its last change."""
-
-    first: Change
-    last: Change
-    before: str
-    after: str
-
-    @property
-    def kind(self) -> str:
-        if self.first.old is None and self.first.kind != "left_out":
-            return "added"
-        return "deleted" if self.last.new is None else self.last.kind
-
-    @property
-    def is_as_before(self) -> bool:
-        is_known = "left_out" not in (self.first.kind, self.last.kind)
-        return is_known and self.first.old == self.last.new
+_Changes = Mapping[str, tuple[Change, str, str]]
+"""By path, a change and the checkpoints before and after it."""
 
 
 class Protection(Struct, frozen=True):
@@ -87,8 +71,8 @@ class Protection(Struct, frozen=True):
     def notes(self) -> tuple[str, ...]:
         """Return what the next request says about this turn's files besides the results."""
         session, own = self.log.session, self.checkpointer.written
-        others = ((path, what) for path, what in self._changes().items() if path not in own)
-        changed = [f"{path} ({what.kind})" for path, what in others]
+        changes = self._changes().items()
+        changed = [f"{path} ({what.kind})" for path, (what, _, _) in changes if path not in own]
         said = [f"files that commands changed: {named(changed)}"] if changed else []
         settled = session.settled
         if settled is not None and (refused := settled.put_back or settled.left):
@@ -99,14 +83,14 @@ class Protection(Struct, frozen=True):
                 said.append("your DONE was about the files as they were before that: say it again")
         return tuple(said)
 
-    def _changes(self) -> Mapping[str, _Changed]:
-        """Return the differences after a turn that ran commands, by path."""
-        found: dict[str, _Changed] = {}
+    def _changes(self) -> _Changes:
+        """Return the differences after a turn that ran commands."""
+        found: dict[str, tuple[Change, str, str]] = {}
         for before, after in self.log.session.checkpoints.parts if self._has_commands() else ():
             for change in self.checkpointer.changes(before, after) or ():
-                first = found.get(change.path, _Changed(change, change, before, after))
-                found[change.path] = _Changed(first.first, change, first.before, after)
-        return {path: found[path] for path in sorted(found) if not found[path].is_as_before}
+                first, since, _ = found.get(change.path, (change, before, after))
+                found[change.path] = first.joined(change), since, after
+        return {path: found[path] for path in sorted(found) if not found[path][0].is_void}
 
     def _has_commands(self) -> bool:
         # An interrupted operation on files has changed no others.
@@ -123,14 +107,14 @@ class Protection(Struct, frozen=True):
         changed = self._changes()
         unasked = [path for path, ask in self._asks(changed).items() if self._is_unasked(path, ask)]
         if unasked:
-            parts = {path: (what.before, what.after) for path, what in changed.items()}
-            found = ((path, *parts.get(path, ("", ""))) for path in unasked)
+            found = ((path, *changed.get(path, ("", "", ""))[1:]) for path in unasked)
             self.log.record(ProtectedFound(tuple(ProtectedChange(*each) for each in found), now()))
 
-    def _asks(self, changes: Mapping[str, _Changed]) -> Mapping[str, Ask]:
+    def _asks(self, changes: _Changes) -> Mapping[str, Ask]:
         """Return the questions that changes call for, and what no checkpoint holds, by path."""
-        asks = {path: ask for path, what in changes.items() if (ask := self._ask(path, what))}
-        states = [each for what in changes.values() for each in (what.first.old, what.last.new)]
+        every = [change for change, _, _ in changes.values()]
+        asks = {change.path: ask for change in every if (ask := self._ask(change))}
+        states = [state for change in every for state in (change.old, change.new)]
         ids = {state.blob for state in states if state}
         held = self.checkpointer.tried(lambda store: store.contents(ids), dict[str, bytes]())
         data = [None if each is None else held.get(each.blob) for each in states]
@@ -146,11 +130,11 @@ class Protection(Struct, frozen=True):
                     asks.setdefault(path, ask)
         return {path: asks[path] for path in sorted(asks)}
 
-    def _ask(self, path: str, what: _Changed) -> Ask | None:
+    def _ask(self, change: Change) -> Ask | None:
         """Return the question that a change calls for, by its name or by what it does."""
+        path, new = change.path, change.new
         if (ask := ask_for_path(self.rules, path)) is not None or not self.rules.approval_required:
             return ask
-        new = what.last.new
         if makes_git_run(path, holds_below(self.workspace.root)):
             return ask_for_change(path, "git runs what it contains")
         if new is not None and new.mode & OWNER_BITS and not new.is_link:
