@@ -126,7 +126,7 @@ class Reader:
         return self._compared[old, new] if old != new else ()
 
     def _differing(self, old: str, new: str) -> States:
-        notes = self._notes(old), self._notes(new)
+        notes = self._notes(old, new), self._notes(new, old)
         words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
         parts = names_of(self._store.git(*words, old, new, "--", FILES))
         found: dict[str, list[State | None]] = {}
@@ -260,27 +260,23 @@ class Reader:
     def _is_hidden(self, path: str) -> bool:
         return any(f"{path}/".startswith(f"{hidden}/") for hidden in self._hidden_paths)
 
-    def _notes(self, commit: str) -> Notes:
-        if commit not in self._known:
-            try:
-                # Anything else could be an option, or a name that moves.
-                ids = [f"{commit}:{NOTES}"] if _COMMIT.fullmatch(commit) else []
-                ((_, data),) = self._store.contents(ids)
-                self._remember(commit, Notes.decoded(data))
-            except (GitError, ValueError, KeyError, TypeError) as fault:
-                path = self._store.path
-                raise GitError(
-                    f"the checkpoint {commit[:12]!a} can't be read from {path}"
-                ) from fault
-        return self._known[commit]
+    def _notes(self, commit: str, *others: str) -> Notes:
+        """Return the notes of a commit; read those of others with them."""
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
+        wanted = [each for each in {commit, *others} if each not in self._known]
+        try:
+            # Anything else could be an option, or a name that moves.
+            ids = [f"{each}:{NOTES}" for each in wanted if _COMMIT.fullmatch(each)]
+            for each, (_, data) in zip(wanted, self._store.contents(ids), strict=True):
+                self._known[each] = Notes.decoded(data)
+            return self._known[commit]
+        except (GitError, ValueError, KeyError, TypeError) as fault:
+            path = self._store.path
+            raise GitError(f"the checkpoint {commit[:12]!a} can't be read from {path}") from fault
 
     def _is_readable(self, commit: str) -> bool:
         with contextlib.suppress(GitError):
             self._notes(commit)
             return bool(self._store.git("ls-tree", "-r", "--name-only", "-z", commit))
         return False
-
-    def _remember(self, commit: str, notes: Notes) -> None:
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        self._known[commit] = notes

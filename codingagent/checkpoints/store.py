@@ -118,7 +118,7 @@ class Checkpoints(Reader):
         made = taking.changes.keys() - gone
         if not any(state and state.is_link for state in taking.changes.values()):
             self._covered = new, self.covered(base) - gone | made
-        self._remember(new, new_notes)
+        self._known[new] = new_notes
         if base and new != base:
             states = {path: (taking.known.get(path), s) for path, s in taking.changes.items()}
             self._remember_changes(base, new, states)
