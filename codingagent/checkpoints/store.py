@@ -114,10 +114,12 @@ class Checkpoints(Reader):
         recent = taking.recent if taking.is_stale else None
         if new != base or recent is not None:
             store.write_index(base, new, taking.changes, recent)
-        gone = {path for path, state in taking.changes.items() if state is None}
-        made = taking.changes.keys() - gone
         if not any(state and state.is_link for state in taking.changes.values()):
-            self._covered = new, self.covered(base) - gone | made
+            covered = self.covered(base)
+            gone = {path for path, state in taking.changes.items() if state is None}
+            if made := taking.changes.keys() - gone - covered:
+                covered |= made
+            self._covered = new, covered - gone if gone else covered
         self._known[new] = new_notes
         if base and new != base:
             states = {path: (taking.known.get(path), s) for path, s in taking.changes.items()}
