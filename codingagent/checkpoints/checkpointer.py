@@ -117,8 +117,10 @@ class Checkpointer:
 
     def is_as_at(self, checkpoint: str) -> bool:
         """Return whether the workspace is as at a checkpoint; False if there is none."""
-        found = self._take() if checkpoint else None
-        return found is not None and self.changes(checkpoint, found.id) == ()
+        if not checkpoint or (found := self._take()) is None:
+            return False
+        ids = checkpoint, found.id
+        return self.tried(lambda store: store.are_alike(*ids), otherwise=False)
 
     def is_uncovered(self, path: str) -> bool:
         """Return whether undo does not cover a path, so that its current content would be lost."""

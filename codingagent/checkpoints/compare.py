@@ -125,6 +125,12 @@ class Reader:
             self._remember_changes(old, new, self._differing(old, new))
         return self._compared[old, new] if old != new else ()
 
+    def are_alike(self, old: str, new: str) -> bool:
+        """Return whether two checkpoints have the same files, and leave out the same, ignored ones aside."""
+        both = (self._notes(old, new), self._notes(new, old))
+        left, right = ({each for each in notes.left if not each.is_ignored} for notes in both)
+        return left == right and not self.changes(old, new)
+
     def _differing(self, old: str, new: str) -> States:
         notes = self._notes(old, new), self._notes(new, old)
         words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")

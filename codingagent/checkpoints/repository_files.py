@@ -87,13 +87,13 @@ def holds_below(root: str | Path) -> Holds:
 def repository_files(root: str, found: Belonging) -> tuple[set[str], list[str]]:
     """Return these files below a folder, and the ignored folders that were not looked through."""
     holds = holds_below(root)
-    folders, every = {""}, (*found.files, *found.ignored)
+    every = (*found.files, *found.ignored)
+    folders = {"", *(path.rstrip("/") for path in found.repositories)}
     for name in {name.rpartition(b"/")[0] for name in every}:
         folder = text_of(name)
         while folder not in folders:
             folders.add(folder)
             folder = folder.rpartition("/")[0]
-    folders.update(path.rstrip("/") for path in found.repositories)
     ignored = [text_of(name) for name in found.ignored if name.endswith(b"/")]
     inner, unseen = _below(root, ignored)
     places = {f"{folder}/{_REAL}" if folder else _REAL for folder in (*folders, *inner)}

@@ -491,6 +491,20 @@ def test_a_folder_with_ignored_files_is_not_taken_for_ignored(yard: Yard) -> Non
     assert (yard.root / "a/b/x.pyc").exists()
 
 
+def test_files_are_alike_if_only_ignored_ones_came(yard: Yard) -> None:
+    """Design, check: it runs again once files changed, also those that no checkpoint holds."""
+    yard.write(".gitignore", "*.pyc\n")
+    first = yard.take()
+    yard.write("a.pyc", "x")
+    second = yard.take()
+    assert second != first
+    assert yard.checkpoints.are_alike(first, second)
+    yard.write("large", bytes(5_000_001))
+    third = yard.take()
+    assert yard.kinds(second, third) == {}
+    assert not yard.checkpoints.are_alike(second, third)
+
+
 def test_a_file_that_grew_too_large_is_left_alone(yard: Yard) -> None:
     """Design, checkpoints: what no checkpoint holds is never overwritten."""
     yard.write("data", "small")
