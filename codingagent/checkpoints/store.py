@@ -33,6 +33,8 @@ from codingagent.workspace.walk import is_temporary
 # Files that other programs execute are covered even if git ignores them.
 _TAKEN_IN = (*TAKEN_IN, ".github")
 _EXECUTED = tuple(EXECUTED_NAMES)
+# What looking at a file costs beside reading it, in bytes.
+_FILE_BYTES = 20_000
 
 
 class Limits(Struct, frozen=True):
@@ -46,6 +48,8 @@ class Limits(Struct, frozen=True):
     new_bytes: int = 10**9
     # A file changed this recently may change again with the same modification time.
     recent_ns: int = 2 * 10**9
+    # So much may be read again each time before git is asked to note the metadata; a file counts as more.
+    stale_bytes: int = 10**6
 
 
 class Site(Struct, frozen=True):
@@ -111,7 +115,7 @@ class Checkpoints(Reader):
         new, new_notes = base, taking.noted(is_first=not base)
         if taking.changes or new_notes != notes or not base:
             new = taking.stream.commit(base, taking.changes, new_notes.encoded())
-        recent = taking.recent if taking.is_stale else None
+        recent = taking.recent if taking.stale_bytes > self._limits.stale_bytes else None
         if new != base or recent is not None:
             store.write_index(base, new, taking.changes, recent)
         if not any(state and state.is_link for state in taking.changes.values()):
@@ -239,8 +243,8 @@ class _Taking(Struct):
     changes: dict[str, State | None] = field(default_factory=dict)
     recent: dict[str, State] = field(default_factory=dict)
     """Files that may change again without a difference in their metadata."""
-    is_stale: bool = False
-    """The index lacks metadata of a file that is not recent."""
+    stale_bytes: int = 0
+    """What was read though it is not recent: the index lacks the metadata."""
     new_bytes: int = 0
     held_blobs: dict[str, int] = field(default_factory=dict)
 
@@ -283,7 +287,7 @@ class _Taking(Struct):
         if look.changed_ns > time.time_ns() - limits.recent_ns:
             self.recent[path] = state
         elif not is_of_git(path):
-            self.is_stale = True
+            self.stale_bytes += len(look.data) + _FILE_BYTES
 
     def _check_room(self, path: str, look: Present) -> None:
         """Count new content, and content that is kept only because of operations."""

@@ -253,7 +253,7 @@ def test_a_change_within_the_same_instant_is_seen(yard: Yard) -> None:
 
 def test_the_index_settles(yard: Yard) -> None:
     """Design, speed: look at each file once; a file that is old enough is known by its metadata."""
-    yard.again(limits=Limits(recent_ns=0))
+    yard.again(limits=Limits(recent_ns=0, stale_bytes=0))
     file = yard.write("a", "one")
     os.utime(file, ns=(10**18, 10**18))
     first = yard.take()
@@ -589,7 +589,7 @@ def test_a_socket_is_passed_over(yard: Yard) -> None:
 
 def test_a_pipe_for_attributes_keeps_no_checkpoint_waiting(yard: Yard) -> None:
     """Safety: git opens `.gitattributes` when it notes the metadata of files that it compares."""
-    yard.again(limits=Limits(recent_ns=0))
+    yard.again(limits=Limits(recent_ns=0, stale_bytes=0))
     yard.write("d/a", "a")
     for name in (".gitattributes", "d/.gitattributes"):
         os.mkfifo(yard.root / name)
