@@ -29,7 +29,8 @@ from codingagent.agent import context, factory
 from codingagent.agent.conversation import Conversation
 from codingagent.checkpoints.layout import git_for
 from codingagent.cli import main
-from codingagent.model.journal_entries import Protocol
+from codingagent.model.approval import Answer
+from codingagent.model.journal_entries import ApprovalAsked, Protocol, Record
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice
@@ -320,6 +321,21 @@ class NamedWorkspace(Workspace):
 # --- the agent -------------------------------------------------------------------------------------
 
 
+Told = Notice | Record
+"""What a person is shown."""
+
+
+def watcher(
+    notices: list[Told],
+    ask: Callable[[ApprovalAsked], Answer | None] = lambda _: None,
+    approves_all: bool = False,
+) -> context.Person:
+    """Return a person, and what they are shown in a list."""
+    return context.Person(
+        notices.append, ask, approves_all, record=lambda record, _: notices.append(record)
+    )
+
+
 class LiveSession:
     """A home with one session in it whose agent is at work; what it said is in `notices`."""
 
@@ -329,7 +345,7 @@ class LiveSession:
         self.home = home
         self.session_id = session_id
         self.conversation = agent
-        self.notices: list[Notice] = []
+        self.notices: list[Told] = []
 
     @property
     def workspace(self) -> Path:
@@ -397,8 +413,8 @@ def live_session(
         use_no_git(workspace)
     begun = home.sessions.load(session_id) if session_id else None
     session = begun or factory.start_session(home, workspace, task, chosen, protocol)
-    notices: list[Notice] = []
-    person = person or context.Person(notices.append)
+    notices: list[Told] = []
+    person = person or watcher(notices)
     with factory.session_in(home, session, chosen, person) as work:
         live = LiveSession(home, session.session_id, work.conversation)
         live.notices, live.work = notices, work

@@ -379,7 +379,7 @@ def test_it_shows_in_log_and_json(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in out.splitlines()]
     assert any("CHECK" in json.dumps(line) for line in lines)
     for words, said in (
-        (("log",), "check FAILED: Ran 'echo ran"),
+        (("log",), "  FAILED CHECK: Ran 'echo ran"),
         (("log", "--json"), '"check_ended"'),
         (("show",), "  FAILED CHECK: Ran 'echo ran"),
         (("show", "--json"), '"CHECK"'),

@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 from codingagent import Space
-from codingagent.agent import context, factory
+from codingagent.agent import factory
 from codingagent.errors import UsageError
-from codingagent.model.approval import Answer, Decision
+from codingagent.model.approval import Answer, Decision, Question
+from codingagent.model.journal_entries import ApprovalAsked
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import ApprovalAwaited, Notice, OutputCame, Remark
+from codingagent.model.ui_events import OutputCame, Remark
 from codingagent.protocols.json.wire import ReadFileEvent
 from codingagent.storage import homes
 from tests.cli.terminals import on_terminal
 from tests.cli.test_runs import Caller
-from tests.helpers import LiveSession, command_line, conversation_in, live_session
+from tests.helpers import LiveSession, Told, command_line, conversation_in, live_session, watcher
 from tests.hosting import served
 from tests.sandboxes import needs_bwrap
 from tests.test_secrets import token
@@ -33,7 +34,7 @@ CAT = {"type": "shell", "command": "cat app.py; cat app.py >&2"}
 def asked(
     root: Path,
     decision: Decision | None,
-    questions: list[ApprovalAwaited],
+    questions: list[Question],
     *,
     approves_all: bool = False,
 ) -> Iterator[LiveSession]:
@@ -42,13 +43,13 @@ def asked(
     (root / "workspace" / ".env").write_text(f"PIN={PIN}\n", "utf-8")
     home, settings = homes.Home.at(root, create=True), Settings(sandbox="off")
     session = factory.start_session(home, root / "workspace", "the task", settings)
-    notices: list[Notice] = []
+    notices: list[Told] = []
 
-    def ask(question: ApprovalAwaited) -> Answer | None:
-        questions.append(question)
+    def ask(question: ApprovalAsked) -> Answer | None:
+        questions.append(question.question)
         return None if decision is None else Answer(decision)
 
-    person = context.Person(notices.append, ask, approves_all)
+    person = watcher(notices, ask, approves_all)
     with conversation_in(home, session, settings, person) as conversation:
         live = LiveSession(home, session.session_id, conversation)
         live.notices = notices
@@ -61,7 +62,7 @@ def test_the_person_is_asked_before_the_chat_sees_a_file_of_secrets(
     tmp_path: Path, decision: Decision | None
 ) -> None:
     """Once for each file; without a yes, and without anybody to ask, it sees names."""
-    questions: list[ApprovalAwaited] = []
+    questions: list[Question] = []
     with asked(tmp_path, decision, questions) as live:
         for number, path in enumerate((".e*v", ".env", "missing.env")):
             live.answer(f'{number}\n[READ_FILE path="{path}"]\n')
@@ -76,7 +77,7 @@ def test_the_person_is_asked_before_the_chat_sees_a_file_of_secrets(
 
 def test_a_yes_for_one_file_shows_no_value_of_another(tmp_path: Path) -> None:
     """A command can copy into a file that may be shown, or make one that has the name of a glob."""
-    questions: list[ApprovalAwaited] = []
+    questions: list[Question] = []
     (tmp_path / "workspace/**").mkdir(parents=True)
     (tmp_path / "workspace/**/.env").write_text("A=1\n", "utf-8")
     (tmp_path / "workspace/prod.env").write_text(f"A={token('prod')}\n", "utf-8")
@@ -93,7 +94,7 @@ def test_a_yes_for_one_file_shows_no_value_of_another(tmp_path: Path) -> None:
 
 def test_a_yes_in_advance_shows_no_values(tmp_path: Path) -> None:
     """`--yes` approves what an answer does, not what the chat sees."""
-    questions: list[ApprovalAwaited] = []
+    questions: list[Question] = []
     with asked(tmp_path, "yes", questions, approves_all=True) as live:
         live.answer('[READ_FILE path=".env"]\n')
         assert PIN not in live.contents()

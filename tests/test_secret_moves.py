@@ -13,9 +13,9 @@ import pytest
 from codingagent import Space
 from codingagent.agent import context
 from codingagent.errors import ApprovalError
-from codingagent.model.approval import Answer
+from codingagent.model.approval import Answer, Question
+from codingagent.model.journal_entries import ApprovalAsked
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import ApprovalAwaited
 from tests.helpers import LiveSession, command_line, live_session
 from tests.test_secrets import command, edit, token
 
@@ -405,10 +405,10 @@ def test_moving_a_file_with_a_value_asks(tmp_path: Path) -> None:
 
 def test_a_question_of_a_copy_is_put_before_it_is_read(tmp_path: Path) -> None:
     """Whether the chat may see its values, as for the file that it was."""
-    questions: list[ApprovalAwaited] = []
+    questions: list[Question] = []
 
-    def ask(question: ApprovalAwaited) -> Answer:
-        questions.append(question)
+    def ask(question: ApprovalAsked) -> Answer:
+        questions.append(question.question)
         return Answer("no")
 
     with with_files(tmp_path, {".env": ENV}, has_git=True) as live:

@@ -17,14 +17,12 @@ from codingagent.agent.check import Check, hidden_files
 from codingagent.agent.context import Context
 from codingagent.agent.executor import Agent
 from codingagent.agent.plan import Order, subject_of
-from codingagent.agent.run_command import limit_of
 from codingagent.agent.spelling import Spellings
 from codingagent.checkpoints.protected import NAME, Protection
 from codingagent.editing import syntax_check
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import events, paths, plain_text, results
 from codingagent.model import journal_entries as entries
-from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer, Question, is_about_secrets, nothing_awaits
 from codingagent.model.effects import (
     changed_paths,
@@ -165,9 +163,6 @@ class Execution:
     def _perform(self, index: int, items: Sequence[Step | Problem]) -> None:
         """Execute one item; any mistake of the model becomes its result."""
         item, waits = self._spellings.meant(items[index]), self.session.is_awaiting_approval
-        command = item.operation if isinstance(item, Step) else None
-        limit_s = limit_of(self.context, command) if isinstance(command, RunCommand) else None
-        self.context.show(ui.OperationBegan(index, item.kind, _subject(item), limit_s))
         event: events.Event
         is_end = isinstance(item, Step) and isinstance(item.operation, Finish)
         if is_end and (why := self._why_not_done(items)):
@@ -209,7 +204,7 @@ class Execution:
                 "if the check itself is wrong: stop with Ctrl-C, then name another: codingagent resume"
                 f' {self.session.session_id} --check "COMMAND"'
             )
-            why = results.check_result(self.session.checked).summary
+            why = results.fact_of(self.session.checked).words
             return f"Not accepted: the person's check fails: {why}; fix that"
         broken = () if has_check else sorted(filter(self._fault_of, self.session.unparsed))
         if not broken:
@@ -272,18 +267,8 @@ class Execution:
         return answer
 
     def _ask(self, asked: entries.ApprovalAsked) -> Answer:
-        session_id, name, question = self.session.session_id, asked.name, asked.question
-        awaited = ui.ApprovalAwaited(
-            session_id,
-            name,
-            question.kind,
-            question.subject,
-            question.reasons,
-            question.shown,
-            question.grants,
-        )
-        self.context.show(awaited)
-        answer = self.context.person.ask(awaited)
+        session_id, name = self.session.session_id, asked.name
+        answer = self.context.person.ask(asked)
         if answer is None:
             # What the person does before they answer does not belong to the turn.
             if self.session.checkpoints.before:
@@ -293,7 +278,7 @@ class Execution:
             words = f"{session_id} {name}" if _PLAIN_NAME.fullmatch(name) else session_id
             approve, deny = f"`codingagent approve {words}`", f"`codingagent deny {words}`"
             ways = f"{approve} runs it, {deny} skips it"
-            if question.kind is Kind.FILES_CHANGED:
+            if asked.question.kind is Kind.FILES_CHANGED:
                 ways = f"{approve} keeps the changes, {deny} restores the files"
             raise ApprovalError(f"{paths.shown(name)} awaits approval: {ways}")
         return answer
@@ -321,14 +306,13 @@ class Execution:
         """Record the end of the turn, with the files that changed in it."""
         protection = self.protection
         changed = (*changed_paths(self.session.results), *protection.changed_paths())
-        names = tuple(dict.fromkeys(changed))[: ui.CHANGED_LIMIT]
+        names = tuple(dict.fromkeys(changed))[: entries.CHANGED_LIMIT]
         notes += protection.notes()
         self.log.record(entries.TurnEnded(sequence, notes, now(), cut, names))
 
     def _end(self, index: int, name: str, event: events.Event) -> None:
         self.log.record(entries.OperationEnded(index, event, now(), name))
         self._note(event)
-        self.context.show(ui.OperationDone(index, results.result_of(event)))
 
     def _note(self, event: events.Event) -> None:
         if may_change_anything(event):

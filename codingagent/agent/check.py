@@ -13,9 +13,8 @@ from codingagent.agent.context import Context
 from codingagent.agent.executor import Agent
 from codingagent.agent.plan import Order
 from codingagent.errors import CodingAgentError, OperationError
-from codingagent.model import check_outcome, results
+from codingagent.model import check_outcome
 from codingagent.model import journal_entries as entries
-from codingagent.model import ui_events as ui
 from codingagent.model.approval import Question
 from codingagent.model.effects import file_changes, may_change_anything
 from codingagent.model.events import Event, Interrupted, Refused
@@ -91,10 +90,10 @@ class Check:
         if ahead is not None:
             ahead.stop()
             event = ahead.event()
-        self._log.record(entries.CheckEnded(event, now(), started.subject))
+        sees = self._sees(started.subject)
+        self._log.record(entries.CheckEnded(event, now(), started.subject, sees))
         if self._session.checkpoints.before and self._session.phase is Phase.AWAITING_ANSWER:
             self._context.checkpointer.after(says=False)
-        self._context.remark(check_outcome.told_before(event, self._sees(started.subject)))
 
     def _operation(self) -> RunCommand:
         settings = self._context.settings
@@ -129,9 +128,8 @@ class Check:
         # An interrupted check is not run again; but the person may have named another one since.
         was_run = session.checked is not None and not is_another
         if not was_run and ((ends and not self._is_checked(check)) or self._has_changed()):
-            index, operation = len(session.results), self._operation()
-            self._context.show(ui.OperationBegan(index, Kind.CHECK, check, operation.timeout_s))
-            found = self._agent.perform(Order(index, operation, is_check=True))
+            order = Order(len(session.results), self._operation(), is_check=True)
+            found = self._agent.perform(order)
             assert not isinstance(found, Question), "the person is not asked for what they want"
             self._end(found, check)
         return not self._session.is_failing
@@ -168,8 +166,6 @@ class Check:
 
     def _end(self, event: Event, command: str) -> None:
         self._log.record(entries.CheckEnded(event, now(), command))
-        done = ui.OperationDone(len(self._session.results), results.check_result(event))
-        self._context.show(done)
 
 
 class _Ahead(Thread):

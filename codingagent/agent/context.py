@@ -10,29 +10,32 @@ from codingagent.agent.secrecy import NO_SECRECY, Secrecy
 from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.checkpoints.layout import LazyStore, WorkLayout
 from codingagent.model.approval import Answer
+from codingagent.model.journal_entries import ApprovalAsked
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import ApprovalAwaited, Notice, Remark
+from codingagent.model.ui_events import Notice, Remark
 from codingagent.policy.rules import Deny, Policy, Verdict, judge_read
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner
-from codingagent.storage.session_log import SessionLog, UnkeptLog
+from codingagent.storage.session_log import SessionLog, Tell, UnkeptLog
 from codingagent.storage.shown_texts import ShownTexts
 from codingagent.workspace.workspace import Workspace
 
 
 class Person(Struct, frozen=True):
-    """The person at the screen: how to show them notices and ask them.
+    """The person at the screen: how to show them notices and records, and ask them.
 
-    `ask` returns None if nobody can answer; `approves_all` means that they approved everything in advance.
+    `ask` shows a question; it returns None if nobody can answer. `approves_all` means that they approved
+    everything in advance.
     """
 
     show: Callable[[Notice], None]
-    ask: Callable[[ApprovalAwaited], Answer | None] = lambda _: None
+    ask: Callable[[ApprovalAsked], Answer | None] = lambda _: None
     approves_all: bool = False
     accepts_formats: bool = False
     """Operations in other formats need no approval."""
     sees_changes: bool = False
     """They are shown what each operation changed: its secrets are looked for in both texts."""
+    record: Tell = lambda _record, _session: None
 
 
 class Resources(Struct, frozen=True):

@@ -12,14 +12,13 @@ from codingagent.agent.recipients import Objection, Recipients
 from codingagent.agent.requests import Requests
 from codingagent.checkpoints.history import steps, turns_undone
 from codingagent.errors import ApprovalError
-from codingagent.model import documents, results
+from codingagent.model import documents
 from codingagent.model.approval import Answer
-from codingagent.model.events import Finished, succeeded
 from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, TurnEnded
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Phase, Session
-from codingagent.model.ui_events import ReplyAccepted, ReplyRejected, SessionDone, TurnDone
+from codingagent.model.ui_events import Changes
 from codingagent.protocols.tags import continuation
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.storage.clock import now
@@ -45,7 +44,6 @@ class Conversation:
         self.requests = requests
         self.context = requests.context
         self._log = self.context.log
-        self._show = self.context.show
         self._home = home
         self._mailbox = home.mailbox
         self._recipients = recipients
@@ -114,30 +112,25 @@ class Conversation:
     def _reject(self, name: str, objection: Objection) -> None:
         """Move an answer to `rejected/`, and say why and what to do."""
         new = self._mailbox.set_aside(name, objection.reason)
-        self._log.record(AnswerSetAside(new, objection.reason, now()))
-        path = self._mailbox.rejected / new
         remedy = objection.remedy or (
             "to execute it anyway: codingagent resume"
-            f" {self.session.session_id} --accept {quoted_path(path)}"
+            f" {self.session.session_id} --accept {quoted_path(self._mailbox.rejected / new)}"
         )
-        self._show(ReplyRejected(name, str(path), objection.reason, remedy))
+        self._log.record(AnswerSetAside(new, objection.reason, now(), remedy))
 
     def _begin(self, taken: str, digest: str, found: Reply | None) -> None:
         """Journal that an answer was taken: its turn begins, and what ran before it ends."""
         self.check.end()
         files = () if found is None else found.files
-        self._log.record(AnswerTaken(self.session.sequence, taken, digest, now(), files))
+        count = 0 if found is None else sum(isinstance(item, Step) for item in found.items)
+        self._log.record(AnswerTaken(self.session.sequence, taken, digest, now(), files, count))
 
     def _execute(self, found: Reply) -> "Belonging | None":
         """Execute all items of the answer that are not done yet, run the check, and end the turn.
 
         Return what belongs to the workspace now, if known. ApprovalError if nobody can answer a question.
         """
-        taken = self.session.reply
-        assert taken is not None, "a turn has a reply"
         self.context.workspace.check()
-        operations = sum(isinstance(item, Step) for item in found.items)
-        self._show(ReplyAccepted(taken.sequence, taken.name, operations))
         try:
             listed = self._execution.perform(found.items)
         except ApprovalError:
@@ -147,46 +140,21 @@ class Conversation:
         is_done = found.is_joined or any(continuation.is_about(old, i.kind) for i in found.items)
         cut = found.cut or ("" if is_done else old)
         self._execution.end(self.session.sequence, found.notes, cut)
-        self._conclude(taken)
         if found.cut:
             self.context.remark(_CUT.format(continuation.name_of(found.cut)))
         return listed
 
-    def _conclude(self, taken: AnswerTaken) -> None:
-        """Show the outcome of the turn, and of the session if it is done."""
-        failed = [event for event in self.session.results if not succeeded(event)]
-        good, changed = len(self.session.results) - len(failed), self.session.changed
-        self._show(TurnDone(taken.sequence, good, len(failed), changed, self.session.notes))
-        self.requests.ask()
-        if self.session.is_complete:
-            last = self.session.results[-1]
-            summary = last.summary if isinstance(last, Finished) else ""
-            told = map(results.result_of, failed)
-            lines = tuple(f"{result.kind}: {result.summary}" for result in told)
-            session = self.session
-            changed = self._changed()
-            addable = self.context.workspace.addable(changed)
-            self._show(
-                SessionDone(
-                    session.session_id,
-                    summary,
-                    lines,
-                    session.answers,
-                    session.carried_bytes,
-                    session.workspace,
-                    changed,
-                    tuple(path for path in changed if path in addable),
-                    self.context.checkpointer.store is not None,
-                )
-            )
-
-    def _changed(self) -> tuple[str, ...]:
+    def changes(self) -> Changes:
         """Return the files that the session's turns changed, but for undone turns."""
         records = [*self._home.records(self.session.session_id)]
         undone = turns_undone(steps(records))
         ended = (each for each in records if isinstance(each, TurnEnded))
         turns = (each.changed for each in ended if each.sequence not in undone)
-        return tuple(dict.fromkeys(path for changed in turns for path in changed))
+        paths = tuple(dict.fromkeys(path for changed in turns for path in changed))
+        can_undo = self.context.checkpointer.store is not None
+        can_commit = can_undo and bool(self.context.workspace.addable(paths))
+        found = Changes(self.session.workspace, paths, can_undo, can_commit)
+        return self.context.secrecy.hide_all(found)
 
     def write_due(self, listed: "Belonging | None" = None) -> None:
         """Write the request that is due, if any.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from codingagent.agent.secrecy import Secrecy
 from codingagent.model.journal_entries import Egress, ShownLines
 from codingagent.model.observations import digest_of
-from codingagent.prompt import file_contents
+from codingagent.prompt import file_contents, tokens
 
 if TYPE_CHECKING:
     from codingagent.agent.guess import Guess
@@ -36,4 +36,5 @@ def egress_of(
         secrecy.mode,
         len(brief),
         digest_of(brief) if brief else "",
+        *(size for text in texts for size in (len(text), tokens.estimate(text))),
     )

@@ -20,7 +20,6 @@ from codingagent.model.effects import changes_of
 from codingagent.model.events import Event, FileMoved, Finished, Interrupted, MessageShown, Refused
 from codingagent.model.journal_entries import OperationStarted
 from codingagent.model.observations import digest_of
-from codingagent.model.ui_events import ModelSaid
 from codingagent.storage.clock import now
 
 
@@ -81,8 +80,7 @@ class Agent:
             case operations.RunCommand():
                 return run_command.plan(context, order, operation)
             case operations.ShowMessage():
-                context.show(ModelSaid(plain_text.without_controls(operation.text)))
-                return MessageShown(operation.text)
+                return MessageShown(plain_text.without_controls(operation.text))
             case operations.Finish():
                 return Finished(operation.summary)
             case _:
@@ -90,19 +88,22 @@ class Agent:
 
     def _start(self, order: Order, plan: Plan) -> None:
         """Journal that an operation begins: everything that it changes is recorded before it is changed."""
-        log = self._context.log
-        log.record(
-            OperationStarted(
-                order.index,
-                order.kind,
-                plan.subject,
-                now(),
-                plan.changes,
-                plan.event,
-                order.id,
-                plan.is_unseen,
-            )
+        log, command = self._context.log, order.operation
+        limit_s: float | None = None
+        if isinstance(command, operations.RunCommand):
+            limit_s = run_command.limit_of(self._context, command)
+        started = OperationStarted(
+            order.index,
+            order.kind,
+            plan.subject,
+            now(),
+            plan.changes,
+            plan.event,
+            order.id,
+            plan.is_unseen,
+            limit_s,
         )
+        log.record(started)
         if plan.event is None:
             # A command whose start is lost in a power failure would start twice.
             log.sync()

@@ -19,7 +19,7 @@ from codingagent.model.journal_entries import Protocol, SessionStarted
 from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import Notice, Remark
+from codingagent.model.ui_events import Changes, Notice, Remark
 from codingagent.policy.rules import PRESETS, Policy, in_sandbox, with_named
 from codingagent.process import memory
 from codingagent.process.bubblewrap import Unconfined
@@ -123,6 +123,10 @@ class OpenSession:
         if "conversation" in vars(self) and self.conversation.check.is_running:
             self.conversation.check.end()
 
+    def changes(self) -> Changes:
+        """Return the files that the session's turns changed, but for undone turns."""
+        return self.conversation.changes()
+
     def wait(self, until: Callable[[], _T]) -> _T:
         """Return what `until` returns; nobody else works on this session meanwhile."""
         return until()
@@ -178,7 +182,6 @@ def session_in(
         sandbox = resources.sandbox
         refuse_impossible_check(settings, resources.policy, place.root)
         journal = stack.enter_context(contextlib.closing(home.sessions.open(session_id)))
-        log = SessionLog(journal, session)
         folder = home.sessions.folder / session_id
         texts = ShownTexts(folder / "shown")
         secrecy = secrecy_for(settings, VaultFile(folder))
@@ -188,7 +191,9 @@ def session_in(
             person,
             show=lambda notice, show=person.show: show(secrecy.notice(notice)),
             ask=lambda awaited, ask=person.ask: ask(secrecy.hide_all(awaited)),
+            record=lambda *told, record=person.record: record(*secrecy.record(*told)),
         )
+        log = SessionLog(journal, session, person.record)
         context = context_of(resources, log, person, texts, secrecy)
         if session.undoing is not None:
             from codingagent.checkpoints import undo

@@ -8,10 +8,12 @@ from codingagent.agent.file_views import Views
 from codingagent.agent.plan import Order
 from codingagent.errors import OperationError
 from codingagent.model import charsets, paths, plain_text
+from codingagent.model.approval import Question
 from codingagent.model.events import Denied, Event, FileFetched, FileRequested, FolderListed
+from codingagent.model.journal_entries import ApprovalAsked
 from codingagent.model.operations import FetchFile, Kind, ListFolder, ReadFile
-from codingagent.model.ui_events import ApprovalAwaited
 from codingagent.policy.rules import Deny, judge_read
+from codingagent.storage.clock import now
 from codingagent.workspace.programs import quoted
 
 # More files in one request do not help a model; it can narrow the glob.
@@ -94,12 +96,8 @@ def _ask_to_show(context: Context, path: str) -> None:
         return
     if not secrecy.may_ask(path, put_back.reader(context.workspace)(path)):
         return
-    session_id = context.log.session.session_id
-    asked = ApprovalAwaited(session_id, "", Kind.READ_FILE, path, (_VALUES,), path)
-    answer = None
-    if not context.person.approves_all:
-        context.show(asked)
-        answer = context.person.ask(asked)
+    asked = ApprovalAsked(-1, Question(Kind.READ_FILE, path, (), (_VALUES,), path, ""), now())
+    answer = None if context.person.approves_all else context.person.ask(asked)
     if answer is not None:
         secrecy.decide(path, is_allowed=answer.decision != "no")
     else:

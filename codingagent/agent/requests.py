@@ -23,7 +23,7 @@ from codingagent.model.effects import file_changes
 from codingagent.model.events import CommandRan, FileFetched, FileRequested, Refused, succeeded
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Phase, Session, no_request_waits
-from codingagent.model.ui_events import OutboxReady, QuestionAsked, Waiting
+from codingagent.model.ui_events import Waiting
 from codingagent.policy.rules import advice
 from codingagent.process import memory
 from codingagent.prompt import file_contents, render, tokens
@@ -70,7 +70,6 @@ class Requests:
         self.context = context
         self.log = context.log
         self._home = home
-        self._asked = 0
         self._hide = context.secrecy.hide
         self.written = 0
         """Number of requests written by this process, or found to be written by another one."""
@@ -89,11 +88,6 @@ class Requests:
         )
         if earlier:
             self.log.record(entries.InboxFound(earlier, now()))
-            names = ", ".join(paths.shown(file.name) for file in earlier)
-            self.context.remark(
-                f"ignored, because it was in the inbox before: {names}; to use one: codingagent"
-                f" resume {self.session.session_id} --accept FILE"
-            )
 
     def reopen(self) -> None:
         """Reopen a complete session: the next request has its last results."""
@@ -135,8 +129,6 @@ class Requests:
         if missing := [grant for grant in grants if grant not in self.session.granted]:
             raise UsageError(f"not granted in session {self.session.session_id}: {missing[0]}")
         self.log.record(entries.GrantsRevoked(grants, now()))
-        for grant in grants:
-            self.context.remark(f"no longer granted: {grant}")
 
     def name_check(self, command: str) -> None:
         """Use another check from now on, or none if empty; `write` then tells the model."""
@@ -160,17 +152,8 @@ class Requests:
         session_id, sequence = session.session_id, session.sequence
         short = str(mailbox.short_path(session_id, sequence)) if sequence > 1 else ""
         elsewhere = not watched and is_held(self._home.waiting_path(session_id))
-        where = (str(path), str(mailbox.inbox), watched, short, elsewhere)
+        where = (str(path), str(mailbox.inbox), watched, short, elsewhere, session.awaits_words)
         self.context.show(Waiting(session_id, sequence, *where))
-        self.ask()
-
-    def ask(self) -> None:
-        """Show how the model's words are answered, once for each request, until they are."""
-        session = self.session
-        is_answered = any(said.sequence == session.sequence for said in session.said)
-        if session.is_only_words and not (is_answered or self._asked == session.sequence):
-            self._asked = session.sequence
-            self.context.show(QuestionAsked(session.session_id))
 
     def write(self, listed: "Belonging | None" = None) -> None:
         """Write the request that is due, if any. Everything that it reports is durable before it appears.
@@ -206,14 +189,10 @@ class Requests:
         atomic_write.put_in_place(path)
         # Later ones are only in the whole request, which the chat need not see.
         first = guess if sequence == 1 else None
-        self._record_written(text, context, first, "" if short is None else short[1])
-        size = tokens.estimate(text)
-        about = () if short is None else (str(short[0]), len(short[1]), tokens.estimate(short[1]))
-        ready = OutboxReady(session_id, sequence, str(path), len(text), size, *about)
         self.choice = () if first is None else first.numbered
         for line in () if first is None else first.told():
             remark(line)
-        self.context.show(replace(ready, budget=budget.characters))
+        self._record_written(text, context, first, "" if short is None else short[1])
         for line in filter(None, (*secrecy.news(), secrecy.summary(text))):
             remark(line)
         for reason in context.listing.unread:
@@ -223,7 +202,7 @@ class Requests:
             remark(f"{told} (--no-conventions leaves it out)")
         for part in file_contents.cuts(text, context.files):
             remark(f"the request shows a part of {part}")
-        if size > _MUCH_TOKENS:
+        if (size := tokens.estimate(text)) > _MUCH_TOKENS:
             remark(_MUCH.format(tokens=size))
         if len(text) > (limit := budget.characters):
             remark(

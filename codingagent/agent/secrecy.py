@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from codingagent.errors import OperationError
 from codingagent.model import encoding, events
 from codingagent.model.events import FileFetched
+from codingagent.model.journal_entries import OperationEnded, OperationStarted, Record, TurnEnded
 from codingagent.model.paths import is_glob, shown
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import plural
@@ -108,6 +109,19 @@ class Secrecy:
             new = _in_bytes(new, notice.path, self.quote)
             return FileChanged(self.hide(notice.path), old, new)
         return self.hide_all(notice)
+
+    def record(self, record: Record, session: Session) -> tuple[Record, Session]:
+        """Return a record, and the session after it, as a screen may show them."""
+        match record:
+            case OperationStarted():  # what it is about to do is told once it is done
+                record = replace(record, changes=(), event=None)
+            case OperationEnded():
+                record = replace(record, event=self.event(record.event))
+            case TurnEnded() if session.is_complete:  # told with its results
+                session = self.session(session)
+            case _:
+                pass
+        return self.hide_all(record), session
 
     def hide_bytes(self, data: bytes, path: str) -> bytes:
         """Return a file's bytes with names for its secrets, if it is text."""

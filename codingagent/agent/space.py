@@ -260,7 +260,8 @@ class Space:
 
     def _run_of(self, session: Session, received: Received) -> Run:
         home, run_id = self._home, session.session_id
-        log = SessionLog(Unkept() if home is None else home.runs.open(run_id), session)
+        journal = Unkept() if home is None else home.runs.open(run_id)
+        log = SessionLog(journal, session, self._person.record)
         self._secrecy.look_again()
         context = context_of(self._ready(), log, self._person, secrecy=self._secrecy)
         run = Run(

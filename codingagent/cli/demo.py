@@ -47,8 +47,11 @@ def play(screen: Screen) -> None:
         screen.remark(f"the task: {task}")
         with home.lock.held():
             session = factory.start_session(home, workspace, task, Settings())
-            watcher = context.Person(screen.show, sees_changes=screen.sees_changes)
+            sees = screen.sees_changes
+            watcher = context.Person(screen.show, record=screen.record, sees_changes=sees)
+            screen.mailbox = home.mailbox
             with factory.session_in(home, session, Settings(), watcher) as work:
+                screen.changes = work.conversation.changes
                 work.conversation.recover()
                 replies = iter(sorted((recorded / "replies").glob("*.txt")))
                 person = _RecordedPerson(replies, home.mailbox.inbox, session.session_id, screen)

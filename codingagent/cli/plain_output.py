@@ -1,4 +1,7 @@
-"""Show notices as lines of text, or as JSON, one object a line. `terminal` adds colours and questions."""
+"""Show records and notices as lines of text, or as JSON, one object a line.
+
+`terminal` adds colours and questions.
+"""
 
 import json
 import sys
@@ -12,20 +15,24 @@ from msgspec.structs import replace
 from codingagent.cli import layout
 from codingagent.cli.hints import runnable
 from codingagent.cli.layout import Line, Span
+from codingagent.cli.record_words import Hung, laid_out, lines_of, margin
 from codingagent.cli.stdio import has_no_reader, silence
 from codingagent.editing import diff
 from codingagent.editing.diff import LINES_LIMIT, Difference
 from codingagent.errors import WorkError
+from codingagent.model import events
+from codingagent.model import journal_entries as entries
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer
-from codingagent.model.operations import Kind, Operation
-from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import on_screen, plural, unmasked
-from codingagent.model.results import Result
+from codingagent.model.events import Event, succeeded
+from codingagent.model.operations import Kind
+from codingagent.model.plain_text import on_screen, unmasked
+from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 
 if TYPE_CHECKING:
     from codingagent.cli.keyboard import Keyboard
+    from codingagent.storage.mailbox import Mailbox
 
 # A change that needs no approval is shown in brief; the rest is counted.
 _SHORT_LINES = 12
@@ -34,9 +41,15 @@ _SHORT_CONTEXT = 1
 # The end of a failure's output says most; the request to the model has more of it.
 _FAILURE_LINES = 12
 
+Kinds = tuple[type[entries.Record], ...]
+
 
 class Screen:
     """An output that shows notices. If it fails (`| head`, a full disk), the work goes on without it."""
+
+    told: Kinds = ()
+    told_elsewhere: Kinds = ()
+    """The records that it shows: of this process's own work, and of another's."""
 
     def __init__(self, stream: TextIO, changes: str = "never") -> None:
         self._stream = stream
@@ -51,13 +64,37 @@ class Screen:
         """How many files of the workspace were found, while it is looked through."""
         self.files_saved: Callable[[], int] = int
         """How many of them were read, while a checkpoint is taken."""
+        self.mailbox: Mailbox | None = None
+        """Where the requests and answers are."""
+        self.changes: Callable[[], ui.Changes] = ui.Changes
+        self._budget = Settings().context_chars
+        """How many characters a request may have."""
+        self._asked = 0
+        """The request with which the model's question was shown last."""
 
     def show(self, notice: ui.Notice) -> None:
+        self._note(notice)
+        self._output(lambda: self._show(notice))
+
+    def record(
+        self, record: entries.Record, session: Session, *, is_elsewhere: bool = False
+    ) -> bool:
+        """Show a record; `session` is its state after it. Return whether it has anything to show.
+
+        `is_elsewhere`: another process wrote it.
+        """
+        if not isinstance(record, self.told_elsewhere if is_elsewhere else self.told):
+            return False
+        self._output(lambda: self._record(record, session))
+        if isinstance(record, entries.OperationEnded):
+            self._approved, self._change = "", None
+        return True
+
+    def _output(self, act: Callable[[], None]) -> None:
         if self._fault is not None:
             return
         try:
-            self._note(notice)
-            self._show(notice)
+            act()
             self._stream.flush()
         except OSError as fault:
             self._fault = fault
@@ -76,14 +113,21 @@ class Screen:
         """Set how much of each change to show; `asked`: explicitly requested."""
         # Nobody may be looking: show only what was asked for explicitly.
         self._how = settings.diff if asked or settings.diff == "full" else "never"
+        self._budget = settings.context_chars
 
     @property
     def sees_changes(self) -> bool:
         """Whether it shows what an operation changed."""
         return self._how != "never"
 
-    def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None:
-        """Return the person's answer; None if nobody can answer here, or did `elsewhere`."""
+    def ask(
+        self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere
+    ) -> Answer | None:
+        """Show a question. Return the answer; None if nobody can answer here, or did `elsewhere`."""
+        del elsewhere  # nobody is waited for
+        self._approved = asked.question.subject
+        self._output(lambda: self._record(asked, session))
+        return None
 
     def choose(self, question: str, choices: Sequence[str]) -> int | None:
         """Ask the person for one of these; None if nobody can answer."""
@@ -98,16 +142,9 @@ class Screen:
         """Restore the terminal, if it is one."""
 
     def _note(self, notice: ui.Notice) -> None:
-        """Record what is shown for approval, and a change; the diff is computed later."""
-        match notice:
-            case ui.OperationBegan():
-                self._approved, self._change = "", None
-            case ui.ApprovalAwaited():
-                self._approved = notice.subject
-            case ui.FileChanged() if notice.path != self._approved:
-                self._change = notice
-            case _:
-                pass
+        """Record a change that was not shown for approval; the diff is computed later."""
+        if isinstance(notice, ui.FileChanged) and notice.path != self._approved:
+            self._change = notice
 
     def _take_change(self) -> tuple[Difference, tuple[str, ...]] | None:
         """Return what the last operation changed, and the lines of it to show; once."""
@@ -125,10 +162,21 @@ class Screen:
     def _show(self, notice: ui.Notice) -> None:
         """Show nothing, here; a screen of a kind shows the notice."""
 
+    def _record(self, record: entries.Record, session: Session) -> None:
+        """Show nothing, here, as `_show`."""
+
 
 class Lines(Screen):
-    """Show each notice as lines of text: laid out for a terminal, or plain."""
+    """Show records and notices as lines of text: laid out for a terminal, or plain."""
 
+    told: Kinds = (
+        *(entries.InboxFound, entries.RequestWritten, entries.AnswerTaken, entries.AnswerSetAside),
+        *(entries.OperationEnded, entries.CheckEnded, entries.TurnEnded, entries.GrantsRevoked),
+    )
+    told_elsewhere: Kinds = (
+        *(*told, entries.PersonSaid, entries.RefreshAsked, entries.CheckNamed),
+        *(entries.ApprovalAnswered, entries.UndoEnded, entries.SessionClosed, entries.CommitMade),
+    )
     _look = layout.PIPE
     _has_shown_output = False
 
@@ -141,71 +189,79 @@ class Lines(Screen):
         clean = [(on_screen(text).replace("\n", " "), style) for text, style in spans]
         self.lines(layout.hang(clean, self._look, indent))
 
-    @property
-    def _margin(self) -> str:
-        """The indent of a diff or an output below its operation."""
-        return " " * (6 if self._look.is_terminal else 9)
+    def _lay(self, lines: Iterable[Hung]) -> None:
+        self.lines(laid_out(lines, self._look))
 
-    def _show_below(self, line: str, style: str) -> None:
-        """Show a line of a diff or an output; no piece of it begins where our own lines do."""
-        spans = [(f"{self._margin}{line}", style)]
-        self.lines(layout.hang(spans, self._look, len(self._margin)))
+    def _below(self, line: str, style: str) -> Hung:
+        """Return a line of a diff or an output; no piece of it begins where our own lines do."""
+        indent = margin(self._look)
+        return [(" " * indent + line, style)], indent
+
+    def _record(self, record: entries.Record, session: Session) -> None:
+        beside: Line = ()
+        below: Iterable[Hung] = ()
+        match record:
+            case entries.OperationEnded() | entries.CheckEnded():
+                beside, below = self._details(record.event)
+            case entries.ApprovalAsked():
+                shown = unmasked(record.question.shown).split("\n")
+                below = [self._below(line, diff_style(line)) for line in shown]
+            case entries.RequestWritten(egress=entries.Egress(characters=size)) if size:
+                below = self._budget_line(size)
+            case _:
+                pass
+        self._lay(lines_of(record, session, self.mailbox, self._look, beside, below))
+        if isinstance(record, entries.TurnEnded) and session.awaits_words:
+            self._show_question(session.session_id, session.sequence)
+
+    def _budget_line(self, size: int) -> list[Hung]:
+        return [([("  ", ""), *layout.budget_line(size, self._budget, self._look)], 2)]
+
+    def _details(self, event: Event) -> tuple[Line, list[Hung]]:
+        """Return the number of changed lines, and what is shown below an operation."""
+        told, below = self._take_change(), list[Hung]()
+        found = None if told is None or not told[0].lines else told[0]
+        count = f"  {layout.counted(found.added, found.removed, self._look)}" if found else ""
+        for line in told[1] if told is not None else ():
+            text = layout.cut(" " * margin(self._look) + line, self._look.width, self._look)
+            below.append(([(text, _SIGNS.get(line[:1], ""))], 0))
+        output = ""
+        match event:
+            case events.CommandRan() if not (succeeded(event) or self._has_shown_output):
+                output = event.output
+            case events.Refused() if event.kind is not Kind.ANSWER:
+                output = event.detail
+            case _:
+                pass
+        for line in output.rstrip("\n").split("\n")[-_FAILURE_LINES:] if output else ():
+            below.append(self._below(on_screen(line), "dim"))
+        return [(count, "dim")], below
 
     def _show(self, notice: ui.Notice) -> None:
         match notice:
-            case ui.OutboxReady():
-                self._show_ready(notice)
             case ui.Waiting():
                 self._show_steps(notice)
                 self._wait(notice)
-            case ui.ReplyAccepted():
-                count = notice.operations
-                what = f"{count} {plural(count, 'operation')}"
-                self._say((f"answer {notice.sequence}: {what}", ""))
-            case ui.ReplyRejected():
-                self._say(("rejected:", "warn"), (f" {notice.name}: {notice.reason}", ""))
-                # Never wrapped here, so that they can be copied whole.
-                told = (f"  moved to {notice.path}", f"  {runnable(notice.remedy)}")
-                self.lines([[(on_screen(line), "")] for line in told])
-            case ui.OperationBegan() | ui.OutputCame() | ui.FileChanged():
+                if notice.asks:
+                    self._show_question(notice.session_id, notice.sequence)
+            case ui.OutputCame() | ui.FileChanged():
                 pass  # shown with the operation's result
-            case ui.OperationDone():
-                self._show_result(notice.result)
-            case ui.ApprovalAwaited():
-                self._show_awaited(notice)
-            case ui.ModelSaid():
-                self._show_words(notice.text)
-            case ui.QuestionAsked():
-                words = "the model has a question or a message (see above); to answer:"
-                how = (
-                    f'codingagent say {notice.session_id} "your words" (this rewrites the request)'
-                )
-                self._say(("? ", "warn"), (runnable(f"{words} {how}"), ""))
-            case ui.TurnDone():
-                self._say((_turn_line(notice), "dim"))
-                for note in notice.notes:
-                    self._say(("  ", ""), ("note:", "warn"), (f" {runnable(note)}", ""), indent=4)
-            case ui.SessionDone():
-                self._show_done(notice)
             case ui.Remark():
                 self._say((runnable(notice.text), "dim"))
             case _:
                 assert_never(notice)
 
-    def _show_ready(self, notice: ui.OutboxReady) -> None:
-        def place(path: str, characters: int, tokens: int) -> str:
-            size = layout.size(characters, tokens)
-            # On a terminal the paths follow, with what to do.
-            return size if self._look.is_terminal else f"{path} ({size})"
+    def _show_question(self, session_id: str, sequence: int) -> None:
+        """Show how the model's words are answered, once for each request."""
+        if self._asked != sequence:
+            self._asked = sequence
+            self._say(("? ", "warn"), (runnable(self._how_to_answer(session_id)), ""))
 
-        said = place(notice.path, notice.characters, notice.tokens)
-        self._say((f"request {notice.sequence}", "bold"), (f" is ready: {said}", ""))
-        if notice.budget:
-            drawn = layout.budget_line(notice.characters, notice.budget, self._look)
-            self._say(("  ", ""), *drawn)
-        if notice.short_path:
-            said = place(notice.short_path, notice.short_characters, notice.short_tokens)
-            self._say((f"  short, for the same chat: {said}", "dim"), indent=4)
+    def _how_to_answer(self, session_id: str) -> str:
+        return (
+            "the model has a question or a message (see above); to answer:"
+            f' codingagent say {session_id} "your words" (this rewrites the request)'
+        )
 
     def _show_steps(self, notice: ui.Waiting) -> None:
         """Show what the person has to do now, for a newcomer."""
@@ -232,79 +288,28 @@ class Lines(Screen):
         said = "waiting for the answer" if self.is_passing else waiting_line(notice)
         self._say((said, ""))
 
-    def _show_result(self, result: Result) -> None:
-        told, margin = self._take_change(), self._margin
-        # A message, or the end, is shown by another notice.
-        if not result.success or result.notes or result.kind not in ("MESSAGE", "DONE"):
-            found = None if told is None or not told[0].lines else told[0]
-            count = f"  {layout.counted(found.added, found.removed, self._look)}" if found else ""
-            summary = f" {result.kind}: {_summary_of(result)}"
-            mark = self._look.mark(result.success)
-            self._say(("  ", ""), mark, (summary, ""), (count, "dim"), indent=4)
-        for line in told[1] if told is not None else ():
-            shown = layout.cut(f"{margin}{line}", self._look.width, self._look)
-            self.lines([[(shown, _SIGNS.get(line[:1], ""))]])
-        # What a refusal printed is advice for the model.
-        if not (result.success or self._has_shown_output or result.summary.startswith(_DENIED)):
-            for line in result.output.rstrip("\n").split("\n")[-_FAILURE_LINES:]:
-                self._show_below(on_screen(line), "dim") if result.output else None
-        for note in result.notes:
-            self._say((margin, ""), ("note:", "warn"), (f" {note}", ""), indent=len(margin))
-
-    def _show_words(self, text: str) -> None:
-        """Show what the model says, each line marked: none looks like a line of this program."""
-        first, *others = _ESCAPED.sub(r"\1", text).split("\n")
-        if self._look.is_terminal:
-            others = [first, *others]
-        else:
-            self._say((f"the model says: {first}", ""))
-        self._quote(others, "name")
-
-    def _quote(self, lines: Iterable[str], style: str) -> None:
-        """Show a model's lines, each with a mark, also where one is wrapped."""
-        if not self._look.is_terminal:
-            for line in lines:
-                self._say((f"  {line}", ""))
-            return
-        sign = "│ " if self._look.has_marks else "| "
-        room = replace(self._look, width=max(self._look.width - len(sign), 1))
-        for line in lines:
-            for piece in layout.hang([(on_screen(line), style)], room, 0):
-                self.lines([[(sign, "dim"), *piece]])
-
-    def _show_awaited(self, notice: ui.ApprovalAwaited) -> None:
-        what = f"{notice.operation_id} {notice.kind} awaits approval:"
-        if notice.kind is Kind.READ_FILE:
-            what = "may the chat see the values in this file?"
-        self._say(("? ", "bold yellow"), (what, ""), indent=4)
-        for line in unmasked(notice.shown).split("\n"):
-            self._show_below(line, diff_style(line))
-        for reason in notice.reasons:
-            self._say(("  ", ""), ("because:", "warn"), (f" {reason}", ""), indent=4)
-        for grant in notice.grants:
-            self._say(("  ", ""), ('"always" would cover:', "warn"), (f" {grant}", ""), indent=4)
-
-    def _show_done(self, notice: ui.SessionDone) -> None:
-        """Show that the task is done, and what failed in the last answer."""
-        first, *others = notice.summary.split("\n")
-        self._say((f"done: {first}" if first else "done", "bold green"), indent=6)
-        self._quote(others, "bold green")
-        if notice.failed:
-            what = f"your check decides; what failed in the answer: {'; '.join(notice.failed)}"
-            self._say((what, "warn"), indent=4)
-
 
 class JsonLines(Screen):
-    """Show each notice as one JSON object on a line; `type` is the notice's name."""
+    """Show each record and each notice as one JSON object on a line; `kind` names it."""
+
+    _told: entries.Record | None = None
+
+    told = told_elsewhere = get_args(entries.Record)
+
+    def _record(self, record: entries.Record, session: Session) -> None:
+        del session
+        if record != self._told:  # a question is told when it is recorded, and when it is asked
+            write_json_line(self._stream, to_builtins(record))
+        self._told = record
 
     def _show(self, notice: ui.Notice) -> None:
         if not isinstance(notice, ui.FileChanged):
-            write_json_line(self._stream, {"type": _type(notice), **to_builtins(notice)})
+            write_json_line(self._stream, to_builtins(notice))
         elif (told := self._take_change()) is not None:
             found, lines = told
-            said = {"path": notice.path, "added": found.added, "removed": found.removed}
-            document = {"type": _type(notice), **said, "difference": "\n".join(lines)}
-            write_json_line(self._stream, document)
+            said = {"kind": notice.class_name, "path": notice.path, "added": found.added}
+            more = {"removed": found.removed, "difference": "\n".join(lines)}
+            write_json_line(self._stream, {**said, **more})
 
 
 def write_json_line(stream: TextIO, document: object) -> None:
@@ -312,9 +317,6 @@ def write_json_line(stream: TextIO, document: object) -> None:
     stream.write(json.dumps(_camel_keys(document)) + "\n")
     stream.flush()
 
-
-# What Markdown escapes, chats show without the backslash.
-_ESCAPED = lazy_pattern(r"\\([_*#\[\]`~])")
 
 _SIGNS = {"+": "good", "-": "bad", "@": "name", "…": "dim"}
 
@@ -331,41 +333,6 @@ def waiting_line(notice: ui.Waiting) -> str:
     if notice.watched:
         return f"waiting for the answer (Ctrl-C stops; {resume} continues)"
     return f"then: {resume} takes the answer and continues"
-
-
-# What a command prints may have a semicolon of its own.
-_ADVISED = {each.kind for each in get_args(Operation)} - {Kind.RUN_COMMAND, Kind.MESSAGE}
-_DENIED = "DENIED"
-
-
-def fault_of(result: Result) -> str:
-    """Return a summary for the person: without what a failed operation advises the model to do."""
-    if result.summary.startswith(_DENIED):
-        return result.summary.replace(": the person said no", ": you said no", 1)
-    if result.success or result.kind not in _ADVISED:
-        return result.summary
-    return result.summary.partition("; ")[0]
-
-
-def _summary_of(result: Result) -> str:
-    """Return a summary for the person while a session runs; the request has the advice for the model."""
-    fault = fault_of(result)
-    if fault == result.summary or result.summary.startswith(_DENIED):
-        return fault
-    return f"{fault}; the next request asks the model to fix it"
-
-
-def _turn_line(notice: ui.TurnDone) -> str:
-    failed = f", {notice.failed} failed" if notice.failed else ""
-    count = len(notice.changed)
-    more = " or more" if count == ui.CHANGED_LIMIT else ""
-    changed = f", {count}{more} {plural(count, 'file')} changed" if count else ""
-    return f"turn {notice.sequence}: {notice.succeeded} ok{failed}{changed}"
-
-
-def _type(notice: ui.Notice) -> str:
-    name = type(notice).__name__
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).removeprefix("_")
 
 
 def _camel_keys(value: object) -> object:

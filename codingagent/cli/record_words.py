@@ -1,102 +1,115 @@
-"""Word the records of a journal for the person: for `log`, and for who waits while another terminal works."""
+"""Word the records of a journal for the person: on every screen, at work, elsewhere, or looking back.
 
-from typing import assert_never
+All front ends show the lines made here. What is for the model in a record stays out of them.
+"""
 
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, assert_never
+
+from codingagent.cli import layout
+from codingagent.cli.hints import runnable
+from codingagent.cli.layout import Line, Look
+from codingagent.model import events, results
 from codingagent.model import journal_entries as entries
-from codingagent.model import plain_text
-from codingagent.model.approval import operation_id
-from codingagent.model.events import MessageShown
+from codingagent.model.check_outcome import told_before
+from codingagent.model.events import Event, succeeded
 from codingagent.model.journal_entries import Record
 from codingagent.model.operations import Kind
-from codingagent.model.results import check_result, result_of
+from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import on_screen, one_line, plural
+from codingagent.model.session_state import Session
+
+if TYPE_CHECKING:
+    from codingagent.storage.mailbox import Mailbox
+
+Hung = tuple[Line, int]
+"""A line, and the indent of those into which it is wrapped; 0: never wrapped, so that it can be copied."""
+
+COMMANDS = (Kind.RUN_COMMAND, Kind.CHECK)
+
+# What Markdown escapes, chats show without the backslash.
+_ESCAPED = lazy_pattern(r"\\([_*#\[\]`~])")
+
+# After its first sentence, or a semicolon, a reason says what the model is to send.
+_ADVICE = lazy_pattern(r"; |\. (?=[A-Z])")
 
 
-def line_of(record: Record) -> str:
-    """Return one record in words; text from answers and commands has no control characters."""
-    return plain_text.on_screen(" ".join(_words(record).split()))
+def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
+    record: Record,
+    session: Session,
+    mailbox: "Mailbox | None",
+    look: Look,
+    beside: Line = (),
+    below: Iterable[Hung] = (),
+) -> Iterator[Hung]:
+    """Yield the lines of a record; some have none. `session` is its state after the record.
 
-
-def _said(record: entries.PersonSaid) -> str:
-    files = ", ".join(record.attached)
-    if not record.text:
-        return f"the person attached {files}"
-    with_files = f"; attached: {files}" if files else ""
-    return f"the person said: {plain_text.one_line(record.text, 200)}{with_files}"
-
-
-_PLAIN: dict[type[Record], str] = {
-    entries.RefreshAsked: "refresh requested",
-    entries.SessionReopened: "session reopened",
-    entries.SessionClosed: "session closed",
-    entries.CommitMade: "committed on {0.branch}: {0.commit:.10}",
-}
-
-
-def _words(record: Record) -> str:
+    `beside` and `below` are what a screen adds to an operation, a question or a request.
+    """
     match record:
+        case entries.OperationEnded():
+            yield from _outcome(record.event, look, beside, below)
+        case entries.CheckEnded() if session.reply is None:
+            yield _plain(told_before(record.event, record.sees))
+        case entries.CheckEnded():
+            yield from _outcome(record.event, look, beside, below, Kind.CHECK)
+        case entries.OperationStarted():
+            yield _started(record), 4
+        case entries.ApprovalAsked():
+            yield from _question(record, list(below))
+        case entries.AnswerTaken():
+            count = record.operations
+            what = f"{count} {plural(count, 'operation')}, kept" if count else "kept"
+            yield [(f"answer {record.sequence}: {what} as {record.name}", "")], 2
+        case entries.AnswerSetAside():
+            yield [("rejected:", "warn"), (f" {record.name}: {record.reason}", "")], 2
+            kept = "" if mailbox is None else f"moved to {mailbox.rejected / record.name}"
+            for line in filter(None, (kept, runnable(record.remedy))):
+                yield [(f"  {line}", "")], 0
+        case entries.RequestWritten():
+            yield from _request(record, session, mailbox, look, below)
+        case entries.TurnEnded():
+            yield from _turn(record, session, look)
+        case entries.PersonSaid():
+            yield from _said(record)
+        case entries.UndoEnded():
+            for note in record.notes:
+                yield [("undo: ", "bold"), (note, "")], 2
         case entries.SessionStarted():
-            terms = [
-                f"workspace {record.workspace}",
-                *([f"policy {record.policy}"] if record.policy else []),
-                *([f"sandbox {record.sandbox}"] if record.sandbox else []),
-                *(["with network"] if record.network else []),
-                *([f"answers in {record.protocol}"] if record.protocol != "tags" else []),
-                *([f"check `{record.check}`"] if record.check else []),
-            ]
-            said = ", ".join(terms)
-            return f"session started ({said}): {plain_text.one_line(record.task, 200)}"
+            terms = {
+                "policy ": record.policy,
+                "sandbox ": record.sandbox,
+                "with ": "network" * record.network,
+                "answers in ": record.protocol * (record.protocol != "tags"),
+                "check ": f"`{record.check}`" * bool(record.check),
+            }
+            said = ", ".join(what + term for what, term in terms.items() if term)
+            first, *others = record.task.strip("\n").split("\n")
+            yield _plain(f"session started{f' ({said})' if said else ''}: {first}")
+            for line in others:
+                yield [(f"  {line}", "dim")], 4
+            yield [(f"  workspace {record.workspace}", "dim")], 0
         case entries.RunStarted():
-            return f"run started (workspace {record.workspace}, policy {record.policy})"
+            yield _plain(f"run started (policy {record.policy})")
+            yield [(f"  workspace {record.workspace}", "dim")], 0
         case entries.InboxFound():
             names = ", ".join(file.name for file in record.files)
-            return f"ignored, because it was in the inbox before: {names}"
-        case entries.RequestWritten():
-            return f"request {record.sequence} written"
-        case entries.PersonSaid():
-            return _said(record)
+            how = f"to use one: codingagent resume {session.session_id} --accept FILE"
+            was_there = f"ignored, because it was in the inbox before: {names}"
+            yield _plain(runnable(f"{was_there}; {how}"))
         case entries.GrantsRevoked():
-            return f"revoked: {', '.join(record.grants)}"
+            yield _plain(f"no longer granted: {', '.join(record.grants)}")
         case entries.CheckNamed():
-            return f"the check is now: {record.command or 'none'}"
-        case entries.AnswerTaken():
-            return f"answer {record.sequence} taken: {record.name}"
-        case entries.AnswerSetAside():
-            return f"rejected: {record.name}: {record.reason}"
-        case entries.OperationStarted():
-            name = (
-                "check"
-                if record.kind is Kind.CHECK
-                else f"{operation_id(record.index)} {record.kind}"
-            )
-            return f"{name} begins: {plain_text.one_line(record.subject, 200)}"
-        case entries.OperationEnded():
-            result = result_of(record.event)
-            mark = "ok" if result.success else "FAILED"
-            where = f" [sandbox: {result.sandbox}]" if result.sandbox else ""
-            notes = "".join(f"; note: {note}" for note in result.notes)
-            event = record.event
-            said = event.text if isinstance(event, MessageShown) else result.summary
-            line = f"{operation_id(record.index)} {result.kind} {mark}: {said}"
-            return f"{line}{where}{notes}"
-        case entries.CheckEnded():
-            result = check_result(record.event)
-            mark = "ok" if result.success else "FAILED"
-            return f"check {mark}: {result.summary} [sandbox: {result.sandbox or 'none'}]"
-        case entries.ApprovalAsked():
-            question = record.question
-            why = "; ".join(question.reasons)
-            subject = plain_text.one_line(question.subject, 200)
-            return (
-                f"{operation_id(record.index)} {question.kind} awaits approval: {subject} ({why})"
-            )
+            yield _plain(f"the check is now: {record.command or 'none'}")
         case entries.ApprovalAnswered():
-            return f"{operation_id(record.index)} answered {record.answer.said}"
+            name = session.asked.name if session.asked else "the question"
+            yield _plain(f"{name} was answered {record.answer.said}")
         case entries.CheckpointTaken():
-            names = ", ".join(record.uncovered)
-            return f"changed, and no checkpoint holds it: {names}" if names else ""
+            if names := ", ".join(record.uncovered):
+                yield _plain(f"changed, and no checkpoint holds it: {names}")
         case entries.ProtectedFound():
             names = ", ".join(change.path for change in record.changes)
-            return f"protected files changed without approval: {names}"
+            yield _plain(f"protected files changed without approval: {names}")
         case entries.ProtectedSettled():
             ways = {
                 "kept": record.kept,
@@ -104,25 +117,169 @@ def _words(record: Record) -> str:
                 "could not be put back": record.left,
             }
             told = [f"{way}: {', '.join(which)}" for way, which in ways.items() if which]
-            return f"protected files {'; '.join(told)}"
+            yield _plain(f"protected files {'; '.join(told)}")
         case entries.UndoBegan():
-            how = ", forced" if record.force else ""
-            return f"undo begins{how}"
-        case entries.UndoEnded():
-            return f"undo done: {'; '.join(record.notes)}"
-        case entries.TurnEnded():
-            notes = "".join(f"; note: {note}" for note in record.notes)
-            return f"turn {record.sequence} ended{notes}"
+            yield _plain(f"undo begins{', forced' if record.force else ''}")
         case entries.RefreshAsked(unsays=True):
-            return "the last words were withdrawn"
+            yield _plain("the last words were withdrawn")
         case entries.RefreshAsked(leave_out=tuple(globs)):
-            return f"left out of the choice: {', '.join(globs) or 'nothing'}"
-        case (
-            entries.RefreshAsked()
-            | entries.SessionReopened()
-            | entries.SessionClosed()
-            | entries.CommitMade()
-        ):
-            return _PLAIN[type(record)].format(record)
+            yield _plain(f"left out of the choice: {', '.join(globs) or 'nothing'}")
+        case entries.RefreshAsked():
+            yield _plain("refresh requested")
+        case entries.SessionReopened():
+            yield _plain("session reopened")
+        case entries.SessionClosed():
+            yield _plain("session closed")
+        case entries.CommitMade():
+            yield _plain(f"committed on {record.branch}: {record.commit:.10}")
         case _:
             assert_never(record)
+
+
+def _plain(text: str) -> Hung:
+    return [(text, "dim")], 2
+
+
+def laid_out(lines: Iterable[Hung], look: Look) -> Iterator[Line]:
+    """Return lines as they fit; text from answers and commands has no control characters."""
+    for line, indent in lines:
+        clean = [(on_screen(text).replace("\n", " "), style) for text, style in line]
+        yield from layout.hang(clean, look, indent) if indent else [clean]
+
+
+def outcome_of(event: Event) -> str:
+    """Return what came of an operation: without what the model is to do about it."""
+    fact = results.fact_of(event).words
+    match event:
+        case events.Denied():
+            return fact.replace(": the person said no", ": you said no", 1)
+        case events.Refused(kind=Kind.DONE):
+            # It may quote a command, which may have a semicolon of its own.
+            fault = fact.rpartition("; ")[0].replace("the person's", "your") or fact
+            return f"{fault}; the next request asks the model to fix it"
+        case events.Refused() if event.kind not in (*COMMANDS, Kind.MESSAGE):
+            fault = _ADVICE.split(fact, 1)[0]
+            return fault if fault == fact else f"{fault}; the next request asks the model to fix it"
+        case _:
+            return fact
+
+
+def _outcome(
+    event: Event, look: Look, beside: Line, below: Iterable[Hung], kind: Kind | None = None
+) -> Iterator[Hung]:
+    kind = kind or results.fact_of(event).kind
+    if isinstance(event, events.MessageShown):
+        yield from _quoted(event.text, look)
+    elif not isinstance(event, events.Finished) or event.notes:
+        took = ""
+        if isinstance(event, events.CommandRan):
+            took = f", {layout.duration(event.duration_s)}"
+        what = (f" {kind}: {outcome_of(event)}", "")
+        yield [("  ", ""), look.mark(succeeded(event)), what, (took, "dim"), *beside], 4
+    yield from below
+    for note in event.notes:
+        indent = margin(look)
+        yield [(" " * indent, ""), ("note:", "warn"), (f" {note}", "")], indent
+
+
+def margin(look: Look) -> int:
+    """Return the indent of a diff or an output below its operation."""
+    return 6 if look.is_terminal else 9
+
+
+def _started(record: entries.OperationStarted) -> Line:
+    if record.kind not in COMMANDS:
+        return [(f"  {record.kind} begins: {record.subject}", "dim")]
+    whose = " (your check)" * (record.kind is Kind.CHECK)
+    return [("  ", ""), ("$", "bold"), (f" {one_line(record.subject)}", ""), (whose, "dim")]
+
+
+def _question(record: entries.ApprovalAsked, shown: Sequence[Hung]) -> Iterator[Hung]:
+    question = record.question
+    subject = "" if shown else f" {one_line(question.subject)}"
+    what = f"{record.name} {question.kind} awaits approval:{subject}"
+    if question.kind is Kind.READ_FILE:
+        what = "may the chat see the values in this file?"
+    yield [("? ", "bold yellow"), (what, "")], 4
+    yield from shown
+    for reason in question.reasons:
+        yield [("  ", ""), ("because:", "warn"), (f" {reason}", "")], 4
+    for grant in question.grants:
+        yield [("  ", ""), ('"always" would cover:', "warn"), (f" {grant}", "")], 4
+
+
+def _request(
+    record: entries.RequestWritten,
+    session: Session,
+    mailbox: "Mailbox | None",
+    look: Look,
+    below: Iterable[Hung],
+) -> Iterator[Hung]:
+    egress = record.egress or entries.Egress(0, "")
+    size = layout.size(egress.characters, egress.tokens)
+    short = layout.size(egress.short_characters, egress.short_tokens)
+    if mailbox is not None and not look.is_terminal:
+        # On a terminal the paths follow, with what to do.
+        name = session.session_id, record.sequence
+        size = f"{mailbox.outbox_path(*name)} ({size})"
+        short = f"{mailbox.short_path(*name)} ({short})"
+    # Older records have no sizes.
+    told = f" is ready: {size}" if egress.characters else " is ready"
+    yield [(f"request {record.sequence}", "bold"), (told, "")], 2
+    yield from below
+    if egress.short_characters:
+        yield [(f"  short, for the same chat: {short}", "dim")], 4
+
+
+def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[Hung]:
+    failed = [event for event in session.results if not succeeded(event)]
+    good, changed = len(session.results) - len(failed), len(record.changed)
+    more = " or more" * (changed == entries.CHANGED_LIMIT)
+    told = f"turn {record.sequence}: {good} ok"
+    told += f", {len(failed)} failed" * bool(failed)
+    told += f", {changed}{more} {plural(changed, 'file')} changed" * bool(changed)
+    yield [(told, "dim")], 2
+    for note in record.notes:
+        yield [("  ", ""), ("note:", "warn"), (f" {runnable(note)}", "")], 4
+    if not session.is_complete or session.is_run:
+        return
+    last = session.results[-1]
+    first, *others = (last.summary if isinstance(last, events.Finished) else "").split("\n")
+    yield [(f"done: {first}" if first else "done", "bold green")], 6
+    yield from _marked(others, look, "bold green")
+    if failed:
+        told = "; ".join(f"{results.fact_of(each).kind}: {outcome_of(each)}" for each in failed)
+        yield [(f"your check decides; what failed in the answer: {told}", "warn")], 4
+    size = layout.size(session.carried_bytes, session.carried_bytes // _BYTES_PER_TOKEN)
+    answers = f"{session.answers} {plural(session.answers, 'answer')}"
+    yield [(f"{answers}; you carried {size} to the chat", "dim")], 2
+
+
+_BYTES_PER_TOKEN = 4
+
+
+def _said(record: entries.PersonSaid) -> Iterator[Hung]:
+    what = "you said: " if record.text else "you attached "
+    first, *others = (record.text or ", ".join(record.attached)).split("\n")
+    yield [(what, "bold"), (first, "")], 2
+    if record.text and record.attached:
+        others.append(f"attached: {', '.join(record.attached)}")
+    for line in others:
+        yield [(f"  {line}", "")], 4
+
+
+def _quoted(text: str, look: Look) -> Iterator[Hung]:
+    """Yield what the model says, each line marked: none looks like a line of this program."""
+    lines = _ESCAPED.sub(r"\1", text).split("\n")
+    if not look.is_terminal:
+        yield [(f"the model says: {lines.pop(0)}", "")], 2
+    yield from _marked(lines, look, "name")
+
+
+def _marked(lines: Iterable[str], look: Look, style: str) -> Iterator[Hung]:
+    """Yield a model's lines, each with a mark, also where one is wrapped."""
+    sign = "  " if not look.is_terminal else "│ " if look.has_marks else "| "
+    room = Look(max(look.width - len(sign), 1)) if look.is_terminal else look
+    for line in lines:
+        for piece in layout.hang([(on_screen(line), style)], room, 0):
+            yield [(sign, "dim"), *piece], 0

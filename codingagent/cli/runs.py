@@ -18,9 +18,11 @@ from codingagent.cli.output import fail
 from codingagent.cli.stdio import has_no_reader, silence
 from codingagent.errors import ApprovalError, InterruptError, UsageError, WorkError, disk_errors
 from codingagent.model.approval import Answer
+from codingagent.model.events import MessageShown
+from codingagent.model.journal_entries import OperationEnded, Record
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import ModelSaid, Notice, Remark
+from codingagent.model.ui_events import Notice, Remark
 from codingagent.protocols.json.messages import SIZE_LIMIT_BYTES, MessageError, read_answer
 from codingagent.protocols.json.wire import ErrorEvent, Event, EventsMessage, to_json
 from codingagent.storage.clock import now
@@ -120,7 +122,7 @@ def undo(
 def _space(
     home: Home, root: Path, settings: Settings, approves_all: bool, tell: Callable[[Event], None]
 ) -> Iterator[Space]:
-    person = Person(_say, approves_all=approves_all)
+    person = Person(_say, approves_all=approves_all, record=_say_words)
     with Space.of(home, root, settings, person, tell, fail) as space:
         try:
             yield space
@@ -140,10 +142,13 @@ def _run(home: Home, session: Session, settings: Settings, approves_all: bool) -
 
 def _say(notice: Notice) -> None:
     """Print on stderr what is meant for a person: stdout is for the program."""
-    if isinstance(notice, ModelSaid):
-        sys.stderr.write(f"{notice.text}\n")
-    elif isinstance(notice, Remark):
+    if isinstance(notice, Remark):
         fail(notice.text)
+
+
+def _say_words(record: Record, _: Session) -> None:
+    if isinstance(record, OperationEnded) and isinstance(record.event, MessageShown):
+        sys.stderr.write(f"{record.event.text}\n")
 
 
 def _print_event(event: Event) -> None:

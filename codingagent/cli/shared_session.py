@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
-from codingagent.cli.record_words import line_of
 from codingagent.errors import ApprovalError, InterruptError, UsageError, WorkError
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer
 from codingagent.model.session_state import Session
-from codingagent.model.ui_events import ApprovalAwaited
 from codingagent.storage.homes import Home, told_as
 from codingagent.storage.lock import HomeLock
 
@@ -50,7 +48,7 @@ class SharedSession:
         self._open_session = open_session
         self._stack = contextlib.ExitStack()
         self._work: OpenSession | None = None
-        self._news: list[entries.Record] = []
+        self._news: list[tuple[entries.Record, Session]] = []
 
     @contextlib.contextmanager
     def opened(self, session: Session) -> Iterator["SharedSession"]:
@@ -97,25 +95,26 @@ class SharedSession:
             self.follow()
         return found
 
-    def ask(self, awaited: ApprovalAwaited) -> Answer | None:
+    def ask(self, asked: entries.ApprovalAsked) -> Answer | None:
         """Return the person's answer. GoneOnError if another process has answered, or ended the session."""
         log = self.work.context.log
-        asked = log.session.asked
+        before = log.session.asked
         is_kept = log.session.is_awaiting_approval
 
         def is_answered() -> bool:
             if is_kept:
                 self._news += log.catch_up()
-                return log.session.asked != asked or not log.session.is_awaiting_approval
+                return log.session.asked != before or not log.session.is_awaiting_approval
             return log.has_grown()  # no record tells of this question: each may be an answer to it
 
         with self._set_aside():
-            answer = self._screen.ask(awaited, is_answered)
+            answer = self._screen.ask(asked, log.session, is_answered)
         # What is half written is cut off where the session is opened anew.
         if is_answered() or log.has_grown():
+            session_id = log.session.session_id
             raise GoneOnError(
-                f"session {awaited.session_id} has gone on in another terminal: `codingagent show"
-                f" {awaited.session_id}` shows how"
+                f"session {session_id} has gone on in another terminal: `codingagent show {session_id}`"
+                " shows how"
             )
         if self._news:
             self._tell()
@@ -142,15 +141,13 @@ class SharedSession:
             return None
 
     def _tell(self) -> None:
-        """Say what another process did, each record as `log` has it."""
-        context, session = self.work.context, self.work.context.log.session
-        told = [line_of(each) for each in self._news if isinstance(each, _TOLD)] or [_BEGUN]
+        """Show what another process did, as it was shown there."""
+        record, screen = self.work.context.secrecy.record, self._screen
+        screen.remark("in another terminal:")
+        shown = [screen.record(*record(*each), is_elsewhere=True) for each in self._news]
+        if not any(shown):
+            screen.remark("  work was done or begun")
         self._news.clear()
-        for line in (
-            *told,
-            *["the task is done"] * (session.is_complete and not session.is_closed),
-        ):
-            context.remark(f"in another terminal: {line}")
 
     def _open(self, session: Session) -> None:
         before = self._work
@@ -167,19 +164,6 @@ class SharedSession:
         self.work.context.secrecy.save()
         with self._home.lock.set_aside(self._screen.remark):
             yield
-
-
-_TOLD = (
-    *(entries.PersonSaid, entries.RefreshAsked, entries.GrantsRevoked, entries.CheckNamed),
-    *(
-        entries.AnswerTaken,
-        entries.AnswerSetAside,
-        entries.ApprovalAnswered,
-        entries.OperationEnded,
-    ),
-    *(entries.CheckEnded, entries.UndoEnded, entries.SessionClosed),
-)
-_BEGUN = "work was done or begun"
 
 
 def locked(home: Home, say: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:

@@ -7,25 +7,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import to_builtins
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from codingagent.checkpoints.history import UndoStep
 from codingagent.cli import layout
 from codingagent.cli.hints import runnable
 from codingagent.cli.layout import Line, Look, Span, look_of
 from codingagent.cli.plain_output import diff_style, write_json_line
-from codingagent.cli.record_words import line_of
+from codingagent.cli.record_words import laid_out, lines_of
 from codingagent.cli.stdio import be_utf8, is_living
 from codingagent.errors import UsageError
 from codingagent.model import journal_entries as entries
 from codingagent.model import plain_text
+from codingagent.model.events import CommandRan
 from codingagent.model.journal_entries import Record
+from codingagent.model.session_fold import states
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.settings import Resolved, meanings
 from codingagent.storage.session_file import document
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
+    from codingagent.storage.mailbox import Mailbox
 
 STATES = {
     Phase.AWAITING_ANSWER: "name",
@@ -94,15 +97,31 @@ def _session(session: Session, changed: str, limit: int) -> tuple[Span, ...]:
     )
 
 
-def show_log(records: Iterable[Record], *, json: bool) -> None:
-    """Print a session's records, one a line: the time, and what happened; JSON has checkpoints, too."""
+def show_log(records: Iterable[Record], mailbox: "Mailbox", *, json: bool) -> None:
+    """Print a session's records: the time, and what happened; JSON has checkpoints, too."""
     if json:
         for record in records:
             write_json_line(sys.stdout, to_builtins(record))
         return
-    told = ((record.at, line) for record in records if (line := line_of(record)))
-    lines: Iterable[Line] = ([(f"{at[:19].replace('T', ' ')}  {line}", "")] for at, line in told)
-    show_lines(lines, may_page=True)
+    show_lines(_timed(records, mailbox), may_page=True)
+
+
+def _timed(records: Iterable[Record], mailbox: "Mailbox") -> Iterator[Line]:
+    look = look_of(sys.stdout)
+    room = replace(look, width=max(look.width - _TIME_CELLS, 1)) if look.is_terminal else look
+    for record, session in states(records):
+        before = [(f"{record.at[:19].replace('T', ' ')}  ", "")]
+        beside: Line = ()
+        event = record.event if isinstance(record, _ENDED) else None
+        if isinstance(event, CommandRan):
+            beside = [(f" [sandbox: {event.sandbox}]", "dim")]
+        for line in laid_out(lines_of(record, session, mailbox, room, beside), room):
+            yield [*before, *line]
+            before = [(" " * _TIME_CELLS, "")]
+
+
+_TIME_CELLS = 21
+_ENDED = (entries.OperationEnded, entries.CheckEnded)
 
 
 def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> None:

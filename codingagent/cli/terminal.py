@@ -1,4 +1,4 @@
-"""Show notices on a terminal: colour, live output, a spinner while waiting. Only this module uses rich."""
+"""Show records and notices on a terminal: colour, live output, a spinner. Only this module uses rich."""
 
 import contextlib
 import os
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from msgspec.structs import replace
 from rich.console import Console as RichConsole
 from rich.status import Status
 from rich.text import Text
@@ -19,12 +20,16 @@ from codingagent.cli.hints import runnable
 from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line
 from codingagent.cli.plain_output import Lines
+from codingagent.cli.record_words import COMMANDS, lines_of, margin
 from codingagent.cli.stdio import is_terminal, obeys_codes
 from codingagent.errors import UsageError
+from codingagent.model import events
+from codingagent.model import journal_entries as entries
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer, Decision
 from codingagent.model.operations import Kind
 from codingagent.model.plain_text import as_typed, on_screen, plural
+from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.workspace.programs import UntrustedError, command_line, for_system
 
@@ -52,19 +57,12 @@ _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
 # More names than this help nobody.
 _NAMES = 30
 
-_COMMANDS = (Kind.RUN_COMMAND, Kind.CHECK)
 # Longer output is folded.
 _OUTPUT_LINES = 10
 _LINE_CHARACTERS = 1_000
 # Shorter work needs no sign of life.
 _SOON_S = 0.5
 
-# In fixed words: nothing that a model or a file says is ever in the title.
-_TITLES: dict[type[ui.Notice], str] = {
-    ui.Waiting: "your turn",
-    ui.ApprovalAwaited: "your approval",
-    ui.SessionDone: "done",
-}
 # What begins a notification, in terminals that show one; others may print what they don't know.
 _NOTIFIERS = {
     "iTerm.app": "\x1b]9;",
@@ -74,8 +72,6 @@ _NOTIFIERS = {
 }
 # xterm, control sequences: keep the title, and bring it back.
 _KEEP_TITLE, _OLD_TITLE = "\x1b[22;2t", "\x1b[23;2t"
-
-_BYTES_PER_TOKEN = 4
 
 _COLOUR_SYSTEMS = {
     "standard": "16 colours",
@@ -116,13 +112,13 @@ class _Sign:
     def __init__(
         self, what: str, limit_s: float | None, output: _Output, count: Callable[[], int]
     ) -> None:
-        self._what, self._limit_s, self._output, self._count = what, limit_s, output, count
+        self._what, self._limit_s, self._printed, self._count = what, limit_s, output, count
         self._began_s = time.monotonic()
 
     def __rich__(self) -> Text:
         passed_s = time.monotonic() - self._began_s
         limit = f" of {self._limit_s:g}" if self._limit_s else ""
-        line = "".join(f": {on_screen(line)}" for line in self._output.last[-1:])
+        line = "".join(f": {on_screen(line)}" for line in self._printed.last[-1:])
         count = self._count()
         files = f": {count:,} {plural(count, 'file')}" if count else ""
         said = f"{self._what}{files}, {passed_s:.0f}{limit} s{line}"
@@ -130,6 +126,9 @@ class _Sign:
 
 
 class Console(Lines):
+    told = (*Lines.told, entries.OperationStarted)
+    told_elsewhere = (*Lines.told_elsewhere, entries.OperationStarted)
+
     def __init__(self) -> None:
         super().__init__(sys.stdout, "short")
         self._can_ask = is_terminal(sys.stdin) and is_terminal(sys.stdout)
@@ -144,48 +143,77 @@ class Console(Lines):
         self._keys: Keyboard | None = None
         self._knows_steps = False
         """The person was told in full what to do, while this terminal waits."""
-        self._output = _Output()
+        self._printed = _Output()
         self._notifies = self._has_title = False
 
     def obey(self, settings: Settings, *, asked: bool) -> None:
         del asked  # a terminal always has a reader
         self._how, self._notifies = settings.diff, settings.notify
+        self._budget = settings.context_chars
 
     def _show(self, notice: ui.Notice) -> None:
         if isinstance(notice, ui.OutputCame):
-            self._output.add(notice.text)  # the status shows its last line
+            self._printed.add(notice.text)  # the status shows its last line
             return
+        self._interrupt()
+        super()._show(notice)
+        if isinstance(notice, ui.Waiting):
+            self._notify("your turn")
+
+    def _record(self, record: entries.Record, session: Session) -> None:
+        kind = record.kind if isinstance(record, entries.OperationStarted) else None
+        is_beside = kind is Kind.CHECK and session.reply is None  # who waits is not disturbed
+        if is_beside or (kind and kind not in COMMANDS):
+            return
+        self._interrupt()
+        match record:
+            case entries.AnswerTaken():
+                self._rich.rule(f"Answer {record.sequence}", style="dim")
+            case entries.RequestWritten() if self._knows_steps:
+                self._show_ready(record, session)
+            case _:
+                super()._record(record, session)
+        match record:
+            case entries.OperationStarted():
+                self.busy("running", record.limit_s)
+            case entries.ApprovalAsked():
+                self._notify("your approval")
+            case entries.TurnEnded() if session.is_complete:
+                self._show_changes()
+                self._notify("done")
+            case entries.TurnEnded():
+                self.busy("writing the request", count=self.files_found)
+            case (
+                entries.AnswerTaken()
+                | entries.OperationEnded(event=events.CommandRan())
+                | entries.CheckEnded()
+            ) if session.reply is not None:
+                self.busy("working", count=self.files_saved)
+            case _:
+                pass
+
+    def _interrupt(self) -> None:
+        """Remove the sign of life, and show what a command printed: a line follows."""
         self._stop_status()
         self._look = layout.look_of(sys.stdout)  # the window may have been resized
         self._show_output()
-        match notice:
-            case ui.ReplyAccepted():
-                self._rich.rule(f"Answer {notice.sequence}", style="dim")
-                self.busy("working", count=self.files_saved)
-            case ui.OperationBegan():
-                self._begin(notice)
-            case ui.OperationDone() if notice.result.kind in _COMMANDS:
-                super()._show(notice)
-                self.busy("working", count=self.files_saved)
-            case ui.QuestionAsked() if self._keys is not None:
-                words = "the model has a question or a message (see above): type your answer here"
-                self._say(("? ", "warn"), (words, ""))
-            case ui.TurnDone():
-                super()._show(notice)
-                self.busy("writing the request", count=self.files_found)
-            case _:
-                super()._show(notice)
-        if (title := _TITLES.get(type(notice))) and (self._keys is not None or self._knows_steps):
-            self._notify(title)
 
-    def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None:
-        """Ask the person to approve what was shown; None if this process can't read their keyboard.
+    def _how_to_answer(self, session_id: str) -> str:
+        if self._keys is None:
+            return super()._how_to_answer(session_id)
+        return "the model has a question or a message (see above): type your answer here"
+
+    def ask(
+        self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere
+    ) -> Answer | None:
+        """Ask the person to approve what is shown; None if this process can't read their keyboard.
 
         None, too, once they have answered in another terminal.
 
         Raises:
             KeyboardInterrupt: passed on; also at the end of input, which is not an answer.
         """
+        super().ask(asked, session, elsewhere)
         if self._fault is not None or not self._can_ask:
             return None
         while not keyboard.is_ours(sys.stdin):
@@ -194,7 +222,7 @@ class Console(Lines):
             time.sleep(_LOOK_ELSEWHERE_S)
         try:
             with self._keyboard() as keys:
-                prompt = _PROMPTS.get(notice.kind, _DO_IT)
+                prompt = _PROMPTS.get(asked.question.kind, _DO_IT)
                 return self._ask(keys, prompt, elsewhere)
         except EOFError:
             raise KeyboardInterrupt from None
@@ -329,15 +357,15 @@ class Console(Lines):
     def colours(self) -> str:
         return _COLOUR_SYSTEMS.get(self._rich.color_system or "", "no colours")
 
-    def _show_ready(self, notice: ui.OutboxReady) -> None:
-        if not self._knows_steps:
-            super()._show_ready(notice)
-            return
-        short = (notice.short_characters, notice.short_tokens)
-        size = layout.size(*(short if notice.short_path else (notice.characters, notice.tokens)))
-        self._say((f"request {notice.sequence}", "bold"), (f" is ready: {size}", ""))
-        if notice.characters >= layout.NEARLY_FULL * notice.budget > 0:
-            self._say(("  ", ""), *layout.budget_line(notice.characters, notice.budget, self._look))
+    def _show_ready(self, record: entries.RequestWritten, session: Session) -> None:
+        """Show the size of what is to be sent, to who knows the steps."""
+        egress = record.egress or entries.Egress(0, "")
+        short, size = (egress.short_characters, egress.short_tokens), egress.characters
+        sent = short if all(short) else (size, egress.tokens)
+        egress = replace(egress, characters=sent[0], tokens=sent[1], short_characters=0)
+        self._lay(lines_of(replace(record, egress=egress), session, None, self._look))
+        if size >= layout.NEARLY_FULL * self._budget:
+            self._lay(self._budget_line(size))
 
     def _show_steps(self, notice: ui.Waiting) -> None:
         if self._knows_steps and notice.watched:
@@ -346,28 +374,22 @@ class Console(Lines):
         super()._show_steps(notice)
         self._knows_steps = notice.watched and self._keys is not None
 
-    def _show_done(self, notice: ui.SessionDone) -> None:
-        super()._show_done(notice)
-        self._show_changed(notice)
-        size = layout.size(notice.carried_bytes, notice.carried_bytes // _BYTES_PER_TOKEN)
-        answers = f"{notice.answers} {plural(notice.answers, 'answer')}"
-        self._say((f"{answers}; you carried {size} to the chat", "dim"))
-
-    def _show_changed(self, notice: ui.SessionDone) -> None:
+    def _show_changes(self) -> None:
         """Show what the session changed, and what keeps it or takes it back."""
-        if not notice.changed:
+        found = self.changes()
+        if not found.paths:
             return
         names = [
-            path + " (deleted)" * (not os.path.lexists(Path(notice.workspace) / path))
-            for path in notice.changed[:_NAMES]
+            path + " (deleted)" * (not os.path.lexists(Path(found.workspace) / path))
+            for path in found.paths[:_NAMES]
         ]
-        more = len(notice.changed) - len(names)
+        more = len(found.paths) - len(names)
         self._say((f"changed: {', '.join(names)}{f' and {more:,} more' if more else ''}", "dim"))
         if self.is_passing:
             return
         ways = {"see it:": "codingagent diff", "take the last turn back:": "codingagent undo"}
-        told = {what: runnable(way) for what, way in ways.items() if notice.has_checkpoints}
-        if notice.addable and notice.has_checkpoints:
+        told = {what: runnable(way) for what, way in ways.items() if found.can_undo}
+        if found.can_commit:
             told["commit it:"] = runnable("codingagent commit")
         for what, way in told.items():
             # Never wrapped here, so that it can be copied whole.
@@ -380,29 +402,20 @@ class Console(Lines):
                 self._say((hint, "dim"), indent=5)
             super()._wait(notice)
 
-    def _begin(self, notice: ui.OperationBegan) -> None:
-        self._has_shown_output = False
-        if notice.kind in _COMMANDS:
-            whose = " (your check)" if notice.kind is Kind.CHECK else ""
-            command = (f" {notice.subject}", "")
-            self._say(("  ", ""), ("$", "bold"), command, (whose, "dim"), indent=4)
-            self.busy("running", notice.timeout_s)
-
     def _show_output(self) -> None:
-        output, self._output = self._output, _Output()
+        output, self._printed = self._printed, _Output()
         self._has_shown_output = output.count > 0
         if output.count > len(output.last):
             left = output.count - len(output.last)
             told = f"… {left:,} {plural(left, 'line')} before these"
-            self.lines([[(f"{self._margin}{told}", "dim")]])
-        for line in output.last:
-            self._show_below(on_screen(line), "dim")
+            self.lines([[(" " * margin(self._look) + told, "dim")]])
+        self._lay([self._below(on_screen(line), "dim") for line in output.last])
 
     def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
         self._stop_status()
         if not is_terminal(sys.stdout):
             return  # colours were forced in a pipe; a spinner would only fill it
-        sign = _Sign(what, limit_s, self._output, count)
+        sign = _Sign(what, limit_s, self._printed, count)
         self._timer = threading.Timer(_SOON_S, self._appear, (sign,))
         self._timer.daemon = True
         self._timer.start()
@@ -415,8 +428,12 @@ class Console(Lines):
                 self._status.start()
 
     def _notify(self, title: str) -> None:
-        """Ring the bell, and say in the terminal's title whose turn it is."""
-        if not self._notifies or os.environ.get("TERM", "dumb") in ("dumb", "linux"):
+        """Ring the bell, and say in the terminal's title whose turn it is.
+
+        In fixed words: nothing that a model or a file says is ever in the title.
+        """
+        is_there = self._keys is not None or self._knows_steps
+        if not (is_there and self._notifies) or os.environ.get("TERM", "dumb") in ("dumb", "linux"):
             return
         before = "" if self._has_title else _KEEP_TITLE
         self._has_title = True

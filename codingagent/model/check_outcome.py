@@ -143,7 +143,7 @@ def told_before(event: Event, sees: str) -> str:
 def _told_failed(event: CommandRan, sees: str) -> str:
     found = failures_in(event)
     missing = _MISSING.search(event.output)
-    cause = f"{missing[0]}: {sees}" if missing else ""
+    cause = f"{missing[0]}: {sees}".removesuffix(": ") if missing else ""
     if found.count:
         what = f"{found.count} {plural(found.count, 'test fails', 'tests fail')} before any change"
         return f"your check: {what}: {cause or some(found.names)}".removesuffix(": ")

@@ -114,6 +114,11 @@ class Egress(Struct, frozen=True):
     """How secrets were protected."""
     short_size_bytes: int = 0
     short_digest: str = ""
+    characters: int = 0
+    """Its length; the tokens are an estimate."""
+    tokens: int = 0
+    short_characters: int = 0
+    short_tokens: int = 0
 
 
 class RequestWritten(Tagged, frozen=True, tag="outbox_written"):
@@ -163,6 +168,7 @@ class AnswerTaken(Tagged, frozen=True, tag="reply_taken"):
     at: str
     files: tuple[str, ...] = ()
     """The file names found for code blocks of an answer in another format, if it was one."""
+    operations: int = 0
 
 
 class AnswerSetAside(Tagged, frozen=True, tag="reply_set_aside"):
@@ -171,6 +177,8 @@ class AnswerSetAside(Tagged, frozen=True, tag="reply_set_aside"):
     name: str
     reason: str
     at: str
+    remedy: str = ""
+    """What the person can do about it."""
 
 
 class ContentChange(Struct, frozen=True):
@@ -204,6 +212,8 @@ class OperationStarted(Tagged, frozen=True, tag="operation_started"):
     operation_id: str = ""
     is_unseen: bool = False
     """The person had changed the file since the chat last saw it whole."""
+    limit_s: float | None = None
+    """How long a command may run."""
 
 
 class OperationEnded(Tagged, frozen=True, tag="operation_ended"):
@@ -227,6 +237,8 @@ class CheckEnded(Tagged, frozen=True, tag="check_ended"):
     event: Event
     at: str
     command: str = ""
+    sees: str = ""
+    """Which program it is, where it ran before the first answer."""
 
 
 class ApprovalAsked(Tagged, frozen=True, tag="approval_asked"):
@@ -330,6 +342,9 @@ class UndoEnded(Tagged, frozen=True, tag="undo_ended"):
     """Nothing could be restored: nothing is undone."""
 
 
+CHANGED_LIMIT = 1000
+
+
 class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     """All items of the answer are done; `notes` are about the answer as a whole."""
 
@@ -339,7 +354,7 @@ class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     cut: str = ""
     """The text of the block in which the answer was truncated, kept until the answer resumes."""
     changed: tuple[str, ...] = ()
-    """Files that changed in this turn, no matter what changed them."""
+    """The first CHANGED_LIMIT files that changed in this turn, no matter what changed them."""
 
 
 class CommitMade(Tagged, frozen=True, tag="commit_made"):

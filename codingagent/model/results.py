@@ -1,10 +1,7 @@
 """Word events as specification 003 does: `[OK] CREATE_FILE: Created 'src/Calculator.cs'`."""
 
 import signal
-from typing import assert_never
-
-from msgspec import Struct, field
-from msgspec.structs import replace
+from typing import NamedTuple, assert_never
 
 from codingagent.model import events, plain_text
 from codingagent.model.events import CommandRan, Event, FileRequested, Hunk, succeeded
@@ -20,24 +17,18 @@ _TIMED_OUT = 124
 # XFSZ.
 _TELLING = frozenset({2, 6, 8, 9, 11, 15, 25})
 
-_MORE_TIME = '; timeout="SECONDS" allows more'
-
 # Models copy what they are shown.
 _END_TAG = lazy_pattern(r"\[(/?DONE\b[^\]\n]*)\]")
 
 NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
 
 
-class Result(Struct, frozen=True):
-    """What the model is told about one event; `output` may have many lines, `notes` one each."""
+class Fact(NamedTuple):
+    """What came of an operation, in words, and what it printed."""
 
-    kind: Kind = field(name="command_type")
-    summary: str
-    success: bool
-    output: str = ""
-    notes: tuple[str, ...] = ()
-    sandbox: str = ""
-    """What confined a command: `bwrap` or `none`."""
+    kind: Kind
+    words: str
+    output: str
 
 
 def exit_code_of(event: CommandRan) -> int:
@@ -47,28 +38,41 @@ def exit_code_of(event: CommandRan) -> int:
     return _SIGNAL_BASE - event.exit_code if event.exit_code < 0 else event.exit_code
 
 
-def result_of(event: Event) -> Result:
-    kind, summary, output = _words(event)
-    sandbox = event.sandbox if isinstance(event, CommandRan) else ""
-    return Result(kind, summary, succeeded(event), output, event.notes, sandbox)
+def fact_of(event: Event) -> Fact:
+    """Return what came of an operation, for the person."""
+    return Fact(*_words(event, ""))
 
 
-def check_result(event: Event) -> Result:
-    result = result_of(event)
-    # The limit is the person's setting: no answer can ask for more.
-    return replace(result, kind=Kind.CHECK, summary=result.summary.replace(_MORE_TIME, ""))
+def result_of(event: Event) -> Fact:
+    """Return the same for the model, with what it can do about it."""
+    return Fact(*_words(event, _advice(event)))
 
 
-def lines_of(result: Result, output_limit: int | None = None) -> str:
+def _advice(event: Event) -> str:
+    match event:
+        case FileRequested():
+            is_one = event.paths == (event.asked,)
+            return f"; {'its' if is_one else 'their'} text is below"
+        case CommandRan(ended_by="time_limit"):
+            return '; timeout="SECONDS" allows more'
+        case CommandRan(ended_by="output_limit"):
+            return "; print less"
+        case _:
+            return ""
+
+
+def lines_of(event: Event, output_limit: int | None = None, *, is_check: bool = False) -> str:
     """Return a result as the next request shows it: one line, then indented output and notes.
 
     All outside text is indented, so that no line of it can pass for a heading or a result. The output has at
     most `output_limit` characters; None: all.
     """
-    summary = without_end_tags(result.summary)
-    lines = [f"[{'OK' if result.success else 'FAILED'}] {result.kind}: {summary}"]
-    if result.output:
-        text = result.output.strip("\n")
+    # The limit of a check is the person's setting: no answer can ask for more.
+    kind, words, text = fact_of(event) if is_check else result_of(event)
+    name = Kind.CHECK if is_check else kind
+    lines = [f"[{'OK' if succeeded(event) else 'FAILED'}] {name}: {without_end_tags(words)}"]
+    if text:
+        text = text.strip("\n")
         if output_limit is not None:
             text = plain_text.clip_middle(text, output_limit)
         output = text.split("\n")
@@ -77,7 +81,7 @@ def lines_of(result: Result, output_limit: int | None = None) -> str:
         else:
             lines.append("  Output:")
             lines.extend(f"    {line}".rstrip() for line in output)
-    lines.extend(f"  Note: {without_end_tags(note)}" for note in result.notes)
+    lines.extend(f"  Note: {without_end_tags(note)}" for note in event.notes)
     return "\n".join(lines)
 
 
@@ -86,7 +90,7 @@ def without_end_tags(text: str) -> str:
     return _END_TAG.sub(r"\1", text)
 
 
-def _words(event: Event) -> tuple[Kind, str, str]:
+def _words(event: Event, advice: str) -> tuple[Kind, str, str]:
     match event:
         case events.FileCreated():
             return (
@@ -101,14 +105,14 @@ def _words(event: Event) -> tuple[Kind, str, str]:
         case events.FileMoved():
             return Kind.MOVE_FILE, f"Moved '{event.path}' to '{event.to}'", ""
         case events.FileRequested():
-            return Kind.READ_FILE, _requested(event), ""
+            return Kind.READ_FILE, f"{_requested(event)}{advice}", ""
         case events.FileFetched():
             size = f"{event.size_bytes} {plural(event.size_bytes, 'byte')}"
             return Kind.READ_FILE, f"Read '{event.path}' ({size})", ""
         case events.FolderListed():
             return Kind.LIST_FOLDER, f"Listed '{event.path}' ({len(event.entries)} entries)", ""
         case events.CommandRan():
-            ran = f"Ran '{plain_text.one_line(event.command)}' ({_end_of(event)})"
+            ran = f"Ran '{plain_text.one_line(event.command)}' ({_end_of(event)}{advice})"
             return Kind.RUN_COMMAND, ran, event.output
         case events.Interrupted():
             return event.kind, f"'{plain_text.one_line(event.subject)}' {NOT_RUN_AGAIN}", ""
@@ -143,16 +147,16 @@ def _range(start: int, count: int) -> str:
 
 
 def _requested(event: FileRequested) -> str:
-    if len(event.paths) == 1 and event.paths[0] == event.asked:
-        return f"Read '{event.asked}'; its text is below"
-    return f"Read {len(event.paths)} files for '{event.asked}'; their text is below"
+    if event.paths == (event.asked,):
+        return f"Read '{event.asked}'"
+    return f"Read {len(event.paths)} files for '{event.asked}'"
 
 
 def _end_of(event: CommandRan) -> str:
     if why := why_ended(event):
-        return f"{why}; print less" if event.ended_by == "output_limit" else why
+        return why
     if event.ended_by == "time_limit":
-        return f"ended at its time limit of {event.limit}{_MORE_TIME}"
+        return f"ended at its time limit of {event.limit}"
     if event.exit_code < 0:
         return f"ended by signal {_signal_name(-event.exit_code)}"
     # Shells and sandboxes report a signal this way.

@@ -5,7 +5,7 @@ OperationEnded; the person's own check leaves OperationStarted and CheckEnded. A
 was interrupted by a kill: `Session.started`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -78,9 +78,17 @@ def fold(session: Session | None, record: entries.Record) -> Session:
 def replay(records: Iterable[entries.Record]) -> Session | None:
     """Return the state after all records; None if there are none."""
     session: Session | None = None
+    for _, after in states(records):
+        session = after
+    return session
+
+
+def states(records: Iterable[entries.Record]) -> Iterator[tuple[entries.Record, Session]]:
+    """Yield each record with the state after it."""
+    session: Session | None = None
     for record in records:
         session = fold(session, record)
-    return session
+        yield record, session
 
 
 def _begun(record: entries.Record) -> Session:
@@ -347,7 +355,6 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Session:
         session,
         reply=None,
         notes=record.notes,
-        changed=record.changed,
         touched=session.touched.union(*map(_paths, session.results)),
         cut=record.cut,
         checkpoints=replace(session.checkpoints, shown=session.checkpoints.told),

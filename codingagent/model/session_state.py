@@ -144,8 +144,6 @@ class Session(Struct, frozen=True):
     """The file changes of this turn so far."""
     spans: AppendList[tuple[str, str]] = NONE
     """Start and end of each command, check and undo that may have changed files."""
-    changed: tuple[str, ...] = ()
-    """Files that changed in the last turn, no matter what changed them."""
     agreed: frozenset[str] = frozenset()
     """Grants given to commands of the turn before they ran."""
     found: tuple[entries.ProtectedChange, ...] = ()
@@ -165,6 +163,11 @@ class Session(Struct, frozen=True):
         said = [event for event in events if isinstance(event, MessageShown)]
         rest = [event for event in events if not isinstance(event, MessageShown)]
         return bool(said) and all(isinstance(e, Refused) and e.kind is Kind.ANSWER for e in rest)
+
+    @property
+    def awaits_words(self) -> bool:
+        """Whether it asks the person, who has not answered yet."""
+        return self.is_only_words and all(said.sequence != self.sequence for said in self.said)
 
     @property
     def is_new(self) -> bool:

@@ -14,7 +14,6 @@ from codingagent.model import plain_text, results
 from codingagent.model.effects import file_changes
 from codingagent.model.events import CommandRan, Event, Refused, succeeded
 from codingagent.model.operations import Kind
-from codingagent.model.results import Result, check_result
 from codingagent.model.session_state import Said, Session
 from codingagent.prompt import file_contents, file_list, guide
 from codingagent.prompt.file_contents import FileView
@@ -322,9 +321,9 @@ def _results(session: Session, room: int, _is_short: bool) -> str:
         return ""
     check = check_lines(session)
     room -= sum(map(len, check))
-    told = [results.result_of(event) for event in session.results]
+    told = session.results
     for limit in (None, _OUTPUT_CHARACTERS) if len(told) <= RESULTS_SHOWN else ():
-        lines = [results.lines_of(result, limit) for result in told]
+        lines = [results.lines_of(event, limit) for event in told]
         if sum(map(len, lines)) <= room:
             break
     else:
@@ -336,26 +335,26 @@ def _results(session: Session, room: int, _is_short: bool) -> str:
 
 def check_lines(session: Session) -> list[str]:
     """Return the outcome of the person's check in the last turn, if it was run."""
-    return [] if session.checked is None else [results.lines_of(check_result(session.checked))]
+    return [] if session.checked is None else [results.lines_of(session.checked, is_check=True)]
 
 
-def _shorter(told: Sequence[Result], room: int) -> list[str]:
+def _shorter(told: Sequence[Event], room: int) -> list[str]:
     """Return failures whole while there is room, then one line each, then counts."""
     kept: dict[int, str] = {}
     for wanted in (False, True):
-        for index, result in enumerate(told):
-            if result.success is not wanted or len(kept) == RESULTS_SHOWN:
+        for index, event in enumerate(told):
+            if succeeded(event) is not wanted or len(kept) == RESULTS_SHOWN:
                 continue
-            full = results.lines_of(result, _OUTPUT_CHARACTERS)
+            full = results.lines_of(event, _OUTPUT_CHARACTERS)
             for text in (full, full.partition("\n")[0]):
                 if len(text) < room:
                     kept[index] = text
                     room -= len(text) + 1
                     break
-    missing = [result for index, result in enumerate(told) if index not in kept]
+    missing = [event for index, event in enumerate(told) if index not in kept]
     lines = [kept[index] for index in sorted(kept)]
     if missing:
-        failed = sum(not result.success for result in missing)
+        failed = sum(not succeeded(event) for event in missing)
         lines.append(
             f"… {len(missing)} more results did not fit here"
             f" ({len(missing) - failed} OK, {failed} FAILED); send fewer commands in one answer"

@@ -16,15 +16,18 @@ import pytest
 from codingagent.agent import context
 from codingagent.errors import UsageError, WorkError
 from codingagent.model import results
+from codingagent.model.events import MessageShown
+from codingagent.model.journal_entries import AnswerSetAside, OperationEnded, TurnEnded
 from codingagent.model.operations import Kind
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import ModelSaid, Notice, OutputCame, ReplyRejected, SessionDone
+from codingagent.model.ui_events import Notice, OutputCame
 from codingagent.storage import homes, session_file
 from codingagent.workspace import git_files
 from tests.helpers import (
     HANG_S,
     REPOSITORY,
     LiveSession,
+    Told,
     calls_of,
     command_line,
     conversation_in,
@@ -68,7 +71,7 @@ def document(live: LiveSession) -> dict[str, object]:
     return found
 
 
-def said(live: LiveSession, kind: type[Notice]) -> list[Notice]:
+def said(live: LiveSession, kind: type[Told]) -> list[Told]:
     return [notice for notice in live.notices if isinstance(notice, kind)]
 
 
@@ -423,7 +426,9 @@ def test_a_message_is_shown_to_the_person(live: LiveSession) -> None:
     """Specification 003, MESSAGE: the body is displayed in the console."""
     text = live.answer("[MESSAGE]\nI will \x1b[31mread\n  first.\n[/MESSAGE]\n")
     assert text == "[OK] MESSAGE: Message was shown"
-    assert said(live, ModelSaid) == [ModelSaid("I will read\n  first.")]
+    (told,) = said(live, OperationEnded)
+    assert isinstance(told, OperationEnded)
+    assert told.event == MessageShown("I will read\n  first.")
 
 
 def test_done_ends_the_session(live: LiveSession) -> None:
@@ -435,10 +440,7 @@ def test_done_ends_the_session(live: LiveSession) -> None:
     assert [path.name for path in live.home.mailbox.outbox.iterdir()] == [
         f"{live.session_id}_seq0001.txt"
     ]
-    (done,) = said(live, SessionDone)
-    assert isinstance(done, SessionDone)
-    assert done.summary == "All is well."
-    assert done.failed == ()
+    assert len(said(live, TurnEnded)) == 1
 
 
 def test_a_session_that_was_done_can_go_on(live: LiveSession) -> None:
@@ -588,8 +590,8 @@ def assert_set_aside(live: LiveSession, reply: str | bytes, reason: str) -> None
     assert (live.home.mailbox.rejected / "odd.txt").read_bytes() == data
     assert reason in (live.home.mailbox.rejected / "odd.txt.reason").read_text("utf-8")
     assert not (live.home.mailbox.inbox / "odd.txt").exists()
-    (rejected,) = said(live, ReplyRejected)
-    assert isinstance(rejected, ReplyRejected)
+    (rejected,) = said(live, AnswerSetAside)
+    assert isinstance(rejected, AnswerSetAside)
     assert reason in rejected.reason
     assert live.conversation.session.sequence == before.sequence
     assert not (live.workspace / "trap.txt").exists()
@@ -820,10 +822,10 @@ def test_a_hundred_edits_of_one_file_in_a_row_are_one(live: LiveSession) -> None
 def test_a_turn_words_each_result_and_the_session_file_only_as_often_as_it_is_shown(
     live: LiveSession,
 ) -> None:
-    """Design, speed: nothing is done twice. Once for the screen, the file and each form of the request."""
+    """Design, speed: nothing is done twice. Once for the file and each form of the request."""
     live.answer("".join(create(f"{n}.txt", f"{n}\n") for n in range(3)))
     again = "".join(create(f"{n}.py", f"{n}\n") for n in range(3))
-    assert calls_of(results.result_of, lambda: live.answer(again)) == 4 * 3
+    assert calls_of(results.result_of, lambda: live.answer(again)) == 3 * 3
     assert calls_of(session_file.document, lambda: live.answer(create("last.py", "x\n"))) == 1
 
 

@@ -8,13 +8,12 @@ import pytest
 from codingagent.agent import context
 from codingagent.agent.conversation import Conversation
 from codingagent.errors import ApprovalError, UsageError
-from codingagent.model.approval import Answer
+from codingagent.model.approval import Answer, Question
 from codingagent.model.events import CommandRan, Denied, FileCreated
 from codingagent.model.journal_entries import ApprovalAnswered, ApprovalAsked
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import ApprovalAwaited, Notice
-from tests.helpers import LiveSession, conversation_in, live_session
+from tests.helpers import LiveSession, Told, conversation_in, live_session, watcher
 from tests.sandboxes import needs_bwrap
 
 REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
@@ -26,10 +25,10 @@ class Person:
 
     def __init__(self, *answers: Answer) -> None:
         self._answers = list(answers)
-        self.asked: list[ApprovalAwaited] = []
+        self.asked: list[Question] = []
 
-    def __call__(self, notice: ApprovalAwaited) -> Answer | None:
-        self.asked.append(notice)
+    def __call__(self, notice: ApprovalAsked) -> Answer | None:
+        self.asked.append(notice.question)
         return self._answers.pop(0) if self._answers else None
 
 
@@ -52,8 +51,8 @@ def take(
 ) -> LiveSession:
     """Has a reply taken, with someone there to ask."""
     session = live.home.sessions.load(live.session_id)
-    notices: list[Notice] = []
-    who = context.Person(notices.append, person, approves_all)
+    notices: list[Told] = []
+    who = watcher(notices, person, approves_all)
     with conversation_in(live.home, session, settings or Settings(), who) as conversation:
         if reply:
             live.drop(reply)
@@ -72,7 +71,7 @@ def test_a_yes_lets_it_be_done(tmp_path: Path) -> None:
     after = take(live, REMOVE, person)
     assert not (live.workspace / "build").exists()
     (asked,) = person.asked
-    assert (asked.operation_id, asked.shown) == ("op-1", "rm -r build")
+    assert asked.shown == "rm -r build"
     assert "may destroy" in asked.reasons[0]
     assert "[OK] RUN_COMMAND: Ran 'rm -r build'" in after.results()
 

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from codingagent.agent import context, factory, guess
-from codingagent.model.approval import Answer
-from codingagent.model.journal_entries import decode_record
+from codingagent.model.approval import Answer, Question
+from codingagent.model.journal_entries import ApprovalAsked, decode_record
 from codingagent.model.session_fold import fold
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import ApprovalAwaited
 from codingagent.storage import homes
 from codingagent.storage.homes import Home
 from tests.helpers import LiveSession, conversation_in
@@ -233,11 +232,11 @@ def test_too_many_files_are_searched_as_far_as_it_says(shop: Path) -> None:
 
 
 @contextlib.contextmanager
-def working(shop: Path, asked: list[ApprovalAwaited], task: str = TASK) -> Iterator[LiveSession]:
+def working(shop: Path, asked: list[Question], task: str = TASK) -> Iterator[LiveSession]:
     """A session in the folder, whose person approves nothing; what they are asked is kept."""
 
-    def ask(question: ApprovalAwaited) -> Answer:
-        asked.append(question)
+    def ask(question: ApprovalAsked) -> Answer:
+        asked.append(question.question)
         return Answer("no")
 
     home = Home.at(shop.parent / "home", create=True)
@@ -256,7 +255,7 @@ def create(path: str, text: str) -> str:
 def test_a_part_is_not_the_file(shop: Path) -> None:
     """Replacing a file of which only a part was shown is asked for; one shown whole is just replaced."""
     (shop / "discount.py").write_text(LONG)
-    asked: list[ApprovalAwaited] = []
+    asked: list[Question] = []
     with working(shop, asked, f"{TASK}: see cart.py") as live:
         chosen = chosen_in(live.request(1))
         assert "--- discount.py (parts of " in chosen

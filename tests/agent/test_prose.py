@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.model.events import MessageShown
+from codingagent.model.plain_text import without_controls
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Step
 from tests.agent.test_requests_asked import short, working
@@ -32,7 +33,7 @@ def test_the_words_are_shown_in_full_and_can_be_answered(tmp_path: Path, flag: s
     assert status == 0
     if flag == "--json":
         told = [json.loads(line) for line in out.splitlines()]
-        out = "\n".join(str(value) for each in told for value in each.values())
+        out = "\n".join(each["event"].get("text", "") for each in told if "event" in each)
     else:
         home = f"codingagent --home {tmp_path}"
         assert f'to answer: {home} say {live.session_id} "your words"' in in_a_line(out)
@@ -103,7 +104,9 @@ def test_it_survives_a_kill_and_is_told_once(tmp_path: Path) -> None:
     kill_when(tmp_path, ("resume", "--once"), lambda: b"reply_taken" in journal.read_bytes())
     assert command_line_here(tmp_path, "resume", live.session_id, "--once")[0] == 0
     session = live.home.sessions.load(live.session_id)
-    assert [e.text for e in session.results if isinstance(e, MessageShown)] == [WORDS]
+    assert [e.text for e in session.results if isinstance(e, MessageShown)] == [
+        without_controls(WORDS)
+    ]
     assert len(session.results) == 2
     request = live.home.mailbox.outbox_path(live.session_id, 2).read_text("utf-8")
     assert request.count("[FAILED] REPLY: ") == 1

@@ -8,15 +8,19 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from codingagent.agent import context
 from codingagent.errors import ApprovalError
-from codingagent.model.approval import Answer
-from codingagent.model.journal_entries import ApprovalAnswered, ApprovalAsked, ProtectedSettled
+from codingagent.model.approval import Answer, Question
+from codingagent.model.journal_entries import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    ProtectedSettled,
+    TurnEnded,
+)
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import ApprovalAwaited, Notice, Remark, TurnDone
-from tests.helpers import LiveSession, conversation_in, live_session
+from codingagent.model.ui_events import Remark
+from tests.helpers import LiveSession, Told, conversation_in, live_session, watcher
 from tests.killing import (
     command_line_here,
     has_lines,
@@ -72,10 +76,10 @@ class Person:
 
     def __init__(self, *answers: Answer) -> None:
         self._answers = list(answers)
-        self.asked: list[ApprovalAwaited] = []
+        self.asked: list[Question] = []
 
-    def __call__(self, notice: ApprovalAwaited) -> Answer | None:
-        self.asked.append(notice)
+    def __call__(self, notice: ApprovalAsked) -> Answer | None:
+        self.asked.append(notice.question)
         return self._answers.pop(0) if self._answers else None
 
 
@@ -103,8 +107,8 @@ def take(
 ) -> LiveSession:
     """Have a reply taken, with someone there to ask; without one, go on."""
     session = live.home.sessions.load(live.session_id)
-    notices: list[Notice] = []
-    who = context.Person(notices.append, person, approves_all)
+    notices: list[Told] = []
+    who = watcher(notices, person, approves_all)
     with conversation_in(live.home, session, settings, who) as conversation:
         if reply:
             live.drop(reply)
@@ -128,11 +132,7 @@ def test_a_protected_file_that_a_command_changed_is_asked_about(tmp_path: Path, 
     person = Person(Answer("no", reason="mine"))
     after = take(live, reply, person)
     (asked,) = person.asked
-    assert (asked.operation_id, asked.kind, asked.subject) == (
-        "changed-files",
-        Kind.FILES_CHANGED,
-        ".envrc",
-    )
+    assert (asked.kind, asked.subject) == (Kind.FILES_CHANGED, ".envrc")
     assert "+export A=evil" in asked.shown
     assert "-export A=1" in asked.shown
     assert "'.envrc' is protected" in asked.reasons[0]
@@ -213,7 +213,7 @@ def test_every_file_that_changed_is_named_whoever_changed_it(tmp_path: Path) -> 
         "[/RUN_COMMAND]\n"
     )
     after = take(live, reply, Person())
-    (done,) = [notice for notice in after.notices if isinstance(notice, TurnDone)]
+    (done,) = [notice for notice in after.notices if isinstance(notice, TurnEnded)]
     assert done.changed == ("own.txt", "d/made.txt", "plain.txt")
     named = "files that commands changed: d/made.txt (added), plain.txt (modified)"
     assert named in done.notes

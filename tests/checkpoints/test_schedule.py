@@ -12,9 +12,9 @@ from codingagent.agent import context, factory
 from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.cli import inbox_loop
 from codingagent.model.file_settled import Hint
-from codingagent.model.journal_entries import CheckpointTaken
+from codingagent.model.journal_entries import CheckpointTaken, Record, RequestWritten
+from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import Notice, OutboxReady
 from codingagent.storage import homes
 from codingagent.storage.mailbox import Mailbox
 from tests.helpers import LiveSession, calls_of, conversation_in, live_session
@@ -37,8 +37,8 @@ class Meddler:
         self.workspace = workspace
         self.is_busy = False
 
-    def show(self, notice: Notice) -> None:
-        if isinstance(notice, OutboxReady) and self.is_busy:
+    def see(self, record: Record, _: Session) -> None:
+        if isinstance(record, RequestWritten) and self.is_busy:
             (self.workspace / "mine.txt").write_text("mine\n", "utf-8")
             (self.workspace / "b.txt").write_text("changed by the person\n", "utf-8")
 
@@ -50,7 +50,9 @@ def meddled_with(root: Path) -> Iterator[tuple[LiveSession, Meddler]]:
     workspace = homes.workspace_of(root, OFF)
     session = factory.start_session(home, workspace, "the task", OFF)
     meddler = Meddler(workspace)
-    with conversation_in(home, session, OFF, context.Person(meddler.show)) as conversation:
+    with conversation_in(
+        home, session, OFF, context.Person(lambda _: None, record=meddler.see)
+    ) as conversation:
         conversation.recover()
         yield LiveSession(home, session.session_id, conversation), meddler
 

@@ -245,11 +245,15 @@ def test_attached_files_are_in_the_request_until_it_is_answered(home: Path) -> N
 
 
 def test_json_is_one_object_a_line(waiting: Path) -> None:
-    for arguments in (("say", "x", "--json"), ("refresh", "--json")):
+    for arguments, kind in (
+        (("say", "x", "--json"), "person_said"),
+        (("refresh", "--json"), "refresh_asked"),
+    ):
         status, out, err = command_line_here(waiting, *arguments)
         assert (status, err) == (0, "")
-        assert [json.loads(line)["type"] for line in out.splitlines()] == [
-            "outbox_ready",
+        assert [json.loads(line)["kind"] for line in out.splitlines()] == [
+            kind,
+            "outbox_written",
             "remark",
             "waiting",
         ]
@@ -359,15 +363,15 @@ def test_words_and_refreshes_beside_the_terminal_that_waits(home: Path) -> None:
         assert AGAIN in out
         assert ELSEWHERE in out
         assert "The person says:\nwith a test\n" in request(home)
-        holder.says("in another terminal: the person said: ")
+        holder.says("you said: ")
         holder.says("waiting for the answer", 2)
         (home / "workspace" / "new.py").touch()
         status, out, _ = command_line_here(home, "refresh", "--json")
         assert status == 0
         shown = [json.loads(line) for line in out.splitlines()]
-        assert ("waiting", True) in [(each["type"], each.get("elsewhere")) for each in shown]
+        assert ("waiting", True) in [(each["kind"], each.get("elsewhere")) for each in shown]
         assert "new.py" in request(home)
-        holder.says("in another terminal: refresh requested")
+        holder.says("refresh requested")
         assert command_line_here(home, "say", "--attach", "new.py")[0] == 0
         assert "(attached: new.py)" in request(home)
         status, _, err = command_line_here(home, "approve", session_of(home))
@@ -385,7 +389,7 @@ def test_an_undo_beside_the_terminal_that_waits(home: Path) -> None:
         status, out, err = command_line_here(home, "undo")
         assert (status, err, made.exists()) == (0, "", False)
         assert AGAIN in out
-        holder.says("in another terminal: undo done: ")
+        holder.says("undo: ")
         assert command_line_here(home, "undo", "--redo")[0] == 0
         assert made.exists()
         assert command_line_here(home, "undo", "--turns", "5")[0] in {0, 2}
@@ -400,15 +404,12 @@ def test_an_answer_that_another_terminal_takes_is_taken_once(home: Path) -> None
         for each in (first, second):
             each.says("waiting for the answer", 2)
         wait_until(lambda: len(outboxes(home)) == 2)
-        told = [each.said.count("turn 1: 1 ok") for each in (first, second)]
+        assert [each.said.count("turn 1: 1 ok") for each in (first, second)] == [1, 1]
+        told = [each.said.count("in another terminal:\nanswer 1: ") for each in (first, second)]
         assert sorted(told) == [0, 1]
-        assert (first, second)[told.index(0)].said.count("in another terminal: answer 1 taken")
         drop(home, DONE)
         assert (first.ends(), second.ends()) == (0, 0)
-        told = [
-            each.said.count("in another terminal: the task is done") for each in (first, second)
-        ]
-        assert sorted(told) == [0, 1]
+        assert [each.said.count("done: ") for each in (first, second)] == [1, 1]
     assert len(list((home / "inbox" / "processed").iterdir())) == 2
 
 
@@ -634,7 +635,7 @@ def test_who_waits_goes_on_though_the_one_who_spoke_is_killed(waiting: Path, mom
             while not _MOMENTS[moment](waiting) and asker.poll() is None:
                 pause.wait(0.0002)
             asker.kill()
-        holder.says("in another terminal: the person said: ")
+        holder.says("you said: ")
         wait_until(lambda: request(waiting).count("THE WORDS") == 1)
         assert command_line_here(waiting, "say", "second")[0] == 0
         assert words(waiting) == ["THE WORDS", "second"]
@@ -736,7 +737,7 @@ def test_an_approval_for_always_is_shown_and_revoked(building: Path) -> None:
         status, out, err = command_line_here(building, "revoke")
         assert (status, err) == (0, "")
         assert "no longer granted: `rm -r` of 'build'" in out
-        asked.says("in another terminal: revoked: `rm -r` of 'build'")
+        asked.says("no longer granted: `rm -r` of 'build'")
         (building / "workspace" / "build").mkdir()
         drop(building, f"once more\n{REMOVE}")
         asked.says("Do it?", 2)
@@ -757,9 +758,9 @@ def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> No
         assert (status, err) == (0, "")
         assert "request 2 is ready" in out
         assert ELSEWHERE in out
-        asked.says("in another terminal: the person said: keep src")
-        asked.says("in another terminal: op-1 answered yes")
-        asked.says("in another terminal: op-1 RUN_COMMAND ok: Ran 'rm -r build'")
+        asked.says("you said: ")
+        asked.says("op-1 was answered yes")
+        asked.says(" RUN_COMMAND: Ran 'rm -r build'")
         asked.says("waiting for the answer")
         assert not (building / "workspace" / "build").exists()
         assert "The person says:\nkeep src\n" in request(building, 2)
@@ -772,11 +773,11 @@ def test_a_no_from_another_terminal_says_why(building: Path) -> None:
     with terminal(building, "resume") as asked:
         asked.says("Do it?")
         assert run(building, "deny", session_of(building), "--reason", "keep it") == 0
-        asked.says("in another terminal: op-1 answered no")
+        asked.says("op-1 was answered no")
         asked.says("waiting for the answer")
     assert "the person said no: keep it" in request(building, 2)
     _, told, _ = command_line_here(building, "log")
-    assert "answered no, by person, with `codingagent deny`: keep it" in told
+    assert "op-1 was answered no, by person, with `codingagent deny`: keep it" in told
     assert (building / "workspace" / "build").exists()
 
 
@@ -801,7 +802,7 @@ def test_a_question_about_secrets_keeps_nobody_waiting(waiting: Path) -> None:
         asked.says("(y)es")
         with terminal(waiting, "say", "hello") as other:
             other.says("noted for the next request")
-        asked.says("in another terminal: the person said: ")
+        asked.says("you said: ")
         asked.says("(y)es", 2)
         asked.types("n\n")
         asked.says("request 2 is ready")

@@ -651,7 +651,8 @@ def test_list_and_show_tell_of_a_session(waiting: Path, capsys: pytest.CaptureFi
     assert "files changed: a.txt" in said
     assert run(waiting, "show", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
-    assert shown["turns"][0]["changed"] == ["a.txt"]
+    (ended,) = [each for each in shown["records"] if each["kind"] == "turn_ended"]
+    assert ended["changed"] == ["a.txt"]
 
 
 def test_json_is_one_object_a_line_and_nothing_else(
@@ -661,21 +662,18 @@ def test_json_is_one_object_a_line_and_nothing_else(
     drop(waiting, f"{CREATE}[RUN_COMMAND]\necho hi\n[/RUN_COMMAND]\n")
     assert run(waiting, "resume", "--once", "--json") == 0
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [entry["type"] for entry in said] == [
-        "reply_accepted",
-        *("operation_began", "operation_done") * 1,
-        *("operation_began", "output_came", "operation_done"),
-        *("turn_done", "outbox_ready"),
+    assert [entry["kind"] for entry in said if entry["kind"] != "checkpoint_taken"] == [
+        "reply_taken",
+        *("operation_started", "operation_ended") * 1,
+        *("operation_started", "output_came", "operation_ended"),
+        *("turn_ended", "outbox_written"),
     ]
-    assert said[2]["result"] == {
-        "commandType": "CREATE_FILE",
-        "summary": "Created 'a.txt'",
-        "success": True,
-        "output": "",
-        "notes": [],
-        "sandbox": "",
-    }
-    assert said[5]["result"]["sandbox"] in ("bwrap", "none")
+    assert run(waiting, "log", "--json") == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    created, ran = (each for each in said if each["kind"] == "operation_ended")
+    assert created in records
+    assert created["event"]["path"] == "a.txt"
+    assert ran["event"]["sandbox"] in ("bwrap", "none")
 
 
 def test_config_names_each_setting_and_its_source(waiting: Path) -> None:

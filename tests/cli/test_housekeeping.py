@@ -48,7 +48,9 @@ def test_a_closed_session_takes_no_answer_until_words_reopen_it(
     assert run(home, "log", session) == 0
     assert "session closed" in capsys.readouterr().out
     assert run(home, "show", session) == 0
-    assert re.search(r"^closed  .*\n(.*\n)*reopened  ", capsys.readouterr().out, re.MULTILINE)
+    assert re.search(
+        r"^session closed  .*\n(.*\n)*session reopened  ", capsys.readouterr().out, re.MULTILINE
+    )
 
 
 def test_a_session_in_the_middle_of_a_turn_is_not_closed(

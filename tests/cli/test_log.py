@@ -1,31 +1,90 @@
-"""The record in words: what a person reads who asks what was tried."""
+"""Records in words: what a person reads on every screen, and in `log`."""
 
-from codingagent.cli.record_words import line_of
-from codingagent.model.journal_entries import PersonSaid, Record, RefreshAsked, SessionStarted
+from codingagent.cli.layout import PIPE, text_of
+from codingagent.cli.record_words import lines_of
+from codingagent.model.events import (
+    CommandRan,
+    Denied,
+    Event,
+    FileRequested,
+    Finished,
+    MessageShown,
+    Refused,
+)
+from codingagent.model.journal_entries import (
+    AnswerSetAside,
+    AnswerTaken,
+    OperationEnded,
+    PersonSaid,
+    Record,
+    RefreshAsked,
+    RequestWritten,
+    SessionStarted,
+)
+from codingagent.model.operations import Kind
+from codingagent.model.session_fold import fold
 from tests.rows import each_row
 
 AT = "2026-01-01T00:00:00Z"
-TERMS = (
-    "workspace /w, policy strict, sandbox require, with network, answers in json, check `pytest -q`"
-)
+TERMS = "policy strict, sandbox require, with network, answers in json, check `pytest -q`"
 STARTED = SessionStarted("a1b2c3d4", "Mend it", "/w", AT)
 CHECKED = SessionStarted(
     "a1b2c3d4", "Mend it", "/w", AT, "strict", "require", True, "json", "pytest -q"
 )
 
 
+def told(record: Record) -> list[str]:
+    return [text_of(line) for line, _ in lines_of(record, fold(None, STARTED), None, PIPE)]
+
+
 @each_row(
-    ("record", "line"),
+    ("record", "lines"),
     [
-        (PersonSaid("be brief", (), AT), "the person said: be brief"),
-        (RefreshAsked(AT), "refresh requested"),
-        (RefreshAsked(AT, unsays=True), "the last words were withdrawn"),
-        (RefreshAsked(AT, leave_out=("a.py", "b/**")), "left out of the choice: a.py, b/**"),
-        (PersonSaid("see", ("a", "b"), AT), "the person said: see; attached: a, b"),
-        (PersonSaid("", ("a", "b"), AT), "the person attached a, b"),
-        (STARTED, "session started (workspace /w): Mend it"),
-        (CHECKED, f"session started ({TERMS}): Mend it"),
+        (PersonSaid("be brief", (), AT), ["you said: be brief"]),
+        (RefreshAsked(AT), ["refresh requested"]),
+        (RefreshAsked(AT, unsays=True), ["the last words were withdrawn"]),
+        (RefreshAsked(AT, leave_out=("a.py", "b/**")), ["left out of the choice: a.py, b/**"]),
+        (PersonSaid("s\nt", ("a", "b"), AT), ["you said: s", "  t", "  attached: a, b"]),
+        (PersonSaid("", ("a", "b"), AT), ["you attached a, b"]),
+        (STARTED, ["session started: Mend it", "  workspace /w"]),
+        (CHECKED, [f"session started ({TERMS}): Mend it", "  workspace /w"]),
+        (AnswerTaken(1, "a.txt", "", AT, operations=2), ["answer 1: 2 operations, kept as a.txt"]),
+        # As in journals from before this was recorded.
+        (AnswerTaken(1, "a.txt", "", AT), ["answer 1: kept as a.txt"]),
+        (AnswerSetAside("x.txt", "it is old", AT), ["rejected: x.txt: it is old"]),
+        (RequestWritten(1, AT), ["request 1 is ready"]),
     ],
 )
-def test_each_record_has_its_line(record: Record, line: str) -> None:
-    assert line_of(record) == line
+def test_each_record_has_its_lines(record: Record, lines: list[str]) -> None:
+    assert told(record) == lines
+
+
+@each_row(
+    ("event", "lines"),
+    [
+        (FileRequested("a", ("a",)), ["  ok     READ_FILE: Read 'a'"]),
+        (
+            CommandRan("x", -15, "", 30.0, "time_limit", "30 s"),
+            ["  FAILED RUN_COMMAND: Ran 'x' (ended at its time limit of 30 s), 30 s"],
+        ),
+        (
+            Refused(Kind.EDIT_FILE, "'a': not found; send the edit again"),
+            ["  FAILED EDIT_FILE: 'a': not found; the next request asks the model to fix it"],
+        ),
+        (
+            Refused(Kind.DONE, "Not yet: the person's check fails: 'a; b'; fix that"),
+            [
+                "  FAILED DONE: Not yet: your check fails: 'a; b'; the next request asks the model to fix it",
+            ],
+        ),
+        (
+            Denied(Kind.RUN_COMMAND, "x", (), "the person said no: why"),
+            ["  FAILED RUN_COMMAND: DENIED 'x': you said no: why"],
+        ),
+        (MessageShown("so\nbe it"), ["the model says: so", "  be it"]),
+        (Finished("all"), []),
+    ],
+)
+def test_the_person_is_told_what_came_of_an_operation(event: Event, lines: list[str]) -> None:
+    """And nothing that only the model can use."""
+    assert told(OperationEnded(0, event, AT)) == lines

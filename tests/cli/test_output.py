@@ -201,7 +201,7 @@ def test_what_is_longer_than_the_screen_goes_to_the_pager(waiting: Path, tmp_pat
     assert "+line 59" not in shown.text
     assert "+line 59" in paged.read_text("utf-8")
     paged.unlink()
-    assert "request 2 written" in on_terminal([*words, "log"], 80, {"PAGER": str(pager)}).text
+    assert "request 2 is ready" in on_terminal([*words, "log"], 80, {"PAGER": str(pager)}).text
     assert not paged.exists()
 
 
@@ -256,7 +256,7 @@ def test_a_pipe_gets_a_change_only_if_somebody_asked(
     drop(waiting, CREATE.replace("line 1\n", "line one\n"))
     told = piped(waiting, "resume", "--once", "--json", *words, variables=variables)
     entries = [json.loads(line) for line in told.splitlines()]
-    changes = [entry for entry in entries if entry["type"] == "file_changed"]
+    changes = [entry for entry in entries if entry["kind"] == "file_changed"]
     assert len(changes) == bool(lines)
     if changes:
         assert changes[0]["path"] == "notes.txt"
@@ -329,7 +329,7 @@ def test_every_screen_follows_its_terminal(told: Path, words: str, columns: int,
     assert shown.width <= columns, shown.text
     assert shown.has_colour == (kind not in ("no colours", "dumb"))
     if kind in ("ascii", "latin-1"):
-        assert shown.text.replace("asked ", "").count("?") == 0
+        assert shown.text.replace("? op-", "").count("?") == 0
     session = next((told / "sessions").glob("*.json")).stem
     if words in ("list", "show"):
         assert session in shown.text  # it is what one copies
@@ -359,24 +359,27 @@ def test_a_session_as_a_timeline(told: Path) -> None:
     session = next((told / "sessions").glob("*.json")).stem
     assert steady(shown.text, told) == (
         "session SESSION_: awaiting reply, turn 3\n"
-        "workspace HOME/workspace\n"
-        "policy standard, sandbox off, started just now\n"
-        "task Multiply by the quantity, and say in the notes what was done and\n"
-        "  why\n"
         "\n"
-        "turn 1  12:00, 0.1 s  SESSION__seq0001.txt\n"
+        "session started (policy standard, sandbox off): Multiply by the\n"
+        "  quantity, and say in the notes what was done and why  12:00\n"
+        "  workspace HOME/workspace\n"
+        "\n"
+        "answer 1: 2 operations, kept as SESSION__seq0001.txt  12:00\n"
         "  ✓ EDIT_FILE: Edited 'cart.py' (line 4 replaced by line 4)\n"
         "  ✗ RUN_COMMAND: Ran 'echo hello; exit 3' (exit code 3), 0.1 s\n"
+        "turn 1: 1 ok, 1 failed, 1 file changed, 0.1 s\n"
         "  files changed: cart.py +1 −1\n"
         "\n"
-        "turn 2  12:00, 0.1 s  SESSION__seq0002.txt\n"
-        "  ? CREATE_FILE: .envrc ('.envrc' is protected: a shell, or what it\n"
-        "    starts, runs it when the folder is entered): no, by person, with\n"
-        "    `codingagent deny`: not here\n"
+        "answer 2: 1 operation, kept as SESSION__seq0002.txt  12:00\n"
+        "? op-1 CREATE_FILE awaits approval: .envrc\n"
+        "  because: '.envrc' is protected: a shell, or what it starts, runs it\n"
+        "    when the folder is entered\n"
+        "  \"always\" would cover: changes of '.envrc'\n"
+        "op-1 was answered no, by person, with `codingagent deny`: not here\n"
         "  ✗ CREATE_FILE: DENIED '.envrc': you said no: not here\n"
+        "turn 2: 0 ok, 1 failed, 0.1 s\n"
         "\n"
-        "undo  12:00\n"
-        "  undid turn 1; restored cart.py\n"
+        "undo: undid turn 1; restored cart.py  12:00\n"
         "\n"
         "request 3 waits for its answer, since just now:\n"
         "  HOME/outbox/short/SESSION__seq0003.txt\n"
@@ -387,10 +390,10 @@ def test_a_session_as_a_timeline(told: Path) -> None:
     assert "  ok     EDIT_FILE: Edited 'cart.py' (line 4 replaced by line 4)\n" in in_pipe
     assert "  files changed: cart.py +1 -1\n" in in_pipe
     (document,) = map(json.loads, piped(told, "show", "--json").splitlines())
-    first = document["turns"][0]
-    assert first["changed"] == ["cart.py"]
-    assert first["at"] < first["endedAt"]
-    assert first["results"][1]["exitCode"] == 3
+    ended = [each for each in document["records"] if each["kind"] == "turn_ended"]
+    assert [each["changed"] for each in ended] == [["cart.py"], []]
+    ran = [each["event"] for each in document["records"] if each["kind"] == "operation_ended"]
+    assert ran[1]["exitCode"] == 3
     assert document["sessionId"] == session
 
 
@@ -402,7 +405,7 @@ def test_a_session_that_awaits_approval_says_how_to_answer(waiting: Path) -> Non
     shown = seen(waiting, "show", columns=60)
     ours = f"  codingagent --home {waiting}"
     assert f"{ours} approve {session}\n{ours} deny {session}\n" in shown.text
-    assert "waits for an answer\n" in shown.text
+    assert "? op-1 CREATE_FILE awaits approval: .envrc\n" in shown.text
 
 
 # --- the loop --------------------------------------------------------------------------------------

@@ -307,7 +307,7 @@ def test_the_command_itself_may_say_something(tmp_path: Path) -> None:
     status, out, _ = command_line_here(tmp_path / "home", "new", "--reply-with", line, "a task")
     assert status == 0, out
     assert "status 0" in out
-    assert "in another terminal: the person said: hello" in out
+    assert "in another terminal:\nyou said: hello" in out
 
 
 @pytest.mark.parametrize("how", ["close", "resume"])

@@ -119,8 +119,11 @@ def test_json_tells_what_awaits_approval(waiting: Path, capsys: pytest.CaptureFi
     drop(waiting, REMOVE)
     assert run(waiting, "resume", "--once", "--json") == 3
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    (asked,) = [entry for entry in said if entry["type"] == "approval_awaited"]
-    assert (asked["operationId"], asked["shown"]) == ("op-1", "rm -r build")
+    (asked,) = [entry["question"] for entry in said if entry["kind"] == "approval_asked"]
+    assert asked["shown"] == "rm -r build"
+    assert run(waiting, "resume", "--once", "--json") == 3
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [entry["question"] for entry in said if "question" in entry] == [asked]
 
 
 # --- settings that are not obeyed --------------------------------------------------------------------
@@ -749,14 +752,14 @@ def test_log_tells_what_was_tried(waiting: Path, capsys: pytest.CaptureFixture[s
     said = capsys.readouterr().out
     for words in (
         "session started",
-        "answer 1 taken",
-        "op-1 READ_FILE FAILED: REJECTED",
-        "op-2 CREATE_FILE FAILED: REJECTED: Path is outside workspace",
-        "op-3 RUN_COMMAND FAILED: DENIED 'sudo reboot'",
-        "op-4 RUN_COMMAND begins",
+        "answer 1: 3 operations, kept as ",
+        "FAILED READ_FILE: REJECTED",
+        "FAILED CREATE_FILE: REJECTED: Path is outside workspace",
+        "FAILED RUN_COMMAND: DENIED 'sudo reboot'",
+        "$ printf ",
         "op-5 RUN_COMMAND awaits approval: rm -r build",
-        "op-5 answered no, by person, with `codingagent deny`",
-        "turn 1 ended",
+        "op-5 was answered no, by person, with `codingagent deny`",
+        "turn 1: ",
     ):
         assert words in said, words
     assert "\033" not in said

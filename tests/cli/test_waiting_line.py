@@ -451,7 +451,7 @@ def test_a_question_at_the_line_keeps_nobody_waiting(home: Path) -> None:
         worked = command_line_here(home, "say", "from elsewhere")
         assert worked[0] == 0
         asked.types("1\r")
-        asked.says("in another terminal: the person said: ")
+        asked.says("you said: ")
         wait_until(lambda: "The person says:\nfrom elsewhere\n\ngit status\n" in request(home))
 
 

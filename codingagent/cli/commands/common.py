@@ -194,16 +194,18 @@ def opened(  # noqa: PLR0913
     if executes:
         _say_if_ignored(home.root / FILE_NAME, session, screen)
     screen.obey(settings, asked=given.diff is not None)
+    screen.mailbox = home.mailbox
     terms = (given.yes, given.accept_formats, screen.sees_changes)
 
     @contextlib.contextmanager
     def open_session(state: Session) -> "Iterator[OpenSession]":
         # Another process may have named another check.
         own = settings if state is session else replace(settings, check=state.check)
-        person = context.Person(screen.show, shared.ask, *terms)
+        person = context.Person(screen.show, shared.ask, *terms, record=screen.record)
         with factory.session_in(home, state, own, person, recipients) as work:
             screen.files_found = work.context.workspace.listed
             screen.files_saved = work.context.lazy_store.files_read
+            screen.changes = work.changes
             yield work
 
     shared = SharedSession(home, screen, open_session)

@@ -73,7 +73,6 @@ def _told(session: Session) -> str:
 def _show(context: typer.Context, session: SessionName = None, json: Json = False) -> None:
     """Show one session: turns, results, changed files, and what to do next."""
     from codingagent.cli import show
-    from codingagent.model import timeline as told
 
     home = home_of(context)
     state = latest_of(home, or_run=True) if session is None else home.load(session)
@@ -86,10 +85,12 @@ def _show(context: typer.Context, session: SessionName = None, json: Json = Fals
         fail(write_again(home, state))
         state = home.load(state.session_id)
     hide_all = _hider(home, state).hide_all
-    entries = hide_all(tuple(told.entries(home.records(state.session_id))))
-    counts = {} if json else hide_all(_counts_of(home, state))
-    requests = home.mailbox.waiting_paths(state.session_id, state.sequence)
-    show.show_session(hide_all(state), entries, counts, requests, json=json)
+    records = map(hide_all, home.records(state.session_id))
+    if json:
+        show.show_as_json(hide_all(state), records)
+        return
+    counts = hide_all(_counts_of(home, state))
+    show.show_session(hide_all(state), records, counts, home.mailbox)
 
 
 def _hider(home: Home, state: Session) -> "Secrecy":
@@ -150,7 +151,7 @@ def _log(
         return
     state = latest_of(home, or_run=True) if session is None else home.load(session)
     records = map(_hider(home, state).hide_all, home.records(state.session_id))
-    tables.show_log(records, json=json)
+    tables.show_log(records, home.mailbox, json=json)
 
 
 @app.command(epilog="Example: codingagent diff --turn 2", name="diff")

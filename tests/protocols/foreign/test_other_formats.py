@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from codingagent.agent import context
 from codingagent.errors import ApprovalError
-from codingagent.model.approval import Answer
+from codingagent.model.approval import Answer, Question
+from codingagent.model.journal_entries import ApprovalAsked, OperationEnded, Record
+from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import ApprovalAwaited, OperationDone
 from tests import helpers
 from tests.helpers import LiveSession, conversation_in
 
@@ -33,7 +35,7 @@ CART = f"def total(net, discount):\n{OLD}"
 @contextlib.contextmanager
 def plain_session(
     root: Path,
-    person: Callable[[ApprovalAwaited], Answer | None] = lambda _: None,
+    person: Callable[[ApprovalAsked], Answer | None] = lambda _: None,
     *,
     accepts_formats: bool = False,
     policy: str = "standard",
@@ -56,10 +58,10 @@ def lay(live: LiveSession) -> Path:
 
 def test_a_diff_is_shown_and_applied_after_a_yes(tmp_path: Path) -> None:
     """Design, replies: shown as a diff, and needs a yes on a terminal."""
-    shown: list[ApprovalAwaited] = []
+    shown: list[Question] = []
 
-    def person(awaited: ApprovalAwaited) -> Answer:
-        shown.append(awaited)
+    def person(awaited: ApprovalAsked) -> Answer:
+        shown.append(awaited.question)
         return Answer("yes")
 
     with plain_session(tmp_path, person) as live:
@@ -103,10 +105,10 @@ def test_what_takes_most_of_a_file_away_is_asked_all_the_same(tmp_path: Path) ->
 
 def test_beside_commands_it_is_done_with_them(tmp_path: Path) -> None:
     """Design, replies: beside blocks of ours it goes the same way where it can't be meant otherwise."""
-    shown: list[ApprovalAwaited] = []
+    shown: list[Question] = []
 
-    def person(awaited: ApprovalAwaited) -> Answer:
-        shown.append(awaited)
+    def person(awaited: ApprovalAsked) -> Answer:
+        shown.append(awaited.question)
         return Answer("yes")
 
     with plain_session(tmp_path, person) as live:
@@ -202,9 +204,9 @@ def test_a_mixed_answer_that_was_interrupted_is_gone_on_with_as_it_began(
     """
     seen = 0
 
-    def show(notice: object) -> None:
+    def look(record: Record, _: Session) -> None:
         nonlocal seen
-        if isinstance(notice, OperationDone):
+        if isinstance(record, OperationEnded):
             seen += 1
             if seen == at:
                 raise Killed
@@ -216,7 +218,8 @@ def test_a_mixed_answer_that_was_interrupted_is_gone_on_with_as_it_began(
     session_id = begun.session_id
     for may_kill in (True, False):
         session = begun.home.sessions.load(session_id)
-        who = context.Person(show if may_kill else lambda _: None, accepts_formats=True)
+        who = context.Person(lambda _: None, accepts_formats=True)
+        who = replace(who, record=look) if may_kill else who
         with conversation_in(begun.home, session, Settings(), who) as conversation:
             live = LiveSession(begun.home, session_id, conversation)
             if may_kill:

@@ -84,7 +84,7 @@ def show(event: core.Event) -> str:
     """Return what the model is told of an event, and what a program is."""
     said = wire(event)
     assert wire(event, "mine") == said
-    lines = results.lines_of(results.result_of(event)).replace("\n", " ⏎ ")
+    lines = results.lines_of(event).replace("\n", " ⏎ ")
     return f"{lines} · {json.dumps(said, ensure_ascii=False)}"
 
 

@@ -10,7 +10,6 @@ import pytest
 from codingagent.errors import ApprovalError
 from codingagent.model.results import NOT_RUN_AGAIN
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import ModelSaid
 from codingagent.protocols.json import guide as json_guide
 from codingagent.protocols.json.messages import validate_events_message
 from tests.helpers import (
@@ -109,7 +108,7 @@ def test_events_answer_operations(live: LiveSession) -> None:
     assert told[1]["content"] == "alpha\n"
     assert (live.workspace / "a.txt").read_bytes() == b"alpha\n"
     assert "## Requested File Contents" not in live.request(), "it stands in the event"
-    assert any(isinstance(notice, ModelSaid) for notice in live.notices)
+    assert "MessageShown" in str(live.notices)
     assert "a.txt (6 bytes)" in live.request()
 
 
