@@ -194,10 +194,6 @@ class Protection(Struct, frozen=True):
         if answer.decision != "no":
             kept = tuple(change.path for change in self.log.session.found)
             self.log.record(ProtectedSettled(kept, (), (), now()))
-            how = f" ({answer.by})" if answer.by != "person" else ""
-            self.checkpointer.show(
-                Remark(f"protected files that a command changed are kept{how}: {named(kept)}")
-            )
             return
         # Their current content must be durable before it is overwritten.
         self.checkpointer.before()
@@ -211,7 +207,5 @@ class Protection(Struct, frozen=True):
         self.checkpointer.after()
         refused = tuple(each.path for each in left)
         self.log.record(ProtectedSettled((), tuple(done), refused, now(), answer.reason))
-        if done:
-            self.checkpointer.show(Remark(f"put back: {named(done)}"))
         for each in left:
             self.checkpointer.show(Remark(each.told))

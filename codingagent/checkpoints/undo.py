@@ -153,7 +153,6 @@ class _Undo:
         ended = UndoEnded(after, (note,), now(), "", kept, missing, is_void)
         told = self.log.session.undo_note if is_void else self._told(began, ended, left_alone)
         self.log.record(replace(ended, told=told))
-        self.show(Remark(note))
         if not failed:
             return ""
         what = f"{'nothing' if is_void else 'not everything'} could be restored: {named([*failed])}"

@@ -172,10 +172,11 @@ class Lines(Screen):
     told: Kinds = (
         *(entries.InboxFound, entries.RequestWritten, entries.AnswerTaken, entries.AnswerSetAside),
         *(entries.OperationEnded, entries.CheckEnded, entries.TurnEnded, entries.GrantsRevoked),
+        *(entries.ProtectedSettled, entries.UndoEnded),
     )
     told_elsewhere: Kinds = (
         *(*told, entries.PersonSaid, entries.RefreshAsked, entries.CheckNamed),
-        *(entries.ApprovalAnswered, entries.UndoEnded, entries.SessionClosed, entries.CommitMade),
+        *(entries.ApprovalAnswered, entries.SessionClosed, entries.CommitMade),
     )
     _look = layout.PIPE
     _has_shown_output = False
@@ -292,15 +293,16 @@ class Lines(Screen):
 class JsonLines(Screen):
     """Show each record and each notice as one JSON object on a line; `kind` names it."""
 
-    _told: entries.Record | None = None
-
+    _question: entries.Record | None = None
     told = told_elsewhere = get_args(entries.Record)
 
     def _record(self, record: entries.Record, session: Session) -> None:
         del session
-        if record != self._told:  # a question is told when it is recorded, and when it is asked
+        # A question is told when it is recorded, and when it is asked.
+        is_new = record != self._question
+        self._question = record if isinstance(record, entries.ApprovalAsked) else None
+        if is_new:
             write_json_line(self._stream, to_builtins(record))
-        self._told = record
 
     def _show(self, notice: ui.Notice) -> None:
         if not isinstance(notice, ui.FileChanged):

@@ -6,6 +6,7 @@ All front ends show the lines made here. What is for the model in a record stays
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, assert_never
 
+from codingagent.checkpoints.history import named
 from codingagent.cli import layout
 from codingagent.cli.hints import runnable
 from codingagent.cli.layout import Line, Look
@@ -116,7 +117,7 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
                 "put back": record.put_back,
                 "could not be put back": record.left,
             }
-            told = [f"{way}: {', '.join(which)}" for way, which in ways.items() if which]
+            told = [f"{way}: {named(which)}" for way, which in ways.items() if which]
             yield _plain(f"protected files {'; '.join(told)}")
         case entries.UndoBegan():
             yield _plain(f"undo begins{', forced' if record.force else ''}")

@@ -4,6 +4,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -19,7 +20,7 @@ from codingagent.cli.stdio import has_no_reader, silence
 from codingagent.errors import ApprovalError, InterruptError, UsageError, WorkError, disk_errors
 from codingagent.model.approval import Answer
 from codingagent.model.events import MessageShown
-from codingagent.model.journal_entries import OperationEnded, Record
+from codingagent.model.journal_entries import OperationEnded, Record, UndoEnded
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice, Remark
@@ -28,6 +29,9 @@ from codingagent.protocols.json.wire import ErrorEvent, Event, EventsMessage, to
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.session_log import SessionLog
+
+if TYPE_CHECKING:
+    from codingagent.cli.plain_output import Screen
 
 _STATUS = {"completed": 0, "error": 1, "awaiting_approval": ApprovalError.exit_status}
 
@@ -99,23 +103,22 @@ def finish(home: Home, session: Session, settings: Settings, *, approves_all: bo
         return _report(run, 0)
 
 
-def undo(
-    home: Home, session: Session, turns: int | None, show: Callable[[Notice], None], *, force: bool
-) -> None:
+def undo(home: Home, session: Session, turns: int | None, screen: "Screen", *, force: bool) -> None:
     """Undo what a run changed, or with None revert its last undo."""
     folders = (Path(session.workspace), home.root)
     with (
         contextlib.closing(home.runs.open(session.session_id)) as journal,
         contextlib.closing(LazyStore(place_of(home, session))) as store,
     ):
-        checkpointer = Checkpointer(SessionLog(journal, session), store, folders, show)
+        log = SessionLog(journal, session, screen.record)
+        checkpointer = Checkpointer(log, store, folders, screen.show)
         if session.undoing is None:
             if left := take_back(home, checkpointer, turns, force=force):
                 raise WorkError(left)
             return
         store.needed()
         finish_undo(home, checkpointer)
-        show(Remark("finished an interrupted undo; nothing else was undone"))
+        screen.remark("finished an interrupted undo; nothing else was undone")
 
 
 @contextlib.contextmanager
@@ -147,8 +150,13 @@ def _say(notice: Notice) -> None:
 
 
 def _say_words(record: Record, _: Session) -> None:
-    if isinstance(record, OperationEnded) and isinstance(record.event, MessageShown):
-        sys.stderr.write(f"{record.event.text}\n")
+    match record:
+        case OperationEnded(event=MessageShown(text=text)):
+            sys.stderr.write(f"{text}\n")
+        case UndoEnded():
+            fail("; ".join(record.notes))
+        case _:
+            pass
 
 
 def _print_event(event: Event) -> None:

@@ -19,7 +19,6 @@ from codingagent.model.journal_entries import (
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import Remark
 from tests.helpers import LiveSession, Told, conversation_in, live_session, watcher
 from tests.killing import (
     command_line_here,
@@ -139,7 +138,8 @@ def test_a_protected_file_that_a_command_changed_is_asked_about(tmp_path: Path, 
     assert (live.workspace / ".envrc").read_text("utf-8") == "export A=1\n"
     assert (live.workspace / ".envrc").stat().st_mode & 0o777 == 0o640
     assert "the person put back .envrc, which commands had changed: mine" in after.results()
-    assert Remark("put back: .envrc") in after.notices
+    (settled_,) = [n for n in after.notices if isinstance(n, ProtectedSettled)]
+    assert settled_.put_back == (".envrc",)
     assert "export A=evil" not in after.request().partition("## Requested File Contents")[2]
 
 
@@ -196,8 +196,8 @@ def test_yes_beforehand_keeps_and_names_them(tmp_path: Path) -> None:
     person = Person()
     after = take(live, PYTHON, person, approves_all=True)
     assert not person.asked
-    kept = "protected files that a command changed are kept (--yes): .envrc"
-    assert Remark(kept) in after.notices
+    (settled_,) = [n for n in after.notices if isinstance(n, ProtectedSettled)]
+    assert settled_.kept == (".envrc",)
     records = live.home.sessions.records(live.session_id)
     answers = [record.answer.by for record in records if isinstance(record, ApprovalAnswered)]
     assert answers == ["--yes"]

@@ -378,7 +378,7 @@ def _undo(
             if state.is_run:
                 from codingagent.cli import runs
 
-                runs.undo(home, state, back, screen.show, force=force)
+                runs.undo(home, state, back, screen, force=force)
             else:
                 _undo_here(home, state, back, screen, force=force)
 
