@@ -109,11 +109,11 @@ class Screen:
     def remark(self, text: str) -> None:
         self.show(ui.Remark(text))
 
-    def obey(self, settings: Settings, *, asked: bool) -> None:
+    def obey(self, settings: Settings, mailbox: "Mailbox", *, asked: bool) -> None:
         """Set how much of each change to show; `asked`: explicitly requested."""
         # Nobody may be looking: show only what was asked for explicitly.
         self._how = settings.diff if asked or settings.diff == "full" else "never"
-        self._budget = settings.context_chars
+        self._budget, self.mailbox = settings.context_chars, mailbox
 
     @property
     def sees_changes(self) -> bool:

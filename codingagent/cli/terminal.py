@@ -31,6 +31,7 @@ from codingagent.model.operations import Kind
 from codingagent.model.plain_text import as_typed, on_screen, plural
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
+from codingagent.storage.mailbox import Mailbox
 from codingagent.workspace.programs import UntrustedError, command_line, for_system
 
 _LOOK_ELSEWHERE_S = 0.2
@@ -146,10 +147,10 @@ class Console(Lines):
         self._printed = _Output()
         self._notifies = self._has_title = False
 
-    def obey(self, settings: Settings, *, asked: bool) -> None:
-        del asked  # a terminal always has a reader
+    def obey(self, settings: Settings, mailbox: Mailbox, *, asked: bool) -> None:
+        super().obey(settings, mailbox, asked=asked)
+        # A terminal always has a reader.
         self._how, self._notifies = settings.diff, settings.notify
-        self._budget = settings.context_chars
 
     def _show(self, notice: ui.Notice) -> None:
         if isinstance(notice, ui.OutputCame):

@@ -193,8 +193,7 @@ def opened(  # noqa: PLR0913
     settings = settings or settings_of(home, session, given.settings, executes=executes)
     if executes:
         _say_if_ignored(home.root / FILE_NAME, session, screen)
-    screen.obey(settings, asked=given.diff is not None)
-    screen.mailbox = home.mailbox
+    screen.obey(settings, home.mailbox, asked=given.diff is not None)
     terms = (given.yes, given.accept_formats, screen.sees_changes)
 
     @contextlib.contextmanager
