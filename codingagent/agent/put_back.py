@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 
 from msgspec import Struct
@@ -40,8 +40,6 @@ _CUTS = (
     "'{}': the text to replace begins or ends in the middle of a value that is hidden; name lines that"
     " hold all of it, as the request shows them"
 )
-
-
 _PATH = (
     "'{}' stands for a value that no path is known to hold; write the path as the request shows it"
 )
@@ -49,8 +47,6 @@ _ALTERS = (
     "The value of {} would not be written as it is: what looks like damage by the chat would be mended in it,"
     " too; send this block again inside of a code block, without the line of that value if it need not change"
 )
-
-
 _PIECES = (
     "The pieces would make {} in the file; write such a name whole, in one change, where the value"
     " belongs"
@@ -125,16 +121,13 @@ def reader(workspace: Workspace, *apart: str) -> Callable[[str], str | None]:
 
 def asks_to_write(vault: Vault, names: Iterable[str], file: Texts) -> Iterator[Ask]:
     """Yield what to ask before values are written to a file that does not hold them on disk."""
-    name_to_where = {
-        name: f"{name}{_where(vault, name)}"
-        for name in names
-        if file.holds(vault, name) and not file.holds(vault, name, before=True)
-    }
-    if name_to_where:
+    new = [each for each in names if file.holds(vault, each)]
+    if new := [each for each in new if not file.holds(vault, each, before=True)]:
         path = shown(vault.hide(file.path))
-        it = f"it writes the {_listed('secret', name_to_where.values())} into '{path}', which does not hold"
-        reason = f"{it} {'it' if len(name_to_where) == 1 else 'them'}"
-        grants = tuple(f"{name} may be in '{path}'" for name in name_to_where)
+        them = _listed("secret", [f"{name}{_where(vault, name)}" for name in new])
+        it = "it" if len(new) == 1 else "them"
+        reason = f"it writes the {them} into '{path}', which does not hold {it}"
+        grants = tuple(f"{name} may be in '{path}'" for name in new)
         yield Ask(("secrets.elsewhere",), (reason,), grants)
 
 
@@ -158,20 +151,18 @@ def lost(
         variables = variables_in(old) if names else ()  # nearly all files hide none
         settings = {old[v.start : v.end] for v in variables if is_setting(v.name)}
         for name in names:
-            places, value = vault.by_name[name].places, vault.by_name[name].value
-            if name.startswith("SECRET-VALUE-") and (value in settings or is_plain(value)):
+            held = vault.by_name[name]
+            if held.kind == "VALUE" and (held.value in settings or is_plain(held.value)):
                 continue  # PORT=3000, DEBUG=true: changed often, no loss
-            others = (Texts(path, read(path), None) for path in places)
-            if not any(each.holds(vault, name) for each in files) and not any(
-                each.holds(vault, name, before=True) for each in others
-            ):
-                gone[name] = (
-                    f"{name} ({shown(vault.hide(file.path))} line {places.get(file.path, 1)})"
-                )
+            others = (Texts(path, None, read(path)) for path in held.places)
+            if not any(each.holds(vault, name) for each in itertools.chain(files, others)):
+                line = held.places.get(file.path, 1)
+                gone[name] = f"{name} ({shown(vault.hide(file.path))} line {line})"
     if not gone:
         return gone, ()
     them = "it" if len(gone) == 1 else "them"
-    reason = f"no file would hold the {_listed('secret', gone.values())} any more: undo brings {them} back"
+    listed = _listed("secret", [*gone.values()])
+    reason = f"no file would hold the {listed} any more: undo brings {them} back"
     return gone, (Ask(("secrets.lost",), (reason,), tuple(f"{name} may go" for name in gone)),)
 
 
@@ -209,11 +200,10 @@ def moved(
     return asks
 
 
-def _listed(what: str, words: Collection[str]) -> str:
+def _listed(what: str, words: list[str]) -> str:
     """Return some things by their names, and the number of the others."""
     more = f" and {len(words) - _LISTED} more" if len(words) > _LISTED else ""
-    named = ", ".join(itertools.islice(words, _LISTED))
-    return f"{plural(len(words), what)} {named}{more}"
+    return f"{plural(len(words), what)} {', '.join(words[:_LISTED])}{more}"
 
 
 def check_cuts(vault: Vault, text: str, operation: operations.EditFile) -> None:
@@ -233,20 +223,14 @@ def check_cuts(vault: Vault, text: str, operation: operations.EditFile) -> None:
 
 def asks_to_show(vault: Vault, names: tuple[str, ...], file: Texts) -> Iterator[Ask]:
     """Yield what to ask before a short value is written where nothing hides it."""
-    held = [vault.by_name[name] for name in names]
+    path, held = shown(file.path), [vault.by_name[name] for name in names]
     short = [each for each in held if not (each.is_wide or each.is_allowed)]
-    if not short:
-        return
-    path = file.path
-    old, new = (vault.preview(each or "", path) for each in (file.old, file.new))
+    texts = [each or "" for each in (file.old, file.new)]
+    old, new = (vault.preview(each, file.path) if short else "" for each in texts)
     for each in short:
         if new.count(each.value) > old.count(each.value):
-            reason = (
-                f"it writes {each.name} into '{shown(path)}' where the chat would see the value"
-            )
-            yield Ask(
-                ("secrets.shown",), (reason,), (f"{each.name} may be seen in '{shown(path)}'",)
-            )
+            reason = f"it writes {each.name} into '{path}' where the chat would see the value"
+            yield Ask(("secrets.shown",), (reason,), (f"{each.name} may be seen in '{path}'",))
 
 
 def check_values(

@@ -20,7 +20,7 @@ from codingagent.model.plain_text import plural
 from codingagent.model.session_state import Session
 from codingagent.model.ui_events import FileChanged, Notice
 from codingagent.secrets.texts import mapped
-from codingagent.secrets.vault import EmptyVault, HiddenValue, Hides, Vault
+from codingagent.secrets.vault import HiddenValue, Hides, Vault
 from codingagent.storage.vault_file import VaultFile, new_vault, vault_file_of
 from codingagent.workspace.workspace import Workspace
 
@@ -34,10 +34,8 @@ _FILES_READ = 500
 _BYTES_READ = 1_000_000
 _WORDS_READ = 50
 
-
 # The path in git's diff: of a deleted file that before.
 _CHANGED = lazy_pattern(r"^(?:\+\+\+ b/|--- a/(?=.*\n\+\+\+ /dev/null))(.*?)\t?$", re.MULTILINE)
-
 
 _HEADINGS = lazy_pattern(r"^(=== [A-Z]+ ===|## [A-Z][a-z]+(?: [A-Z][a-z]+){0,2})$", re.MULTILINE)
 _PROMPT = "\n=== PROMPT ===\n"
@@ -57,9 +55,7 @@ class Secrecy:
         self._file = None if self.is_off else file
         self._files: dict[str, None] = {}
         self._read: dict[str, object] = {}
-        self.vault: Vault = EmptyVault()
-        if not self.is_off:
-            self.vault = new_vault() if file is None else file.load()
+        self.vault = Vault() if self.is_off else new_vault() if file is None else file.load()
         self.hide, self.hide_diff = self.vault.hide, self.vault.hide_diff
         self.quote, self.counts = self.vault.hide_quote, self.vault.counts
 
@@ -91,9 +87,8 @@ class Secrecy:
     def hide_diffs(self, text: str) -> str:
         """Return a diff of several files, as git writes it, with names for their secrets."""
         parts = re.split(r"^(?=diff --git )", text, flags=re.MULTILINE)
-        paths = [_CHANGED.search(part) for part in parts]
-        pairs = zip(parts, paths, strict=True)
-        return "".join(self.hide_diff(part, path[1] if path else "") for part, path in pairs)
+        paths = (next(iter(_CHANGED.findall(part)), "") for part in parts)
+        return "".join(map(self.hide_diff, parts, paths))
 
     def notice(self, notice: Notice) -> Notice:
         """Return a notice as a screen may show it."""
@@ -102,11 +97,9 @@ class Secrecy:
             from codingagent.editing.diff import BYTES_LIMIT
 
             old, new = notice.old, notice.new
-            if len(old or b"") + len(new) > BYTES_LIMIT:
-                # Only their sizes are shown.
-                return FileChanged(self.hide(notice.path), old, new)
-            old = None if old is None else _in_bytes(old, notice.path, self.quote)
-            new = _in_bytes(new, notice.path, self.quote)
+            if len(old or b"") + len(new) <= BYTES_LIMIT:  # of others only their sizes are shown
+                old = None if old is None else _in_bytes(old, notice.path, self.quote)
+                new = _in_bytes(new, notice.path, self.quote)
             return FileChanged(self.hide(notice.path), old, new)
         return self.hide_all(notice)
 
@@ -155,11 +148,7 @@ class Secrecy:
             return self.hide(event.content, event.path)
         data = base64.b64decode(event.content)
         if encoding.is_binary(data) and encoding.decode_file(data) is None:
-            data = self.hide(data.decode("latin-1")).encode("latin-1")
-            for codec in ("utf-16-le", "utf-16-be"):  # without a mark
-                wide = data[: len(data) // 2 * 2]
-                text = self.hide(wide.decode(codec, "surrogatepass"))
-                data = text.encode(codec, "surrogatepass") + data[len(wide) :]
+            data = mapped(data, self.hide)
         else:
             data = self.hide_bytes(data, event.path)
         return base64.b64encode(data).decode()
@@ -177,12 +166,10 @@ class Secrecy:
 
     def may_ask(self, path: str, text: str | None = None) -> bool:
         """Return whether a file's values are hidden because of its name, and the person was not asked."""
-        if not self.vault.hides or not self.vault.is_secret_file(path, text):
+        # A yes for a glob would be for more than this file.
+        if is_glob(path) or not (self.vault.hides and self.vault.is_secret_file(path, text)):
             return False
-        if is_glob(path):
-            return False  # a yes would be for more than this file
-        wishes = self.vault.wishes
-        return not (wishes.allows(path) or path in wishes.kept)
+        return not (self.vault.wishes.allows(path) or path in self.vault.wishes.kept)
 
     def decide(self, path: str, *, is_allowed: bool) -> None:
         """Do and keep what the person says about a secret file."""
@@ -219,8 +206,7 @@ class Secrecy:
     def news(self) -> Iterator[str]:
         """Yield messages about the secrets found since the last call."""
         found, self.vault.news = self.vault.news, []
-        for each in found[:_NAMED]:
-            yield told(each)
+        yield from map(told, found[:_NAMED])
         if len(found) > _NAMED:
             yield f"{len(found) - _NAMED} more secrets were found: codingagent secrets"
 
@@ -276,16 +262,14 @@ class HiddenStream:
             self._skips = not newline
         self._held += text
         end = self._held.rfind("\n") + 1
-        if len(self._held) > self._LIMIT:
-            ready, self._held = self._held[:end], self._held[end:]
-            if len(self._held) > self._LIMIT:
-                self._held, self._skips = "", True
-                ready += "… (a long line is not shown)\n"
-            return self._secrecy.hide(ready)
         opening = self._held.rfind("-----BEGIN ", 0, end)
-        if opening >= 0 and self._held.find("-----END ", opening, end) < 0:
+        is_open = opening >= 0 and self._held.find("-----END ", opening, end) < 0
+        if is_open and len(self._held) <= self._LIMIT:
             end = self._held.rfind("\n", 0, opening) + 1
         ready, self._held = self._held[:end], self._held[end:]
+        if len(self._held) > self._LIMIT:
+            self._held, self._skips = "", True
+            ready += "… (a long line is not shown)\n"
         return self._secrecy.hide(ready)
 
     def rest(self) -> str:

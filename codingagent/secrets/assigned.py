@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import values
-from codingagent.secrets.rules import one_of, rows, words
+from codingagent.secrets.rules import one_of, pairs, words
 from codingagent.secrets.texts import Places
 from codingagent.secrets.values import Form
 
@@ -20,7 +20,7 @@ _NAME_CHARACTERS = 48
 
 _WORDS = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 # The kind of secret that the last word of a name promises, tried in turn.
-_KINDS = [(kind, lazy_pattern(last)) for kind, last in map(str.split, rows("names"))]
+_KINDS = [(kind, lazy_pattern(last)) for kind, last in pairs("names")]
 _KINDS.append(("KEY", lazy_pattern(rf"(?:{'|'.join(sorted(_KEYS))})keys?")))
 # What is between the name of a secret and its value.
 _SEPARATOR = lazy_pattern(

@@ -1,4 +1,4 @@
-"""Secrets of files whose form says where they are: netrc, pgpass, htpasswd, manifests of Kubernetes."""
+"""Secrets of files whose form says where they are: netrc, pgpass, htpasswd; columns of tables."""
 
 import re
 from collections.abc import Iterator
@@ -6,25 +6,14 @@ from collections.abc import Iterator
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import assigned, values
 from codingagent.secrets.files import is_secret_file
-from codingagent.secrets.rules import rows
+from codingagent.secrets.rules import pairs
 from codingagent.secrets.texts import Places
 from codingagent.secrets.values import Form, form_of
 
 # The end of a path, and the expression whose group 1 is a secret.
-_BY_PATH = [row.split(None, 1) for row in rows("forms of files")]
+_BY_PATH = pairs("forms of files")
 # One search tells nearly all paths.
 _FORMED = lazy_pattern(rf"(?:^|[/._])(?:{'|'.join(end for end, _ in _BY_PATH)})$")
-_MANIFEST = lazy_pattern(r"^[ \t{-]*[\"']?kind[\"']?:[ \t]*[\"']?Secret\b", re.MULTILINE)
-_ENTRIES = lazy_pattern(
-    r"^(?P<indent>[ -]{0,20})(?:data|stringData):[ \t]*(?:\{([^{}]{1,20000})\}|\r?\n)"
-    r"|\"(?:data|stringData)\"\s{0,9}:\s{0,9}\{([^{}]{1,20000})\}",
-    re.MULTILINE,
-)
-_ENTRY = lazy_pattern(
-    r"[ ]+(?:[\w.-]{1,100}:[ \t]+)?[\"']?([^\s\"'#][^\n\r\"'#]{2,5000}?)[\"']?[ \t]*\r?$",
-    re.MULTILINE,
-)
-_PAIR = lazy_pattern(r"[\w.-]{1,100}[\"']?\s{0,9}:\s{0,9}[\"']?([^\s\"',}]{3,5000})")
 # Columns of a table, one of which may be of secrets.
 _CELL = lazy_pattern(r"[\w .\"'*-]{0,40}")
 HEADINGS = ("passw", "pwd", "secret", "token", "apikey", "api key", "api_key", "api-key")
@@ -38,19 +27,21 @@ _INSERT = lazy_pattern(
 _TUPLE = lazy_pattern(
     r"\s{0,20},?\s{0,20}\(((?:'(?:[^'\\\n]|\\.|''){0,300}+'[^'()\n]{0,50}|[^'()\n]{1,50}){0,50}+)\)"
 )
-_TABBED = lazy_pattern(r"(?!\\\.)([^\n]{1,4000})\n")
+_LINE = lazy_pattern(r"(?!\\\.|\Z)([^\n]*)\n?")
+
+
+# A heading of a table: where its rows begin, the kinds of its columns, what parts cells, what a row is.
+_Head = tuple[int, list[str | None], str, re.Pattern[str]]
 
 
 def spans(text: str, leads: Places, path: str) -> Iterator[tuple[int, int, str]]:
     """Yield the start, end and kind of the secrets that the form of a file shows."""
     if path:
         yield from _in_file(text, path)
-    if "Secret" in text and _MANIFEST.search(text):
-        yield from _manifest(text)
     if leads and _SQL.search(text):
-        yield from _rows_of_sql(text)
+        yield from _in_rows(text, _heads_in_sql(text))
     if "\n" in text and form_of(path) is not Form.CODE:
-        yield from _columns(text, leads)
+        yield from _in_rows(text, _heads_in_lines(text, leads))
 
 
 def _in_file(text: str, path: str) -> Iterator[tuple[int, int, str]]:
@@ -75,33 +66,8 @@ def _is_of_one_secret(path: str) -> bool:
     return kind not in (None, "MAYBE") or folder.endswith("secrets") or is_secret_file(path)
 
 
-def _manifest(text: str) -> Iterator[tuple[int, int, str]]:
-    end = 0
-    for entries in _ENTRIES.finditer(text):
-        if pairs := entries.lastindex and max(2, entries.lastindex):
-            found = [*_PAIR.finditer(text, *entries.span(pairs))] if entries[pairs] else []
-            yield from ((*each.span(1), "SECRET") for each in found if values.is_literal(each[1]))
-            if found:
-                continue
-        if entries["indent"] is None or entries.end() < end:
-            continue
-        end = entries.end()
-        margin = len(entries["indent"])
-        while end < len(text):
-            stop = text.find("\n", end) + 1 or len(text)
-            line = text[end:stop]
-            bare = line.strip()
-            if bare and len(line) - len(line.lstrip(" ")) <= margin:
-                break
-            has_none = bare.startswith("#") or bare.endswith((":", "|", ">", "|-", ">-"))
-            entry = None if has_none else _ENTRY.match(text, end, stop)
-            if entry and values.is_literal(entry[1]):
-                yield *entry.span(1), "SECRET"
-            end = stop
-
-
-def _columns(text: str, leads: Places) -> Iterator[tuple[int, int, str]]:
-    """Yield the values below a heading that calls them secrets: of CSV, Markdown, a database's table."""
+def _heads_in_lines(text: str, leads: Places) -> Iterator[_Head]:
+    """Yield the headings that call a column secrets: of CSV, Markdown, a database's table."""
     at = 0
     for found in sorted(at for word in HEADINGS for at in leads.get(word, ())):
         if found < at:
@@ -113,34 +79,18 @@ def _columns(text: str, leads: Places) -> Iterator[tuple[int, int, str]]:
         if not sign or len(header) > _HEADER_CHARACTERS:
             continue
         cells = header.strip(" \r\n").split(sign)
-        if not all(map(_CELL.fullmatch, cells)) or sum(map(bool, cells)) < 2:
-            continue
         low = max(0, start - _HEADER_CHARACTERS)
         above = text[text.rfind("\n", low, max(0, start - 1)) + 1 : start]
-        if above.count(sign) == header.count(sign) and set(above.strip()) - _BORDER:
-            continue  # a row like others
-        kinds = _kinds(cells)
-        while at < len(text) and any(kinds):
-            stop = text.find("\n", at) + 1 or len(text)
-            row = _apart(text[at:stop].rstrip(" \r\n"), sign)
-            if len(row) != len(cells) and set(row[0]) - _BORDER:
-                break
-            yield from _of_row(text, at, row, kinds)
-            at = stop
+        is_row = above.count(sign) == header.count(sign) and set(above.strip()) - _BORDER
+        if all(map(_CELL.fullmatch, cells)) and sum(map(bool, cells)) > 1 and not is_row:
+            yield at, _kinds(cells), sign, _LINE
 
 
-def _rows_of_sql(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the values of columns that an INSERT or a COPY calls secrets."""
-    at = 0
+def _heads_in_sql(text: str) -> Iterator[_Head]:
+    """Yield the columns of each INSERT and COPY."""
     for found in _INSERT.finditer(text):
-        if found.start() < at:
-            continue
-        kinds, at = _kinds(found[1].split(",")), found.end()
-        row = _TUPLE if found[2] else _TABBED
-        while any(kinds) and (match := row.match(text, at)):
-            values_ = _apart(match[1], "," if found[2] else "\t")
-            yield from _of_row(text, match.start(1), values_, kinds)
-            at = match.end()
+        row = (",", _TUPLE) if found[2] else ("\t", _LINE)
+        yield found.end(), _kinds(found[1].split(",")), *row
 
 
 def _kinds(cells: list[str]) -> list[str | None]:
@@ -148,17 +98,26 @@ def _kinds(cells: list[str]) -> list[str | None]:
 
 
 def _apart(row: str, sign: str) -> list[str]:
-    """Return the cells of a row; a sign in quotes is none."""
+    """Return the cells of a row; a sign in quotes parts none."""
     return _IN_QUOTES.sub(lambda found: found[0].replace(sign, "\0"), row).split(sign)
 
 
-def _of_row(
-    text: str, at: int, row: list[str], kinds: list[str | None]
-) -> Iterator[tuple[int, int, str]]:
-    for cell, kind in zip(row, kinds, strict=False):
-        bare = cell.strip(" \"'`\r\n*")
-        first = at + cell.index(bare)
-        value = text[first : first + len(bare)]
-        if kind and values.is_password(value, Form.DATA) and values.is_said(value):
-            yield first, first + len(value), kind.replace("MAYBE", "KEY")
-        at += len(cell) + 1
+def _in_rows(text: str, heads: Iterator[_Head]) -> Iterator[tuple[int, int, str]]:
+    """Yield the values of the columns that hold secrets."""
+    done = 0
+    for at, kinds, sign, expression in heads:
+        if at <= done or not any(kinds):
+            continue
+        done = at
+        while row := expression.match(text, done):
+            cells = _apart(row[1], sign)
+            if len(cells) != len(kinds) and set(cells[0]) - _BORDER:
+                break
+            first, done = row.start(1), row.end()
+            for cell, kind in zip(cells, kinds, strict=False):
+                bare = cell.strip(" \"'`\r\n*")
+                start = first + cell.index(bare)
+                value = text[start : start + len(bare)]
+                if kind and values.is_password(value, Form.DATA) and values.is_said(value):
+                    yield start, start + len(value), kind.replace("MAYBE", "KEY")
+                first += len(cell) + 1

@@ -225,7 +225,7 @@ def _cookies(text: str, leads: Places, form: values.Form) -> Iterator[Secret]:
 
 # Whether a lead is looked for outside of runs, too.
 _KNOWN = {
-    lead: "<base64>" in rule.expression or not _IN_RUN.fullmatch(lead)
+    lead: "+/" in rule.expression or not _IN_RUN.fullmatch(lead)
     for rule in RULES
     if not rule.judge
     for lead in rule.leads

@@ -9,83 +9,40 @@ from typing import NamedTuple
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import values
 from codingagent.secrets.assigned import STEMS, is_about, kind_of, name_at
+from codingagent.secrets.rules import one_of_named, part
 from codingagent.secrets.texts import Places
 from codingagent.secrets.values import Form
 
 _REST = lazy_pattern(r"[\w-]{0,48}+(?![\w-])")
 # At the end of the name of what holds secrets: secretEnv, token_list.
 _HOLDS = lazy_pattern(r"[_-]?(?:env|list|map|set|vars?|variables|store)$", re.IGNORECASE)
-# What follows the name of what holds secrets.
+# What follows the name of what holds secrets: passwords["alice"] = …; secrets.stripe: …
 _HOLDER = lazy_pattern(
-    r"""(?:(?P<table>(?:\.[\w.-]{1,40})?\]{1,2}[ \t]*\r?\n)"""
-    r"""|(?P<plist></key>\s{0,40}<(?P<tag>array|dict)>)"""
-    # passwords["alice"] = …; secrets.stripe: …
-    r"""|(?P<near>["'`]?[\])]{0,2})(?P<path>(?:\.[\w-]{1,40}|\[["'`:]?[\w.@-]{0,60}["'`]?\]){0,3})"""
-    r"""["'`]?[ \t]{0,20}(?:"""
-    # passwords: list[str] = [; passwords := map[string]string{; PASSWORDS=(; passwords = new Map([
-    r"""(?P<open>(?::[ \t]*[A-Za-z_\[][\w.<>\[\], |&;:]{0,40}=|[:+]=|=>|[:=])\s{0,20}(?:"""
-    r"""(?:new[ ])?(?:dict|list|tuple|append|(?:frozen)?set|[Aa]rrays?(?:\.asList)?|"""
-    r"""(?:mutable)?(?:list|set|map)Of"""
-    r"""|\w{0,20}(?:List|Set|Map)(?:<[^<>()\n]{0,40}>)?(?:\.(?:of|ofEntries))?)?\("""
-    r"""|(?:new[ ]?)?[\w.<>,]{0,30}(?:\[\w{0,20}\])?[\w*.<>]{0,20}[ ]?\{|(?:vec!|%[wi])?\[|(?:qw|@)?\("""
-    r"""|@\{))"""
-    # passwords.put("alice", "…"); find("#password").type("…")
-    r"""|(?P<call>\.(?:[Aa]dd|append|extend|fill|insert|push|[Pp]ut|send_?[Kk]eys|set|type|unshift|update)"""
-    r"""\w{0,12}\()"""
-    # variable "passwords" {; secret "prod" {
-    r"""|(?P<label>(?:"[\w.-]{1,60}"[ \t]{1,20}|(?<="[ ]))\{)"""
-    r"""|(?P<block>:[ \t]*(?:[&!][\w-]{1,40}[ \t]*)?(?:#[^\n]{0,200})?\r?\n)|(?P<one>[:=](?!=)[ \t]*@?))"""
-    r"""|(?P<element>(?:[ ][^<>\n]{0,80})?>))"""
+    rf"""(?:{one_of_named("collections")}|(?P<near>["'`]?[\])]{{0,2}})"""
+    r"""(?P<path>(?:\.[\w-]{1,40}|\[["'`:]?[\w.@-]{0,60}["'`]?\]){0,3})["'`]?[ \t]{0,20}"""
+    rf"""(?:{one_of_named("collections after a path")})|(?P<element>(?:[ ][^<>\n]{{0,80}})?>))"""
 )
-_LITERAL = (
-    r"""(?:(?P<quote>\\{0,3}["'`])(?P<quoted>[^"'`\\\n]{1,500})(?P=quote)"""
-    r"""|(?P<bare>[^\s"'`,;{}()<>\[\]]{1,500}))"""
-)
-_ONE = lazy_pattern(_LITERAL)
-# The fields of a record, one of which calls the value of another a secret: name="…" value="…", in any order.
-_FIELD = (
-    r"""(?:(?>\\?["']?[\w.:@-]{1,40}\\?["']?[ \t]*(?:=>|[:=])[ \t]*(?:\\?"[^"\n]{0,300}"|'[^'\n]{0,300}'"""
-    r"""|[^\s"',;{}()<>][^"',;{}()<>\n]{0,80})|\#[^\n]{0,200})[\s,;/]{0,80})"""
-)
-_VALUE = (
-    r"""(?:\\?["']?\b(?i:\w{0,20}(?:value|default|content))\\?["']?[ \t]*(?:=>|[:=])[ \t]*"""
-    r"""|--(?:value|body)[ =]|\bset\w{0,20}[(:](?=@?["'`]))@?"""
-    rf"{_LITERAL}"
-)
-_CALLERS = ("name", "key", "id", "label", "type", "variable", "field", "option")
-_CALLED = (
-    rf"""\\?["']?\b\w{{0,20}}(?i:{"|".join(_CALLERS)})\\?["']?[ \t]*(?:=>|[:= (])"""
-    r"""[ \t]*@?\\?["'`]?"""
-)
+_ONE = lazy_pattern(part("literal"))
+_CALLERS = part("caller").split("|")
 _BEFORE_A_NAME = ":=>( \t@\\\"'`"
-_IS_CALLED = lazy_pattern(rf"{_CALLED}$")
-_RECORD = lazy_pattern(
-    r"""\\?["'`]?"""
-    r"""(?:(?P<own>[ \t]*(?:(?:=>|[:=])[ \t]*\{|(?<=["'])[ \t]*\{|:[ \t]*\r?\n)\s{0,40})|[\s,;]{0,80})"""
-    rf"""{_FIELD}{{0,6}}?{_VALUE}"""
-)
-_OPENS = lazy_pattern(r"""[\\"' \t]{0,9}(?:=>|[:=])?[ \t]{0,9}[{\r\n]""")
-_VALUES = lazy_pattern(_VALUE)
-_BETWEEN = lazy_pattern(rf"[\s,;/]{{0,80}}{_FIELD}{{0,6}}{_CALLED}")
+_IS_CALLED = lazy_pattern(rf"{part('called')}$")
+_RECORD = lazy_pattern(part("record"))
+_OPENS = lazy_pattern(part("opens"))
+_VALUES = lazy_pattern(part("given"))
+_BETWEEN = lazy_pattern(part("between"))
 _RECORD_CHARACTERS = 300
-_TOKEN = lazy_pattern(
-    r"""(?P<quote>["'`])(?P<quoted>(?:[^"'`\\\n]|\\.|(?!(?P=quote))["'`]){0,500})(?P=quote)|(?P<open>[\[({])"""
-    r"""|(?P<close>[\])}])|(?P<bare>[^\s"'`,;\[\]{}()<>]{1,500})|\#[^\n]{0,500}"""
-)
+_TOKEN = lazy_pattern(part("item"))
 _SUBSCRIPT = lazy_pattern(r"\w\[[\"']")
 _AFTER_KEY = lazy_pattern(r"[ \t]{0,20}(?:\][ \t]{0,20})?(?:=>|[:=])(?!=)")
-_KEY = r"""[ \t]*(?:-[ \t]+)*(?:["']?(?P<key>[\w.@/-]{1,60})["']?[ \t]{0,20}"""
-_MEMBER = (
-    r"""[ \t]*(?:(?P<quote>["'])(?P<quoted>[^"'\n]{1,500})(?P=quote)"""
-    r"""|(?P<bare>[^\s"'#\[{&*|>][^\s"']{0,500}(?<!:)))"""
-    r"""[ \t]*,?[ \t]*(?:\#[^\n]*)?\r?$"""
-)
-_IN_BLOCK = lazy_pattern(rf"{_KEY}:(?=\s))?{_MEMBER}")
-_IN_TABLE = lazy_pattern(rf"{_KEY}[:=]){_MEMBER}")
+_IN_BLOCK = lazy_pattern(part("block_line"))
+_IN_TABLE = lazy_pattern(part("table_line"))
 _TEXT = lazy_pattern(r"(<key)?>\s{0,80}([^<>\s][^<>\n]{0,500}?)\s{0,80}</")
 _CLOSING = lazy_pattern(r"</([\w$.-]+)")
 # A longer collection is looked through up to here.
-_CHARACTERS = 20_000
+_CHARACTERS = 100_000
+# What a manifest of Kubernetes calls the secrets in it.
+_MANIFEST = lazy_pattern(r"^[ \t{-]*[\"']?kind[\"']?:[ \t]*[\"']?Secret\b", re.MULTILINE)
+_DATA = lazy_pattern(r"(?<![\w.-])(?:data|stringData)(?![\w.-])")
 
 
 class _Member(NamedTuple):
@@ -100,6 +57,8 @@ class _Member(NamedTuple):
 def spans(text: str, leads: Places, form: Form) -> Iterator[tuple[int, int, str]]:
     """Yield the start, end and kind of each secret that the name of what is around it tells."""
     found = {at: stem for stem in STEMS for at in leads.get(stem, ())}
+    if "Secret" in text and _MANIFEST.search(text):
+        found |= {each.start(): each[0] for each in _DATA.finditer(text)}
     end, again = 0, 100_000  # so much of collections in others is read again
     judged: set[int] = set()
     for at in sorted(found):
@@ -112,15 +71,20 @@ def spans(text: str, leads: Places, form: Form) -> Iterator[tuple[int, int, str]
             own = [each for each in _in_record(text, start, last) if each.start not in judged]
             judged.update(each.start for each in own)
             yield from ((*each[:2], kind) for each in own if _fits(text, each, kind, form))
-        kind, is_plural = _held_by(name)
+        is_data = name in ("data", "stringData")
+        kind, is_plural = ("SECRET", False) if is_data else _held_by(name)
         if (at < end and again <= 0) or kind is None:
             continue
         holder = _HOLDER.match(text, last)
         if holder is None:
             continue
-        members, stop = _members(text, start, last, holder, form)
+        members, stop = _members(text, start, last, holder, Form.DATA if is_data else form)
         again -= (stop - last) if at < end else 0
         end = max(end, stop)
+        if is_data:
+            literal = (each[:2] for each in members if values.is_literal(text[slice(*each[:2])]))
+            yield from ((*each, "SECRET") for each in literal)
+            continue
         members = [each for each in members if not (each.key and is_about(each.key))]
         fitting = [each for each in members if _fits(text, each, kind, form, is_plural=is_plural)]
         # Of the tokens of a parser, or the keys of a keyboard, some look random.

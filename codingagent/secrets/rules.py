@@ -1,7 +1,7 @@
 """The rules by which secrets are found, as rules.txt lists them."""
 
 import re
-from functools import cache
+from functools import cache, partial
 
 from codingagent.model.patterns import lazy_pattern
 
@@ -12,9 +12,19 @@ with open(f"{__file__.removesuffix('rules.py')}rules.txt", encoding="utf-8") as 
     )
 
 
+_PARTS: dict[str, str] = {}
+
+
+def _whole(text: str) -> str:
+    """Return a text of expressions with the parts that it names."""
+    return re.sub(
+        r"(?<!P)<(\w+)>", lambda found: _whole(_PARTS.get(found[1], "")) or found[0], text
+    )
+
+
 def rows(section: str) -> list[str]:
     """Return the lines of a section without its comments; what is indented deeper goes on."""
-    lines = _SECTIONS[section].replace("\n        ", "").splitlines()
+    lines = _whole(_SECTIONS[section]).replace("\n        ", "").splitlines()
     return [line.strip() for line in lines if not line.startswith("    # ")]
 
 
@@ -23,20 +33,31 @@ def words(section: str) -> frozenset[str]:
     return frozenset(" ".join(rows(section)).split())
 
 
+def pairs(section: str) -> list[tuple[str, str]]:
+    """Return the first word of each line of a section, and the rest."""
+    return [(name, rest) for name, rest in (row.split(None, 1) for row in rows(section))]
+
+
 def one_of(section: str) -> str:
     """Return the expression for any line of a section."""
     return "|".join(rows(section))
 
 
 def any_of(section: str, flags: int = 0) -> re.Pattern[str]:
+    """Return the expression for any line of a section, compiled when it is first used."""
     return lazy_pattern(one_of(section), flags)
 
 
-_PARTS = dict(row.split(None, 1) for row in rows("parts"))
-_NAMED = re.compile(f"<({'|'.join(_PARTS)})>")
+def one_of_named(section: str) -> str:
+    """Return the expression for any line of a section, in a group of the name before it."""
+    return "|".join(f"(?P<{name}>{rest})" for name, rest in pairs(section))
 
 
-@cache
-def compiled(expression: str) -> re.Pattern[str]:
-    """Return an expression with its parts, compiled when its lead is first seen: most never are."""
-    return re.compile(_NAMED.sub(lambda name: _PARTS[name[1]], expression), re.ASCII)
+def part(name: str) -> str:
+    """Return an expression that others name."""
+    return _whole(f"<{name}>")
+
+
+_PARTS.update((*pairs("parts"), *pairs("members")))
+compiled = cache(partial(re.compile, flags=re.ASCII))
+"""Compile the expression of a rule when its lead is first seen: most never are."""

@@ -4,7 +4,6 @@ A name is SECRET-<KIND>-<6 characters>: a keyed hash of the value and its check 
 base 32, which has no I, L, O or U. Such a name is a legal value in YAML, shell, URL, JSON, XML and code.
 """
 
-import contextlib
 import hashlib
 import hmac
 import re
@@ -110,14 +109,12 @@ Hides = Callable[[str, str], str]
 
 
 class Vault:
-    """The values of one session and their names."""
-
-    hides = True
+    """The values of one session and their names; without a key no secrets are searched for."""
 
     def __init__(
-        self, key: bytes, entries: Iterable[HiddenValue] = (), copies: Copies | None = None
+        self, key: bytes = b"", entries: Iterable[HiddenValue] = (), copies: Copies | None = None
     ) -> None:
-        self.key = key
+        self.key, self.hides = key, bool(key)
         self.copies = copies or Copies()
         self.is_secret_file = self.copies.is_secret_file
         self.wishes = Wishes()
@@ -143,17 +140,11 @@ class Vault:
         return self._hidden(text, path, self.spans(text, path))
 
     def preview(self, text: str, path: str) -> str:
-        """Return a text that no file holds yet, as `hide` would; nothing about the file is kept."""
-        spans = self.spans(text, path)
-        with self._unheard():
-            return self._hidden(text, path, spans, is_on_disk=False)
-
-    @contextlib.contextmanager
-    def _unheard(self) -> Iterator[None]:
-        """Tell the person nothing of values that are found meanwhile."""
+        """Return a text that no file holds yet, as `hide` would; nothing about the file is kept or told."""
         told, news = {*self._told}, [*self.news]
-        yield
+        hidden = self._hidden(text, path, self.spans(text, path), is_on_disk=False)
         self._told, self.news = told, news
+        return hidden
 
     def _hidden(self, text: str, path: str, spans: list[Hit], *, is_on_disk: bool = True) -> str:
         if not spans:
@@ -174,8 +165,9 @@ class Vault:
 
     def know(self, text: str, path: str = "", /) -> str:
         """Learn the secrets of a file that is not shown. Return its text unchanged."""
-        with self._unheard():
-            self.hide(text, path)
+        told, news = {*self._told}, [*self.news]
+        self.hide(text, path)
+        self._told, self.news = told, news
         return text
 
     def hide_quote(self, text: str, path: str = "", /, names: Collection[str] = ()) -> str:
@@ -203,7 +195,7 @@ class Vault:
 
     def learn(self, value: str, kind: str, path: str = "") -> None:
         """Hide a value from now on, unless it is too short or too plain to be told from other text."""
-        if _is_telling(value) and not self.names_in(value):
+        if self.hides and _is_telling(value) and not self.names_in(value):
             self._entry(value, kind, path, is_wide=True)
 
     def moved(self, path: str, to: str) -> None:
@@ -219,10 +211,8 @@ class Vault:
         """Return whether a text has the value of a name, not only as a part of another word."""
         entry = self.by_name[name]
         spans = _at(text, entry.value, "") if entry.is_wide else self._short(text, [entry])
-        return any(
-            not text[each.end - 1 : each.end + 1].isalnum() or each.end == len(text)
-            for each in spans
-        )
+        ends = (each.end for each in spans)
+        return any(not text[end - 1 : end + 1].isalnum() or end == len(text) for end in ends)
 
     def known_in(self, text: str) -> list[str]:
         """Return the names of the known values in a text that are hidden everywhere."""
@@ -232,8 +222,8 @@ class Vault:
         """Return the names of what is hidden in a file on disk, in order."""
         there = self.names_in(text)
         found = dict.fromkeys(_NAME.findall(self.hide(text, path)))
-        known = (name for name in found if name in self.by_name and name not in there)
-        return [name for name in known if self.by_name[name].kind != LITERAL]
+        known = found.keys() & self.by_name.keys() - there
+        return [name for name in found if name in known and self.by_name[name].kind != LITERAL]
 
     def names_in(self, text: str) -> set[str]:
         """Return the known names in a text."""
@@ -310,18 +300,19 @@ class Vault:
         self, text: str, path: str, names: Collection[str] = (), *, is_quote: bool = False
     ) -> list[Hit]:
         """Return what to hide, in order and apart: of overlapping spans, all that they cover."""
+        if not self.hides:
+            return []
         form = "" if is_quote else path
         found = [Hit(s.start, s.end, s.kind, is_wide=True) for s in find_secrets(text, form)]
         if not (found or path or self.by_name or self.wishes.hide or _FIRST in text):
             return found
         if path and self.is_secret_file(path, None if is_quote else text):
             for variable in files.variables_in(text) if form else ():
-                value = text[variable.start : variable.end]
-                is_wide = not (
-                    "://" in value or _PATH.fullmatch(value) or values.is_technical(value)
-                )
-                is_wide = is_wide and (values.is_random(value) or not is_setting(variable.name))
-                found.append(Hit(variable.start, variable.end, "VALUE", is_wide))
+                name, first, last = variable.name, variable.start, variable.end
+                value = text[first:last]
+                is_place = "://" in value or _PATH.fullmatch(value) or values.is_technical(value)
+                is_known = not values.is_random(value) and is_setting(name)
+                found.append(Hit(first, last, "VALUE", not (is_place or is_known)))
             found += self._short(text, [e for e in self.by_name.values() if path in e.places])
         found += self._short(text, [self.by_name[name] for name in names])
         for each in found:
@@ -330,9 +321,8 @@ class Vault:
                 self.learn(line.strip(), each.kind, path)
         found += self._known(text)
         for start, end in self.copies.beside_variables(text):
-            if (held := self._by_value.get(text[start:end])) and not (
-                held.is_wide or held.is_allowed
-            ):
+            held = self._by_value.get(text[start:end])
+            if held and not (held.is_wide or held.is_allowed):
                 found.append(Hit(start, end, held.kind, is_wide=False))
         for words in self.wishes.hide:
             found += _at(text, words, _NAMED)
@@ -351,21 +341,13 @@ class Vault:
 
     def _beside_names(self, text: str, found: list[Hit], *, is_file: bool) -> list[Hit]:
         """Return the spans that are not in a name; what only looks like a name in a file gets one."""
-        names: list[tuple[int, int]] = []
-        for match in _NAME.finditer(text):
-            if match[0] in self.by_name:
-                names.append(match.span())
-            elif is_file:
-                found.append(Hit(*match.span(), LITERAL, is_wide=False))
-        if not names:
-            return found
-        starts = [start for start, _ in names]
-
-        def is_inside(each: Hit) -> bool:
-            at = bisect(starts, each.start) - 1
-            return at >= 0 and each.end <= names[at][1]
-
-        return [each for each in found if not is_inside(each)]
+        written = [*_NAME.finditer(text)]
+        names = [each.span() for each in written if each[0] in self.by_name]
+        others = (each.span() for each in written if is_file and each[0] not in self.by_name)
+        found += (Hit(*span, LITERAL, is_wide=False) for span in others)
+        before = (bisect(names, (each.start, len(text))) - 1 for each in found)
+        pairs = zip(found, before, strict=True)
+        return [each for each, at in pairs if at < 0 or each.end > names[at][1]]
 
     def _known(self, text: str) -> Iterator[Hit]:
         """Yield where known values are, as they are or encoded."""
@@ -404,8 +386,8 @@ class Vault:
         """Yield where a text has those values that are not hidden everywhere."""
         for entry in [each for each in held if not each.is_wide][:_SEARCHED]:
             for span in _at(text, entry.value, entry.kind):
-                before = text[span.start - 1 : span.start]
-                if not before.isalnum() and not text[span.end : span.end + 1].isalnum():
+                around = text[span.start - 1 : span.start], text[span.end : span.end + 1]
+                if not any(map(str.isalnum, around)):
                     yield span
 
     # --- put back ----------------------------------------------------------------------------------
@@ -437,18 +419,17 @@ class Vault:
         near = self._near_names
         if near and not text.isascii():
             text = _INVISIBLE.sub("", normalize("NFKC", text))
-        for match in _ALTERED.finditer(text) if near else ():
-            if not _NAME.fullmatch(match[0]) and (true := self._nearest(match[1], match[2])):
-                yield WrongName(match[0], true)
-        for match in _CODE.finditer(text) if near else ():
-            if true := near.get(("", match[0]), ""):
-                yield WrongName(match[0], true)
+        if near:
+            others = (each for each in _ALTERED.finditer(text) if not _NAME.fullmatch(each[0]))
+            found = [(each[0], self._nearest(each[1], each[2])) for each in others]
+            found += ((each[0], near.get(("", each[0]), "")) for each in _CODE.finditer(text))
+            yield from (WrongName(written, true) for written, true in found if true)
 
     def _nearest(self, kind: str, code: str) -> str:
         """Return the name that a kind and a code come from, if at most one character is wrong."""
         kind, code, near = kind.upper(), code.upper(), self._near_names
-        found = (near.get((kind, each), "") for each in (code, *_shorter(code)))
-        return next(filter(None, found), "") or near.get(("", code), "")
+        likely = [(kind, each) for each in (code, *_shorter(code))]
+        return next((near[each] for each in (*likely, ("", code)) if each in near), "")
 
     @cached_property
     def _near_names(self) -> dict[tuple[str, str], str]:
@@ -456,24 +437,8 @@ class Vault:
         near: dict[tuple[str, str], str] = {}
         for name in self.by_name:
             _, kind, code = name.split("-")
-            near |= {(kind, each): name for each in (*_shorter(code), code)}
-            near["", code] = name
+            near |= {(kind, each): name for each in (*_shorter(code), code)} | {("", code): name}
         return near
-
-
-class EmptyVault(Vault):
-    """The vault where secrets are not searched for: no text has any."""
-
-    hides = False
-
-    def __init__(self) -> None:
-        super().__init__(b"")
-
-    def spans(self, *_: object, **__: object) -> list[Hit]:
-        return []
-
-    def learn(self, *_: object) -> None:
-        """Learn nothing."""
 
 
 def _is_telling(value: str) -> bool:
