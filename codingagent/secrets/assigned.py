@@ -44,7 +44,6 @@ _BARE = lazy_pattern(r"[^\s\"'`<>]{1,1000}")
 _BLOCK = lazy_pattern(r"[|>][+-]?\d?[ \t]*\r?\n[ \t]*([^\s\"'`<>]{4,1000})[ \t]*\r?(?:\n|$)")
 _LINE = lazy_pattern(r"([^\s\"'`<>:=-][^\s\"'`<>:=]{5,1000})[ \t]*\r?(?:\n|$)")
 _CLOSED = lazy_pattern(r"(?:\]\]>)?\s{0,40}</")
-_CDATA = "<![CDATA["
 _LINE_CHARACTERS = 300
 # A name is judged by so many characters before and after it.
 _BEFORE, _AFTER = _LINE_CHARACTERS + _NAME_CHARACTERS, 2000
@@ -194,12 +193,9 @@ def _literal(
             return None
         if "default" not in quote[0] and quote[0] != quote[1] and _LOOK_UP.match(quote[0]):
             return None
-        place = _quoted(text, quote.end(), quote[1])
-        if place is None or (match["said"] and not values.is_said(text[place[0] : place[1]])):
-            return None
-        return place
-    if match["xml"] and text.startswith(_CDATA, start):
-        start += len(_CDATA)
+        end = _end_of_quoted(text, quote.end(), quote[1])
+        is_secret = end and (not match["said"] or values.is_said(text[quote.end() : end]))
+        return (quote.end(), end, True) if is_secret else None
     if form is Form.DATA and (block := _BLOCK.match(text, start)):
         return *block.span(1), False
     bare = _BARE.match(text, start)
@@ -210,36 +206,30 @@ def _literal(
         below = _LINE.match(text, start)
         return (*below.span(1), False) if below and values.is_said(below[1]) else None
     end = bare.end()
-    before = text[begin - 1 : begin]
     if match["xml"]:
         is_element = line.rfind("<") > line.rfind(">") or "</" in match["xml"]
         end -= 2 * text.startswith("]]>", end - 2)
         return (start, end, True) if is_element and _CLOSED.match(text, end) else None
-    is_parameter = before in {"?", "&", ";"}
-    if form is Form.CODE and not (is_parameter or match["said"]):
+    if form is Form.CODE:
         return None
-    if is_parameter:
+    if text[begin - 1 : begin] in {"?", "&", ";"}:  # of an address
         ends = (at for sign in "&;" if (at := text.find(sign, start, end)) >= 0)
         return start, min(ends, default=end), True
     if form is not Form.DATA or match["close"] or "{" in line:
         while end > start and text[end - 1] in _AFTER_A_SENTENCE:
             end -= 1
-    if is_blank and not (is_flag or form is Form.PROSE or is_bare_name):
-        is_last = not text[end : end + 9].partition("\n")[0].strip()
-        is_last = is_last and _WORDS_BEFORE.fullmatch(line) is not None
-        end -= text[start:end].endswith(";")
-        if not (is_last and values.is_said(text[start:end])):
+    is_free = is_blank and not (is_flag or form is Form.PROSE or is_bare_name)
+    if is_free:
+        if text[end : end + 9].partition("\n")[0].strip() or not _WORDS_BEFORE.fullmatch(line):
             return None
-    is_sentence = match["said"] or (is_blank and form is Form.PROSE and not is_flag)
-    if is_sentence and not values.is_said(text[start:end]):
-        return None
-    return start, end, False
+        end -= text[start:end].endswith(";")
+    is_sentence = match["said"] or is_free or (is_blank and form is Form.PROSE and not is_flag)
+    return None if is_sentence and not values.is_said(text[start:end]) else (start, end, False)
 
 
-def _quoted(text: str, start: int, mark: str) -> tuple[int, int, bool] | None:
+def _end_of_quoted(text: str, start: int, mark: str) -> int:
+    """Return where a string ends; 0: nowhere near."""
     end = text.find(mark, start, start + _QUOTED_CHARACTERS)
     while end > 0 and len(mark) == 1 and text[end - 1] == "\\" and text[end - 2] != "\\":
         end = text.find(mark, end + 1, start + _QUOTED_CHARACTERS)
-    if end < 0 or (len(mark) < 3 and "\n" in text[start:end]):
-        return None
-    return start, end, True
+    return 0 if end < 0 or (len(mark) < 3 and "\n" in text[start:end]) else end

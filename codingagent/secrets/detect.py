@@ -29,10 +29,7 @@ def find_secrets(text: str, path: str = "") -> list[Secret]:
 
     The path of the file says which form the text has; it may be empty.
     """
-    for most, found in _CACHES:
-        if len(text) <= most:
-            return [*found(text, path)]
-    return _found(text, path)
+    return [*next((found for most, found in _CACHES if len(text) <= most), _found)(text, path)]
 
 
 def _found(text: str, path: str) -> list[Secret]:
@@ -41,9 +38,9 @@ def _found(text: str, path: str) -> list[Secret]:
     if leads:
         found += (*_by_rules(text, leads, form), *_private_keys(text, leads))
         found += _cookies(text, leads, form)
-        found += (Secret(*span) for span in assigned.spans(text, leads, form))
-        found += (Secret(*span) for span in members.spans(text, leads, form))
-    found += (Secret(*span) for span in containers.spans(text, leads, path))
+    named = assigned.spans(text, leads, form), members.spans(text, leads, form)
+    for spans in (*named, containers.spans(text, leads, path)):
+        found += (Secret(*span) for span in spans)
     return _joined(found)
 
 
@@ -160,6 +157,7 @@ _BODY = lazy_pattern(
     r"([A-Za-z0-9+/=]{2,}(?:(?:\\[nr])+[A-Za-z0-9+/=]+)*)"
 )
 _SHORTEST_LINE = 16
+_LINE = lazy_pattern(r"[^\n]+")
 
 
 def _private_keys(text: str, leads: Places) -> Iterator[Secret]:
@@ -170,41 +168,35 @@ def _private_keys(text: str, leads: Places) -> Iterator[Secret]:
         line = text.rfind("\n", max(0, at - 100), at) + 1 or max(0, at - 100)
         if begin := _BEGIN.search(text, max(line, at - 60), at + 30):
             end = text.find("-----END", begin.end(), begin.end() + 100_000)
-            yield from (spans := [*_key_lines(text, begin.end(), end)])
+            lines = _LINE.finditer(text, begin.end(), len(text) if end < 0 else end)
+            spans = [*_key_lines(text, map(re.Match.span, lines), is_closed=end >= 0)]
+            yield from spans
             done = max(end, spans[-1].end if spans else at)
         elif (end := text.rfind("-----END", line, at)) >= 0:
-            yield from _key_lines_before(text, end)
+            yield from _key_lines(text, _lines_before(text, end))
     for at in leads.get("Private-Lines:", ()):
-        start = text.find("\n", at) + 1
-        yield from _key_lines(text, start, -1) if start else ()
+        start = text.find("\n", at) + 1 or len(text)
+        yield from _key_lines(text, map(re.Match.span, _LINE.finditer(text, start)))
 
 
-def _key_lines(text: str, start: int, end: int) -> Iterator[Secret]:
-    """Yield the lines of a key; without an end, those that look like one."""
-    closed = end >= 0
-    last = end if closed else len(text)
-    while start < last:
-        stop = text.find("\n", start, last)
-        stop = last if stop < 0 else stop
+def _key_lines(
+    text: str, lines: Iterable[tuple[int, int]], *, is_closed: bool = False
+) -> Iterator[Secret]:
+    """Yield the lines of a key; where one end of it is not there, as long as they look like some."""
+    for start, stop in lines:
         match = _BODY.match(text, start, stop)
-        is_long = match and (closed or len(match[1]) >= _SHORTEST_LINE)
+        is_long = match and (is_closed or len(match[1]) >= _SHORTEST_LINE)
         if match and is_long and not _HEADER.match(text, start, stop):
-            yield Secret(match.start(1), match.end(1), "PRIVATEKEY")
-        elif not closed and text[start:stop].strip():
+            yield Secret(*match.span(1), "PRIVATEKEY")
+        elif not is_closed and text[start:stop].strip():
             return
-        start = stop + 1
 
 
-def _key_lines_before(text: str, end: int) -> Iterator[Secret]:
-    """Yield the lines of a key whose beginning was cut off."""
-    stop = end
-    while stop > 0:
-        start = text.rfind("\n", 0, stop - 1) + 1
-        match = _BODY.match(text, start, stop)
-        if not match or len(match[1]) < _SHORTEST_LINE:
-            return
-        yield Secret(match.start(1), match.end(1), "PRIVATEKEY")
-        stop = start
+def _lines_before(text: str, end: int) -> Iterator[tuple[int, int]]:
+    while end > 0:
+        start = text.rfind("\n", 0, end - 1) + 1
+        yield start, end
+        end = start
 
 
 _COOKIES = lazy_pattern(
@@ -248,41 +240,39 @@ def _shortest(leads: Iterable[str]) -> list[str]:
 # A text with none of these, and without a run, has no lead.
 SIGNS = _shortest((*_ANYWHERE, *_LOWER))
 
-# Characters of a part of a long text.
+# A text twice as long is searched only where it differs from one of the last, which begins or ends alike.
 _PART = 2_000
-_CUT = lazy_pattern(rf"(?s:.{{1,{_PART}}})[^\n]*\n?")
-# The parts of the long texts that were searched last.
-_LAST: list[list[str]] = []
+_LAST: list[tuple[str, Places]] = []
 
 
 def _leads_in(text: str) -> Places:
-    """Return where the leads are. Parts of a long text that were searched before are not searched again."""
+    """Return where the leads are; no lead goes over the end of a line."""
     if len(text) < 2 * _PART:
         return _leads_of(text)
-    found: Places = {}
-    start = 0
-    for part in _parts(text):
-        for lead, at in _leads_of_part(part).items():
-            found.setdefault(lead, []).extend([start + each for each in at])
-        start += len(part)
-    return found
-
-
-def _parts(text: str) -> list[str]:
-    """Cut a text at ends of lines, which no lead has; like one before that begins or ends alike."""
-    last = next((p for p in _LAST if text.startswith(p[0]) or text.endswith(p[-1])), [])
-    first, stop, start, end = 0, len(last), 0, len(text)
-    while first < stop and last[first][-1] == "\n" and text.startswith(last[first], start):
-        start, first = start + len(last[first]), first + 1
-    while first < stop and text.endswith(last[stop - 1], start, end):
-        at = end - len(last[stop - 1])
-        if text[at - 1 : at] not in ("", "\n"):
+    likely = (
+        each
+        for each in _LAST
+        if text.startswith(each[0][:_PART]) or text.endswith(each[0][-_PART:])
+    )
+    last, known = next(likely, ("", {}))
+    more, at, stop = len(text) - len(last), 0, len(text)
+    while at + _PART <= len(last) and text.startswith(last[at : at + _PART], at):
+        at += _PART
+    start = text.rfind("\n", 0, at) + 1
+    while stop - max(more, 0) - start >= _PART:
+        if not text.endswith(last[stop - _PART - more : stop - more], 0, stop):
             break
-        end, stop = at, stop - 1
-    new = [text[start:end]] if end - start < 2 * _PART else _CUT.findall(text, start, end)
-    parts = [*last[:first], *filter(None, new), *last[stop:]]
-    _LAST[:] = [parts, *(each for each in _LAST if each is not last)][:4]
-    return parts
+        stop -= _PART
+    end = text.find("\n", stop) + 1 or len(text)
+    new = _leads_of(text[start:end])
+    found: Places = {}
+    for lead in {*known, *new}:
+        old = known.get(lead, [])
+        there = [at for at in old if at < start] + [start + at for at in new.get(lead, ())]
+        if there := there + [at + more for at in old if at + more >= end]:
+            found[lead] = there
+    _LAST[:] = [(text, found), *(each for each in _LAST if each[0] is not last)][:4]
+    return found
 
 
 def _leads_of(text: str) -> Places:
@@ -296,6 +286,3 @@ def _leads_of(text: str) -> Places:
     for lead in (lead for lead in IN_RUNS if lead in short):
         found[lead] = [run.start() + at for run in runs for at in places(run[0], lead)]
     return found
-
-
-_leads_of_part = lru_cache(1024)(_leads_of)

@@ -23,7 +23,6 @@ _HOLDER = lazy_pattern(
     rf"""(?:{one_of_named("collections after a path")})|(?P<element>(?:[ ][^<>\n]{{0,80}})?>))"""
 )
 _ONE = lazy_pattern(part("literal"))
-_CALLERS = part("caller").split("|")
 _BEFORE_A_NAME = ":=>( \t@\\\"'`"
 _IS_CALLED = lazy_pattern(rf"{part('called')}$")
 _RECORD = lazy_pattern(part("record"))
@@ -42,7 +41,7 @@ _CLOSING = lazy_pattern(r"</([\w$.-]+)")
 _CHARACTERS = 100_000
 # What a manifest of Kubernetes calls the secrets in it.
 _MANIFEST = lazy_pattern(r"^[ \t{-]*[\"']?kind[\"']?:[ \t]*[\"']?Secret\b", re.MULTILINE)
-_DATA = lazy_pattern(r"(?<![\w.-])(?:data|stringData)(?![\w.-])")
+_DATA = lazy_pattern(r"(?<![\w.-])(?:data|stringData)(?=[\"']?\s{0,9}:(?!=))")
 
 
 class _Member(NamedTuple):
@@ -50,8 +49,6 @@ class _Member(NamedTuple):
     end: int
     key: str
     is_bare: bool
-    is_own: bool = False
-    """It is the value of the name itself, not one of several."""
 
 
 def spans(text: str, leads: Places, form: Form) -> Iterator[tuple[int, int, str]]:
@@ -68,76 +65,72 @@ def spans(text: str, leads: Places, form: Form) -> Iterator[tuple[int, int, str]
         start, name = name_at(text, at, last)
         kind = kind_of(name)
         if kind and kind != "MAYBE":
-            own = [each for each in _in_record(text, start, last) if each.start not in judged]
-            judged.update(each.start for each in own)
-            yield from ((*each[:2], kind) for each in own if _fits(text, each, kind, form))
-        is_data = name in ("data", "stringData")
-        kind, is_plural = ("SECRET", False) if is_data else _held_by(name)
-        if (at < end and again <= 0) or kind is None:
+            own = _in_record(text, start, last)
+            if own and own.start not in judged and _fits(text, own, kind, form, "own"):
+                yield own.start, own.end, kind
+            judged.add(own.start if own else -1)
+        is_data = found[at] in ("data", "stringData")
+        kind, how = ("SECRET", "data") if is_data else _held_by(name)
+        holder = _HOLDER.match(text, last) if kind and (at >= end or again > 0) else None
+        if kind is None or holder is None:
             continue
-        holder = _HOLDER.match(text, last)
-        if holder is None:
-            continue
-        members, stop = _members(text, start, last, holder, Form.DATA if is_data else form)
+        members, stop = _members(text, start, last, holder, Form.DATA if how == "data" else form)
         again -= (stop - last) if at < end else 0
         end = max(end, stop)
-        if is_data:
-            literal = (each[:2] for each in members if values.is_literal(text[slice(*each[:2])]))
-            yield from ((*each, "SECRET") for each in literal)
-            continue
-        members = [each for each in members if not (each.key and is_about(each.key))]
-        fitting = [each for each in members if _fits(text, each, kind, form, is_plural=is_plural)]
+        if how != "data":
+            members = [each for each in members if not (each.key and is_about(each.key))]
+        if (holder["one"] or holder["call"]) and {*"\"'`"} & {*text[last : holder.end()]}:
+            how = "own"
+        fitting = [each for each in members if _fits(text, each, kind, form, how)]
         # Of the tokens of a parser, or the keys of a keyboard, some look random.
-        if len(fitting) * 3 >= len(members):
+        if how == "data" or len(fitting) * 3 >= len(members):
             yield from ((*each[:2], kind.replace("MAYBE", "KEY")) for each in fitting)
 
 
 @lru_cache(1000)
-def _held_by(name: str) -> tuple[str | None, bool]:
-    """Return which kind of secrets a collection of this name holds, and whether its name says several."""
+def _held_by(name: str) -> tuple[str | None, str]:
+    """Return which kind of secrets a collection of this name holds, and how."""
     holds = _HOLDS.sub("", name)
     low = name.rstrip("_0123456789").lower()
-    return kind_of(holds), holds != name or (low.endswith("s") and name[-2:].lower() != "ss")
+    is_plural = holds != name or (low.endswith("s") and name[-2:].lower() != "ss")
+    return kind_of(holds), "several" if is_plural else ""
 
 
-def _fits(text: str, member: _Member, kind: str, form: Form, *, is_plural: bool = False) -> bool:
-    """Return whether a member is a secret: in a list of passwords any word, elsewhere what looks like one."""
-    value = text[member.start : member.end]
-    quoted = not member.is_bare
-    if kind == "PASSWORD" and member.is_own:
+def _fits(text: str, member: _Member, kind: str, form: Form, how: str) -> bool:
+    """Return whether a member is a secret: in a list of passwords any word, elsewhere what looks like one.
+
+    `how` it is held: "data" of a manifest, the "own" value of a name, one of "several", or else.
+    """
+    value, quoted = text[member.start : member.end], not member.is_bare
+    if how == "data":
+        return values.is_literal(value)
+    if kind == "PASSWORD" and how == "own":
         is_name = value.isascii() and not any(map(str.isdigit, value)) and kind_of(value)
         return not is_name and values.is_password(value, form, quoted=quoted)
-    if kind != "PASSWORD" or not is_plural:
+    if kind != "PASSWORD" or how != "several":
         return values.is_token(value, Form.CODE, named=kind != "MAYBE")
     is_word = bool(member.key) or form is not Form.DATA
     return values.is_password(value, Form.CODE if is_word else form, quoted=is_word or quoted)
 
 
-def _in_record(text: str, start: int, last: int) -> Iterator[_Member]:
-    """Yield the value that a record has for the name in it, or under it."""
-    is_called = False
-    if text[start - 1 : start] in _BEFORE_A_NAME:
-        before = text[max(0, start - 60) : start].lower()
-        is_called = any(map(before.__contains__, _CALLERS)) and bool(
-            _IS_CALLED.search(text, max(0, start - 60), start)
-        )
+def _in_record(text: str, start: int, last: int) -> _Member | None:
+    """Return the value that a record has for the name in it, or under it."""
+    low = max(0, start - _RECORD_CHARACTERS)
+    is_called = text[start - 1 : start] in _BEFORE_A_NAME
+    is_called = is_called and _IS_CALLED.search(text, max(0, start - 60), start) is not None
     after = _RECORD.match(text, last) if is_called or _OPENS.match(text, last) else None
     if after and (after["own"] or is_called):
-        line = text.rfind("\n", max(0, start - _RECORD_CHARACTERS), start) + 1
+        line = text[text.rfind("\n", low, start) + 1 : start]
         margin = len(after["own"].rpartition("\n")[2]) if ":\n" in (after["own"] or "") else 999
-        if margin > len(text[line:start]) - len(text[line:start].lstrip(" ")):
-            yield _member(after, is_own=True)
-    elif is_called:
-        low = max(0, start - _RECORD_CHARACTERS)
-        is_near = any(word in text[low:start].lower() for word in ("value", "default", "set"))
-        found = [*_VALUES.finditer(text, low, start)] if is_near else []
-        if found and _BETWEEN.fullmatch(text, found[-1].end(), start):
-            yield _member(found[-1], is_own=True)
+        return _member(after) if margin > len(line) - len(line.lstrip(" ")) else None
+    found = [*_VALUES.finditer(text, low, start)] if is_called else []
+    is_near = found and _BETWEEN.fullmatch(text, found[-1].end(), start)
+    return _member(found[-1]) if is_near else None
 
 
-def _member(found: re.Match[str], key: str = "", *, is_own: bool = False) -> _Member:
+def _member(found: re.Match[str], key: str = "") -> _Member:
     group = "quoted" if found["quote"] else "bare"
-    return _Member(*found.span(group), key, group == "bare", is_own)
+    return _Member(*found.span(group), key, group == "bare")
 
 
 def _members(
@@ -146,21 +139,15 @@ def _members(
     """Return the members of a collection, each with its key and whether it is bare, and where it ends."""
     at = holder.end()
     most = min(at + _CHARACTERS, len(text))
-    line = text.rfind("\n", max(0, start - 200), start) + 1
-    before = text[line:start] if line else text[max(0, start - 200) : start]
+    low = max(0, start - 200)
+    before = text[text.rfind("\n", low, start) + 1 or low : start]
     key = (re.findall(r"[\w@-]+", holder["path"]) or [""])[-1] if holder["path"] else ""
-    if key and is_about(key):
-        return [], at
     if holder["one"]:
         one = _ONE.match(text, at) if key else None
-        is_own = bool(one) and any(sign in text[last:at] for sign in "\"'")
-        fits = one and (one["quote"] or form is Form.DATA)
-        return [_member(one, key, is_own=is_own)] if one and fits else [], at
+        return [_member(one, key)] if one and (one["quote"] or form is Form.DATA) else [], at
     if opened := holder["open"] or holder["call"] or holder["label"]:
-        is_words = opened.endswith(("%w[", "%i[", "qw("))
-        found, at = _in_brackets(text, at, most, form, is_words=is_words)
-        is_own = bool(holder["call"] and holder["near"].strip(")]"))
-        return [each._replace(is_own=is_own) for each in found], at
+        is_words = form is Form.DATA or opened.endswith(("%w[", "%i[", "qw("))
+        return _in_brackets(text, at, most, key, is_words=is_words)
     if holder["plist"] or (holder["element"] and before.rstrip().endswith("<")):
         ends = _closings(text).get(holder["tag"] or text[start:last], [])
         index = bisect_left(ends, at)
@@ -189,10 +176,11 @@ def _closings(text: str) -> dict[str, list[int]]:
 
 
 def _in_brackets(
-    text: str, at: int, most: int, form: Form, *, is_words: bool
+    text: str, at: int, most: int, key: str, *, is_words: bool
 ) -> tuple[list[_Member], int]:
+    """Return the members of what a bracket opened; without `is_words` a bare word is none."""
     found: list[_Member] = []
-    depth, key = 1, ""
+    depth = 1
     for token in _TOKEN.finditer(text, at, most):
         at = token.end()
         depth += bool(token["open"]) - bool(token["close"])
@@ -204,7 +192,7 @@ def _in_brackets(
             continue
         if _AFTER_KEY.match(text, at) or (group == "bare" and word.endswith((":", "=", "=>"))):
             key = word.strip(":=>") or key
-        elif group == "quoted" or is_words or form is Form.DATA:
+        elif group == "quoted" or is_words:
             found.append(_Member(*token.span(group), key, group == "bare"))
             key = ""
     return found, at

@@ -44,11 +44,7 @@ _CALL = lazy_pattern(
 )
 _TECHNICAL = any_of("technical", re.IGNORECASE)
 _PATH = lazy_pattern(r"[~.]{0,2}/[\w.-]+(?:/[\w.@-]*)*")
-_HOSTS = lazy_pattern(r"(?:\*?[\w-]*(?:\.[\w-]+)+(?:/\d+)?(?:,|$)){2,}")
-_UUID = lazy_pattern(r"\{?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\}?", re.IGNORECASE)
-_DIGEST = lazy_pattern(
-    r"(?:sha\d+|md5)[-:].*|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{128}", re.IGNORECASE
-)
+_IDENTIFIER = any_of("identifiers", re.IGNORECASE)
 # A bare word with these is an expression of code.
 _SYNTAX = lazy_pattern(r"[(){}\[\],;]|^[A-Za-z_]+(?:\.[a-z_]\w*)+$")
 _VOWELS = lazy_pattern("[aeiouy0-9]")
@@ -162,11 +158,11 @@ def is_token(value: str, form: Form, *, quoted: bool = True, named: bool = True)
 
     Without a telling name (`named`), identifiers and digests are none.
     """
-    if not 8 <= len(value) <= 4000 or " " in value or _HOSTS.fullmatch(value):
+    if not 8 <= len(value) <= 4000 or " " in value:
         return False
     if _is_plain(value, bare=not quoted and form is not Form.DATA):
         return False
-    if not named and (_UUID.fullmatch(value) or _DIGEST.fullmatch(value) or _PATH.fullmatch(value)):
+    if not named and (_IDENTIFIER.fullmatch(value) or _PATH.fullmatch(value)):
         return False
     if value.startswith("--") or value.count("|") > 5 or (not quoted and set("()|") & set(value)):
         return False
@@ -194,10 +190,6 @@ def is_said(word: str) -> bool:
     return len(word) >= 8 and word.isascii() and bool(set(word) & set("!@#$%^&+"))
 
 
-def _is_said_password(value: str, form: Form) -> bool:
-    return len(value) >= 8 and is_said(value) and is_password(value, form, quoted=False)
-
-
 def _is_in_address(value: str, _form: Form) -> bool:
     bare = value.strip("[]()")
     return len(bare) > 2 and is_literal(bare)
@@ -211,12 +203,18 @@ def _is_login(value: str, form: Form) -> bool:
     return False
 
 
+def _is_any(value: str, _form: Form) -> bool:
+    return not is_example(value)
+
+
 JUDGES: dict[str, Callable[[str, Form], bool]] = {
-    "": lambda value, _form: not is_example(value),
-    "any": lambda value, _form: not is_example(value),
+    "": _is_any,
+    "any": _is_any,
     "password": is_password,
     "token": is_token,
-    "stated": _is_said_password,
+    "stated": lambda value, form: (
+        len(value) >= 8 and is_said(value) and is_password(value, form, quoted=False)
+    ),
     "address": _is_in_address,
     "login": _is_login,
     "authorization": lambda value, form: _is_login(value, form) or is_token(value, form),

@@ -945,6 +945,13 @@ key = "terraform/state-2.tfstate"
     {file = "a-1.0-py3-none-any.whl", hash = "sha256:[h64]"},
 content-hash = "[h64]"
 """,
+    "a.conf": """
+# The password is really only needed once
+# The password which is used to protect the store
+# Maximum number of days a password may be used.
+# Options to pass to initdb.
+# If not set, the password and access files are ignored.
+""",
     "Cargo.lock": """
 checksum = "[h64]"
 """,
