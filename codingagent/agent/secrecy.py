@@ -126,15 +126,9 @@ class Secrecy:
             return session
         # Those of the answer, each once: the results are these events.
         ends = tuple(replace(end, event=self.event(end.event)) for end in session.ends)
-        return replace(
-            session,
-            task=self.hide(session.task),
-            said=self.hide_all(session.said),
-            results=tuple(end.event for end in ends),
-            ends=ends,
-            checked=self.hide_all(session.checked),
-            notes=self.hide_all(session.notes),
-        )
+        fields = ("task", "said", "checked", "notes")
+        told = {field: self.hide_all(getattr(session, field)) for field in fields}
+        return replace(session, results=tuple(end.event for end in ends), ends=ends, **told)
 
     def event(self, event: events.Event) -> events.Event:
         """Return the event of an operation with names for its secrets."""
@@ -147,10 +141,8 @@ class Secrecy:
         if event.encoding == "utf-8":
             return self.hide(event.content, event.path)
         data = base64.b64decode(event.content)
-        if encoding.is_binary(data) and encoding.decode_file(data) is None:
-            data = mapped(data, self.hide)
-        else:
-            data = self.hide_bytes(data, event.path)
+        is_text = encoding.decode_file(data, neighbours=tuple) is not None
+        data = self.hide_bytes(data, event.path) if is_text else mapped(data, self.hide)
         return base64.b64encode(data).decode()
 
     # --- the record and the person -----------------------------------------------------------------

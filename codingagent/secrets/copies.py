@@ -35,12 +35,11 @@ class Copies:
         """
         if text is not None and files.is_public(path, text):
             return False
-        if files.is_secret_file(path) or text is None or not self.lines:
-            return path in self.paths or files.is_secret_file(path)
+        if (is_named := files.is_secret_file(path)) or text is None or not self.lines:
+            return is_named or path in self.paths
         lines = _lines_of(text)
-        if len(lines & self.lines) * 2 >= max(len(lines), 1):
-            return True
-        return path in self.paths and not self.lines.isdisjoint(lines | _names_of(text))
+        is_kept = path in self.paths and not self.lines.isdisjoint(lines | _names_of(text))
+        return is_kept or len(lines & self.lines) * 2 >= max(len(lines), 1)
 
     def keep(self, path: str, text: str = "") -> bool:
         """Remember a secret file's lines, which its copies have too. Return whether any is new."""
@@ -66,9 +65,8 @@ class Copies:
                     self._variables.setdefault(each.name, set()).add(value)
         for name, known in self._variables.items():
             for at in places(text, name):
-                start = (
-                    found.end() if (found := _TO_VALUE.match(text, at + len(name))) else len(text)
-                )
+                found = _TO_VALUE.match(text, at + len(name))
+                start = found.end() if found else len(text)
                 ends = (start + len(value) for value in known if text.startswith(value, start))
                 yield from ((start, end) for end in ends if not text[end : end + 1].isalnum())
 

@@ -38,9 +38,9 @@ def _found(text: str, path: str) -> list[Secret]:
     if leads:
         found += (*_by_rules(text, leads, form), *_private_keys(text, leads))
         found += _cookies(text, leads, form)
-    named = assigned.spans(text, leads, form), members.spans(text, leads, form)
-    for spans in (*named, containers.spans(text, leads, path)):
-        found += (Secret(*span) for span in spans)
+        named = assigned.spans(text, leads, form), members.spans(text, leads, form)
+        found += (Secret(*span) for spans in named for span in spans)
+    found += (Secret(*span) for span in containers.spans(text, leads, path))
     return _joined(found)
 
 
@@ -76,8 +76,6 @@ _ESCAPE = lazy_pattern(
 
 # Leads that also end common words.
 _WORDS = words("kinds after a word")
-# A longer value that is no secret is judged only once: not from each of the leads in it.
-_LONG = 200
 # A secret that begins before its lead ends at most so many characters after it.
 _BEHIND = 250
 
@@ -137,7 +135,7 @@ def _by_rules(text: str, leads: Places, form: values.Form) -> Iterator[Secret]:
             is_secret = values.JUDGES[rule.judge](text[first:last], form)
             if is_secret:
                 yield Secret(first, last, rule.kind)
-            if is_secret or not rule.judge or last - first > _LONG:
+            if is_secret or not rule.judge or last - first > assigned.LONG:
                 end = last
 
 
@@ -215,30 +213,14 @@ def _cookies(text: str, leads: Places, form: values.Form) -> Iterator[Secret]:
                     yield Secret(pair.start(1), pair.end(1), "COOKIE")
 
 
-# Whether a lead is looked for outside of runs, too.
-_KNOWN = {
-    lead: "+/" in rule.expression or not _IN_RUN.fullmatch(lead)
-    for rule in RULES
-    if not rule.judge
-    for lead in rule.leads
-}
-IN_RUNS = [lead for lead, is_anywhere in _KNOWN.items() if not is_anywhere]
-_ANYWHERE = ["PRIVATE KEY", "Private-Lines:", *filter(_KNOWN.get, _KNOWN)]
+_KNOWN = [(lead, rule.expression) for rule in RULES if not rule.judge for lead in rule.leads]
+# Of known kinds, the leads that are looked for outside of runs, too.
+_ANYWHERE = {lead for lead, rest in _KNOWN if "+/" in rest or not _IN_RUN.fullmatch(lead)}
+_IN_RUNS = {lead for lead, _ in _KNOWN} - _ANYWHERE
+_ANYWHERE |= {"PRIVATE KEY", "Private-Lines:"}
 _LOWER = {"cookie", *assigned.STEMS, *containers.HEADINGS}
 _LOWER.update(lead for rule in RULES if rule.judge for lead in rule.leads)
 
-
-def _shortest(leads: Iterable[str]) -> list[str]:
-    """Return the leads that hold no other: a text without these has none at all."""
-    kept: list[str] = []
-    for lead in sorted({lead.lower() for lead in leads}, key=len):  # short ones are in most texts
-        if not any(each in lead for each in kept):
-            kept.append(lead)
-    return kept
-
-
-# A text with none of these, and without a run, has no lead.
-SIGNS = _shortest((*_ANYWHERE, *_LOWER))
 
 # A text twice as long is searched only where it differs from one of the last, which begins or ends alike.
 _PART = 2_000
@@ -249,11 +231,8 @@ def _leads_in(text: str) -> Places:
     """Return where the leads are; no lead goes over the end of a line."""
     if len(text) < 2 * _PART:
         return _leads_of(text)
-    likely = (
-        each
-        for each in _LAST
-        if text.startswith(each[0][:_PART]) or text.endswith(each[0][-_PART:])
-    )
+    head, tail = text[:_PART], text[-_PART:]
+    likely = (each for each in _LAST if each[0].startswith(head) or each[0].endswith(tail))
     last, known = next(likely, ("", {}))
     more, at, stop = len(text) - len(last), 0, len(text)
     while at + _PART <= len(last) and text.startswith(last[at : at + _PART], at):
@@ -277,12 +256,10 @@ def _leads_in(text: str) -> Places:
 
 def _leads_of(text: str) -> Places:
     lower = text.replace("\u0130", "i").lower()  # the one letter whose lower case is longer
-    runs = [*_RUN.finditer(text)]
-    if not (runs or any(map(lower.__contains__, SIGNS))):
-        return {}
     found = {lead: places(lower, lead) for lead in _LOWER if lead in lower}
     found |= {lead: places(text, lead) for lead in _ANYWHERE if lead in text}
+    runs = [*_RUN.finditer(text)]
     short = "\n".join(run[0] for run in runs)
-    for lead in (lead for lead in IN_RUNS if lead in short):
+    for lead in (lead for lead in _IN_RUNS if lead in short):
         found[lead] = [run.start() + at for run in runs for at in places(run[0], lead)]
     return found

@@ -30,8 +30,8 @@ def forms_of(value: str) -> list[str]:
     plain = json.dumps(value, ensure_ascii=False)[1:-1]
     in_urls = [quote(value, safe=""), quote(value), quote_plus(value)]
     in_html = escape(value)
-    in_htmls = [escape(value, quote=False), in_html]
-    in_htmls += [in_html.replace("&quot;", "&#34;").replace("x27", "39")]
+    as_numbers = in_html.replace("&quot;", "&#34;").replace("x27", "39")
+    in_htmls = [escape(value, quote=False), in_html, as_numbers]
     in_shells = [re.sub(r"[^\w@%+=:,./-]", r"\\\g<0>", value), value.replace("'", "'\"'\"'")]
     doubled = [value.replace(sign, sign * 2) for sign in "'\"%$"]
     # As Go writes JSON.

@@ -23,7 +23,8 @@ _HOLDER = lazy_pattern(
     rf"""(?:{one_of_named("collections after a path")})|(?P<element>(?:[ ][^<>\n]{{0,80}})?>))"""
 )
 _ONE = lazy_pattern(part("literal"))
-_BEFORE_A_NAME = ":=>( \t@\\\"'`"
+_CALLERS = ("name", "key", "id", "label", "type", "variable", "field", "option")
+_BEFORE = ":=>( \t@\\\"'`"
 _IS_CALLED = lazy_pattern(rf"{part('called')}$")
 _RECORD = lazy_pattern(part("record"))
 _OPENS = lazy_pattern(part("opens"))
@@ -116,8 +117,11 @@ def _fits(text: str, member: _Member, kind: str, form: Form, how: str) -> bool:
 def _in_record(text: str, start: int, last: int) -> _Member | None:
     """Return the value that a record has for the name in it, or under it."""
     low = max(0, start - _RECORD_CHARACTERS)
-    is_called = text[start - 1 : start] in _BEFORE_A_NAME
-    is_called = is_called and _IS_CALLED.search(text, max(0, start - 60), start) is not None
+    before = text[max(0, start - 60) : start].lower() if text[start - 1 : start] in _BEFORE else ""
+    # Nearly no text before a name has such a word.
+    is_called = any(map(before.__contains__, _CALLERS)) and bool(
+        _IS_CALLED.search(text, max(0, start - 60), start)
+    )
     after = _RECORD.match(text, last) if is_called or _OPENS.match(text, last) else None
     if after and (after["own"] or is_called):
         line = text[text.rfind("\n", low, start) + 1 : start]

@@ -12,7 +12,7 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets.rules import any_of, words
 
 _CODE, _PROSE = words("suffixes of code"), words("suffixes of prose")
-_PLAIN_WORDS = words("words that are no values")
+_PLAIN = words("words that are no values")
 
 
 class Form(Enum):
@@ -70,14 +70,12 @@ def is_example(value: str) -> bool:
 
 def is_reference(value: str) -> bool:
     """Return whether a value only refers to a secret, or is a blank to fill in."""
-    return (
-        bool(_REFERENCE.search(value[:300])) or value.strip("\"'`.,;:!?()").lower() in _PLAIN_WORDS
-    )
+    return bool(_REFERENCE.search(value[:300])) or value.strip("\"'`.,;:!?()").lower() in _PLAIN
 
 
 def is_plain(value: str) -> bool:
     """Return whether a value is a word or a small number that many settings have."""
-    return value.lower() in _PLAIN_WORDS or (value.isdigit() and len(value) < 4)
+    return value.lower() in _PLAIN or (value.isdigit() and len(value) < 4)
 
 
 def is_literal(value: str) -> bool:
@@ -114,7 +112,8 @@ def _is_plain(value: str, *, bare: bool) -> bool:
     return (
         is_example(value)
         or is_reference(value)
-        or is_technical(value)
+        # A number of many digits can be a password.
+        or (is_technical(value) and not (value.isdigit() and len(value) > 5))
         or (_PATH.fullmatch(value) is not None and not is_random(value))
         or (bare and _CALL.match(value) is not None and not any(map(str.isdigit, value)))
     )
@@ -128,7 +127,7 @@ def is_password(value: str, form: Form, *, quoted: bool = True) -> bool:
     """
     if not 4 <= len(value) <= 1000 or value.startswith("--"):  # an option
         return False
-    if _is_plain(value, bare=not quoted and form is not Form.DATA) and not _is_number(value):
+    if _is_plain(value, bare=not quoted and form is not Form.DATA):
         return False
     if " " in value:  # words: seldom a password
         said = value.endswith((".", "?", "!", ":")) or len(value) > 100
@@ -145,11 +144,6 @@ def is_password(value: str, form: Form, *, quoted: bool = True) -> bool:
         return len(value) >= 6 and quoted
     signs = len(value) >= 8 and not value.endswith(tuple(":?!*")) and bool(_signs(value))
     return letters and (signs or is_random(value))
-
-
-def _is_number(value: str) -> bool:
-    """Return whether a number or date can be a password: it has many digits."""
-    return value.isdigit() and len(value) >= 6 and not is_example(value)
 
 
 @lru_cache(1000)

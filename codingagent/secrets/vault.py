@@ -34,6 +34,7 @@ _ALTERED = lazy_pattern(
     r"SECRET[-_ \\\u2010-\u2015]{0,3}([A-Z0-9]{1,16})[-_ \\\u2010-\u2015]{1,3}([0-9A-Z]{4,8})(?![0-9A-Z])",
     re.IGNORECASE,
 )
+_REST = lazy_pattern("[0-9A-Za-z]*")
 _CODE = lazy_pattern(rf"(?<![0-9A-Za-z])[{_ALPHABET}]{{{_HASHED + 1}}}(?![0-9A-Za-z])")
 _FIRST = "SECRET-"
 _INVISIBLE = lazy_pattern("[\u00ad\u200b-\u200f\u2060\ufeff]")
@@ -52,7 +53,6 @@ _PATH = lazy_pattern(r"(?=.{1,40}$)~?\.{0,2}/[\w./-]*")
 
 LITERAL = "TEXT"
 """The kind of a text that only looks like a name: it gets a name, too, so that it comes back unchanged."""
-
 
 # The kind of a text that the person named: a file that may be shown does not show it.
 _NAMED = "HIDDEN"
@@ -242,8 +242,7 @@ class Vault:
         entry = self._entry(value, span.kind, path, is_wide=span.is_wide and _is_telling(value))
         is_copy = not entry.is_allowed and self.wishes.allows(path)
         if path and line and path not in entry.places and not is_copy:
-            entry.places = {**entry.places, path: line}
-            self.is_changed = True
+            entry.places, self.is_changed = {**entry.places, path: line}, True
         if entry.is_allowed:
             return bare
         if entry.name not in self._told:
@@ -332,7 +331,7 @@ class Vault:
         for each in sorted(found, key=lambda each: (each.start, -each.end)):
             if merged and each.end <= merged[-1].end:
                 continue
-            each.end = _end_of_word(text, each.end)
+            each.end = next(_REST.finditer(text, each.end)).end()  # a name must touch no word
             if merged and each.start < merged[-1].end:
                 merged[-1].end = each.end
             else:
@@ -396,34 +395,24 @@ class Vault:
         """Return a text with values in place of their names, and the names that have no value."""
         if not self.by_name and _FIRST not in text:
             return text, []
-        faults: list[WrongName] = []
-        parts: list[str] = []
-        end = 0
-        for match in _NAME.finditer(text):
-            entry = self.by_name.get(match[0])
-            if entry is None:
-                faults.append(WrongName(match[0], self._nearest(*match[0].split("-")[1:])))
-                continue
-            faults += self._altered(text[end : match.start()])
-            parts += (text[end : match.start()], entry.value)
-            end = match.end()
-        faults += self._altered(text[end:])
-        parts.append(text[end:])
+        unknown = [name for name in _NAME.findall(text) if name not in self.by_name]
+        faults = [WrongName(name, self._nearest(*name.split("-")[1:])) for name in unknown]
+        for between in _NAME.split(text):
+            faults += self._altered(between)
         unique: dict[str, WrongName] = {}
         for fault in faults:
             unique.setdefault(fault.true or fault.written, fault)
-        return "".join(parts), list(unique.values())
+        return _NAME.sub(self._value_of, text), [*unique.values()]
 
     def _altered(self, text: str) -> Iterator[WrongName]:
         """Yield the names that a chat or a model altered."""
-        near = self._near_names
-        if near and not text.isascii():
-            text = _INVISIBLE.sub("", normalize("NFKC", text))
-        if near:
-            others = (each for each in _ALTERED.finditer(text) if not _NAME.fullmatch(each[0]))
-            found = [(each[0], self._nearest(each[1], each[2])) for each in others]
-            found += ((each[0], near.get(("", each[0]), "")) for each in _CODE.finditer(text))
-            yield from (WrongName(written, true) for written, true in found if true)
+        if not self.by_name:
+            return
+        text = text if text.isascii() else _INVISIBLE.sub("", normalize("NFKC", text))
+        others = (each for each in _ALTERED.finditer(text) if not _NAME.fullmatch(each[0]))
+        found = [(each[0], self._nearest(each[1], each[2])) for each in others]
+        found += ((code, self._near_names.get(("", code), "")) for code in _CODE.findall(text))
+        yield from (WrongName(written, true) for written, true in found if true)
 
     def _nearest(self, kind: str, code: str) -> str:
         """Return the name that a kind and a code come from, if at most one character is wrong."""
@@ -451,13 +440,6 @@ def _is_telling(value: str) -> bool:
 def _at(text: str, wanted: str, kind: str) -> Iterator[Hit]:
     for at in places(text, wanted) if wanted else ():
         yield Hit(at, at + len(wanted), kind, is_wide=True)
-
-
-def _end_of_word(text: str, at: int) -> int:
-    """Return where the word ends that a value ends in: a name must not touch what follows it."""
-    while text[at : at + 1].isalnum() and text[at].isascii():
-        at += 1
-    return at
 
 
 def _shorter(code: str) -> Iterator[str]:

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 class _KeptVault(Struct):
     key: bytes
-    values: list[HiddenValue]
+    values: list[HiddenValue] = []
     lines: list[str] = []
     copies: list[str] = []
 
@@ -41,21 +41,15 @@ class VaultFile:
 
     def load(self) -> Vault:
         """Return the vault; a new one if there is none."""
-        kept = self._read(self._vault, _KeptVault)
-        found = (
-            new_vault()
-            if kept is None
-            else Vault(kept.key, kept.values, Copies(kept.lines, kept.copies))
-        )
+        kept = self._read(self._vault, _KeptVault) or _KeptVault(token_bytes(32))
+        found = Vault(kept.key, kept.values, Copies(kept.lines, kept.copies))
         found.obey(self.wishes())
         return found
 
     def save(self, vault: Vault) -> None:
         if vault.is_changed:
-            values = list(vault.by_name.values())
-            kept = _KeptVault(
-                vault.key, values, *map(sorted, (vault.copies.lines, vault.copies.paths))
-            )
+            copies = map(sorted, (vault.copies.lines, vault.copies.paths))
+            kept = _KeptVault(vault.key, [*vault.by_name.values()], *copies)
             atomic_write.write_whole(self._vault, json.encode(kept))
             vault.is_changed = False
 
