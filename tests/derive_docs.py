@@ -16,7 +16,7 @@ from msgspec.structs import fields
 from codingagent.agent.batch import RETURNED_LIMIT
 from codingagent.cli import command_table
 from codingagent.cli import main as command_line
-from codingagent.editing import body_rules, find, indentation, places, shapes
+from codingagent.editing import body_rules, indentation, places, shapes
 from codingagent.model.commands import COMMANDS
 from codingagent.model.rule import Rule
 from codingagent.model.settings import Settings, meanings
@@ -143,8 +143,10 @@ def bodies() -> str:
             tuple(rule for rule in body_rules.COMMAND_RULES if rule not in body_rules.RULES),
         ),
         ("SEARCH is looked for as one of these, in their order:", places.RULES),
-        ("If it fits nowhere as it came, these are tried:", find.RULES),
-        ("With the damage of a chat, these may be undone too:", shapes.RULES),
+        (
+            "If it fits nowhere so, its characters are mended, and one of these is undone:",
+            shapes.RULES,
+        ),
     )
     return "\n".join(line for head, rules in tables for line in (head, "", *_rules(rules), ""))
 

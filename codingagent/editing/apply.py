@@ -16,7 +16,7 @@ from codingagent.editing import (
     body_repair,
     diff_apply,
     edit_markers,
-    find,
+    match,
     nearest,
     places,
 )
@@ -160,7 +160,7 @@ def _replaced(
                 path=path,
                 is_literal=arrival is None,
             )
-            found = find.find(lines.contents(), sought)
+            found = match.find(lines.contents(), sought)
         except OperationError as fault:
             raise _refused(fault, len(change)) from None
         if found.note:
@@ -240,7 +240,7 @@ def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
         if "\n".join(("", *search, "")) in text:
             continue
         try:
-            proven |= find.find(lines, places.Sought(tuple(search), ())).undone
+            proven |= match.find(lines, places.Sought(tuple(search), ())).undone
         except OperationError:
             continue
     return proven

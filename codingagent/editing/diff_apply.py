@@ -1,19 +1,111 @@
 """Where the hunks of a diff belong in a file, and which lines they put there.
 
-How it works. All places that a hunk fits are found in the file as it is (`diff_hunks`). What leaves one
-place is then asked in turn: the order of the hunks, the line number, the enclosing function. A number
-alone proves nothing, for models count wrong; of several places that fit it may name one.
+How it works. All places that a hunk fits are found in the file as it is: exactly, else up to trailing
+blanks or one constant indentation. What leaves one place is then asked in turn: the order of the hunks,
+the line number, the enclosing function. A number alone proves nothing, for models count wrong; of several
+places that fit it may name one.
 """
 
 from collections.abc import Sequence
 from itertools import pairwise
 
-from codingagent.editing import characters, derive, elisions, levels, nearest, places
+from codingagent.editing import characters, elisions, levels, match, nearest, places
 from codingagent.editing.characters import Ground
-from codingagent.editing.diff_hunks import HunkFile, HunkFit, PlacedHunk, fits_of
-from codingagent.editing.places import Found, Sought
+from codingagent.editing.places import Found, Place, Sought
 from codingagent.errors import OperationError
-from codingagent.model.operations import Diff
+from codingagent.model.operations import Diff, DiffHunk
+
+# So often new lines are judged by what the whole file would be with them; then by themselves.
+_LOOKS_LIMIT = 50
+
+
+class HunkFile(places.File):
+    """The lines of a file, and what is asked of them for each hunk."""
+
+    def __init__(self, lines: list[str], path: str) -> None:
+        super().__init__(lines)
+        self.path = path
+        self.looks_left = _LOOKS_LIMIT
+        self.is_shown = False  # the answer has lines of it with their indentation
+        self._sections: dict[str, list[tuple[int, int]]] = {}
+
+    def sections(self, name: str) -> list[tuple[int, int]]:
+        """Return where each class or function of that name begins, and where the next thing does."""
+        if name not in self._sections:
+            self._sections[name] = _sections(self.lines, name)
+        return self._sections[name]
+
+
+class HunkFit(places.Span, frozen=True):
+    """A place of a hunk, and how it fits there: it changes the lines from `first` to before `last`."""
+
+    first: int
+    last: int
+    place: Place
+
+
+class PlacedHunk:
+    """A hunk with its two sides, the lines of context round its changes, and what it fits."""
+
+    def __init__(self, said: DiffHunk, label: str, shift: int) -> None:
+        self.said = said
+        self.label = label
+        self.shift = shift
+        self.old = [text for mark, text in said.lines if mark != "+"]
+        self.new = [text for mark, text in said.lines if mark != "-"]
+        marks = [mark for mark, _ in said.lines]
+        changed = [index for index, mark in enumerate(marks) if mark != " "]
+        self.lead = changed[0]
+        self.trail = len(marks) - 1 - changed[-1]
+        self.only_adds = "-" not in marks
+        self.has_text = any(line.strip() for line in self.old)
+        self.fits: list[HunkFit] = []
+
+    @property
+    def is_one_sided(self) -> bool:
+        """Return whether it has context on one side of its changes only, as at an end of a file."""
+        return bool(self.lead) != bool(self.trail)
+
+
+def fits_of(file: HunkFile, hunk: PlacedHunk) -> list[HunkFit]:
+    """Return all places that a hunk fits in the first of the ways that fits any."""
+    count = len(hunk.old)
+    starts = file.starts(hunk.old) if hunk.old else []
+    starts = [at for at in starts if not _lost_mark(file.lines[at : at + count], hunk.old)]
+    for rule in places.AS_IT_CAME if starts else ():
+        if found := file.places(rule, hunk.old, starts):
+            last = count - hunk.trail
+            return [HunkFit(p.start, count, p.start + hunk.lead, p.start + last, p) for p in found]
+    return []
+
+
+def _lost_mark(there: list[str], old: list[str]) -> bool:
+    """Return whether a hunk fits one blank deeper: its context has lost the marks, its new lines have not."""
+    row = next((row for row, line in enumerate(old) if line.strip()), 0)
+    return there[row].rstrip() == f" {old[row].rstrip()}"
+
+
+def _sections(lines: list[str], name: str) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for start, line in enumerate(lines):
+        if not line.strip().startswith(name) or not _is_same_head(line.strip(), name):
+            continue
+        depth = len(line) - len(line.lstrip())
+        ends = (at for at in range(start + 1, len(lines)) if _begins_next(lines[at], depth))
+        found.append((start, next(ends, len(lines))))
+    return found
+
+
+def _begins_next(line: str, depth: int) -> bool:
+    """Return whether a line begins what follows a class or function of some depth."""
+    text = line.lstrip()
+    return bool(text) and len(line) - len(text) <= depth and (text[0].isalnum() or text[0] in "_$")
+
+
+def _is_same_head(line: str, name: str) -> bool:
+    # git cuts the text at 80 characters.
+    return len(name) >= 70 or not (line[len(name) :][:1].isalnum() or line[len(name) :][:1] == "_")
+
 
 # Fewer characters may be in a file by chance.
 _APPLIED_FEWEST_CHARACTERS = 16
@@ -239,10 +331,8 @@ def _applied_at(file: HunkFile, hunk: PlacedHunk) -> int | None:
         return None
     if any(word not in file.known for word in words):
         return None
-    for rule in places.AS_IT_CAME[:2]:
-        if found := rule.run(file.lines, hunk.new):
-            return found[0].start if len(found) == 1 else None
-    return None
+    starts = [start for start in file.starts(hunk.new) if _stands_at(file, hunk.new, start)]
+    return starts[0] if len(starts) == 1 else None
 
 
 def _says_enough(lines: list[str]) -> bool:
@@ -304,10 +394,10 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
             levels.check_kind(file.lines, [line for line in new if line not in known], "REPLACE")
         return
     if not hunk.said.is_verbatim:
-        derive.check_flush(Sought(tuple(hunk.old), tuple(hunk.new), hunk.label), place, list(there))
+        match.check_flush(Sought(tuple(hunk.old), tuple(hunk.new), hunk.label), place, list(there))
     said = hunk.said
     sought = Sought(there, new, hunk.label, is_verbatim=said.is_verbatim, is_whole=said.is_counted)
-    derive.check_new_lines(file.lines, sought, new)
+    match.check_new_lines(file.lines, sought, new)
 
 
 def _check_characters(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...]) -> None:

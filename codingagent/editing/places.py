@@ -1,11 +1,10 @@
-"""Find where in a file the lines of a search are: exactly, or up to blanks, indentation or tabs."""
+"""Where lines may be in a file, and in which ways they may differ from those that are there."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from codingagent.editing import indentation
 from codingagent.editing.nearest import around
@@ -16,6 +15,8 @@ from codingagent.model.plain_text import blanks, plural
 from codingagent.model.rule import Rule
 
 SHOWN_PLACES = 3
+# Lines that are compared for one search; more are in a file of like lines alone.
+_WORK_LIMIT = 500_000
 _MORE_LINES = "add lines around it until it fits one"
 
 
@@ -38,14 +39,19 @@ class Sought(Struct, frozen=True):
     """REPLACE is to be taken letter by letter."""
 
 
-class Found(Struct, frozen=True):
-    """A place: the index of its first line, the number of lines, and what is to take their place.
+class Span(Struct, frozen=True):
+    """Some lines of a file: the index of the first, and how many."""
+
+    start: int
+    count: int
+
+
+class Found(Span, frozen=True):
+    """A place, and what is to take it.
 
     `same` is how many of the new lines at the head and at the tail are the old ones, to the byte.
     """
 
-    start: int
-    count: int
     new: tuple[str, ...]
     same: tuple[int, int]
     note: str = ""
@@ -58,13 +64,6 @@ class Found(Struct, frozen=True):
 def split(text: str) -> list[str]:
     """Return the lines of a text, whether its last one is ended or not."""
     return text.split("\n")[:-1] if text.endswith("\n") or not text else text.split("\n")
-
-
-class Span(Struct, frozen=True):
-    """Some lines of a file: the index of the first, and how many."""
-
-    start: int
-    count: int
 
 
 S = TypeVar("S", bound=Span)
@@ -89,9 +88,9 @@ class Place(Span, frozen=True):
     change: Callable[[str], str] = str
     trail: str = ""
 
-    def new(self, replace: Sequence[str]) -> tuple[str, ...]:
+    def new(self, lines: Sequence[str]) -> tuple[str, ...]:
         """Return new lines as they fit here."""
-        return tuple(map(self.change, self.without_trail(replace)))
+        return tuple(map(self.change, self.without_trail(lines)))
 
     def without_trail(self, lines: Sequence[str]) -> Sequence[str]:
         """Take off what came to the end of each line of the search, if all of these lines have it too."""
@@ -100,66 +99,33 @@ class Place(Span, frozen=True):
         return [line.removesuffix(self.trail) for line in lines]
 
 
-def exact(lines: list[str], search: list[str]) -> list[Place]:
-    return [Place(start, len(search)) for start in positions(lines, search)]
+Fit = tuple[str, Callable[[str], str]] | None
+"""A note on how lines fit, and what makes a new line fit, too."""
 
 
-def up_to_trailing_blanks(lines: list[str], search: list[str]) -> list[Place]:
-    if not any(line.strip() for line in search):
-        return []
-    starts = positions([line.rstrip() for line in lines], [line.rstrip() for line in search])
-    note = "fitted up to trailing blanks"
-    return [_with_trail(Place(start, len(search), note), lines, search) for start in starts]
+def _exact(there: Sequence[str], search: Sequence[str]) -> Fit:
+    return ("", str) if [*there] == [*search] else None
 
 
-def _common_trail(place: Sequence[str], search: Sequence[str]) -> str:
-    """Return the blanks that each line of a search has at its end beyond those of the file."""
-    both = (each for each in zip(place, search, strict=True) if each[1].strip())
-    ends = (map(_trail, each) for each in both)
-    extra = {here.removeprefix(there) if here.startswith(there) else "" for there, here in ends}
-    return extra.pop() if len(extra) == 1 else ""
+def _up_to_trailing_blanks(there: Sequence[str], search: Sequence[str]) -> Fit:
+    is_same = [*map(str.rstrip, there)] == [*map(str.rstrip, search)]
+    return ("fitted up to trailing blanks", str) if is_same else None
 
 
-def _trail(line: str) -> str:
-    return line[len(line.rstrip()) :]
-
-
-def up_to_indentation(lines: list[str], search: list[str]) -> list[Place]:
-    """Places where each line differs from the search by the same leading blanks."""
-    if not any(line.strip() for line in search):
-        return []
-    starts = positions([line.strip() for line in lines], [line.strip() for line in search])
-    # Blank lines have no indentation to compare.
-    rows = [row for row, line in enumerate(search) if line.strip()]
-    wanted = [search[row] for row in rows]
-    found: list[Place] = []
-    for start in starts:
-        place = _shifted((lines[start + row] for row in rows), wanted, start, len(search))
-        found += [_with_trail(place, lines, search)] if place is not None else []
-    return found
-
-
-def _with_trail(place: Place, lines: list[str], search: list[str]) -> Place:
-    there = lines[place.start : place.start + place.count]
-    return replace(place, trail=_common_trail(there, search))
-
-
-def _shifted(place: Iterable[str], search: list[str], start: int, count: int) -> Place | None:
-    """Return the place if all its lines have more, or all have less, of the same leading blanks."""
+def _up_to_indentation(there: Sequence[str], search: Sequence[str]) -> Fit:
+    """Each line differs from the search by the same leading blanks; blank lines have none to compare."""
     shift: tuple[str, str] | None = None
-    for there, here in zip(map(blanks, place), map(blanks, search), strict=True):
-        add = there.removesuffix(here) if there.endswith(here) else None
-        drop = here.removesuffix(there) if here.endswith(there) else None
-        if add is None and drop is None:
-            return None
-        this = (add or "", "" if add else drop or "")
-        if shift is not None and this != shift:
+    for line, here in zip(there, search, strict=True):
+        if not here.strip():
+            continue
+        old, new = blanks(line), blanks(here)
+        this = (old.removesuffix(new), "") if old.endswith(new) else ("", new.removesuffix(old))
+        if shift not in (None, this) or not (this[0] or new.endswith(old)):
             return None
         shift = this
     add, drop = shift or ("", "")
     by = f"{_measure(add)} more" if add else f"{_measure(drop)} less"
-    change = partial(_shift, add=add, drop=drop)
-    return Place(start, count, f"fitted when indented by {by}", change)
+    return f"fitted when indented by {by}", partial(_shift, add=add, drop=drop)
 
 
 def _shift(line: str, add: str, drop: str) -> str:
@@ -173,28 +139,22 @@ def _shift(line: str, add: str, drop: str) -> str:
     return add + line.removeprefix(drop)
 
 
-def _measure(blanks: str) -> str:
-    kind = "tab" if set(blanks) == {"\t"} else "blank"
-    return f"{len(blanks)} {plural(len(blanks), kind)}"
+def _measure(lead: str) -> str:
+    kind = "tab" if set(lead) == {"\t"} else "blank"
+    return f"{len(lead)} {plural(len(lead), kind)}"
 
 
-def up_to_tabs(lines: list[str], search: list[str]) -> list[Place]:
-    """Places where leading tabs replace blanks, or blanks for tabs, always as many."""
-    if not any(line[:1] in (" ", "\t") for line in search):
-        return []
-    found: list[Place] = []
+def _up_to_tabs(there: Sequence[str], search: Sequence[str]) -> Fit:
+    """Leading tabs replace blanks, or blanks tabs, always as many."""
+    has_tabs = any("\t" in blanks(line) for line in there)
+    if has_tabs == any("\t" in blanks(line) for line in search):
+        return None  # both, or neither: that is another difference
     for width in indentation.TAB_WIDTHS:
-        wanted = [indentation.spread(line, width) for line in search]
-        for start in positions([indentation.spread(line, width) for line in lines], wanted):
-            place = lines[start : start + len(search)]
-            has_tabs = any(blanks(line).count("\t") for line in place)
-            if has_tabs == any(blanks(line).count("\t") for line in search):
-                continue  # both, or neither: that is another difference
-            note = f"fitted with {'tabs' if has_tabs else 'blanks'} for its indentation"
+        spread = partial(indentation.spread, width=width)
+        if [*map(spread, there)] == [*map(spread, search)]:
             change = partial(_to_tabs if has_tabs else indentation.to_blanks, width)
-            here = Place(start, len(search), note, change)
-            found.append(_with_trail(here, lines, search))
-    return found
+            return f"fitted with {'tabs' if has_tabs else 'blanks'} for its indentation", change
+    return None
 
 
 def _to_tabs(width: int, line: str) -> str:
@@ -207,22 +167,78 @@ def _to_tabs(width: int, line: str) -> str:
     return tabbed
 
 
-def positions(lines: list[str], search: list[str]) -> list[int]:
-    """Return the index of each place where the lines are; one string search, then counting."""
-    return positions_in(framed(lines), search) if lines else []
+def _without_indentation(_: Sequence[str], search: Sequence[str]) -> Fit:
+    is_flush = not any(blanks(line) for line in search if line.strip())
+    return ("fitted with the indentation of the file", str) if is_flush else None
 
 
-def framed(lines: Iterable[str]) -> str:
-    """Return lines as one text, in which a run of whole lines is framed by "\\n": they hold none."""
-    return "\n" + "\n".join(lines) + "\n"
+_ONE_PLACE = "it fits one place only"
+# What changes least comes first.
+FitRule = Rule[Callable[[Sequence[str], Sequence[str]], Fit]]
+RULES: tuple[FitRule, ...] = (
+    Rule("exact", "lines of the file, to the letter", _ONE_PLACE, "replaces them", "", _exact),
+    Rule("trailing blanks", "lines of the file, but for blanks at their ends", _ONE_PLACE,
+         "takes blanks that SEARCH has on each line off REPLACE, too", "fitted up to trailing blanks",
+         _up_to_trailing_blanks),
+    Rule("shifted", "lines of the file, all deeper or all less deep by the same blanks", _ONE_PLACE,
+         "shifts REPLACE alike", "fitted when indented by {count} more", _up_to_indentation),
+    Rule("tabs", "lines of the file, with blanks for their leading tabs or tabs for blanks",
+         "always as many blanks for a tab", "writes REPLACE as the file is written",
+         "fitted with {kind} for its indentation", _up_to_tabs),
+    Rule("no indentation", "lines of the file, all without indentation", _ONE_PLACE,
+         "indents each new line as the line that it replaces; asks again where there is none",
+         "fitted with the indentation of the file", _without_indentation),
+)  # fmt: skip
+AS_IT_CAME = RULES[:3]
 
 
-def positions_in(text: str, search: Iterable[str]) -> list[int]:
-    """Return the index of each place where lines are in a framed text."""
-    wanted = framed(search)
+class File:
+    """The lines of a file, and where a search may be in it: up to blanks round each line."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        return frozenset(map(str.strip, self.lines))
+
+    @cached_property
+    def _text(self) -> str:
+        return _framed(self.lines)
+
+    @cached_property
+    def _bare(self) -> str:
+        return _framed(map(str.strip, self.lines))
+
+    def starts(self, search: Sequence[str]) -> list[int]:
+        """Return where lines are, whatever blanks are round each."""
+        bare = [*map(str.strip, search)]
+        return _positions(self._bare, bare) if self.known.issuperset(bare) else []
+
+    def places(
+        self, rule: FitRule, search: Sequence[str], starts: Sequence[int] | None = None
+    ) -> list[Place]:
+        """Return where a search fits by a rule; `starts` are where it is up to blanks, if known."""
+        count = len(search)
+        if rule.run is _exact:
+            return [Place(start, count) for start in _positions(self._text, search)]
+        if starts is None:
+            starts = self.starts(search)
+        if len(starts) * count > _WORK_LIMIT or not any(map(str.strip, search)):
+            return []
+        found: list[Place] = []
+        for start in starts:
+            there = self.lines[start : start + count]
+            if (fit := rule.run(there, search)) is not None:
+                found.append(Place(start, count, *fit, _common_trail(there, search)))
+        return found
+
+
+def _positions(text: str, search: Sequence[str]) -> list[int]:
+    """Return the index of each place where lines are in a framed text: one string search, then counting."""
+    wanted = _framed(search)
     found: list[int] = []
-    at = text.find(wanted)
-    counted, index = 0, 0
+    counted, index, at = 0, 0, text.find(wanted)
     while at >= 0:
         index += text.count("\n", counted, at)
         counted = at
@@ -231,29 +247,14 @@ def positions_in(text: str, search: Iterable[str]) -> list[int]:
     return found
 
 
-def without_indentation(lines: list[str], search: list[str]) -> list[Place]:
-    """Places that a search fits which has lost all indentation."""
-    if any(line[:1] in (" ", "\t") for line in search if line.strip()):
-        return []
-    starts = positions([line.strip() for line in lines], [line.strip() for line in search])
-    note = "fitted with the indentation of the file"
-    return [_with_trail(Place(start, len(search), note), lines, search) for start in starts]
+def _framed(lines: Iterable[str]) -> str:
+    """Return lines as one text, in which a run of whole lines is between two "\\n": they hold none."""
+    return "\n" + "\n".join(lines) + "\n"
 
 
-_ONE_PLACE = "it fits one place only"
-# The order in which they are tried: what changes least comes first.
-RULES: tuple[Rule[Callable[[list[str], list[str]], list[Place]]], ...] = (
-    Rule("exact", "lines of the file, to the letter", _ONE_PLACE, "replaces them", "", exact),
-    Rule("trailing blanks", "lines of the file, but for blanks at their ends", _ONE_PLACE,
-         "takes blanks that SEARCH has on each line off REPLACE, too", "fitted up to trailing blanks",
-         up_to_trailing_blanks),
-    Rule("shifted", "lines of the file, all deeper or all less deep by the same blanks", _ONE_PLACE,
-         "shifts REPLACE alike", "fitted when indented by {count} more", up_to_indentation),
-    Rule("tabs", "lines of the file, with blanks for their leading tabs or tabs for blanks",
-         "always as many blanks for a tab", "writes REPLACE as the file is written",
-         "fitted with {kind} for its indentation", up_to_tabs),
-    Rule("no indentation", "lines of the file, all without indentation", _ONE_PLACE,
-         "indents each new line as the line that it replaces; asks again where there is none",
-         "fitted with the indentation of the file", without_indentation),
-)  # fmt: skip
-AS_IT_CAME = RULES[:3]
+def _common_trail(place: Sequence[str], search: Sequence[str]) -> str:
+    """Return the blanks that each line of a search has at its end beyond those of the file."""
+    both = (each for each in zip(place, search, strict=True) if each[1].strip())
+    ends = ([line[len(line.rstrip()) :] for line in each] for each in both)
+    extra = {here.removeprefix(there) if here.startswith(there) else "" for there, here in ends}
+    return extra.pop() if len(extra) == 1 else ""

@@ -1,2 +1,0 @@
-def total(items):
-    return sum(item.price for item in items)
