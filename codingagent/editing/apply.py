@@ -143,7 +143,6 @@ def apply(
 def _replaced(
     change: tuple[Replacement, ...], lines: "_Lines", arrival: Arrival | None, path: str
 ) -> Edited:
-    way = UNHARMED if arrival is None else arrival.way
     hunks: list[Hunk] = []
     notes: list[str] = []
     proven = _proven(change, lines.contents()) if len(change) > 1 else UNHARMED
@@ -154,17 +153,17 @@ def _replaced(
                 tuple(places.split(replacement.search)),
                 tuple(places.split(replacement.replace)),
                 label,
-                way | proven,
-                proven=proven,
-                is_verbatim=replacement.is_verbatim or (arrival is not None and arrival.in_code),
-                path=path,
-                is_literal=arrival is None,
+                arrival,
+                proven,
+                replacement.is_verbatim or (arrival is not None and arrival.in_code),
+                path,
             )
             found = match.find(lines.contents(), sought)
         except OperationError as fault:
             raise _refused(fault, len(change)) from None
         if found.note:
             notes.append(f"{label} {found.note}")
+        notes += [f"{label}: {note}" for note in found.notes]
         if arrival is not None and any(map(str.isspace, found.new)):
             ground = Ground(path, lines.contents(), found.start, found.start + found.count)
             if (new := blank_lines.bare(found.new, ground)) is not None:

@@ -20,6 +20,7 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import joined
 
 _MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/{name} TOKEN]'
+_THE_BODY = lazy_pattern(r"\b[Tt]he body\b")
 is_prose = file_kinds.is_prose
 T = TypeVar("T")
 
@@ -40,18 +41,33 @@ def mend_file(body: str, path: str, arrival: Arrival, old: str | None = None) ->
 def mend_lines(body: str, ground: Ground, arrival: Arrival, name: str = "EDIT_FILE") -> Body:
     """Return the lines that replace a range of lines; `name` is the block's, for a refusal."""
     lines = split(body)
-    case = BodyCase(lines, ground, arrival)
-    try:
-        case.apply(body_rules.RULES)
-    except OperationError as fault:
-        meant = "" if 'until="TOKEN"' in fault.reason else f"; {_MEANT.format(name=name)}"
-        raise OperationError(f"{fault.reason}{meant}", fault.detail) from None
+    case = _mended(BodyCase(lines, ground, arrival), name)
     if case.lines is lines:
         return Body(body, tuple(case.notes))
     text = joined(case.lines)
     if not body.endswith("\n"):
         text = text.removesuffix("\n")
     return Body(text, tuple(case.notes))
+
+
+def mend_replacement(
+    lines: list[str], ground: Ground, arrival: Arrival
+) -> tuple[list[str], tuple[str, ...]]:
+    """Return the lines that take the place of a search, and notes."""
+    try:
+        case = _mended(BodyCase(lines, ground, arrival), "EDIT_FILE")
+    except OperationError as fault:
+        raise OperationError(_THE_BODY.sub("REPLACE", fault.reason), fault.detail) from None
+    return case.lines, tuple(_THE_BODY.sub("REPLACE", note) for note in case.notes)
+
+
+def _mended(case: BodyCase, name: str) -> BodyCase:
+    try:
+        case.apply(body_rules.RULES)
+    except OperationError as fault:
+        meant = "" if 'until="TOKEN"' in fault.reason else f"; {_MEANT.format(name=name)}"
+        raise OperationError(f"{fault.reason}{meant}", fault.detail) from None
+    return case
 
 
 def mend_command(body: str, arrival: Arrival) -> Body:

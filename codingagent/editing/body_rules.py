@@ -412,6 +412,7 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
          "puts the plain characters back; asks again where some may be meant",
          "{damage} were undone in the body, {proof}", _characters),
 )  # fmt: skip
+CHARACTERS = _SHARED[-1:]
 RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
     Rule("indentation", "indentation lost, thinned, shifted, or of the wrong kind (the next table)",

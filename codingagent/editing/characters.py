@@ -29,6 +29,8 @@ class Ground(Struct, dict=True):
     lines: Sequence[str] = ()
     start: int = 0
     end: int = 0
+    spared: str = ""
+    """Text that came with the new lines, and is as the file has it."""
 
     @property
     def replaced(self) -> Sequence[str]:
@@ -80,7 +82,8 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
     if not may_be_damaged("\n".join(new)):
         return MendedLines(new)
     for row in ROWS:
-        if (look := _look(row, new, ground)) is None:
+        look = _look(row, new, ground)
+        if look is None or any(mark in ground.spared for mark in look.targets):
             continue
         says, why = _verdict(look, arrival.way)
         if says == "ask":
@@ -97,26 +100,6 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
 def without_empty(new: Sequence[str], undone: Sequence[str]) -> list[str]:
     """Return lines without citation marks, but for those of which nothing is left."""
     return [line for was, line in zip(new, undone, strict=True) if line.strip() or not was.strip()]
-
-
-def check(new: list[str], ground: Ground, spared: str) -> str:
-    """Return the damage of new lines that the file's kind can't hold, if `spared` text has none; or empty."""
-    if _has_wide_signs(new, ground):
-        return _WIDE_SIGNS
-    if not may_be_damaged("\n".join(new)):
-        return ""
-    for row in ROWS:
-        look = _look(row, new, ground)
-        if look is None or any(mark in spared for mark in look.targets):
-            continue
-        if row.damage is Damage.CITATIONS:
-            if _verdict(look, frozenset())[0] != "keep":
-                return str(row.damage.value)
-            continue
-        is_odd = file_kinds.is_program(ground.path) and look.is_odd_there
-        if not look.stands_so and (is_odd or look.is_impossible):
-            return str(row.damage.value)
-    return ""
 
 
 _WIDE_SIGNS = "full-width punctuation"
@@ -357,7 +340,7 @@ def _of_citations(look: _Look, way: Channel) -> tuple[Says, str]:
     says, why = cited.verdict(look.new, look.path, look.ground.lines, parses)
     if says == "keep" and why and Damage.CITATIONS in way:
         says, why = "ask", "as the tags of this answer do, and they may be meant"
-    elif says == "keep" and look.stands_undone and not look.stands_so:
+    elif says == "keep" and look.stands_undone and not (look.stands_so or look.is_all_that_changes):
         says, why = "ask", "where lines of the file have none"
     return says, why
 

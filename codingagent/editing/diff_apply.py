@@ -9,10 +9,12 @@ places that fit it may name one.
 from collections.abc import Sequence
 from itertools import pairwise
 
-from codingagent.editing import characters, elisions, levels, match, nearest, places
+from codingagent.editing import body_rules, characters, elisions, levels, match, nearest, places
+from codingagent.editing.body_rules import BodyCase
 from codingagent.editing.characters import Ground
 from codingagent.editing.places import Found, Place, Sought
 from codingagent.errors import OperationError
+from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import Diff, DiffHunk
 
 # So often new lines are judged by what the whole file would be with them; then by themselves.
@@ -385,35 +387,31 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
             f"{hunk.label} adds '{hunk.new[elided].strip()}', which stands for text that was left out;"
             " write that text"
         )
-    there = tuple(file.lines[fit.start : fit.start + fit.count])
-    place = fit.place
-    _check_characters(file, hunk, fit, new)
-    if not place.note and hunk.said.is_verbatim:
-        if not file.is_shown:
-            known = set(there)
-            levels.check_kind(file.lines, [line for line in new if line not in known], "REPLACE")
-        return
+    there = file.lines[fit.start : fit.start + fit.count]
+    is_exact = hunk.said.is_verbatim and not fit.place.note
     if not hunk.said.is_verbatim:
-        match.check_flush(Sought(tuple(hunk.old), tuple(hunk.new), hunk.label), place, list(there))
-    said = hunk.said
-    sought = Sought(there, new, hunk.label, is_verbatim=said.is_verbatim, is_whole=said.is_counted)
-    match.check_new_lines(file.lines, sought, new)
-
-
-def _check_characters(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...]) -> None:
-    """Refuse new lines with characters that a chat makes, and that no file of the kind can hold there."""
+        sought = Sought(tuple(hunk.old), tuple(hunk.new), hunk.label)
+        match.check_flush(sought, fit.place, there)
+    elif is_exact and not file.is_shown:
+        levels.check_kind(file.lines, [line for line in new if line not in there], "REPLACE")
     adds = [text for mark, text in hunk.said.lines if mark == "+"]
-    if not characters.may_be_damaged("\n".join(adds)):
+    if is_exact and not characters.may_be_damaged("\n".join(adds)):
         return
     file.looks_left -= 1
-    is_near = file.looks_left >= 0
-    ground = Ground(file.path, file.lines, fit.start, fit.start + fit.count)
-    lines, ground = (list(new), ground) if is_near else (adds, Ground(file.path))
-    if what := characters.check(lines, ground, "\n".join(hunk.old)):
+    spared = "\n".join(hunk.old)
+    ground = Ground(file.path, file.lines, fit.start, fit.start + fit.count, spared)
+    lines = list(new)
+    if file.looks_left < 0:
+        lines, ground = adds, Ground(file.path, spared=spared)
+    rules = body_rules.CHARACTERS if is_exact or file.looks_left < 0 else body_rules.RULES
+    is_kept = any(map(levels.is_indented, hunk.old))
+    case = BodyCase(lines, ground, Arrival(in_code=hunk.said.is_verbatim or is_kept))
+    case.apply(rules)
+    if case.lines != lines:
         raise OperationError(
-            f"{hunk.label} looks damaged on its way: it adds {what}, where a file of its kind has none; send"
-            " it again with the characters that are meant for the file; if they are meant so, send"
-            ' [EDIT_FILE] with SEARCH/REPLACE and until="TOKEN", closed with [/EDIT_FILE TOKEN]'
+            f"{hunk.label} looks damaged on its way: {case.notes[-1]}; send it again with the characters that"
+            " are meant for the file; if they are meant so, send [EDIT_FILE] with SEARCH/REPLACE and"
+            ' until="TOKEN", closed with [/EDIT_FILE TOKEN]'
         )
 
 

@@ -82,7 +82,9 @@ def restore(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
 def _check_kind_of_part(moves: "_Moves") -> None:
     """Refuse spaces where the code of the file is indented by tabs alone, and tabs where by spaces."""
     ground = moves.ground
-    if len(ground.replaced) == len(ground.lines) or file_kinds.is_prose(moves.path):
+    # Most lines are indented as those that they replace.
+    is_alike = {lead[:1] for lead in moves.leads} <= {"", *(lead[:1] for lead in moves.old_leads)}
+    if is_alike or len(ground.replaced) == len(ground.lines) or file_kinds.is_prose(moves.path):
         return
     there = file_kinds.lines_of_text(ground.lines, moves.path)
     code = [line for index, line in enumerate(ground.lines) if index not in there]
@@ -212,9 +214,10 @@ def _lost(moves: _Moves) -> MendedLines | None:
     deepest = max(map(len, moves.leads))
     if deepest > 1 or any("\t" in lead for lead in moves.leads) or moves.has_kept:
         return None
+    if max(map(depth, moves.old_leads)) <= deepest:
+        return None
     # Nobody indents by one blank what was deeper.
-    is_meant = moves.parses is True and not (deepest == 1 and moves.moved and any(moves.fresh))
-    if max(map(depth, moves.old_leads)) <= deepest or is_meant:
+    if moves.parses is True and not (deepest == 1 and moves.moved and any(moves.fresh)):
         return None
     if not _is_certainly_lost(moves, is_thin=deepest == 1):
         return None

@@ -8,7 +8,6 @@ search become those of the file, and new ones are undone alike, or refused where
 """
 
 import difflib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, reduce
@@ -17,21 +16,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.editing import (
-    blank_lines,
-    characters,
-    cited,
+    body_repair,
     elisions,
     indentation,
-    levels,
     shapes,
 )
 from codingagent.editing.characters import Ground
 from codingagent.editing.nearest import EXCERPT_LIMIT_LINES, around, clip, common_ends, nearest
 from codingagent.editing.places import AS_IT_CAME, RULES, File, FitRule, Found, Place, Sought, only
 from codingagent.errors import OperationError
-from codingagent.model import chat_damage, citations
+from codingagent.model import chat_damage
 from codingagent.model.chat_damage import UNHARMED, Damage, DamageRow
-from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks, joined
 
 # --- what may be undone ----------------------------------------------------------------------------
@@ -51,7 +46,7 @@ class _Repair(Struct, frozen=True):
     """The file is undone too, for comparing: it has what the search lost."""
 
 
-class _Candidate:
+class _Attempt:
     """A search as it may have been, and where the file may have it."""
 
     def __init__(self, file: File, sought: Sought, name: str, repair: _Repair) -> None:
@@ -70,11 +65,11 @@ class _Candidate:
         return self.file.places(rule, self.search, starts)
 
 
-def _candidates(file: File, sought: Sought) -> Iterator[_Candidate]:
+def _attempts(file: File, sought: Sought) -> Iterator[_Attempt]:
     """Yield a search as it came, then what it may have been before."""
     for name, shaped in shapes.shapes(sought):
         repairs = _repairs(file.lines, shaped.search)
-        yield from (_Candidate(file, shaped, name, repair) for repair in repairs)
+        yield from (_Attempt(file, shaped, name, repair) for repair in repairs)
 
 
 def _repairs(lines: list[str], search: Sequence[str]) -> Iterator[_Repair]:
@@ -106,7 +101,7 @@ def find(lines: list[str], sought: Sought) -> Found:
     if not sought.search:
         raise OperationError(f"{sought.label} is empty; give the lines whose place REPLACE takes")
     file = File(lines)
-    plain = _Candidate(file, sought, "", _Repair())
+    plain = _Attempt(file, sought, "", _Repair())
     for rule in AS_IT_CAME:
         if places := plain.places(rule):
             place = only(lines, sought.label, places)
@@ -124,24 +119,45 @@ def find(lines: list[str], sought: Sought) -> Found:
 
 
 def _as_it_came(lines: list[str], sought: Sought, place: Place, *, is_shifted: bool) -> Found:
-    sought, note = _without_citations(lines, sought)
-    if not sought.is_literal and (found := _as_the_others(lines, sought, place)) is not None:
-        return found
+    """Return the place of a search that fits as it came; REPLACE is then the body of an edit by numbers."""
     new, same = place.new(sought.replace), common_ends(sought.search, sought.replace)
+    if sought.arrival is None:
+        return Found(place.start, place.count, new, same, place.note)
     if is_shifted and not sought.is_verbatim:
         check_flush(sought, place, lines)
-    check_new_lines(lines, sought, new, (place.start, place.start + place.count))
-    note = ", ".join(filter(None, (place.note, note)))
-    return Found(place.start, place.count, new, same, note)
+    fresh = [line for line in new if line not in sought.search]
+    dots = (line for i, line in enumerate(fresh) if elisions.is_elision(fresh, i, bare=False))
+    if (elided := next((line for line in dots if line not in lines), None)) is not None:
+        raise OperationError(
+            f"REPLACE has the line '{clip(elided.strip())}' in place of others: a part never takes the place"
+            " of the whole; write all lines that belong there"
+        )
+    spared = joined(sought.search)
+    kept = chat_damage.kept_in(spared)
+    # A chat changes all or none: a character that it would have changed shows that it was not there.
+    rows = {row.damage for row in chat_damage.ROWS if not any(c in spared for c in row.plain)}
+    arrival = replace(
+        sought.arrival,
+        way=(sought.arrival.way | sought.proven) & rows,
+        in_code=sought.is_verbatim or chat_damage.Kept.INDENTATION in kept,
+        kept=sought.arrival.kept | kept,
+    )
+    ground = Ground(sought.path, lines, place.start, place.start + place.count, spared)
+    mended, notes = body_repair.mend_replacement([*new], ground, arrival)
+    if mended != [*new]:
+        new, same = tuple(mended), common_ends(sought.search, mended)
+        if sought.search != tuple(lines[place.start : place.start + place.count]):
+            same = (0, 0)
+    return Found(place.start, place.count, new, same, place.note, notes=notes)
 
 
 def _mended(file: File, sought: Sought) -> Found | None:
     """Return the place that fits after undoing damage, if all repairs that fit come to the same."""
-    candidates = [each for each in _candidates(file, sought) if each.starts]
+    attempts = [each for each in _attempts(file, sought) if each.starts]
     for rule in RULES:
         results: list[Found] = []
         several: list[Place] = []
-        for each in candidates:
+        for each in attempts:
             places = each.places(rule)
             if len(places) > 1:
                 several += places
@@ -165,9 +181,9 @@ def _mended(file: File, sought: Sought) -> Found | None:
     return None
 
 
-def _worked_out(lines: list[str], candidate: _Candidate, place: Place, is_bare: bool) -> Found:
+def _worked_out(lines: list[str], attempt: _Attempt, place: Place, is_bare: bool) -> Found:
     """Return what REPLACE was before the damage that the place has proven; refuse a line in doubt."""
-    sought, repair = candidate.sought, candidate.repair
+    sought, repair = attempt.sought, attempt.repair
     there = lines[place.start : place.start + place.count]
     known = _pairs(sought.search, there)
     fresh = [line for line in sought.replace if line not in known]
@@ -194,7 +210,7 @@ def _worked_out(lines: list[str], candidate: _Candidate, place: Place, is_bare: 
     what = " and ".join(damage.value for damage in repair.damages)
     how = f"after undoing {what}" if what else ""
     how = f"up to {what} that are in the file" if repair.folds_file else how
-    parts = (candidate.name, how, place.note.removeprefix("fitted "))
+    parts = (attempt.name, how, place.note.removeprefix("fitted "))
     undone = UNHARMED if repair.folds_file else frozenset(repair.damages)
     note = "fitted " + ", ".join(filter(None, parts))
     return Found(place.start, place.count, tuple(new), common_ends(there, new), note, undone)
@@ -271,97 +287,6 @@ class _NewLines:
 # --- new lines of a search that fits as it came ----------------------------------------------------
 
 
-def check_new_lines(
-    lines: list[str], sought: Sought, placed: Sequence[str], at: tuple[int, int] = (0, 0)
-) -> None:
-    """Refuse new lines that are certainly damaged, though the search came as it should be.
-
-    A search that fits as it is, with a character that would have been changed, shows that the body was
-    spared: REPLACE came the same way, and is taken. One that has no such character says nothing of
-    characters that are damaged in the tags, or that no file of the kind can hold. `placed` is REPLACE as
-    it would be in the file, `at` from where to where SEARCH fits.
-    """
-    if sought.is_literal:
-        return
-    known = set(sought.search)
-    pairs = [pair for pair in zip(sought.replace, placed, strict=True) if pair[0] not in known]
-    ground = Ground(sought.path, lines, *at)
-    if not any(map(levels.is_indented, sought.search)) and not sought.is_verbatim:
-        levels.check(ground, sought.search, sought.replace, placed)
-    if not sought.is_verbatim and levels.is_cut(placed, ground):
-        raise OperationError(f"REPLACE has a line that is broken into two; {_again(sought)}")
-    kept = chat_damage.kept_in(joined(sought.search))
-    is_spared = sought.is_verbatim or chat_damage.Kept.LINES in kept
-    if not is_spared and blank_lines.are_doubled(placed, ground):
-        raise OperationError(
-            f"REPLACE has blank lines in twos, where the file has one at a time; {_again(sought)};"
-            f" {levels.MEANT}"
-        )
-    if not any(sought.way or _SUSPICIOUS.search(line) for _, line in pairs):
-        return
-    there = set(lines)
-    new = [line for _, line in pairs if line not in there]
-    _check_characters(ground, sought, new, placed)
-    elided = elisions.first_elision(new, bare=False)
-    if elided is not None and not sought.is_whole:
-        raise OperationError(
-            f"REPLACE has the line '{clip(new[elided].strip())}' in place of others: a part never takes"
-            " the place of the whole; write all lines that belong there"
-        )
-
-
-def _without_citations(lines: list[str], sought: Sought) -> tuple[Sought, str]:
-    """Return an edit without the citation marks of a chat in new lines that can't be meant; and a note."""
-    new = "\n".join(line for line in sought.replace if line not in sought.search)
-    if sought.is_literal or not citations.forms_in(new):
-        return sought, ""
-    says, why = cited.verdict(new.split("\n"), sought.path, lines, (None, None))
-    if says == "ask":
-        raise OperationError(
-            f"REPLACE holds {why} as a chat's citation marks; {_again(sought)} without them;"
-            f" {levels.MEANT}"
-        )
-    if says == "keep":
-        return sought, why
-    undone = [line if line in sought.search else citations.without(line) for line in sought.replace]
-    bare = tuple(characters.without_empty(sought.replace, undone))
-    return replace(sought, replace=bare), f"without {Damage.CITATIONS.value} in REPLACE"
-
-
-def _again(sought: Sought) -> str:
-    return f"send the edit again{'' if sought.is_verbatim else ' inside of a code block'}"
-
-
-def _check_characters(
-    ground: Ground, sought: Sought, new: list[str], placed: Sequence[str]
-) -> None:
-    """Refuse new lines with the damage of the tags, or with what no file of the kind can hold."""
-    spared = "\n".join(sought.search)
-    for row in chat_damage.ROWS:
-        if row.damage not in sought.way or _has_any(row.plain, spared):
-            continue
-        if _shows_it_was_spared(row, "\n".join(new)):
-            continue
-        if any(row.trace.search(line) for line in new):
-            raise OperationError(
-                f"the tags of this reply came with {row.damage.value}, and REPLACE holds some that may be"
-                f" damage too; {_again(sought)}"
-            )
-    what = characters.check(list(placed), ground, spared)
-    if what:
-        how = " with the characters that are meant for the file" if sought.is_verbatim else ""
-        raise OperationError(
-            f"REPLACE looks damaged on its way: it holds {what}, where a file of its kind has none;"
-            f" {_again(sought)}{how}; {levels.MEANT}"
-        )
-
-
-# What only a look at the whole file can clear: a character that a chat makes, or words of an elision.
-_SUSPICIOUS = lazy_pattern(
-    r"[^\x00-\x7f]|\\|&|\]\(|\.{3}|rest|existing|remain|unchanged|previous|same", re.IGNORECASE
-)
-
-
 def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
     """Refuse new lines whose depth is unknown: neither they nor the search are indented.
 
@@ -383,34 +308,5 @@ def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
             new_lines.need_counterpart(index)
 
 
-def _shows_it_was_spared(row: DamageRow, text: str) -> bool:
-    """Return whether a text has what would have been changed with the rest: a chat changes all or none."""
-    if row.damage is Damage.ESCAPES:
-        return chat_damage.is_spared_by_escapes(text)
-    return row.damage is not Damage.BLANKS and _has_any(row.plain, row.trace.sub("", text))
-
-
-def _has_any(characters: str, text: str) -> bool:
-    return any(c in text for c in characters)
-
-
-def _as_the_others(lines: list[str], sought: Sought, place: Place) -> Found | None:
-    """Undo in new lines the damage to others of the same edit, where the search has no trace of it.
-
-    None if there is nothing to undo, or a character shows that this one was spared.
-    """
-    known = set(sought.search)
-    new = "\n".join(line for line in sought.replace if line not in known)
-    search = "\n".join(sought.search)
-    # Escaped underscores are among all escapes.
-    extents = {Damage.UNDERSCORES} if Damage.ESCAPES in sought.proven else frozenset[Damage]()
-    proven = sought.proven - extents
-    undoing = [(d, undo) for d, undo in _UNDO if d in proven and undo(new) != new]
-    if len({undo(new) for _, undo in undoing}) != 1:
-        return None
-    damage, undo = undoing[0]
-    trace, plain = _ROW_OF[damage].trace, _ROW_OF[damage].plain
-    if _has_any(plain, search) or _has_any(plain, trace.sub("", new)):
-        return None
-    each = _Candidate(File([]), sought, "", _Repair((damage,), undo))
-    return _worked_out(lines, each, place, is_bare=False)
+def _again(sought: Sought) -> str:
+    return f"send the edit again{'' if sought.is_verbatim else ' inside of a code block'}"

@@ -9,7 +9,7 @@ from msgspec import Struct
 from codingagent.editing import indentation
 from codingagent.editing.nearest import around
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import UNHARMED, Channel
+from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Channel
 from codingagent.model.operations import FileEnd
 from codingagent.model.plain_text import blanks, plural
 from codingagent.model.rule import Rule
@@ -21,22 +21,19 @@ _MORE_LINES = "add lines around it until it fits one"
 
 
 class Sought(Struct, frozen=True):
-    """One SEARCH and its REPLACE as lines, what to call it, and the way by which it came."""
+    """One SEARCH and its REPLACE as lines, what to call it, and how they came."""
 
     search: tuple[str, ...]
     replace: tuple[str, ...]
     label: str = "SEARCH"
-    way: Channel = UNHARMED
+    arrival: Arrival | None = AS_IT_IS
+    """None: REPLACE is to be taken letter by letter."""
     proven: Channel = UNHARMED
     """The certain damage to others of the same edit."""
     is_verbatim: bool = False
     """It came in a code block: no line has lost its indentation."""
-    is_whole: bool = False
-    """Its lines are counted, so none of them replaces others."""
     path: str = ""
     """The file's name, which shows what it may hold."""
-    is_literal: bool = False
-    """REPLACE is to be taken letter by letter."""
 
 
 class Span(Struct, frozen=True):
@@ -59,6 +56,8 @@ class Found(Span, frozen=True):
     """What was undone in the search, and has made it fit."""
     end: FileEnd | None = None
     """Whether the file's last line is to have an end, where a diff says so."""
+    notes: tuple[str, ...] = ()
+    """What was undone in REPLACE beyond that."""
 
 
 def split(text: str) -> list[str]:

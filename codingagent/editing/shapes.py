@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from codingagent.editing import blank_lines
 from codingagent.editing.characters import Ground
 from codingagent.editing.places import Sought
@@ -36,7 +38,7 @@ def shapes(sought: Sought) -> Iterator[tuple[str, Sought]]:
                 is_level = levels_are_known(search, sought.replace, sought.search)
                 if not is_level or any(map(_NUMBER.match, new)):
                     continue
-        bare = Sought(search, new, sought.label, sought.way, is_verbatim=sought.is_verbatim)
+        bare = replace(sought, search=search, replace=new)
         yield rule.said, bare
 
 
@@ -74,6 +76,8 @@ def without_numbers(
     Without a proof None, and whether only some of them look like lines of the file with a number. The numbers
     of a code box may come before all of its lines, one to a line, or glued to them.
     """
+    if not any(line.lstrip()[:1].isdigit() for line in new):
+        return None, False
     known = {*ground.lines}
     half, odd = divmod(len(new), 2)
     column, rest = [*map(str.strip, new[:half])], list(new[half:])

@@ -272,14 +272,8 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
         "### n.py\n" + fenced("def n():\n    return 1\n"),
         {"n.py": "def n():\n    return 1\n"},
     ),
-    "encoded": (
-        "a.py\n" + fenced(edit("a = 1\n", "a = x &lt; y\n")),
-        "send the edit again with the characters that are meant for the file",
-        "a.py\n" + fenced(edit("a = 1\n", "a = x < y\n")),
-        {"a.py": "a = x < y\nb = 2\n"},
-    ),
     "encoded, and meant": (
-        "a.py\n" + fenced(edit("a = 1\n", "a = x &lt; y\n")),
+        "a.py\n" + fenced(edit("a = 1\n", "a = x &lt; y < z\n")),
         'if it is meant so, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]',
         '[EDIT_FILE path="a.py" until="T"]\n'
         + edit("a = 1\n", "a = x &lt; y\n")

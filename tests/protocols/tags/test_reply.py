@@ -281,9 +281,7 @@ def test_what_came_in_a_code_block_has_not_lost_its_indentation() -> None:
         except OperationError as fault:
             return fault.reason
 
-    assert "it may have lost its indentation; send the edit again inside of a code block" in result(
-        edit
-    )
+    assert "send this block again, inside of a code block" in result(edit)
     assert result(f"````\n{edit}````\n") == file.replace("a():", "a(x):\nreturn x")
     assert result(f"Here:\n\n```text\n{edit}```\n") == result(f"````\n{edit}````\n")
     assert "send the edit again" in result(f"```\nls\n```\n\n{edit}")
