@@ -6,7 +6,6 @@ search belongs is decided in `find`; it must fit one place only.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -135,8 +134,6 @@ def apply(
         start = change.start_line - 1
         hunk = lines.put(start, change.end_line - start, places.split(body.text))
         return Edited(lines.text(), (hunk,), body.notes)
-    if arrival is not None and arrival.lead:
-        return _in_either_reading(change, text, arrival, path)
     return _replaced(change, lines, arrival, path)
 
 
@@ -196,38 +193,6 @@ def _refused(fault: OperationError, count: int) -> OperationError:
     all_of_them = f"none of the {count} was applied: send all of them again"
     how = all_of_them if count > 1 else "nothing was changed: send the edit again"
     return OperationError(f"{fault.reason}; {how}", fault.detail)
-
-
-def _in_either_reading(
-    change: tuple[Replacement, ...], text: str, arrival: Arrival, path: str
-) -> Edited:
-    """Return the text after a change whose lines have the indentation of its tags: as written, or without.
-
-    Refuse it if neither fits, or if both do and come to different texts.
-    """
-    plain = replace(arrival, lead="")
-    bare = partial(_without_lead, lead=arrival.lead)
-    shifted = tuple(Replacement(bare(e.search), bare(e.replace), e.is_verbatim) for e in change)
-    done: list[Edited] = []
-    faults: list[OperationError] = []
-    for reading in (change, shifted):
-        try:
-            done.append(_replaced(reading, _Lines.of(text), plain, path))
-        except OperationError as fault:
-            faults.append(fault)
-    if not done:
-        raise faults[-1]
-    exact = [each for each in done if not each.notes] or done
-    if any(each.text != exact[0].text for each in exact):
-        raise OperationError(
-            "The edit fits with the indentation of its tags and without it; send it again with its tags at"
-            " the start of a line"
-        )
-    return exact[0]
-
-
-def _without_lead(text: str, lead: str) -> str:
-    return "".join(f"{line.removeprefix(lead)}\n" for line in places.split(text))
 
 
 def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:

@@ -101,6 +101,13 @@ def find(lines: list[str], sought: Sought) -> Found:
     if not sought.search:
         raise OperationError(f"{sought.label} is empty; give the lines whose place REPLACE takes")
     file = File(lines)
+    lead = "" if sought.arrival is None else sought.arrival.lead
+    bare = tuple(line.removeprefix(lead) for line in sought.search)
+    if bare != sought.search and all(file.places(RULES[0], each) for each in (bare, sought.search)):
+        raise OperationError(
+            f"{sought.label} fits with the indentation of its tags and without it; send it again with its"
+            " tags at the start of a line"
+        )
     plain = _Attempt(file, sought, "", _Repair())
     for rule in AS_IT_CAME:
         if places := plain.places(rule):
