@@ -136,8 +136,6 @@ def apply(
         for number, (said, shift) in enumerate(zip(diff.hunks, shifts, strict=True), start=1)
     ]
     file = HunkFile(lines, path)
-    if (puts := _all_applied(file, hunks)) is not None:
-        return puts, ("all of it is there already: nothing was to be done",)
     room = _PLACES_LIMIT
     for hunk in hunks:
         hunk.fits = _anchored(file, hunk, fits_of(file, hunk), is_last=hunk is hunks[-1])
@@ -150,15 +148,14 @@ def apply(
     notes: list[str] = []
     ordered: list[tuple[int, int, int, Found]] = []
     for index, hunk in enumerate(hunks):
-        if (at := _applied_at(file, hunk)) is not None:
-            ordered.append((at, at, index, _unchanged(file, at, len(hunk.new))))
-            notes.append(f"{hunk.label} is at line {at + 1} already: nothing was to be done")
-        elif hunk.fits:
-            fit = hunk.fits[0]
-            ordered.append((fit.first, fit.last, index, _put(file, hunk, fit)))
-            notes += [f"{hunk.label} {fit.place.note}"] if fit.place.note else []
-        else:
+        if not hunk.fits:
             raise _not_found(file, hunk)
+        fit = hunk.fits[0]
+        if _stands_there(file, hunk, fit):
+            what = f"the lines that {hunk.label} adds are at line {fit.start + 1} already"
+            raise OperationError(f"{what}; leave it out, or add the lines that follow")
+        ordered.append((fit.first, fit.last, index, _put(file, hunk, fit)))
+        notes += [f"{hunk.label} {fit.place.note}"] if fit.place.note else []
     # From the end to the top, so that none moves the place of another.
     puts = [put for *_, put in sorted(ordered, key=lambda each: each[:3], reverse=True)]
     return puts, tuple(notes)
@@ -188,8 +185,6 @@ def _anchored(
         return fits
     if anchored or not hunk.only_adds:
         return anchored or fits
-    if there := [fit for fit in fits if _stands_beside(file, hunk, fit) is not None]:
-        return there[:1]
     raise _elsewhere(
         file, hunk, fits, f"{where} of the file, having no context {side} its changes,", side
     )
@@ -287,77 +282,14 @@ def _is_within(fit: HunkFit, spans: list[tuple[int, int]]) -> bool:
     return any(start <= fit.first and fit.start <= end for start, end in spans)
 
 
-# --- there already ---------------------------------------------------------------------------------
-
-
-def _all_applied(file: HunkFile, hunks: list[PlacedHunk]) -> list[Found] | None:
-    """Return the lines of a diff that were put there before: all exactly where its numbers say.
-
-    Where the old lines are exactly there, too, it takes new ones that are hardly there by chance.
-    """
-    for hunk in hunks:
-        start = hunk.said.new_start
-        if not hunk.new or start is None or not _stands_at(file, hunk.new, start - 1):
-            return None
-        if not hunk.said.is_counted and not _says_enough(hunk.new):
-            return None
-    added = [text for hunk in hunks for mark, text in hunk.said.lines if mark == "+"]
-    if not _says_enough(added) and all(
-        _is_as_numbered(file, hunk, is_last=hunk is hunks[-1]) for hunk in hunks
-    ):
-        return None
-    return [_unchanged(file, (h.said.new_start or 1) - 1, len(h.new)) for h in reversed(hunks)]
-
-
-def _is_as_numbered(file: HunkFile, hunk: PlacedHunk, *, is_last: bool) -> bool:
-    start = (hunk.said.old_start or 1) - 1
-    at_end = start + len(hunk.old) == len(file.lines) or hunk.trail or not hunk.lead or not is_last
-    return bool(at_end) and _stands_at(file, hunk.old, start)
-
-
-def _applied_at(file: HunkFile, hunk: PlacedHunk) -> int | None:
-    """Return where the new side of a hunk is, if that can't be by chance."""
-    if hunk.fits:
-        return _stands_beside(file, hunk, hunk.fits[0])
-    said = hunk.said
-    if not hunk.new:
-        return None
-    if said.new_start is not None and _stands_at(file, hunk.new, said.new_start - 1):
-        return said.new_start - 1
-    if not _says_enough(hunk.new):
-        return None
-    words = {line.strip() for line in hunk.new if line.strip()}
-    gone = [text.strip() for mark, text in said.lines if mark == "-" and text.strip()]
-    gone = [text for text in gone if text not in words]
-    if gone and all(text in file.known for text in gone):
-        return None
-    if any(word not in file.known for word in words):
-        return None
-    starts = [start for start in file.starts(hunk.new) if _stands_at(file, hunk.new, start)]
-    return starts[0] if len(starts) == 1 else None
-
-
-def _says_enough(lines: list[str]) -> bool:
-    """Return whether lines are hardly in a file by chance."""
-    words = [line.strip() for line in lines if line.strip()]
-    return len(words) > 1 and sum(map(len, words)) >= _APPLIED_FEWEST_CHARACTERS
-
-
-def _stands_beside(file: HunkFile, hunk: PlacedHunk, fit: HunkFit) -> int | None:
-    """Return where lines that a hunk adds at its edge are, if they are there already."""
-    if not hunk.only_adds or not hunk.is_one_sided:
-        return None
-    start = fit.start if hunk.lead else fit.start + fit.count - len(hunk.new)
-    return start if _stands_at(file, hunk.new, start) else None
-
-
-def _stands_at(file: HunkFile, wanted: list[str], start: int) -> bool:
-    there = file.lines[start : start + len(wanted)] if start >= 0 else []
-    return [line.rstrip() for line in there] == [line.rstrip() for line in wanted]
-
-
-def _unchanged(file: HunkFile, start: int, count: int) -> Found:
-    return Found(start, count, tuple(file.lines[start : start + count]), (count, 0))
+def _stands_there(file: HunkFile, hunk: PlacedHunk, fit: HunkFit) -> bool:
+    """Return whether lines that a hunk only adds are at its place already."""
+    new, end = [*map(str.rstrip, hunk.new)], fit.start + fit.count
+    ends = ((fit.start, fit.start + len(new)), (max(end - len(new), 0), end))
+    sides = [[*map(str.rstrip, file.lines[a:b])] for a, b in ends]
+    return hunk.only_adds and bool(
+        (hunk.lead and sides[0] == new) or (hunk.trail and sides[1] == new)
+    )
 
 
 # --- what goes there -------------------------------------------------------------------------------

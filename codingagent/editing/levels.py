@@ -135,29 +135,6 @@ def is_indented(line: str) -> bool:
     return line.startswith(("  ", "\t")) and bool(line.strip())
 
 
-def check(
-    ground: Ground, search: Sequence[str], replace: Sequence[str], placed: Sequence[str]
-) -> None:
-    """Refuse new lines that have lost their indentation, or have another, where the search has none.
-
-    `placed` is `replace` as it would be in the file.
-    """
-    known = set(search)
-    fresh = [p for r, p in zip(replace, placed, strict=True) if r not in known and p.strip()]
-    if not fresh:
-        return
-    # The parser comes last: it reads all of the file.
-    odd = _odd_kind(ground.lines, fresh)
-    lacks = not any(map(is_indented, replace)) and lacks_levels(ground, placed)
-    if not (odd or lacks) or ground.parses_with(placed) is True:
-        return
-    check_kind(ground.lines, fresh, "REPLACE")
-    raise OperationError(
-        "REPLACE opens a level, and its next line is not as deep as in the file: it may have lost its"
-        f" indentation; send the edit again inside of a code block; {MEANT}"
-    )
-
-
 def check_kind(lines: Sequence[str], new: Sequence[str], what: str) -> None:
     """Refuse lines that are indented as no line of the file is: by blanks where it has tabs alone."""
     if odd := _odd_kind(lines, new):
