@@ -276,16 +276,6 @@ class _Look:
         return sought.search("\n".join(self.ground.lines)) is None
 
     @cached_property
-    def is_syntax(self) -> bool:
-        """Whether hyphens are where only a keyboard's has a meaning, and no such is left."""
-        text = "\n".join(self.new)
-        if self.targets != {"-"} or "-" in text:
-            return False
-        is_shell = file_kinds.is_makefile(self.path) or file_kinds.ending(self.path) == "sh"
-        found = _LIST_MARK.search(text) or (is_shell and _OPTION.search(text))
-        return bool(found) and not any(map(self.row.trace.search, self.ground.lines))
-
-    @cached_property
     def is_foreign(self) -> bool:
         """Whether the file has the plain characters, and none of the marks."""
         whole = "\n".join(self.ground.lines)
@@ -303,7 +293,6 @@ _ODD_THERE = {
     Damage.ESCAPES: lazy_pattern(r"[A-Za-z]\\_[A-Za-z]"),
 }
 _LIST_MARK = lazy_pattern("^[ \t]*[\u2010\u2011] ", re.MULTILINE)
-_OPTION = lazy_pattern(r"(?:^|\s)[\u2010\u2011]{1,2}\w", re.MULTILINE)
 _ESCAPES = frozenset((Damage.ESCAPES, Damage.UNDERSCORES))
 _UNSEEN = frozenset((Damage.SOFT_HYPHENS, Damage.ZERO_WIDTH, Damage.BLANKS, Damage.LINKS))
 
@@ -321,8 +310,6 @@ def _verdict(look: _Look, way: Channel) -> tuple[Says, str]:
     is_other = damage in _ESCAPES and not _ESCAPES.isdisjoint(way)
     if look.stands_so or look.is_all_that_changes or is_other:
         return "keep", ""
-    if look.is_syntax:
-        return "undo", "where only plain ones have a meaning"
     if look.stands_undone and look.is_throughout:
         may_be_meant = (is_prose and damage not in _UNSEEN) or look.may_be_meant
         return "ask" if may_be_meant else "undo", "where lines of the file have none"

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from codingagent.editing import blank_lines
 from codingagent.editing.characters import Ground
 from codingagent.editing.places import Sought
 from codingagent.model import citations
@@ -147,15 +146,7 @@ def _unspaced(lines: Sequence[str], side: str) -> tuple[str, ...] | None:
     return bare if side == "+" or sum(map(bool, map(str.strip, bare))) > 1 else None
 
 
-def _halved(lines: Sequence[str], side: str) -> tuple[str, ...] | None:
-    halved = blank_lines.halved(lines)
-    # Before a definition many a chat writes two where the file has one.
-    proof = _PAIR.search("\n".join(lines).strip("\n")) if side == "-" else lines
-    return None if halved is None or proof is None else tuple(halved)
-
-
-_PAIR = lazy_pattern(r"\n\n\n(?!(?:def|class|async|@)\b)")
-_BOTH = (_added, _unspaced, _halved)
+_BOTH = (_added, _unspaced)
 
 RULES: tuple[Rule[Callable[[Sequence[str], str], tuple[str, ...] | None]], ...] = (
     Rule("code fences in an edit", "a code fence round SEARCH", "SEARCH fits without it",
@@ -174,7 +165,4 @@ RULES: tuple[Rule[Callable[[Sequence[str], str], tuple[str, ...] | None]], ...] 
     Rule("blank lines between the lines of an edit",
          "a blank line after each line of SEARCH and REPLACE, two at least", "SEARCH fits without them",
          "takes them out", "without the blank line after each line", _unspaced),
-    Rule("blank lines of an edit in twos", "all blank lines of SEARCH and REPLACE in twos",
-         "SEARCH fits with half of them, and not only before a definition", "takes half of them out",
-         "without every second blank line", _halved),
 )  # fmt: skip

@@ -75,11 +75,6 @@ SEARCHES = {
         "    net = 0\n\n    for each in items:\n\n",
         "    net = 1\n\n",
     ),
-    "blank lines of an edit in twos": (
-        "a = 1\n\nb = 2\n",
-        "a = 1\n\n\nb = 2\n",
-        "a = 1\n\n\nb = 3\n",
-    ),
 }
 BODY_RULES = tuple(dict.fromkeys((*body_rules.RULES, *body_rules.COMMAND_RULES)))
 MATCHING: tuple[Rule[Any], ...] = (*places.RULES, *shapes.RULES)
