@@ -28,12 +28,14 @@ def test_a_reply_as_it_was_written_does_what_it_says(case: Case, tmp_path: Path)
 
 def test_no_mangling_makes_a_reply_do_anything_else(request: pytest.FixtureRequest) -> None:
     """The right bytes, or nothing and a problem that names the block: never wrong, never silent."""
-    rows = reply_table.run_all(one_in=1 if request.config.getoption("--deep") else 6)
+    one_in = 1 if request.config.getoption("--deep") else 6
+    rows = reply_table.run_all(one_in=one_in)
     bad = [f"{row.case} / {row.mangling}" for row in rows if row.came in (Came.WRONG, Came.SILENT)]
     assert not bad
     right = sum(row.came is Came.RIGHT for row in rows)
     assert right / len(rows) >= RIGHT_AT_LEAST, reply_table.table(rows)
-    assert {row.mangling for row in rows} == set(MANGLINGS), "each mangling changes some reply"
+    changed = {row.mangling for row in rows}
+    assert one_in > 1 or changed == set(MANGLINGS), "each mangling changes some reply"
 
 
 def test_what_was_undone_is_named() -> None:
