@@ -148,12 +148,14 @@ def apply(
     notes: list[str] = []
     ordered: list[tuple[int, int, int, Found]] = []
     for index, hunk in enumerate(hunks):
+        if (at := _applied_at(file, hunk)) is not None:
+            new = tuple(file.lines[at : at + len(hunk.new)])
+            ordered.append((at, at, index, Found(at, len(new), new, (len(new), 0))))
+            notes.append(f"{hunk.label} is at line {at + 1} already: nothing was to be done")
+            continue
         if not hunk.fits:
             raise _not_found(file, hunk)
         fit = hunk.fits[0]
-        if _stands_there(file, hunk, fit):
-            what = f"the lines that {hunk.label} adds are at line {fit.start + 1} already"
-            raise OperationError(f"{what}; leave it out, or add the lines that follow")
         ordered.append((fit.first, fit.last, index, _put(file, hunk, fit)))
         notes += [f"{hunk.label} {fit.place.note}"] if fit.place.note else []
     # From the end to the top, so that none moves the place of another.
@@ -282,14 +284,32 @@ def _is_within(fit: HunkFit, spans: list[tuple[int, int]]) -> bool:
     return any(start <= fit.first and fit.start <= end for start, end in spans)
 
 
-def _stands_there(file: HunkFile, hunk: PlacedHunk, fit: HunkFit) -> bool:
-    """Return whether lines that a hunk only adds are at its place already."""
-    new, end = [*map(str.rstrip, hunk.new)], fit.start + fit.count
-    ends = ((fit.start, fit.start + len(new)), (max(end - len(new), 0), end))
-    sides = [[*map(str.rstrip, file.lines[a:b])] for a, b in ends]
-    return hunk.only_adds and bool(
-        (hunk.lead and sides[0] == new) or (hunk.trail and sides[1] == new)
-    )
+def _applied_at(file: HunkFile, hunk: PlacedHunk) -> int | None:
+    """Return where the new side of a hunk is already: at its place, or where it can't be by chance.
+
+    So an answer may show as a diff what its commands do.
+    """
+    count = len(hunk.new)
+    if hunk.fits:
+        start, end = hunk.fits[0].start, hunk.fits[0].start + hunk.fits[0].count
+        starts = [*([start] if hunk.lead else []), *([end - count] if hunk.trail else [])]
+        adds = [text for mark, text in hunk.said.lines if mark == "+"]
+        starts = starts if hunk.only_adds and (hunk.is_one_sided or _says_enough(adds)) else []
+    else:
+        gone = {text.strip() for mark, text in hunk.said.lines if mark == "-"} - {""}
+        gone -= {*map(str.strip, hunk.new)}
+        starts = file.starts(hunk.new) if _says_enough(hunk.new) else []
+        starts = [] if len(starts) > 1 or (gone and gone <= file.known) else starts
+        starts += [hunk.said.new_start - 1] if hunk.said.new_start and hunk.new else []
+    sides = ((at, file.lines[at : at + count]) for at in starts if at >= 0)
+    new = [*map(str.rstrip, hunk.new)]
+    return next((at for at, there in sides if [*map(str.rstrip, there)] == new), None)
+
+
+def _says_enough(lines: list[str]) -> bool:
+    """Return whether lines are hardly in a file by chance."""
+    words = [line.strip() for line in lines if line.strip()]
+    return len(words) > 1 and sum(map(len, words)) >= _APPLIED_FEWEST_CHARACTERS
 
 
 # --- what goes there -------------------------------------------------------------------------------
