@@ -9,6 +9,7 @@ import pytest
 
 from codingagent.checkpoints import repository_files
 from codingagent.model.approval import Answer
+from codingagent.model.journal_entries import ProtectedSettled
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Remark
 from tests.checkpoints.test_protected_files import Person, sit_down, take
@@ -117,7 +118,9 @@ def test_what_is_kept_is_named_and_undone(tmp_path: Path) -> None:
     script = f"{GIT} init -q lib; git -C lib config core.fsmonitor 'touch {mark};false'"
     after = take(live, command(script), Person(Answer("yes")))
     assert "lib/.git/config" in after.request()
-    assert any(isinstance(n, Remark) and "lib/.git/config" in n.text for n in after.notices)
+    assert any(
+        "lib/.git/config" in n.kept for n in after.notices if isinstance(n, ProtectedSettled)
+    )
     assert springs(live.workspace / "lib", mark)
     mark.unlink()
     with_undo(live)
