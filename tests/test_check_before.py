@@ -1,16 +1,21 @@
 """The check before any change: once, beside the person, who learns at once what fails already."""
 
+import contextlib
 import signal
 import sys
 from pathlib import Path
 
 import pytest
 
+from codingagent.agent.check import proposal
 from codingagent.model.journal_entries import CheckEnded
 from codingagent.storage.homes import Home
+from codingagent.workspace.workspace import Workspace
 from tests.cli.test_amend import terminal
+from tests.cli.test_waiting_line import enter
 from tests.helpers import HANG_S, command_line, new_marker, none_left, wait_until
-from tests.killing import kill_when
+from tests.killing import has_lines, kill_when
+from tests.sandboxes import needs_bwrap
 from tests.test_check import DONE, RIGHT, WRONG, runs
 from tests.warm import start_command
 
@@ -100,6 +105,27 @@ def test_one_that_was_stopped_is_not_run_again(tmp_path: Path, how: str) -> None
     assert checked(home) == ["Interrupted", "CommandRan"]
 
 
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("count", range(2, 12))
+def test_a_kill_at_each_record_runs_neither_it_nor_the_answer_twice(
+    tmp_path: Path, count: int
+) -> None:
+    """Before the answer and after it the check is begun once at most, and all of the answer is done."""
+    home = new(tmp_path, f"{LOGGED} test -e a.txt")
+    (session_id,) = home.sessions.ids()
+    journal = tmp_path / "sessions" / session_id / "journal.jsonl"
+    drop(home, RIGHT + "[RUN_COMMAND]\necho once >> commands\n[/RUN_COMMAND]\n")
+    kill_when(tmp_path, ("resume", "--once"), has_lines(journal, count))
+    once(home)
+    session = home.sessions.load(session_id)
+    assert (session.sequence, session.is_awaiting_answer) == (2, True)
+    assert (tmp_path / "workspace" / "a.txt").read_text("utf-8") == "right\n"
+    assert len(checked(home)) == 2
+    assert runs(tmp_path) <= 2
+    log = tmp_path / "workspace" / "commands"
+    assert not log.exists() or log.read_text("utf-8") == "once\n"
+
+
 def test_nobody_waits_and_it_runs_before_the_first_answer_is_executed(tmp_path: Path) -> None:
     """`new --no-wait`, `resume --once`: on the files as they are, and no other turn runs it first."""
     home = new(tmp_path, f"{LOGGED} ls")
@@ -112,6 +138,18 @@ def test_nobody_waits_and_it_runs_before_the_first_answer_is_executed(tmp_path: 
     drop(home, RIGHT)
     assert "your check" not in once(home)
     assert runs(tmp_path) == 3
+
+
+def test_a_command_that_answers_and_an_accepted_file_come_after_it_too(tmp_path: Path) -> None:
+    """No way to the first answer leaves it out."""
+    home = new(tmp_path / "a", LOGGED)
+    answer = tmp_path / "answer.txt"
+    answer.write_text(RIGHT + DONE, "utf-8")
+    command_line(tmp_path / "a", "resume", "--reply-with", f"cat {answer}")
+    assert checked(home) == ["CommandRan"] * 2
+    home = new(tmp_path / "b", LOGGED)
+    command_line(tmp_path / "b", "resume", "--once", "--accept", str(answer))
+    assert checked(home) == ["CommandRan"] * 2
 
 
 def test_what_it_changes_is_undone_with_the_first_turn(tmp_path: Path) -> None:
@@ -159,3 +197,124 @@ def test_done_counts_where_nothing_fails_but_what_failed_before(
     (session_id,) = home.sessions.ids()
     assert home.sessions.load(session_id).is_complete == is_done
     assert ("1 test failed before, too: test_a.py::test_old" in said) == is_done
+
+
+def test_the_model_is_told_what_failed_before_and_never_to_mend_it(old: Path) -> None:
+    """In the results and in PROMPT; what is new is still to be mended first."""
+    home = new(old, PYTEST)
+    drop(home, WRONG)
+    once(home)
+    text = " ".join(request(home, 2).split())
+    assert "Note: failed before any change, too: test_a.py::test_old" in text
+    assert "all of it failed before any change, too: fix it only if the task asks for it" in text
+    assert "[DONE] is accepted all the same." in text
+    drop(home, NEW.replace(DONE, ""))
+    once(home)
+    text = " ".join(request(home, 3).split())
+    assert "Note: failed before any change, too: test_a.py::test_old" in text
+    assert (
+        "(see CHECK above): fix first what did not fail before any change; [DONE] is not accepted"
+        in text
+    )
+
+
+def request(home: Home, sequence: int) -> str:
+    (path,) = home.mailbox.outbox.glob(f"*_seq000{sequence}.txt")
+    return path.read_text("utf-8")
+
+
+def test_what_the_model_ran_itself_is_not_shown_twice(tmp_path: Path) -> None:
+    """The check's output goes to the model once."""
+    home = new(tmp_path, "echo said once; exit 3")
+    drop(home, WRONG + "[RUN_COMMAND]\necho said once; exit 3\n[/RUN_COMMAND]\n")
+    once(home)
+    results = request(home, 2).partition("## Previous Command Results\n")[2]
+    assert results.count("Output: said once") == 1
+    assert "Note: see CHECK below" in results
+
+
+def test_it_is_not_run_where_an_edit_failed(tmp_path: Path) -> None:
+    """It would speak of half a change; one line says so, and DONE waits for it."""
+    home = new(tmp_path, LOGGED)
+    drop(home, RIGHT + '[DELETE_FILE path="none"]\n' + DONE)
+    said = once(home)
+    assert runs(tmp_path) == 1  # before the answer
+    assert "note: the check was not run, because an edit failed" in said
+    drop(home, DONE)
+    once(home)
+    assert runs(tmp_path) == 2
+    (session_id,) = home.sessions.ids()
+    assert home.sessions.load(session_id).is_complete
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ("A=b pyest -q", "can't start: there is no program `pyest` on your PATH"),
+        ("./no.sh", "can't start: there is no program `./no.sh`"),
+        ("cd / && pyest", "can't start: there is no program `pyest` on your PATH"),
+        ("touch x.sh; ./x.sh", "fails before any change: /bin/sh: 1: ./x.sh: Permission denied"),
+        (
+            f"{sys.executable} -c 'import nope'",
+            f"No module named 'nope': here `{sys.executable}` is ",
+        ),
+    ],
+)
+def test_why_it_can_not_start_is_told(tmp_path: Path, check: str, said: str) -> None:
+    """What a person must mend they learn, and not the model."""
+    home = new(tmp_path, check)
+    drop(home, WRONG)
+    assert said in once(home)
+
+
+def test_what_the_sandbox_does_not_show_is_told(tmp_path: Path) -> None:
+    needs_bwrap()
+    tool = tmp_path / "elsewhere" / "tool"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\n", "utf-8")
+    tool.chmod(0o755)
+    command_line(tmp_path, "new", "--no-wait", "--sandbox", "require", "--check", f"{tool} -q", "t")
+    home = Home.at(tmp_path, create=False)
+    drop(home, WRONG)
+    assert f"can't start: the sandbox does not show {tool}" in once(home)
+
+
+def test_one_is_proposed_and_run_only_when_it_is_accepted(tmp_path: Path) -> None:
+    """A number accepts it, in the terminal that waits."""
+    (tmp_path / "workspace").mkdir()
+    makefile = tmp_path / "workspace" / "Makefile"
+    makefile.write_text(f"test:\n\t@{LOGGED}exit 1\n", "utf-8")
+    with terminal(tmp_path, "new", *OPTIONS, "task") as asked:
+        asked.says("you named no check: type 1 to run `make test` now and after changes")
+        asked.says("paste it here")
+        assert runs(tmp_path) == 0
+        enter(asked, "1")
+        asked.says("your check fails before any change: ")
+        assert runs(tmp_path) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "command"),
+    [
+        ("pyproject.toml", '[project.optional-dependencies]\ndev = ["pytest>=8"]\n', "pytest"),
+        ("pyproject.toml", "[project]\n", ""),
+        ("pytest.ini", "", "pytest"),
+        ("package.json", '{"scripts": {"test": "jest"}}', "npm test"),
+        (
+            "package.json",
+            '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}',
+            "",
+        ),
+        ("Cargo.toml", "[package]\n", "cargo test"),
+        ("go.mod", "module x\n", "go test ./..."),
+        ("Makefile", "all:\n", ""),
+        ("README", "pytest", ""),
+    ],
+)
+def test_a_file_says_how_the_tests_run(tmp_path: Path, name: str, text: str, command: str) -> None:
+    (tmp_path / name).write_text(text, "utf-8")
+    with contextlib.closing(Workspace(tmp_path)) as workspace:
+        assert proposal(workspace) == command
+        (tmp_path / ".venv" / "bin").mkdir(parents=True)
+        (tmp_path / ".venv" / "bin" / "pytest").touch()
+        assert proposal(workspace) == (".venv/bin/pytest" if command == "pytest" else command)

@@ -24,6 +24,7 @@ from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import events, paths, plain_text, results
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer, Question, is_about_secrets, nothing_awaits
+from codingagent.model.check_outcome import compared
 from codingagent.model.effects import (
     changed_paths,
     effects,
@@ -56,6 +57,9 @@ _ABOUT_NAMES = (
 )
 
 
+_OLD = "fix that if the task asks for it, else say with MESSAGE that you can't"
+_NOT_CHECKED = "the check was not run, because an edit failed"
+
 _QUESTION_GONE = (
     "the question that waited is gone: files, settings or this machine have changed since, and the operation"
     " needs no approval now, or can't be done"
@@ -87,7 +91,7 @@ class Execution:
         if started is None or (event := self._agent.settle(started)) is None:
             return
         if started.kind is Kind.CHECK:
-            self.check.settle(event)
+            self.check.record(event, started.subject)
         else:
             self._end(started.index, started.operation_id, event)
 
@@ -197,7 +201,7 @@ class Execution:
             if not (events.succeeded(event) or (has_check and isinstance(event, events.CommandRan)))
         ]
         if failed:
-            return f"Not taken, because this failed: {_some(failed)}; fix that"
+            return f"Not taken, because this failed: {plain_text.some(failed, _FAILED_NAMED)}; fix that"
         if not (self.check.run(ends=True) or self.check.fails_as_before()):
             assert self.session.checked is not None, "it was just run"
             self.context.remark(
@@ -205,12 +209,15 @@ class Execution:
                 f' {self.session.session_id} --check "COMMAND"'
             )
             why = results.fact_of(self.session.checked).words
+            if compared(self.session).is_same:
+                return f"Not accepted: the person's check fails as before any change: {why}; {_OLD}"
             return f"Not accepted: the person's check fails: {why}; fix that"
         broken = () if has_check else sorted(filter(self._fault_of, self.session.unparsed))
         if not broken:
             return ""
         way_out = "" if self.session.protocol == "json" else ', or send it with unchecked="true"'
-        named_ = _some([f"'{path}' ({self._fault_of(path)})" for path in broken])
+        told = [f"'{path}' ({self._fault_of(path)})" for path in broken]
+        named_ = plain_text.some(told, _FAILED_NAMED)
         return f"Not taken, because this can't be parsed: {named_}; mend or delete it{way_out}"
 
     def _fault_of(self, path: str) -> str:
@@ -308,6 +315,8 @@ class Execution:
         changed = (*changed_paths(self.session.results), *protection.changed_paths())
         names = tuple(dict.fromkeys(changed))[: entries.CHANGED_LIMIT]
         notes += protection.notes()
+        if self.check.waits_for_edits() and not self.session.is_run:
+            notes += (_NOT_CHECKED,)
         self.log.record(entries.TurnEnded(sequence, notes, now(), cut, names))
 
     def _end(self, index: int, name: str, event: events.Event) -> None:
@@ -329,11 +338,6 @@ def _denied(order: Order, question: Question, answer: Answer) -> events.Denied:
     if any(map(is_about_secrets, question.rules)):
         told = f"They were asked because {'; '.join(question.reasons)}. {_ABOUT_NAMES} {told}"
     return events.Denied(order.kind, question.subject, question.rules, reason, told)
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _FAILED_NAMED
-    return ", ".join(names[:_FAILED_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _subject(item: Step | Problem) -> str:

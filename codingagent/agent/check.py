@@ -4,8 +4,9 @@ Before the first answer it runs beside the person, who carries the request: they
 already. An answer that comes meanwhile ends it.
 """
 
+import contextlib
+import re
 import shutil
-from functools import partial
 from threading import Thread
 
 from codingagent.agent import run_command
@@ -17,22 +18,50 @@ from codingagent.model import check_outcome
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Question
 from codingagent.model.effects import file_changes, may_change_anything
-from codingagent.model.events import Event, Interrupted, Refused
+from codingagent.model.events import CommandRan, Event, Interrupted, Refused
 from codingagent.model.observations import Outcome
 from codingagent.model.operations import Kind, RunCommand
+from codingagent.model.paths import shown
+from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Phase, Session
-from codingagent.process.check_trial import first_program
 from codingagent.process.runner import environment
 from codingagent.storage.clock import now
 from codingagent.workspace.programs import persons_variables
+from codingagent.workspace.workspace import Workspace
+
+# By file, what in it says so.
+_PROPOSED = (
+    ("pyproject.toml", lazy_pattern(r"\bpytest\b"), "pytest"),
+    ("pytest.ini", lazy_pattern(r""), "pytest"),
+    ("tox.ini", lazy_pattern(r"\bpytest\b"), "pytest"),
+    ("setup.cfg", lazy_pattern(r"\bpytest\b"), "pytest"),
+    ("package.json", lazy_pattern(r'"test"\s*:\s*"(?!echo \\"Error: no test)'), "npm test"),
+    ("Cargo.toml", lazy_pattern(r""), "cargo test"),
+    ("go.mod", lazy_pattern(r""), "go test ./..."),
+    ("Makefile", lazy_pattern(r"^test:", re.MULTILINE), "make test"),
+)
 
 _LOOK_EVERY_S = 0.1
+
+_EDITS = (Kind.CREATE_FILE, Kind.EDIT_FILE, Kind.DELETE_FILE, Kind.MOVE_FILE)
 
 
 def hidden_files(context: Context) -> set[str]:
     """Return the files with hidden values, also ignored ones: a command may remove the last."""
     found = context.secrecy.vault.by_name.values()
     return {path for entry in found for path in entry.places}
+
+
+def proposal(workspace: Workspace) -> str:
+    """Return the command that runs the tests of a workspace, as one of its files says; empty: none does."""
+    for path, pattern, command in _PROPOSED:
+        with contextlib.suppress(OperationError):
+            text = workspace.text(path, workspace.read(path).data)
+            if text is not None and pattern.search(text.text):
+                is_own = command in workspace.names(".venv/bin")
+                return f".venv/bin/{command}" if is_own else command
+    return ""
 
 
 class Check:
@@ -59,12 +88,11 @@ class Check:
 
     def begin(self) -> bool:
         """Start it beside the person, unless it was run before or an answer was; return whether it runs."""
-        if self._session.phase is not Phase.AWAITING_ANSWER or self._session.sequence > 1:
-            return False
-        if self.is_running:
-            return True
+        session, context, check = self._session, self._context, self._context.settings.check
+        if self.is_running or session.phase is not Phase.AWAITING_ANSWER or session.sequence > 1:
+            return self.is_running
         self.end()  # a kill interrupted it
-        context, check, before = self._context, self._context.settings.check, self._session.before
+        before = self._session.before
         if check and (before is None or before.command != check):
             context.checkpointer.before(hidden_files(context))
             self._log.record(entries.OperationStarted(0, Kind.CHECK, check, now()))
@@ -75,22 +103,22 @@ class Check:
 
     def run_ahead(self) -> None:
         """Run it to its end now, unless it was begun: an answer is there before anyone waited for it."""
-        if not self.is_running and self.begin() and (ahead := self._ahead):
+        if not self.is_running and self.begin():
             self._context.remark("first your check runs on the files as they are")
-            ahead.finish()
-            self.end()
+            try:
+                while self._ahead and self._ahead.is_alive():
+                    self._ahead.join(_LOOK_EVERY_S)
+            finally:
+                self.end()
 
     def end(self) -> None:
         """Record and tell what it said before the first answer; if it still runs, end it."""
         started, ahead = self._session.started, self._ahead
         if started is None or started.kind is not Kind.CHECK or self._session.reply is not None:
             return
+        event = ahead.event() if ahead else Interrupted(Kind.CHECK, started.subject)
         self._ahead = None
-        event: Event = Interrupted(Kind.CHECK, started.subject)
-        if ahead is not None:
-            ahead.stop()
-            event = ahead.event()
-        sees = self._sees(started.subject)
+        sees = self._sees(event)
         self._log.record(entries.CheckEnded(event, now(), started.subject, sees))
         if self._session.checkpoints.before and self._session.phase is Phase.AWAITING_ANSWER:
             self._context.checkpointer.after(says=False)
@@ -99,21 +127,23 @@ class Check:
         settings = self._context.settings
         return RunCommand(settings.check, timeout_s=settings.check_timeout)
 
-    def _sees(self, check: str) -> str:
-        """Say which program a check starts: another environment than the person's is often why it fails."""
-        name = first_program(check)
+    def _sees(self, event: Event) -> str:
+        """Say which program a check starts, or why it can't: a sandbox does not show all."""
+        if not isinstance(event, CommandRan):
+            return ""
+        lost = check_outcome.lost_program(event)
+        name = lost or next((word for word in event.command.split() if "=" not in word), "")
         variables = environment(persons_variables(), self._context.settings.pass_env)
-        path = shutil.which(name, path=variables.get("PATH")) if name else None
-        where = "here" if self._context.sandbox.tier == "none" else "in the sandbox"
-        return f"{where} `{name}` is {path}" if path else f"it is not installed {where}"
+        path = shutil.which(name, path=variables.get("PATH", "")) or ""
+        host = self._context.workspace.root / (name if "/" in name else path)
+        if not lost:
+            where = "here" if event.sandbox == "none" else "in the sandbox"
+            return f"{where} `{name}` is {host}" if host.is_file() else ""
+        if host.is_file():
+            return f"the sandbox does not show {host}: put its folder on your PATH"
+        return f"there is no program `{shown(name)}`" + " on your PATH" * ("/" not in name)
 
     # --- after a turn --------------------------------------------------------------------------
-
-    def settle(self, event: Event) -> None:
-        """End the check of a turn that a kill interrupted."""
-        started = self._session.started
-        assert started is not None, "it was interrupted"
-        self._end(event, started.subject)
 
     def run(self, *, ends: bool) -> bool:
         """Run it if this turn changed a file; return whether its last run succeeded.
@@ -125,27 +155,29 @@ class Check:
         if not check or session.is_run:
             return True
         is_another = session.checked_by not in ("", check)
+        if self.waits_for_edits():
+            return not session.is_failing
         # An interrupted check is not run again; but the person may have named another one since.
         was_run = session.checked is not None and not is_another
         if not was_run and ((ends and not self._is_checked(check)) or self._has_changed()):
             order = Order(len(session.results), self._operation(), is_check=True)
             found = self._agent.perform(order)
             assert not isinstance(found, Question), "the person is not asked for what they want"
-            self._end(found, check)
+            self.record(found, check)
         return not self._session.is_failing
+
+    def waits_for_edits(self) -> bool:
+        """Return whether an edit of this turn failed: what it says of half of a change is of no use."""
+        refused = (each for each in self._session.results if isinstance(each, Refused))
+        return bool(self._context.settings.check) and any(each.kind in _EDITS for each in refused)
 
     def fails_as_before(self) -> bool:
         """Return whether nothing fails but tests that failed before any change, and say so."""
-        session = self._session
-        assert session.checked is not None, "it was just run"
-        found = check_outcome.compared(session.before, session.checked, session.checked_by)
-        said = (session.task, *(each.text for each in session.said))
-        about = any(check_outcome.is_about(text, found.old) for text in said)
-        if about or not (found.is_whole and found.is_same):
+        found = check_outcome.compared(self._session)
+        if not found.counts_not:
             return False
-        count = len(found.old)
-        what = "1 test failed" if count == 1 else f"{count} tests failed"
-        self._context.remark(f"{what} before, too: {check_outcome.some(found.old)}")
+        what = f"{len(found.old)} {plural(len(found.old), 'test')} failed before, too"
+        self._context.remark(f"{what}: {some(found.old, check_outcome.NAMED)}")
         return True
 
     def _is_checked(self, check: str) -> bool:
@@ -164,7 +196,8 @@ class Check:
         # A pause for approval splits a turn: the part before it counts too.
         return not self._context.checkpointer.is_as_at(session.checkpoints.began)
 
-    def _end(self, event: Event, command: str) -> None:
+    def record(self, event: Event, command: str) -> None:
+        """Record and show the outcome after a turn."""
         self._log.record(entries.CheckEnded(event, now(), command))
 
 
@@ -174,46 +207,29 @@ class _Ahead(Thread):
     def __init__(self, context: Context, operation: RunCommand) -> None:
         super().__init__(daemon=True)
         self._context, self._operation = context, operation
-        self._had_git = context.workspace.has_git()
         self._outcome: Outcome | None = None
         run_command.learn_files(context, operation)
         context.runner.start()
         self.start()
 
     def run(self) -> None:
-        line, limit_s = (
-            self._operation.command,
-            run_command.limit_of(self._context, self._operation),
-        )
+        context, line = self._context, self._operation.command
+        limit_s = run_command.limit_of(context, self._operation)
         try:
-            with self._context.workspace.folder(".") as folder:
-                self._outcome = self._context.runner.run(line, folder, limit_s, lambda _: None)
+            with context.workspace.folder(".") as folder:
+                self._outcome = context.runner.run(line, folder, limit_s, lambda _: None)
         except CodingAgentError as fault:
             self._outcome = Outcome(-1, "", 0.0, failure=str(fault))
 
-    def finish(self) -> None:
-        """Wait for its end; an interrupt ends it."""
-        try:
-            while self.is_alive():
-                self.join(_LOOK_EVERY_S)
-        except BaseException:
-            self.stop()
-            raise
-
-    def stop(self) -> None:
-        """End it if it still runs; it then has no outcome."""
-        if self.is_alive():
-            while self.is_alive():
-                self._context.runner.end_command()
-                self.join(_LOOK_EVERY_S)
-            self._outcome = None
-
     def event(self) -> Event:
-        """Return what came of it, once it does not run any more."""
-        if self._outcome is None:
+        """Return what came of it; if it still runs, end it."""
+        was_running = self.is_alive()
+        while self.is_alive():
+            self._context.runner.end_command()
+            self.join(_LOOK_EVERY_S)
+        if was_running or self._outcome is None:
             return Interrupted(Kind.CHECK, self._operation.command)
-        ended = partial(run_command.ended, self._context, self._operation, self._outcome)
         try:
-            return ended(0, had_git=self._had_git)
+            return run_command.ended(self._context, self._operation, self._outcome)
         except OperationError as fault:
             return Refused(Kind.CHECK, self._context.secrecy.hide(fault.reason))

@@ -135,28 +135,6 @@ class OpenSession:
         """Return what a step of this session returns."""
         return step()
 
-    def try_check(self) -> None:
-        """Say so if the check can't start in its folder; it is not run here."""
-        context = self.context
-        if not context.settings.check:
-            return
-        from codingagent.process.check_trial import complaint_about
-
-        def run(line: str) -> str:
-            outcome = context.runner.run(line, os.fspath(root), _CHECK_TRIAL_S, lambda _: None)
-            return "" if outcome.failure or outcome.ended_by != "itself" else outcome.output
-
-        root = context.workspace.root
-        variables = environment(persons_variables(), context.settings.pass_env)
-        if complaint := complaint_about(context.settings.check, root, variables, run):
-            session_id = context.log.session.session_id
-            remedy = f'to name another: codingagent resume {session_id} --check "COMMAND"'
-            context.remark(f"{complaint}; {remedy}")
-
-
-# Looking up a few names is quick; a network disk may take longer.
-_CHECK_TRIAL_S = 20
-
 
 @contextlib.contextmanager
 def session_in(

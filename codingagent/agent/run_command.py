@@ -93,20 +93,17 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
         show = _Live(context.show, context.secrecy)
         extras = Extras(operation.variables, operation.parts_streams)
         outcome = context.runner.run(operation.command, folder, limit_s, show.add, extras)
-    if not _was_cut(context, outcome):
+    if outcome.ended_by == "itself" or not context.secrecy.vault.hides:
         show.end()
-    return ended(context, operation, outcome, order.room, had_git=had_git)
+    ran = ended(context, operation, outcome, order.room)
+    came = not had_git and context.workspace.has_git()
+    return replace(ran, notes=(*ran.notes, *[_GIT_CAME] * came))
 
 
-def _was_cut(context: Context, outcome: Outcome) -> bool:
-    return context.secrecy.vault.hides and outcome.ended_by != "itself"
-
-
-def ended(
-    context: Context, operation: RunCommand, outcome: Outcome, room: int, *, had_git: bool
-) -> CommandRan:
+def ended(context: Context, operation: RunCommand, outcome: Outcome, room: int = 0) -> CommandRan:
     """Return the event of a command that has ended, without the secrets in what it printed."""
-    hides, was_cut = context.secrecy.vault.hides, _was_cut(context, outcome)
+    hides = context.secrecy.vault.hides
+    was_cut = hides and outcome.ended_by != "itself"
     if outcome.failure:
         raise OperationError(f"The command could not be started: {outcome.failure}")
     # Before it is cut: what is left of a secret could not be found.
@@ -119,8 +116,6 @@ def ended(
         streams = [None if each is None else hide(_readable(each, was_cut)) for each in streams]
     context.secrecy.save()
     notes = outcome.notes
-    if not had_git and context.workspace.has_git():
-        notes += (_GIT_CAME,)
     if outcome.stopped_processes and outcome.ended_by == "itself":
         count = outcome.stopped_processes
         what = plain_text.plural(count, "background process was", "background processes were")

@@ -80,6 +80,7 @@ def follow(work: Work, inbox: Inbox, home: Home, command: ReplyCommand, screen: 
             finally:
                 with contextlib.suppress(OSError):
                     part.unlink()
+            work.conversation.check.run_ahead()
             work.doing(partial(work.conversation.take, name))
             after = work.conversation.session
             if after.sequence == sequence and not after.is_complete:

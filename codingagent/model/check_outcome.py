@@ -1,37 +1,24 @@
 """What the output of a check says: which tests failed, and whether they failed before any change, too."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from codingagent.model import events, plain_text
 from codingagent.model.events import CommandRan, Event
-from codingagent.model.journal_entries import CheckEnded
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import plural
+from codingagent.model.plain_text import plural, some
+from codingagent.model.session_state import Session
 
 # Names of failed tests as pytest, unittest, go, cargo, TAP, and jest print them.
-_NAMES = tuple(
-    lazy_pattern(f"^{expression}$", re.MULTILINE)
-    for expression in (
-        r"(?:FAILED|ERROR) (\S.*?)(?: - .*)?",
-        r"(?:FAIL|ERROR): (\S.*\))",
-        r"--- FAIL: (\S+) \(.*\)",
-        r"test (\S.*?) \.\.\. FAILED",
-        r" *not ok \d+ - (.+)",
-        r" *● (.+ › .+)",
-    )
-)
-_UNITTEST_RAN = lazy_pattern(r"^Ran \d+ tests? in ", re.MULTILINE)
-_PYTEST_END = lazy_pattern(
-    r"^=*\s?((?:\d+ [a-z]+(?:, )?)+|no tests ran) in [\d.]+s\b.*$", re.MULTILINE
-)
-_UNITTEST_END = lazy_pattern(r"^FAILED \((.+)\)$", re.MULTILINE)
-_OTHER_END = lazy_pattern(
-    r"^(?:test result: FAILED\..* (\d+) failed;|Tests: +(\d+) failed|# fail (\d+)$| +(\d+) failing$).*",
+_NAME = lazy_pattern(
+    r"^(?:(?:FAILED|ERROR) ([^\s(].*?)(?: - .*)?|(?:FAIL|ERROR): (\S.*\))|--- FAIL: (\S+) \(.*\)"
+    r"|test (\S.*?) \.\.\. FAILED| *not ok \d+ - (.+)| *● (.+ › .+))$",
     re.MULTILINE,
 )
+# The last line of a run of pytest or unittest that failed.
+_END = lazy_pattern(r"^(?:=*\s?(?:\d+ [a-z]+(?:, )?)+ in [\d.]+s\b.*|FAILED \(.+\))$", re.MULTILINE)
 _COUNT = lazy_pattern(r"(\d+) (?:failed|errors?)\b|(?:failures|errors|successes)=(\d+)")
 _NO_TEST = lazy_pattern(
     r"no tests ran|^Ran 0 tests|^NO TESTS RAN|no test specified|no test files\]$", re.MULTILINE
@@ -42,7 +29,7 @@ _MORE = lazy_pattern(r"^!+ .+ !+$|^FAIL |^ERROR: (?!.*\)$)", re.MULTILINE)
 _ALONE = lazy_pattern(
     r"(?:[^;&|<>`$()\n]*[ /\\])?(?:pytest|py\.test|unittest)(?: [^;&|<>`$()\n]*)?"
 )
-_STOPS_EARLY = lazy_pattern(r" (?:-[a-z]*f[a-z]*|--failfast)(?= |$)")
+_STOPS_EARLY = lazy_pattern(r"unittest.* (?:-[a-z]*f[a-z]*|--failfast)(?= |$)")
 _MISSING = lazy_pattern(r"No module named '?[\w.]+'?|Cannot find (?:module|package) '[^'\n]+'")
 _FAULT = lazy_pattern(
     r"^.*(?:\w(?:Error|Exception)\b|\b(?i:error|fatal|not found|failed|panic)\b).*$", re.MULTILINE
@@ -50,10 +37,31 @@ _FAULT = lazy_pattern(
 _VARYING = lazy_pattern(r"0x[0-9a-f]+|\d+(?:\.\d+)?(?=m?s\b)|\bin \d+\.\d+")
 # A task that is about tests which fail: no failure of before is left to itself.
 _ABOUT_TESTS = lazy_pattern(
-    r"(?i)\b(?:tests?|specs?|checks?|suite|CI|build)\b.*\b(?:fail|pass|green|red\b|broken|fix|repair)"
-    r"|\b(?:fail|pass|green|broken|fix|repair).*\b(?:tests?|specs?|checks?|suite|CI|build)\b"
+    r"(?i)\b(?:tests?|specs?|checks?|suite|CI|build)\b.{0,80}\b(?:fail|pass|green|red\b|broken|fix|repair)"
+    r"|\b(?:fail|pass|green|broken|fix|repair).{0,80}\b(?:tests?|specs?|checks?|suite|CI|build)\b"
 )
-_NAMED = 3
+# POSIX, shell command language: the exit status, and what shells print with it.
+_NO_PROGRAM = 127
+_LOST = lazy_pattern(r"([^\s:]+): (?:command )?not found$", re.MULTILINE)
+NAMED = 3
+
+# What passed says nothing: progress, and lines of pytest, unittest, cargo, go, jest and TAP.
+_PASSED = lazy_pattern(
+    r"(?:\S+\.py )?[.sxXFE]{2,} *(?:\[ *\d+%\])?|\S+::.* (?:PASSED|SKIPPED).*|.* \.\.\. (?:ok|skipped .*)"
+    r"|=== (?:RUN|PAUSE|CONT) .*|\s*--- PASS: .*|ok  \t.*|\s+[✓√] .*|\s*ok \d+ .*"
+)
+_WARNINGS = lazy_pattern(
+    r"^=+ warnings summary.*? =+\n.*?(?=^=+ |^\d+ (?:passed|failed)\b|\Z)", re.MULTILINE | re.DOTALL
+)
+# Where a failure begins in the output of pytest and unittest, and what follows the last.
+_FAILURE = lazy_pattern(
+    r"^(?=_{2,} .+ _{2,}$|={70}$|=+ short test summary|-{70}\nRan \d)", re.MULTILINE
+)
+_HEAD = lazy_pattern(r"_{2,} (.+) _{2,}|={70}\n(.+)")
+_DIGITS = lazy_pattern(r"0x[0-9a-f]+|\d+")
+# The last lines of a failure say what is wrong; those before, by which test.
+_SAME_LINES = 3
+_BRIEF_CHARACTERS = 6_000
 
 
 class Failures(Struct, frozen=True):
@@ -70,36 +78,29 @@ class Compared(Struct, frozen=True):
     old: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
     is_same: bool = False
-    is_whole: bool = False
-    """All is known by name, in both runs."""
+    counts_not: bool = False
+    """All is known by name, in both runs, and the task is not about these tests."""
 
 
 def failures_in(event: CommandRan) -> Failures:
-    text = event.output
-    is_unittest = bool(_UNITTEST_RAN.search(text))
-    expressions = _NAMES[1:2] if is_unittest else (_NAMES[0], *_NAMES[2:])
-    names = dict.fromkeys(name for each in expressions for name in each.findall(text))
-    last = text.rstrip().rpartition("\n")[2]
-    ends = _UNITTEST_END if is_unittest else _PYTEST_END
-    told = ends.findall(text) or [
-        " ".join(f"{n} failed" for n in each if n) for each in _OTHER_END.findall(text)
-    ]
-    count = sum(int(one or other) for one, other in _COUNT.findall(" ".join(told)))
-    is_alone = _ALONE.fullmatch(event.command.strip()) and not (
-        is_unittest and _STOPS_EARLY.search(event.command)
-    )
+    text, command = event.output, event.command.strip()
+    names = tuple(dict.fromkeys("".join(found) for found in _NAME.findall(text)))
+    ends = _END.findall(text)
+    count = sum(int(one or other) for end in ends for one, other in _COUNT.findall(end))
     is_whole = (
-        bool(is_alone and ends.fullmatch(last) and not _MORE.search(text))
-        and len(told) == 1
-        and (event.exit_code, event.ended_by) == (1, "itself")
+        (event.exit_code, event.ended_by) == (1, "itself")
         and 0 < count == len(names)
+        and ends == [text.rstrip().rpartition("\n")[2]]
+        and not (_MORE.search(text) or _STOPS_EARLY.search(command))
+        and _ALONE.fullmatch(command) is not None
     )
-    return Failures(tuple(names), count or len(names), is_whole)
+    return Failures(names, count or len(names), is_whole)
 
 
-def compared(before: CheckEnded | None, event: Event, command: str) -> Compared:
-    """Compare the failure of a check with its outcome before any change, if that is known."""
-    first = None if before is None or before.command != command else before.event
+def compared(session: Session) -> Compared:
+    """Compare the last failure of the check with its outcome before any change, if that is known."""
+    before, event = session.before, session.last_checked
+    first = before.event if before and before.command == session.checked_by else None
     if not isinstance(first, CommandRan) or not isinstance(event, CommandRan):
         return Compared()
     if events.succeeded(first) or events.succeeded(event):
@@ -111,7 +112,9 @@ def compared(before: CheckEnded | None, event: Event, command: str) -> Compared:
     is_same = (first.exit_code, first.ended_by) == (event.exit_code, event.ended_by) and (
         _VARYING.sub("", first.output) == _VARYING.sub("", event.output)
     )
-    return Compared(old, new, is_same or (is_whole and not new), is_whole)
+    said = (session.task, *(each.text for each in session.said))
+    counts_not = is_whole and not (new or any(is_about(text, old) for text in said))
+    return Compared(old, new, is_same or (is_whole and not new), counts_not)
 
 
 def is_about(task: str, names: Sequence[str]) -> bool:
@@ -125,13 +128,8 @@ def is_about(task: str, names: Sequence[str]) -> bool:
 def told_before(event: Event, sees: str) -> str:
     """Word for the person what the check said before any change; `sees` says which program it ran."""
     match event:
-        case CommandRan() if events.succeeded(event):
-            is_none = _NO_TEST.search(event.output)
-            return (
-                "your check ran no test"
-                if is_none
-                else "your check passes already, before any change"
-            )
+        case CommandRan() if events.succeeded(event) and not _NO_TEST.search(event.output):
+            return "your check passes already, before any change"
         case CommandRan():
             return _told_failed(event, sees)
         case events.Refused() | events.Denied():
@@ -140,32 +138,66 @@ def told_before(event: Event, sees: str) -> str:
             return "your check was ended before it was through; it runs after the first change"
 
 
+def lost_program(event: CommandRan) -> str:
+    """Return the program that a shell did not find; empty if that is not why the check failed."""
+    found = _LOST.search(event.output) if event.exit_code == _NO_PROGRAM else None
+    return found[1] if found else ""
+
+
 def _told_failed(event: CommandRan, sees: str) -> str:
-    found = failures_in(event)
-    missing = _MISSING.search(event.output)
+    if lost_program(event):
+        return f"your check can't start: {sees}"
+    found, missing, fault = (
+        failures_in(event),
+        *(each.search(event.output) for each in (_MISSING, _FAULT)),
+    )
     cause = f"{missing[0]}: {sees}".removesuffix(": ") if missing else ""
     if found.count:
         what = f"{found.count} {plural(found.count, 'test fails', 'tests fail')} before any change"
-        return f"your check: {what}: {cause or some(found.names)}".removesuffix(": ")
-    if cause:
-        return f"your check fails before any change: {cause}"
+        return f"your check: {what}: {cause or some(found.names, NAMED)}".removesuffix(": ")
     if _NO_TEST.search(event.output):
-        fault = _FAULT.search(event.output)
         return "your check ran no test" + (f": {fault[0].strip()}" if fault else "")
     if event.ended_by == "time_limit":
         return f"your check did not end within {event.limit}, before any change"
-    return f"your check fails before any change: {first_fault(event)}"
+    last = event.output.rstrip().rpartition("\n")[2]
+    line = cause or plain_text.one_line((fault[0] if fault else last).strip())
+    return f"your check fails before any change: {line or f'exit code {event.exit_code}'}"
 
 
-def first_fault(event: CommandRan) -> str:
-    """Return the first line of an output that tells of a failure, else its last line, else the exit code."""
-    if (found := _FAULT.search(event.output)) is not None:
-        return plain_text.one_line(found[0].strip())
-    last = event.output.rstrip().rpartition("\n")[2].strip()
-    return plain_text.one_line(last) or f"exit code {event.exit_code}"
+def brief(output: str, before: Sequence[str] = ()) -> str:
+    """Return what a model needs of an output: the first failures whole, equal ones counted, the end.
+
+    Tests that failed `before` come after the others.
+    """
+    text = _WARNINGS.sub("", output)
+    text = "\n".join(line for line in text.split("\n") if not _PASSED.fullmatch(line))
+    first, *parts = _FAILURE.split(text)
+    heads = {part: match[1] or match[2] for part in parts if (match := _HEAD.match(part))}
+    if not heads:
+        return plain_text.clip_middle(text, _BRIEF_CHARACTERS)
+    # What a head has of a name: the test without its file, or the file.
+    old = tuple(f" {name.partition('::')[2].replace('::', '.') or name}" for name in before)
+    failures = _folded(sorted(heads, key=lambda part: f" {heads[part]}".endswith(old)), heads)
+    rest = "".join(part for part in parts if part not in heads)
+    ends = [plain_text.clip_middle(each, _BRIEF_CHARACTERS // 4) for each in (first, rest)]
+    room, shown = _BRIEF_CHARACTERS - sum(map(len, ends)), list[str]()
+    while failures and (not shown or len(failures[0]) <= room):
+        shown.append(plain_text.clip_middle(failures.pop(0), max(room, 0)))
+        room -= len(shown[-1])
+    left = len(failures)
+    more = f"… {left} more {plural(left, 'failure')} left out\n" if left else ""
+    return "".join((ends[0], *shown, more, ends[1]))
 
 
-def some(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+def _folded(failures: Sequence[str], heads: Mapping[str, str]) -> list[str]:
+    """Return the failures of which none ends as another one; each says which others do."""
+    found: dict[str, list[str]] = {}
+    for failure in failures:
+        end = _DIGITS.sub("0", "\n".join(failure.rstrip().split("\n")[-_SAME_LINES:]))
+        found.setdefault(end, []).append(failure)
+    folded = []
+    for first, *others in found.values():
+        names = some([heads[each] for each in others], NAMED)
+        told = f"{first.rstrip()}\n… {len(others)} more fail in the same way: {names}\n\n"
+        folded.append(told if others else first)
+    return folded

@@ -1,7 +1,7 @@
 """Sanitize and shorten text from commands and models, for a terminal and for the next request."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import json, to_builtins
 
@@ -145,6 +145,12 @@ def one_line(text: str, limit: int = 200) -> str:
         return f"{first[:limit]}…"
     more = rest.count("\n") + 1 if rest else 0
     return first if not more else f"{first} … (+{more} {plural(more, 'line')})"
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def as_typed(text: str) -> str:

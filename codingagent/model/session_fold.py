@@ -278,8 +278,8 @@ def _end_check(session: Session, record: entries.CheckEnded) -> Session:
         # Before the first answer: what fails is not the model's to mend.
         return replace(session, before=record)
     is_failing = not events.succeeded(record.event)
-    told = replace(session, checked=record.event, checked_by=record.command, is_failing=is_failing)
-    return replace(told, checked_on="", is_unchecked=False)
+    told = replace(session, checked=record.event, last_checked=record.event, is_failing=is_failing)
+    return replace(told, checked_by=record.command, checked_on="", is_unchecked=False)
 
 
 def _unparsed(paths: frozenset[str], event: events.Event) -> frozenset[str]:

@@ -116,8 +116,10 @@ class Session(Struct, frozen=True):
     """The outcome of the check before the first answer; None: it was not run then."""
     checked: Event | None = None
     """The outcome of the check in this turn or the last one; None: it was not run."""
+    last_checked: Event | None = None
+    """The outcome of its last run after a turn."""
     is_failing: bool = False
-    """The last run of the check failed."""
+    """That failed."""
     checked_by: str = ""
     """The command of the last check."""
     checked_on: str = ""

@@ -9,8 +9,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.model import plain_text, results
+from codingagent.model.check_outcome import brief, compared
 from codingagent.model.effects import file_changes
 from codingagent.model.events import CommandRan, Event, Refused, succeeded
 from codingagent.model.operations import Kind
@@ -244,9 +246,14 @@ def _prompt(
         where = f"fails (see {Kind.CHECK} above)"
         if session.checked is None:
             where = "failed when it was run last"
-        parts.append(
-            f"The person's check {where}: fix that first; {dialect.done} is not accepted while it fails."
-        )
+        found = compared(session)
+        what = "fix first what did not fail before any change" if found.old else "fix that first"
+        if found.is_same:
+            what = "all of it failed before any change, too: fix it only if the task asks for it"
+        still = f"{dialect.done} is not accepted while it fails."
+        if found.counts_not:
+            still = f"{dialect.done} is accepted all the same."
+        parts.append(f"The person's check {where}: {what}; {still}")
     return "\n\n".join((*parts, dialect.reminder(session)))
 
 
@@ -291,8 +298,9 @@ def _told(saids: Iterable[Said]) -> str:
 
 def _environment(environment: Environment, dialect: Dialect) -> str:
     check = (
-        f"after each answer that changes a file this program itself runs"
-        f" `{plain_text.one_line(environment.check)}`; {dialect.done} is accepted only when that succeeds"
+        "after each answer that changes a file this program itself runs"
+        f" `{plain_text.one_line(environment.check)}`: run only tests that it leaves out; {dialect.done} is"
+        " accepted only when it succeeds"
     )
     facts = {
         "System": environment.system,
@@ -321,7 +329,7 @@ def _results(session: Session, room: int, _is_short: bool) -> str:
         return ""
     check = check_lines(session)
     room -= sum(map(len, check))
-    told = session.results
+    told = [_told_once(event, session) for event in session.results]
     for limit in (None, _OUTPUT_CHARACTERS) if len(told) <= RESULTS_SHOWN else ():
         lines = [results.lines_of(event, limit) for event in told]
         if sum(map(len, lines)) <= room:
@@ -334,8 +342,28 @@ def _results(session: Session, room: int, _is_short: bool) -> str:
 
 
 def check_lines(session: Session) -> list[str]:
-    """Return the outcome of the person's check in the last turn, if it was run."""
-    return [] if session.checked is None else [results.lines_of(session.checked, is_check=True)]
+    """Return the outcome of the person's check in the last turn, if it was run; it is told in brief."""
+    if (event := session.checked) is None:
+        return []
+    old = compared(session).old
+    told = f"failed before any change, too: {plain_text.some(old, _FAILED_NAMED)}"
+    event = replace(event, notes=(*event.notes, *[told] * bool(old)))
+    if isinstance(event, CommandRan):
+        event = replace(event, output=brief(event.output, old))
+    return [results.lines_of(event, is_check=True)]
+
+
+def _told_once(event: Event, session: Session) -> Event:
+    """Return an event; what the check printed, too, is shown with the check."""
+    check = session.checked
+    if (
+        isinstance(event, CommandRan)
+        and isinstance(check, CommandRan)
+        and event.command.strip() == check.command.strip()
+        and (event.exit_code, event.ended_by) == (check.exit_code, check.ended_by)
+    ):
+        return replace(event, output="", notes=(*event.notes, f"see {Kind.CHECK} below"))
+    return event
 
 
 def _shorter(told: Sequence[Event], room: int) -> list[str]:

@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from codingagent.model import check_outcome
 from codingagent.model.events import CommandRan
 from codingagent.model.journal_entries import CheckEnded
+from codingagent.model.session_state import Session
 from tests import golden
 
 
@@ -30,18 +32,60 @@ def test_what_a_check_says_before_any_change(case: tuple[Any, ...], expected: st
     assert told(case) == expected
 
 
+def compared(first: CommandRan, last: CommandRan, task: str = "task") -> check_outcome.Compared:
+    before = CheckEnded(first, "", first.command)
+    session = Session("0" * 8, task, "/", "", "", before=before, last_checked=last)
+    return check_outcome.compared(replace(session, checked_by=last.command))
+
+
 def test_a_failure_is_an_old_one_by_its_name_or_its_whole_output() -> None:
     """Whatever else is printed, and however long it took."""
     end = "1 failed, 1 passed in {:.2f}s\n"
     first = ran("pytest", 1, "FAILED a.py::test_a - x\n" + end.format(1))
-    before = CheckEnded(first, "", "pytest")
     same = ran("pytest", 1, "more\nFAILED a.py::test_a - y\n" + end.format(2))
-    assert check_outcome.compared(before, same, "pytest").is_same
+    assert compared(first, same) == check_outcome.Compared(("a.py::test_a",), (), True, True)
+    assert not compared(first, same, "make the tests pass").counts_not
     other = ran("pytest", 1, "FAILED a.py::test_b - x\n" + end.format(1))
-    found = check_outcome.compared(before, other, "pytest")
-    assert (found.old, found.new, found.is_same) == ((), ("a.py::test_b",), False)
-    assert check_outcome.compared(before, same, "pytest -q") == check_outcome.Compared()
-    nothing = CheckEnded(ran("make", 2, "cc: no such file\n0.1s\n"), "", "make")
+    assert compared(first, other) == check_outcome.Compared((), ("a.py::test_b",))
+    named_anew = ran("pytest -q", 1, same.output)
+    assert compared(first, named_anew) == check_outcome.Compared()
+    nothing = ran("make", 2, "cc: no such file\n0.1s\n")
     later = ran("make", 2, "cc: no such file\n0.3s\n")
-    assert check_outcome.compared(nothing, later, "make").is_same
-    assert not check_outcome.compared(nothing, ran("make", 2, "cc: no"), "make").is_same
+    assert compared(nothing, later) == check_outcome.Compared(is_same=True)
+    assert compared(nothing, ran("make", 2, "cc: no")) == check_outcome.Compared()
+
+
+def test_a_model_is_shown_the_first_failures_whole_and_equal_ones_counted() -> None:
+    """Without warnings and what passed; the end is there, whatever the length."""
+
+    def failed(name: str, line: str) -> str:
+        head = f"{'_' * 9} {name} {'_' * 9}"
+        return f"{head}\n\n    def {name}():\n>       {line}\nE       {line}\n\na.py:3: E\n"
+
+    text = "..F.  [ 80%]\na.py::test_x PASSED [ 90%]\n=== FAILURES ===\n"
+    text += "".join(
+        failed(f"test_{n}", "raise ConnectionError" if n % 2 else f"assert {'x' * n}")
+        for n in range(40)
+    )
+    text += "=== warnings summary ===\na.py:1: DeprecationWarning\n-- Docs: https\n"
+    text += (
+        "=== short test summary info ===\nFAILED a.py::test_0 - x\n40 failed, 1 passed in 1.0s\n"
+    )
+    told = check_outcome.brief(text * 3)
+    assert len(told) < 6100
+    told = check_outcome.brief(text)
+    assert told.startswith("=== FAILURES ===\n_________ test_0 _________\n")
+    assert told.count("raise ConnectionError") == 2
+    assert "… 19 more fail in the same way: test_3, test_5, test_7 and 16 more\n" in told
+    assert "Warning" not in told
+    assert "PASSED" not in told
+    assert told.endswith("FAILED a.py::test_0 - x\n40 failed, 1 passed in 1.0s\n")
+    assert "left out" not in told
+    old = check_outcome.brief(text, ["a.py::test_0", "a.py::test_1"])
+    assert old.startswith("=== FAILURES ===\n_________ test_2 _________\n")
+    long = check_outcome.brief(
+        "".join(failed(f"test_{n}", f"assert {'x' * n * 99}") for n in range(9))
+    )
+    assert "more failures left out" in long
+    assert len(long) < 6100
+    assert check_outcome.brief("x\n" * 9) == "x\n" * 9

@@ -101,12 +101,7 @@ NoConventions = Annotated[
     bool, flag("--no-conventions", "Do not show AGENTS.md, or a file like it, in requests.")
 ]
 CheckCommand = Annotated[
-    _Text,
-    value(
-        "--check",
-        "COMMAND",
-        "Run it first, then after changes; [DONE] needs it.",
-    ),
+    _Text, value("--check", "COMMAND", "Run it first and after changes; [DONE] needs it.")
 ]
 Protocol = Annotated[
     Literal["tags", "json"],

@@ -156,7 +156,6 @@ def _begun(
                 requests.say("", tuple(dict.fromkeys(files)))
             screen.busy("looking through the workspace", count=screen.files_found)
             requests.write()
-            shared.work.try_check()
             yield home, shared
 
 
@@ -254,11 +253,11 @@ class _Resume(Struct, frozen=True):
                 conversation.requests.reopen()
             if self.given.check is not None:
                 conversation.requests.name_check(self.given.check)
-                shared.work.try_check()
             shared.go_on()
             if self.accept is not None:
                 if not self.accept.is_file():
                     raise UsageError(f"{self.accept} is not a file; name one in inbox/rejected/")
+                shared.conversation.check.run_ahead()
                 name = home.mailbox.bring_back(self.accept)
                 shared.doing(lambda: shared.conversation.take(name, accept=True))
             if self.once:

@@ -128,7 +128,7 @@ def follow(
         line = None
         if (keys := screen.keyboard()) is not None:
             again = [*given.arguments, *["--clipboard"] * uses_clipboard]
-            line = Entered(home, work, screen, watch, stack.enter_context(keys), again)
+            line = Entered(home, work, screen, watch, stack.enter_context(keys), again, given)
 
         def attend(conversation: "Conversation") -> None:
             if line is not None:
@@ -158,10 +158,25 @@ class Entered(Struct):
     _watch: Watch
     _keys: Keyboard
     _arguments: list[str]
+    _given: Given
     _line: "WaitingLine | None" = None
     _entry: "LineEntry | None" = None
+    _proposed: str = ""
+    """The command that accepts the check that is offered."""
     _seen: tuple[object, int] = (None, 0)
     """The open session, and the number of its request, when the line was read."""
+
+    def _propose(self) -> None:
+        """Offer a check to who has named none, until the first answer."""
+        context, named = self._shared.work.context, self._given.check
+        if named is None and context.log.session.sequence == 1 and not context.settings.check:
+            from codingagent.agent.check import proposal
+
+            if own := proposal(context.workspace):
+                self._proposed = f"/check {own}"
+                self._screen.remark(
+                    f"you named no check: type 1 to run `{own}` now and after changes"
+                )
 
     def wait(self, is_due: Callable[[], bool], timeout_s: float | None) -> bool:
         """Wait until something is entered or due; return False at once if nobody can type here."""
@@ -172,6 +187,7 @@ class Entered(Struct):
             from codingagent.cli.waiting_line import WaitingLine
 
             self._line = WaitingLine(_COMMANDS)
+            self._propose()
         looked = 0.0
 
         def is_due_now() -> bool:
@@ -216,6 +232,8 @@ class Entered(Struct):
             return
         self._screen.remark(f"> {text}")
         command = _command_in(text, is_asked=conversation.session.is_only_words)
+        if text.strip() == "1" and conversation.session.sequence == 1:
+            command = self._proposed or command
         if command is None:
             self._say(text)
         elif entry.has_paste and command:
