@@ -224,6 +224,7 @@ _LOWER.update(lead for rule in RULES if rule.judge for lead in rule.leads)
 
 # A text twice as long is searched only where it differs from one of the last, which begins or ends alike.
 _PART = 2_000
+_CUT = lazy_pattern(rf"(?s:.{{1,{_PART}}})[^\n]*\n?")
 _LAST: list[tuple[str, Places]] = []
 
 
@@ -243,11 +244,16 @@ def _leads_in(text: str) -> Places:
             break
         stop -= _PART
     end = text.find("\n", stop) + 1 or len(text)
-    new = _leads_of(text[start:end])
+    new: Places = {}
     found: Places = {}
+    at = start
+    for part in _CUT.findall(text, start, end):
+        for lead, there in _leads_of_part(part).items():
+            new.setdefault(lead, []).extend([at + each for each in there])
+        at += len(part)
     for lead in {*known, *new}:
         old = known.get(lead, [])
-        there = [at for at in old if at < start] + [start + at for at in new.get(lead, ())]
+        there = [at for at in old if at < start] + new.get(lead, [])
         if there := there + [at + more for at in old if at + more >= end]:
             found[lead] = there
     _LAST[:] = [(text, found), *(each for each in _LAST if each[0] is not last)][:4]
@@ -263,3 +269,7 @@ def _leads_of(text: str) -> Places:
     for lead in (lead for lead in _IN_RUNS if lead in short):
         found[lead] = [run.start() + at for run in runs for at in places(run[0], lead)]
     return found
+
+
+# Of texts before the last ones, too.
+_leads_of_part = lru_cache(1024)(_leads_of)
