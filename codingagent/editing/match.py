@@ -143,9 +143,12 @@ def _as_it_came(lines: list[str], sought: Sought, place: Place, *, is_shifted: b
     kept = chat_damage.kept_in(spared)
     # A chat changes all or none: a character that it would have changed shows that it was not there.
     rows = {row.damage for row in chat_damage.ROWS if not any(c in spared for c in row.plain)}
+    proven = (sought.proven - sought.arrival.way) & rows
+    # Only tags show that quotes would have been encoded, too.
+    entities, angles = Damage.ENTITIES, Damage.ANGLES
     arrival = replace(
         sought.arrival,
-        way=(sought.arrival.way | sought.proven) & rows,
+        way=(sought.arrival.way & rows) | {angles if d is entities else d for d in proven},
         in_code=sought.is_verbatim or chat_damage.Kept.INDENTATION in kept,
         kept=sought.arrival.kept | kept,
     )
