@@ -38,7 +38,7 @@ sys.dont_write_bytecode = False
 _UNTIMED = hypothesis.settings(
     deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
 )
-hypothesis.settings.register_profile("plain", _UNTIMED, max_examples=25, derandomize=True)
+hypothesis.settings.register_profile("plain", _UNTIMED, max_examples=15, derandomize=True)
 hypothesis.settings.register_profile("deep", _UNTIMED, max_examples=500)
 hypothesis.settings.load_profile("plain")
 

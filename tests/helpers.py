@@ -37,6 +37,7 @@ from codingagent.model.ui_events import Notice
 from codingagent.storage import homes
 from codingagent.workspace.dirfd import Folder
 from codingagent.workspace.workspace import Workspace
+from tests import warm
 
 REPOSITORY = Path(codingagent.__file__).parents[1]
 
@@ -193,12 +194,7 @@ def none_left(marker: str) -> Iterator[None]:
 @contextlib.contextmanager
 def python(program: str, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
     """Runs a Python program beside the test, its output on a pipe; it is killed at the end."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, *arguments],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
+    process = warm.start(program, *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with process:
         try:
             yield process

@@ -391,7 +391,8 @@ REFUSED_PATHS = {
 }
 
 
-@each_row(("path", "reason"), REFUSED_PATHS.values(), ids=REFUSED_PATHS.keys())
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize(("path", "reason"), REFUSED_PATHS.values(), ids=REFUSED_PATHS.keys())
 def test_a_path_that_is_refused_is_refused_to_everything(path: str, reason: str) -> None:
     """Design, workspace: whatever the text says, no file outside the workspace is read or written."""
     says = tuple(f"^\\[FAILED\\] .*({reason})" for _ in SIX)
@@ -698,6 +699,7 @@ LINKS = {
 }
 
 
+@pytest.mark.one_in(3)
 @table(LINKS)
 def test_a_link_or_special_file_is_no_way_out(case: Case) -> None:
     """Design, workspace: what ends outside is refused; only regular files are read or replaced."""
@@ -747,7 +749,8 @@ GIT_PATHS = [
 ]
 
 
-@each_row("path", GIT_PATHS)
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("path", GIT_PATHS)
 def test_git_is_not_written_by_file_operations(path: str) -> None:
     """Design, workspace: `.git` is not writable through file operations, in any spelling or place."""
     refused = "REJECTED: .* is in .git, which is read-only"
@@ -1033,7 +1036,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @each_tier
 @table(COMMANDS)
 def test_no_command_outlives_its_limit_or_floods_us(case: Case, tier: Settings) -> None:

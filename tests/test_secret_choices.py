@@ -20,7 +20,15 @@ from codingagent.protocols.json.wire import ReadFileEvent
 from codingagent.storage import homes
 from tests.cli.terminals import on_terminal
 from tests.cli.test_runs import Caller
-from tests.helpers import LiveSession, Told, command_line, conversation_in, live_session, watcher
+from tests.helpers import (
+    LiveSession,
+    Told,
+    command_line,
+    conversation_in,
+    live_session,
+    plain_session,
+    watcher,
+)
 from tests.hosting import served
 from tests.sandboxes import needs_bwrap
 from tests.test_secrets import token
@@ -106,7 +114,7 @@ def test_no_part_of_a_value_comes_live(tmp_path: Path) -> None:
     """Output comes in pieces that may end inside a value."""
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / "log.txt").write_text(f"{token('live')}\n" * 4_000, "utf-8")
-    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+    with plain_session(tmp_path, settings=Settings(sandbox="off")) as live:
         live.answer("[RUN_COMMAND]\ncat log.txt\n[/RUN_COMMAND]\n")
         came = [each.text for each in live.notices if isinstance(each, OutputCame)]
     assert len(came) > 1
@@ -120,7 +128,7 @@ def test_a_glob_allows_its_files(tmp_path: Path) -> None:
     (workspace / "a" / "b").mkdir(parents=True)
     for path in (".env", "a/test.env", "a/b/test.env"):
         (workspace / path).write_text(f"PIN={PIN}{path}\n", "utf-8")
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         live.answer('[READ_FILE path="**/*.env"]\n')
         refused = command_line(tmp_path, "secrets", "allow", "*.pem")
         assert (refused.returncode, refused.stdout) == (2, "")
@@ -183,7 +191,7 @@ def test_sixty_files_are_written_back_to_the_byte(tmp_path: Path) -> None:
         (workspace / path).parent.mkdir()
         written[path] = form.replace("{}", token(f"{number}"))
         (workspace / path).write_bytes(written[path].encode())
-    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+    with plain_session(tmp_path, settings=Settings(sandbox="off")) as live:
         live.answer("".join(f'[READ_FILE path="{path}"]\n' for path in written))
         shown = _files_in(live)
         assert shown.keys() == written.keys()

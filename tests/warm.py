@@ -134,6 +134,31 @@ def start(program: str, *words: str, **options: Any) -> "subprocess.Popen[Any]":
     return subprocess.Popen([sys.executable, "-c", program, *words], **options)
 
 
+def run(
+    program: str,
+    *words: str,
+    input: Any = None,  # noqa: A002  # as subprocess has it
+    timeout: float | None = None,
+    **options: Any,
+) -> "subprocess.CompletedProcess[Any]":
+    """Run `python -c PROGRAM WORDS…` to its end, with the options of `subprocess.run`."""
+    if options.pop("capture_output", False):
+        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    options |= {} if input is None else {"stdin": subprocess.PIPE}
+    with start(program, *words, **options) as process:
+        try:
+            out, err = process.communicate(input, timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess([program, *words], process.returncode, out, err)
+
+
+def run_command(*words: str, **options: Any) -> "subprocess.CompletedProcess[Any]":
+    """Run `codingagent WORDS…` to its end, with the options of `subprocess.run`."""
+    return run(_COMMAND_LINE, *words, **options)
+
+
 def start_command(*words: str, **options: Any) -> "subprocess.Popen[Any]":
     """Start `codingagent WORDS…` in the project's folder, with the options of Popen."""
     return start(_COMMAND_LINE, *words, **options)
@@ -149,6 +174,12 @@ def _import_all(package: str) -> None:
     for found in pkgutil.walk_packages([f"{package}/{name}"], f"{name}."):
         if not found.name.endswith("__main__") and ".demo" not in found.name:
             importlib.import_module(found.name)
+    importlib.import_module("typer._click.decorators")
+    # What is compiled when first used each child would compile anew.
+    late = vars(importlib.import_module(f"{name}.model.patterns"))["_Late"]
+    for each in gc.get_objects():
+        if type(each) is late:
+            each.pattern  # noqa: B018
 
 
 def _next_order(orders: socket.socket) -> dict[str, Any]:

@@ -48,7 +48,11 @@ class _Commands(TyperGroup):
             return None
         found = import_module(f"codingagent.cli.commands.{entry.module}").app
         info = next(each for each in found.registered_commands if each.name == cmd_name)
-        return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode=None)
+        if cmd_name not in self.commands:  # it is asked for twice
+            self.commands[cmd_name] = get_command_from_info(
+                info, pretty_exceptions_short=False, rich_markup_mode=None
+            )
+        return self.commands[cmd_name]
 
     def resolve_command(
         self, ctx: "Context", args: list[str]

@@ -119,6 +119,9 @@ def _steps(place: Path, root: Path) -> Iterator[Path]:
 
     Of what is missing, yield the folder where an answer could create it.
     """
+    text = os.fspath(place)
+    if os.path.realpath(text) == text and not place.is_relative_to(root):
+        return  # without a link on the way it leads nowhere else
     end = root.parent
     for end in steps(place):
         if is_link_at(end) and end.is_relative_to(root):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.model.settings import Settings
-from tests.helpers import live_session
+from tests.helpers import plain_session
 from tests.killing import command_line_here
 
 TASK = "mend it"
@@ -158,7 +158,7 @@ def test_the_budget_is_kept_and_the_next_short_request_is_without_them(
     assert "--- top.py ---" in request
     home = folder.parent / "home"
     (session,) = (path.stem for path in (home / "sessions").glob("*.json"))
-    with live_session(home, settings=Settings(context_chars=12_000), session_id=session) as live:
+    with plain_session(home, settings=Settings(context_chars=12_000), session_id=session) as live:
         live.answer('[READ_FILE path="src/a.py"]\n')
         assert "--- src/a.py ---" in live.contents()
         short = (home / "outbox" / "short" / f"{session}_seq0002.txt").read_text("utf-8")
@@ -194,7 +194,7 @@ def test_an_output_is_no_way_around_the_policy(folder: Path, tmp_path: Path) -> 
     policy.write_text(BLOCKING)
     (folder / "src" / "secret.py").write_text("key = 1\n")
     settings = Settings(workspace=str(folder), policy=str(policy), sandbox="off", context=0)
-    with live_session(tmp_path / "other", settings=settings) as live:
+    with plain_session(tmp_path / "other", settings=settings) as live:
         live.answer("[RUN_COMMAND]\necho src/secret.py:1 top.py:1; exit 1\n[/RUN_COMMAND]\n")
         request = live.request(2)
     assert "--- top.py (named in an output above) ---" in request

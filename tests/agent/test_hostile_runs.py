@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from codingagent import Space
 from codingagent.agent.run import Run
 from codingagent.errors import CodingAgentError, UsageError, WorkError
+from tests import warm
 from tests.helpers import HANG_S, use_no_git
 
 SCRIPT = "import sys; from codingagent.cli import main; sys.exit(main.run(sys.argv[1:]))"
@@ -52,8 +52,8 @@ class LiveSession:
         return path.read_text().split() if path.exists() else []
 
     def command(self, *words: str, given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
-        argv = [sys.executable, "-c", SCRIPT, "--home", str(self.home), *words]
-        return subprocess.run(argv, input=given, capture_output=True, timeout=HANG_S, check=False)
+        argv = (SCRIPT, "--home", str(self.home), *words)
+        return warm.run(*argv, input=given, capture_output=True, timeout=HANG_S)
 
 
 @pytest.fixture

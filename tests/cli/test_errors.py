@@ -10,9 +10,10 @@ import pytest
 
 from codingagent.cli import main
 from codingagent.model.settings import Settings
+from tests import warm
 from tests.cli.terminals import on_terminal
 from tests.cli.test_cli import run, session_of
-from tests.helpers import REPOSITORY, command_line, live_session
+from tests.helpers import REPOSITORY, command_line, plain_session
 
 
 @pytest.mark.parametrize(
@@ -97,13 +98,13 @@ def test_an_error_is_broken_between_words(tmp_path: Path, columns: int) -> None:
 def test_output_that_can_not_be_written_is_an_error(tmp_path: Path, words: list[str]) -> None:
     """A full disk below a redirection; a reader that went away is none."""
     assert run(tmp_path, "new", "--no-wait", "--sandbox", "off", "a task") == 0
-    command = [sys.executable, "-m", "codingagent", "--home", str(tmp_path), *words]
+    command = ["--home", str(tmp_path), *words]
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = warm.run_command(*command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "standard output can't be written: No space left on device; " in done.stderr
     if "x" not in words:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as piped:
+        with warm.start_command(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as piped:
             assert piped.stdout is not None
             piped.stdout.close()
             assert piped.stderr is not None
@@ -192,7 +193,7 @@ def test_a_locale_that_cannot_write_a_name_costs_one_block(tmp_path: Path) -> No
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
 def test_a_file_of_a_home_that_is_a_pipe_or_no_text_holds_nothing_up(tmp_path: Path) -> None:
     """Each is as good as damaged: nothing waits for its end, no command ends with a traceback."""
-    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+    with plain_session(tmp_path, settings=Settings(sandbox="off")) as live:
         live.answer('[READ_FILE path="a"]\n')
     kept, said = tmp_path / "sessions", live.session_id
     pipes = kept / f"{said}.json", kept / said / "vault.json"
@@ -210,7 +211,7 @@ def test_a_file_of_a_home_that_is_a_pipe_or_no_text_holds_nothing_up(tmp_path: P
 
 def test_a_text_on_stdin_is_utf8_in_each_locale(tmp_path: Path) -> None:
     """Python reads the code page of Windows there: another text than the one in the files was hidden."""
-    with live_session(tmp_path, settings=Settings(sandbox="off")):
+    with plain_session(tmp_path, settings=Settings(sandbox="off")):
         pass
     words = (sys.executable, "-m", "codingagent", "--home", str(tmp_path), "secrets", "hide", "-")
     done = subprocess.run(

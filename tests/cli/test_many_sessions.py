@@ -1,8 +1,6 @@
 """A home with thousands of sessions: commands look at the times of files, and read few of them."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,8 @@ from codingagent.model.journal_entries import (
     encode_record,
 )
 from codingagent.storage.homes import NEWEST
-from tests.helpers import REPOSITORY, command_line
+from tests import warm
+from tests.helpers import command_line
 
 SESSIONS = 3000
 AT = "2025-01-15T10:{:02}:{:02}Z".format
@@ -53,8 +52,7 @@ def lay_out(home: Path, count: int = SESSIONS) -> None:
 
 def counted(home: Path, *words: str) -> tuple[int, int, int, str]:
     """Return the status, how many journals and how many files were opened, and what was printed."""
-    program = [sys.executable, "-c", _COUNTING, "--home", str(home), *words]
-    done = subprocess.run(program, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    done = warm.run(_COUNTING, "--home", str(home), *words, capture_output=True, text=True)
     *rest, last = done.stderr.rstrip().split("\n")
     status, journals, files = map(int, last.split())
     return status, journals, files, done.stdout + "\n".join(rest)

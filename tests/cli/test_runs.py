@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from codingagent import validate_event, validate_events_message
 from codingagent.cli import main
 from codingagent.model.results import NOT_RUN_AGAIN
+from tests import warm
 from tests.cli.test_cli import started
 from tests.helpers import HANG_S, new_marker, none_left, wait_until
 from tests.killing import has_text, kill_when
@@ -111,15 +111,14 @@ def test_run_prints_the_events_message_and_nothing_else(caller: Caller) -> None:
 def test_run_reads_stdin(caller: Caller) -> None:
     """Design, command line: `-` is stdin; a real process."""
     message = Path(caller.message(CREATE)).read_text("utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "codingagent", "run", "-", "--sandbox", "off"],
+    done = warm.run_command(
+        *("run", "-", "--sandbox", "off"),
         cwd=caller.home,
         env={**os.environ, "CODINGAGENT_HOME": str(caller.home)},
         input=f"\ufeff{message}",
         capture_output=True,
         text=True,
         timeout=HANG_S,
-        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert validate_events_message(json.loads(done.stdout)).success

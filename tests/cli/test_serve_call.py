@@ -15,6 +15,7 @@ import pytest
 
 from codingagent.cli import main
 from codingagent.process.seccomp import filter_program
+from tests import warm
 from tests.helpers import (
     REPOSITORY,
     command_line,
@@ -207,13 +208,12 @@ def test_call_believes_no_home_that_its_server_would_not(tmp_path: Path) -> None
     """What somebody else laid into the current folder is obeyed only when it is named."""
     (tmp_path / "sessions").mkdir()
     (tmp_path / "codingagent.toml").write_text('sandbox = "off"\npolicy = "permissive"\n')
-    done = subprocess.run(
-        [sys.executable, "-m", "codingagent", "call", "ping", "--stdio"],
+    done = warm.run_command(
+        *("call", "ping", "--stdio"),
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
-        check=False,
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert "that codingagent did not make here" in done.stderr
@@ -238,9 +238,9 @@ def test_a_socket_is_for_its_owner_and_goes_with_the_server(
 
 def test_the_root_is_the_workspace_unless_named(tmp_path: Path) -> None:
     """It is made where it is missing; the log says what is served, and how it is held."""
-    words = [sys.executable, "-m", "codingagent", "--home", str(tmp_path), "serve", "--stdio"]
     line = b'{"jsonrpc":"2.0","id":1,"method":"exec","params":["pwd -P"]}'
-    done = subprocess.run(words, cwd=REPOSITORY, input=line, capture_output=True, check=True)
+    words = ("--home", str(tmp_path), "serve", "--stdio")
+    done = warm.run_command(*words, input=line, capture_output=True)
     root = tmp_path.resolve() / "workspace"
     result = {"exit_code": 0, "stdout": f"{root}\n", "stderr": ""}
     assert json.loads(done.stdout)["result"] == result
@@ -267,14 +267,12 @@ def test_a_whole_machine_is_permissive_unless_said(
 
 def test_a_home_of_somebody_else_is_not_served(tmp_path: Path) -> None:
     (tmp_path / "sessions").mkdir()
-    done = subprocess.run(
-        [sys.executable, "-m", "codingagent", "serve", "--stdio"],
+    done = warm.run_command(
+        *("serve", "--stdio"),
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.model import documents
-from tests.helpers import live_session
+from tests.helpers import plain_session
 from tests.rows import each_row
 
 BLOCK = '[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]\n'
@@ -53,7 +53,7 @@ DOCUMENTS = {
 def test_a_document_renamed_to_txt_is_named(name: str, tmp_path: Path) -> None:
     """Design, inbox: it is set aside with the reason, and is no question of the model."""
     data, kind, remedy = DOCUMENTS[name]
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         (live.home.mailbox.inbox / "reply.txt").write_bytes(data)
         live.conversation.take("reply.txt")
         assert live.rejected() == ["reply.txt", "reply.txt.reason"]

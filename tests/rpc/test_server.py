@@ -23,6 +23,7 @@ from codingagent.errors import UsageError, WorkError
 from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket, Vsock, listen, tcp_from
 from codingagent.rpc.protocol import LINE_LIMIT_BYTES
 from codingagent.rpc.server import BACKLOG_BYTES, HandleLog
+from tests import warm
 from tests.helpers import (
     HANG_S,
     REPOSITORY,
@@ -433,13 +434,7 @@ def test_nothing_is_left_of_a_connection(either: Listenable, world: World) -> No
 @contextlib.contextmanager
 def over_pipes() -> Iterator[tuple["subprocess.Popen[bytes]", IO[bytes], IO[bytes]]]:
     """Serves two pipes in a process; gives it, and the client's ends."""
-    with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM],
-        cwd=Path(__file__).parents[2],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        bufsize=0,
-    ) as process:
+    with warm.start(PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -486,14 +481,7 @@ def test_a_server_of_pipes_can_be_stopped(line: bytes) -> None:
 def test_requests_and_answers_may_be_files(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(PING * 3)
     with (tmp_path / "in").open("rb") as requests, (tmp_path / "out").open("wb") as answers:
-        subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            cwd=Path(__file__).parents[2],
-            stdin=requests,
-            stdout=answers,
-            timeout=HANG_S,
-            check=True,
-        )
+        warm.run(PROGRAM, stdin=requests, stdout=answers, timeout=HANG_S)
     assert (tmp_path / "out").read_bytes().count(b"pong") == 3
 
 
@@ -722,14 +710,8 @@ print(f"{world.opened} {world.closed} {world.cancels > 0}", file=sys.stderr)
 
 def test_standard_output_has_answers_only() -> None:
     """What is printed by accident goes to standard error."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        cwd=Path(__file__).parents[2],
-        input=PING + request("echo", 2, text="x").strip(),
-        capture_output=True,
-        timeout=HANG_S,
-        check=False,
-    )
+    asked = PING + request("echo", 2, text="x").strip()
+    done = warm.run(PROGRAM, input=asked, capture_output=True, timeout=HANG_S)
     assert done.returncode == 0
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1, 2]
     assert b"not an answer\n" in done.stderr

@@ -450,25 +450,25 @@ def test_no_character_is_judged_many_times(unit: str, monkeypatch: pytest.Monkey
         return is_plain(value, bare=bare)
 
     monkeypatch.setattr(values, "_is_plain", counted)
-    text = unit * (8_000 // len(unit))
+    text = unit * (4_000 // len(unit))
     for path in ("", "a.yml", ".npmrc"):
         judged[0] = 0
         detect._found(text, path)  # noqa: SLF001  # what is cached is not judged
         assert judged[0] <= 8 * len(text) + 60_000, path
 
 
-@pytest.mark.parametrize("unit", ["pw", "key_", "pw-", "PW_", "passwd"])
+@each_row("unit", ["pw", "key_", "pw-", "PW_", "passwd"])
 def test_a_name_that_goes_on_is_read_once(unit: str) -> None:
     """A word for a secret, repeated: each end of the name was tried as if a value followed."""
-    with cpu_below(60):
-        assert values_of(unit * (300_000 // len(unit)), "a.txt") == []
+    with cpu_below(30):
+        assert values_of(unit * (150_000 // len(unit)), "a.txt") == []
 
 
 @each_row("unit", ["token ", "-p ", "<pw>", "pw ", "pw=", "pw=\n", "_authToken=\n"])
 def test_what_is_no_secret_is_not_searched_from_each_of_its_words(unit: str) -> None:
     """Each was the beginning of 200 characters to a flag, of any words of a sentence, of 20,000 to a tag."""
-    with cpu_below(70):
-        assert values_of(unit * (300_000 // len(unit)), "a.py") == []
+    with cpu_below(35):
+        assert values_of(unit * (150_000 // len(unit)), "a.py") == []
 
 
 def test_one_line_a_thousand_times_is_judged_once() -> None:

@@ -77,7 +77,7 @@ def project(bin_: str = "node_modules/.bin") -> Iterator[Project]:
         yield Project(Path(root), bin_)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     "path", ["{bin}", "{root}/../way", ".", "", "{root}/out/../{name}/.venv/bin"]
 )

@@ -1,14 +1,12 @@
 """Files that other programs hold for a moment (Windows): each place that renames or reads tries again."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from codingagent.workspace import sharing
-from tests.helpers import REPOSITORY
+from tests import warm
 
 # The first tries of a rename, a removal or an opening fail as Windows has them fail.
 _HELD = """
@@ -31,14 +29,8 @@ sys.addaudithook(hook)
 def held(names: dict[str, int], program: str, *words: str, code: int = 32) -> str:
     """Run a program in which files with these names are held so often; return what it printed."""
     line = _HELD.format(names=names, code=code) + program
-    done = subprocess.run(
-        [sys.executable, "-c", line, *words],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout + done.stderr
+    done = warm.run(line, *words, capture_output=True, text=True)
+    return f"{done.stdout}{done.stderr}"
 
 
 PLACES = {
@@ -107,6 +99,7 @@ workspace.delete("held")
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("code", [5, 32, 33])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_file_that_is_held_for_a_moment_is_waited_for(

@@ -20,6 +20,7 @@ from codingagent.model.events import FolderEntry
 from codingagent.workspace.dirfd import Folder, temporary_name, walk_names
 from codingagent.workspace.workspace import READ_LIMIT_BYTES, Workspace
 from tests.helpers import NamedWorkspace, descriptors, line_from, python
+from tests.rows import each_row
 
 SECRET = b"SECRET"
 
@@ -159,7 +160,9 @@ def test_an_odd_name_is_taken_as_it_stands(yard: Yard, name: str) -> None:
 # --- links that lead out ---------------------------------------------------------------------------
 
 
-def _lay_traps(yard: Yard) -> None:
+@pytest.fixture(name="trapped")
+def _trapped(yard: Yard) -> Yard:
+    """Return the yard with links that lead out."""
     root, outside = yard.root, yard.outside
     links: dict[str, str | Path] = {
         "absolute": outside,
@@ -183,6 +186,7 @@ def _lay_traps(yard: Yard) -> None:
     }
     for name, target in links.items():
         (root / name).symlink_to(target)
+    return yard
 
 
 OUTSIDE_PATHS = [
@@ -199,34 +203,31 @@ OUTSIDE_PATHS = [
 OUTSIDE_LEAVES = ["leaf", "leaf-relative", "leaf-of-leaf", "dangling", "dangling-deep", "absolute"]
 
 
-@pytest.mark.parametrize("path", OUTSIDE_PATHS)
+@each_row("path", OUTSIDE_PATHS)
 @acts(ALL)
-def test_a_path_through_a_link_out_is_refused(yard: Yard, act: Act, path: str) -> None:
+def test_a_path_through_a_link_out_is_refused(trapped: Yard, act: Act, path: str) -> None:
     """Specification 003, path sandboxing: paths that escape are rejected with these words."""
-    _lay_traps(yard)
     with pytest.raises(OperationError, match=r"^REJECTED: Path is outside workspace"):
-        act(yard, path)
+        act(trapped, path)
 
 
-@pytest.mark.parametrize("path", OUTSIDE_LEAVES)
+@each_row("path", OUTSIDE_LEAVES)
 @acts({name: act for name, act in ALL.items() if name != "delete"})
-def test_a_link_out_is_not_followed_at_the_end_either(yard: Yard, act: Act, path: str) -> None:
+def test_a_link_out_is_not_followed_at_the_end_either(trapped: Yard, act: Act, path: str) -> None:
     """Specification 003, path sandboxing: the canonical path must start with the workspace root."""
-    _lay_traps(yard)
     with pytest.raises(OperationError, match=r"^REJECTED: Path is outside workspace"):
-        act(yard, path)
+        act(trapped, path)
 
 
 @pytest.mark.parametrize("path", OUTSIDE_LEAVES)
-def test_deleting_a_link_leaves_its_target(yard: Yard, path: str) -> None:
+def test_deleting_a_link_leaves_its_target(trapped: Yard, path: str) -> None:
     """Design, workspace: what is deleted is the link, never what it names."""
-    _lay_traps(yard)
-    yard.workspace.delete(path)
-    assert not (yard.root / path).is_symlink()
-    assert (yard.outside / "secret").exists()
+    trapped.workspace.delete(path)
+    assert not (trapped.root / path).is_symlink()
+    assert (trapped.outside / "secret").exists()
 
 
-@pytest.mark.parametrize("path", ["../out/secret", "sub/../../out/secret", ".."])
+@each_row("path", ["../out/secret", "sub/../../out/secret", ".."])
 @acts(ALL)
 def test_the_walk_itself_does_not_step_out(yard: Yard, act: Act, path: str) -> None:
     """Design, workspace: paths are checked twice, as text and at use."""
@@ -413,8 +414,8 @@ GIT_NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", GIT_NAMES)
-@pytest.mark.parametrize("shape", ["{}/config", "sub/{}/hooks/pre-commit", "{}"])
+@each_row("name", GIT_NAMES)
+@each_row("shape", ["{}/config", "sub/{}/hooks/pre-commit", "a file/{}"])
 @acts(CHANGES)
 def test_git_is_not_writable_in_any_spelling(yard: Yard, act: Act, name: str, shape: str) -> None:
     """Design, workspace: `.git` is not writable through file operations."""
@@ -803,12 +804,11 @@ def test_what_was_read_in_git_or_through_a_link_is_not_taken_from_the_ignored(ya
     assert yard.workspace.listing(always).ignored.files == 1
 
 
-def test_links_are_listed_if_they_stay_inside(yard: Yard) -> None:
+def test_links_are_listed_if_they_stay_inside(trapped: Yard) -> None:
     """Design, workspace: what a link names outside is not even told of."""
-    _lay_links(yard)
-    _lay_traps(yard)
+    _lay_links(trapped)
     inside = ["by-name", "sub/back", "sub/dots", "to-file", "two"]
-    assert yard.listed() == sorted(["ok.txt", "sub/in.txt", *inside])
+    assert trapped.listed() == sorted(["ok.txt", "sub/in.txt", *inside])
 
 
 def test_special_files_are_not_listed(yard: Yard) -> None:

@@ -14,7 +14,6 @@ from codingagent.protocols.json import guide as json_guide
 from codingagent.protocols.json.messages import validate_events_message
 from tests.helpers import (
     LiveSession,
-    live_session,
     new_marker,
     none_left,
     plain_session,
@@ -68,7 +67,7 @@ def begun(home: Path) -> str:
 def _live(tmp_path: Path) -> Iterator[LiveSession]:
     """A session that was asked for JSON."""
     session_id = begun(tmp_path)
-    with live_session(tmp_path, settings=OFF, session_id=session_id) as made:
+    with plain_session(tmp_path, settings=OFF, session_id=session_id) as made:
         yield made
 
 

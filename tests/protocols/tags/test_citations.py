@@ -12,7 +12,7 @@ from codingagent.model.citations import FORMS
 from codingagent.model.operations import CreateFile, Finish, Replacement, ShowMessage
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Step
-from tests.helpers import live_session
+from tests.helpers import plain_session
 from tests.rows import each_row
 
 PRIVATE = "\ue200cite\ue202turn0search1\ue202turn0search3\ue201"
@@ -179,7 +179,7 @@ def test_each_form_is_found_by_its_traces() -> None:
 
 def test_a_turned_line_in_a_program_is_said(tmp_path: Path) -> None:
     """Trojan source: written so, and the result says where; not again for a file that has it."""
-    with live_session(tmp_path) as live:
+    with plain_session(tmp_path) as live:
         body = "x = 1\n# \u202e x = 2 \u202c\n"
         said = live.answer(f'[CREATE_FILE path="a.py"]\n{body}[/CREATE_FILE]\n')
         assert "line 2 holds U+202E, which nobody sees" in said
