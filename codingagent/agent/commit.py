@@ -194,10 +194,14 @@ class PersonsRepository:
                 overlaps.append(path)
             found[path] = new
         if overlaps:
-            raise UsageError(
-                f"{named(overlaps)}: changes of your own are in the same lines as the session's; commit yours"
-                " first, or take both with --whole"
-            )
+            why = "changes of your own are in the same lines as the session's"
+            if new_here := [path for path in overlaps if path not in head]:
+                overlaps, why = (
+                    new_here,
+                    "you have not committed it yet, and the session changed it",
+                )
+            remedy = "commit yours first, or take both with --whole"
+            raise UsageError(f"{named(overlaps)}: {why}; {remedy}")
         return found
 
     def _on_disk(self, paths: Iterable[str], head: _Tree) -> dict[str, IndexEntry | None]:

@@ -7,6 +7,7 @@ combinations, the deep run a larger one.
 
 import os
 import shutil
+import subprocess
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,7 +18,7 @@ from codingagent.checkpoints.layout import git_for
 from codingagent.errors import CodingAgentError
 from codingagent.model import journal_entries as entries
 from codingagent.storage.homes import Home
-from tests.helpers import command_line
+from tests.helpers import command_line, run_here
 from tests.killing import tree
 
 pytestmark = pytest.mark.skipif(
@@ -138,7 +139,20 @@ def _session(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     go(home, "undo")
     go(home, "say", session_id, "go on")
     drop(ANSWERS[4])
+    _commit(home)
     return Recorded(home, home / "sessions" / session_id / "journal.jsonl")
+
+
+def _commit(home: Path) -> None:
+    """Commit in a repository that is gone again: only the record of it stays."""
+    workspace = home / "workspace"
+    subprocess.run(["git", "init", "-q", str(workspace)], check=True)
+    names = {
+        f"GIT_{who}_{what}": "x@x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+    }
+    done = run_here("--home", str(home), "commit", "--whole", variables=names)
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(workspace / ".git")
 
 
 @pytest.fixture(name="run", scope="module")

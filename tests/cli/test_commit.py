@@ -282,6 +282,15 @@ def test_the_first_commit_of_a_repository(tmp_path: Path) -> None:
     assert repository.status == ["?? cart.py", "?? gone.txt"]
 
 
+def test_a_file_that_the_person_has_not_committed(repository: Repository) -> None:
+    repository.write("mine.txt", "one\ntwo\n")
+    repository.begin()
+    repository.turn(EDIT.format("mine.txt", "two", "three") + DONE)
+    assert "mine.txt: you have not committed it yet" in repository.commit(ok=2)
+    repository.commit("--whole")
+    assert repository.committed() == {"A\tmine.txt"}
+
+
 def test_a_folder_of_a_repository_and_what_git_ignores(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "r", "sub")
     repository.write(".gitignore", "*.log\n")
