@@ -10,7 +10,6 @@ from msgspec import Struct
 from codingagent.agent.context import may_read
 from codingagent.agent.file_views import Views
 from codingagent.agent.spelling import Spellings
-from codingagent.context import conventions as names
 from codingagent.context import eligible
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import paths
@@ -23,6 +22,11 @@ from codingagent.workspace.workspace import Workspace
 # As for READ_FILE: more files in one request do not help a model.
 _FILES_LIMIT = 100
 _NAMED = 5
+# In each folder the first of these that exists; each tool has its own name for the same thing.
+CONVENTIONS = (
+    *("AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md", "CONVENTIONS.md"),
+    ".cursorrules",
+)
 
 
 class Attachable(Struct, frozen=True):
@@ -84,12 +88,22 @@ def conventions(
     of the workspace, `near` those that the request is about; `hide` hides the secrets of a text.
     """
     views = Views(workspace, hide)
-    for path in names.paths(listed, near):
+    for path in told_in(listed, near):
         with contextlib.suppress(OperationError):
             # A link may have a harmless name.
             is_odd = eligible.why_not_named(workspace.resolved(path)) or not paths.is_utf8(path)
             if not is_odd and may_read(workspace, policy, path):
                 yield views.view(path, None, None)
+
+
+def told_in(listed: Collection[str], near: Iterable[str] = ()) -> Iterator[str]:
+    """Yield one listed file for the root, and one for each folder on the way to `near`, outermost first."""
+    folders = {""}
+    for path in near:
+        while path := path.rpartition("/")[0]:  # up to the root
+            folders.add(f"{path}/")
+    for folder in sorted(folders):
+        yield from [folder + name for name in CONVENTIONS if folder + name in listed][:1]
 
 
 def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[str], bool]:

@@ -14,11 +14,6 @@ from codingagent.model.patterns import lazy_pattern
 
 # Longer blocks are cut into pieces.
 _LONG_LINES, _PIECE_LINES = 60, 30
-# Constants and short keys share a block: so few lines each, so many names together.
-_SHORT_LINES, _MOST_NAMES = 3, 12
-_DECORATOR_LINES = 60
-# What is not in anything else is as deep at most, as keys of JSON are.
-_MARGIN = 2
 
 # The first group that takes part is the name. A pattern without leading blanks matches at the margin only.
 _DEFINED = (
@@ -37,13 +32,9 @@ _DEFINITIONS = {
         r"\s*(?!(?:return|else|if|for|while|switch|case|throw|new)\b)(?:[\w<>\[\],:*&?@]+\s+)+[*&]*(\w+)\s*"
         r"(?:<[^;]*>\s*)?(?:\([^;]*$|[:\w\s,<>]*\{\s*$)|#\s*define\s+(\w+)"
     ),
-    "sql": r"\s*(?i:create|alter)\s+(?:\w+\s+)*?(\w+)\s*(?:\(|as\b|$)",
     "sh bash zsh": r"\s*(?:function\s+)?([\w-]+)\s*\(\)",
-    "css scss less tcss": r"([^\s@}/*][^;{]*?)\s*\{",
-    "json": r"(?:  |\t| {4})\"([^\"]+)\"\s*:",
     "yml yaml": r"([\w\"'.-][^:#]*):",
     "toml ini cfg": r"\[+([^\]]+)",
-    "html xml": r"\s{0,4}<(?!/|!)([\w:-]+)",
     "md mdx markdown": r"#{1,6}\s+(.+)",
     "rst txt": r"(\S.*)\n([=\-~^\"'+#*`.:])\2{2,}\s*$",
 }
@@ -93,9 +84,8 @@ def blocks(path: str, text: str) -> Sequence[CodeBlock]:
     for cut, last in zip(cuts, ends, strict=True):
         first = cut.first
         while last - first >= _LONG_LINES:
-            end = _end_of_piece(lines, first, last)
-            found.append(cut._replace(first=first, last=end))
-            first = end + 1
+            found.append(cut._replace(first=first, last=first + _PIECE_LINES - 1))
+            first += _PIECE_LINES
         found.append(cut._replace(first=first, last=last))
     return found
 
@@ -111,19 +101,14 @@ def _cuts(lines: Sequence[str], heads: Sequence[_Definition]) -> list[CodeBlock]
     for head in heads:
         while within and within[-1].depth >= head.depth:
             within.pop()
-        is_outermost = head.depth <= _MARGIN or len(cuts) == 1
-        is_cut = all(each.has_members for each in within) if within else is_outermost
+        is_cut = all(each.has_members for each in within) and (within or not head.depth)
         within.append(head)
-        if not is_cut:
-            continue
-        around = tuple(each.line for each in within)
-        first, before = _with_what_is_above(lines, head), cuts[-1]
-        is_short = head.line - before.first < _SHORT_LINES and before.around[:-1] == around[:-1]
-        joins = is_short and 0 < len(before.names) < _MOST_NAMES and not head.has_members
-        if first <= before.first or joins:
-            cuts[-1] = CodeBlock(before.first, 0, (*before.names, head.name), around)
-        else:
-            cuts.append(CodeBlock(first, 0, (head.name,), around))
+        if is_cut:
+            first = _with_what_is_above(lines, head)
+            if first > cuts[-1].first:
+                cuts.append(CodeBlock(first, 0))
+            around = tuple(each.line for each in within)
+            cuts[-1] = CodeBlock(cuts[-1].first, 0, (*cuts[-1].names, head.name), around)
     return cuts
 
 
@@ -142,7 +127,7 @@ def _heads(path: str, lines: Sequence[str]) -> Iterator[_Definition]:
 def _with_what_is_above(lines: Sequence[str], head: _Definition) -> int:
     """Return the first line of a definition with its comments and decorators, also one of several lines."""
     first = at = head.line
-    while at > max(first - _DECORATOR_LINES, 1) and lines[at - 2].strip():
+    while at > 1 and lines[at - 2].strip():
         at -= 1
         above = lines[at - 1]
         if above[0] == "@" or (at == first - 1 and _BELONGS_BELOW.match(above)):
@@ -150,10 +135,3 @@ def _with_what_is_above(lines: Sequence[str], head: _Definition) -> int:
         elif head.depth or above[0] not in ") ":
             break
     return first
-
-
-def _end_of_piece(lines: Sequence[str], first: int, last: int) -> int:
-    """Return where a long block is best cut: at a blank line."""
-    near = range(first + _PIECE_LINES // 2, min(first + _LONG_LINES, last - 7))
-    best = first + _PIECE_LINES
-    return min(near, key=lambda at: (bool(lines[at - 1].strip()), abs(at - best)))

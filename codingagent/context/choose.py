@@ -1,11 +1,10 @@
 """Choose the blocks of a workspace's files that a task needs, by one order over all files.
 
-A block is as good as its file, as the task's words in it, as its own name and as its calls to and from the
-best blocks. The budget is filled in this order; tests and documents have a share of it.
+A block is as good as its file, as the task's words in it and as its own name. The budget is filled in this
+order; tests and documents have a share of it.
 """
 
 import math
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -22,8 +21,6 @@ FILES_LIMIT = 40
 _FILE, _TEXT, _NAME, _LENGTH = 3.0, 2.0, 1.0, 0.2
 # For what the task names: a file, and a definition or an option that so few blocks have.
 _NAMED_FILE, _NAMED_PLACE, _NAMED_IN = 4.0, 3.0, 3
-# So many of the best blocks count as what others call, or are called by; and for how much at most.
-_SEEDS, _CALLS = 6, 1.5
 # Of the budget, times how often a kind changed with sources; where the task has one of these words; and of
 # which budget on.
 _SHARES = {"test": 0.3, "doc": 0.2}
@@ -39,7 +36,6 @@ _TOP_LINES, _KEPT_SHARE = 25, 0.1
 _GAP_TOKENS, _FILE_TOKENS, _LEAST_TOKENS = 9, 14, 60
 _IMPORTS_LINES, _IMPORTS_WITHIN = 30, 120
 
-_IDENTIFIER = lazy_pattern(r"[A-Za-z_$][\w$]{3,}")
 _CHANGELOG = lazy_pattern(r"(?i)(?:^|/)(?:change(?:s|log)|history|news|release[-_]notes)[^/]*$")
 _IMPORT = lazy_pattern(
     r"(?:import\b|from\s+\S+\s+import\b|use\s|#\s*include|require\b|(?:const|let|var)\s.*\brequire\()"
@@ -93,9 +89,7 @@ class _Page:
 class _Candidate(NamedTuple):
     page: _Page
     block: CodeBlock
-    text: str
-    is_top: bool
-    """Whether it is of the top of a kept changelog."""
+    text: str = ""
 
 
 def choose(
@@ -105,14 +99,9 @@ def choose(
     budget: int,
     log: Sequence[PastCommit] = (),
 ) -> list[Chosen]:
-    """Return parts of files that together cost at most the budget; all files, if these do.
+    """Return parts of files that together cost at most the budget, in tokens; all files, if these do.
 
-    Args:
-        asked: what the files were ranked for.
-        ranked: the files, the best first.
-        texts: the texts of those that may be shown.
-        budget: the number of tokens.
-        log: the commits of the past, the latest first.
+    `ranked` has the best file first, `texts` those that may be shown, `log` the latest commit first.
     """
     pages = [_Page(file, text) for file in ranked if (text := texts.get(file.path))]
     whole = sum(_FILE_TOKENS + sum(page.costs) for page in pages)
@@ -122,7 +111,7 @@ def choose(
         return [page.chosen() for page in pages]
     latest = [commit.paths for commit in log[:_LATEST]]
     latest = [paths for paths in latest if "source" in map(kind_of, paths)]
-    ordered = _ordered(asked, [*_candidates(pages, _changelog(latest))])
+    ordered = [*_top_of_changelog(pages, latest), *_ordered(asked, pages)]
     total = 0.0
     for kind in ("test", "doc", "source"):
         limit = min(total + budget * _share(asked, kind, latest, budget), budget)
@@ -151,28 +140,24 @@ def _share(asked: Query, kind: str, latest: Sequence[Sequence[str]], budget: int
     return of_full * _SHARES[kind] * (changed / len(latest) if latest else 0.5)
 
 
-def _changelog(latest: Sequence[Sequence[str]]) -> str | None:
-    """Return the changelog that commits of sources keep, without its ending."""
-    found = Counter(
-        path.partition(".")[0] for each in latest for path in each if _CHANGELOG.search(path)
-    )
-    least = len(latest) * _KEPT_SHARE
-    return next((path for path, count in found.most_common(1) if count > least), None)
-
-
-def _candidates(pages: Iterable[_Page], changelog: str | None) -> Iterator[_Candidate]:
-    """Yield the blocks of files; of the top of a changelog single lines, some of which fit anywhere."""
+def _top_of_changelog(
+    pages: Iterable[_Page], latest: Sequence[Sequence[str]]
+) -> Iterator[_Candidate]:
+    """Yield the first lines of one that commits of sources keep, each for itself: some fit anywhere."""
+    # Its ending may have changed.
+    names = [path.partition(".")[0] for each in latest for path in each if _CHANGELOG.search(path)]
     for page in pages:
-        is_kept = page.file.path.partition(".")[0] == changelog
-        top = min(_TOP_LINES, len(page.lines)) if is_kept else 0
-        pieces = [CodeBlock(at, at) for at in range(1, top + 1)]
-        rest = [block for block in blocks(page.file.path, page.text) if block.first > top]
-        for block in (*pieces, *rest):
-            text = "\n".join(page.lines[block.first - 1 : block.last])
-            yield _Candidate(page, block, text, block.last <= top)
+        if names.count(page.file.path.partition(".")[0]) > len(latest) * _KEPT_SHARE:
+            for at in range(1, min(_TOP_LINES, len(page.lines)) + 1):
+                yield _Candidate(page, CodeBlock(at, at))
 
 
-def _ordered(asked: Query, found: Sequence[_Candidate]) -> list[_Candidate]:
+def _ordered(asked: Query, pages: Iterable[_Page]) -> list[_Candidate]:
+    found = [
+        _Candidate(page, block, "\n".join(page.lines[block.first - 1 : block.last]))
+        for page in pages
+        for block in blocks(page.file.path, page.text)
+    ]
     low = [each.text.lower() for each in found]
     by_text = bm25(asked, [*map(asked.count, low)], [len(text) + 20 for text in low])
     names = [{part for name in each.block.names for part in parts_of(name)} for each in found]
@@ -185,9 +170,8 @@ def _ordered(asked: Query, found: Sequence[_Candidate]) -> list[_Candidate]:
         score = _NAMED_FILE if file.is_named else _FILE * file.score / best
         score += _TEXT * by_text[at] + _NAME * by_name[at]
         score += _NAMED_PLACE * (at in named) - _LENGTH * math.log(len(each.text) + 60)
-        scores.append(math.inf if each.is_top else score)
-    calls = _calls(found, scores)
-    order = sorted(range(len(found)), key=lambda at: -scores[at] - calls[at])
+        scores.append(score)
+    order = sorted(range(len(found)), key=lambda at: -scores[at])
     return [found[at] for at in order]
 
 
@@ -202,24 +186,6 @@ def _named(asked: Query, found: Sequence[_Candidate], low: Sequence[str]) -> set
         if len(meant) <= _NAMED_IN:
             named.update(meant)
     return named
-
-
-def _calls(found: Sequence[_Candidate], scores: Sequence[float]) -> list[float]:
-    """Score blocks by whether they call, or are called by, the best ones of the sources."""
-    sources = [at for at, each in enumerate(found) if each.page.kind == "source"]
-    seeds = [found[at] for at in sorted(sources, key=lambda at: -scores[at])[:_SEEDS]]
-    own = {name for each in seeds for name in each.block.names if _IDENTIFIER.fullmatch(name)}
-    called = {name for each in seeds for name in _IDENTIFIER.findall(each.text)} - own
-    links: dict[str, list[int]] = defaultdict(list)
-    for at, each in enumerate(found):
-        names = {*each.block.names}
-        for name in (called & names) | {name for name in own - names if name in each.text}:
-            links[name].append(at)
-    calls = [0.0] * len(found)
-    for places in sorted(links.values()):  # sums of one order, whatever that of the names
-        for at in places:
-            calls[at] += 1 / math.sqrt(len(places))
-    return [min(score, _CALLS) for score in calls]
 
 
 def imports(lines: Sequence[str]) -> set[int]:

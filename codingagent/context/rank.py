@@ -93,9 +93,7 @@ class Ranked(Struct, frozen=True):
 def query(task: str, check: str = "") -> Query:
     """Return the words of a task that tell files apart, with the parts of compound names.
 
-    Args:
-        task: what the person wrote.
-        check: their command: the files that it names count as named.
+    The files that the person's command `check` names count as named.
     """
     said = {next(filter(None, each)).strip("().").lower() for each in _AS_CODE.findall(task)}
     title, _, rest = task.strip().partition("\n")

@@ -106,11 +106,8 @@ def for_person(chosen: Sequence[Chosen], now_s: float) -> Iterator[str]:
     for part in chosen:
         runs = [f"{first}-{last}" for first, last in _spans(part.shown)]
         more = ", …" if len(runs) > _SPANS_SHOWN else ""
-        much = (
-            "whole"
-            if part.is_whole
-            else f"lines {', '.join(runs[:_SPANS_SHOWN])}{more} of {part.total}"
-        )
+        much = f"lines {', '.join(runs[:_SPANS_SHOWN])}{more} of {part.total}"
+        much = "whole" if part.is_whole else much
         said = "; ".join(_reasons(part, now_s))
         yield f"{shown_path(part.file.path)}, {much}, {part.tokens:,} tokens{': ' if said else ''}{said}"
 
@@ -123,12 +120,11 @@ def for_programs(
         path, lines = part.file.path, lines_of(texts[part.file.path])
         why = "; ".join(_reasons(part, now_s))
         for first, last in _spans(part.shown):
-            tokens = part.tokens
-            where: dict[str, Any] = {"whole": True, "lines": part.total}
+            where = {"whole": True, "lines": part.total, "tokens": part.tokens}
             if not part.is_whole:
                 tokens = estimate("\n".join(lines[first - 1 : last]))
-                where = {"firstLine": first, "lastLine": last}
-            yield {"path": path, **where, "tokens": tokens, "why": why}
+                where = {"firstLine": first, "lastLine": last, "tokens": tokens}
+            yield {"path": path, **where, "why": why}
 
 
 def _reasons(part: Chosen, now_s: float) -> Iterator[str]:

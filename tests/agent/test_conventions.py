@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.context.conventions import NAMES, paths
+from codingagent.agent.attachments import CONVENTIONS, told_in
 from tests.killing import command_line_here
 
 
@@ -71,9 +71,9 @@ def test_folders_of_attached_files_have_their_own(root: Path) -> None:
 
 
 def test_a_folder_has_one_and_agents_md_comes_first() -> None:
-    assert list(paths(set(NAMES))) == ["AGENTS.md"]
-    assert list(paths(set(NAMES[1:]))) == ["CLAUDE.md"]
-    assert list(paths({"a/.cursorrules", "b/AGENTS.md"}, ["a/b/c.py"])) == ["a/.cursorrules"]
+    assert list(told_in(set(CONVENTIONS))) == ["AGENTS.md"]
+    assert list(told_in(set(CONVENTIONS[1:]))) == ["CLAUDE.md"]
+    assert list(told_in({"a/.cursorrules", "b/AGENTS.md"}, ["a/b/c.py"])) == ["a/.cursorrules"]
 
 
 def test_they_take_at_most_8000_characters(root: Path) -> None:

@@ -65,10 +65,6 @@ FILES = {
         "# A\ntext\n## B\n#tag",
         ("A", "B"),
     ),
-    "a.json": (
-        '{\n  "a": {\n      "b": 1\n  },\n  "c": 2\n}',
-        ("a", "c"),
-    ),
     "a.yaml": (
         "a:\n  b: 1\n# c\nd: 2",
         ("a", "d"),
@@ -139,12 +135,12 @@ def test_texts_are_cut_at_their_headings() -> None:
     ]
 
 
-def test_a_long_block_is_cut_where_it_is_blank() -> None:
+def test_a_long_block_is_cut_in_pieces() -> None:
     """Blocks of about the size of a definition: no function of a thousand lines takes all."""
-    lines = ["x" if number % 10 else "" for number in range(1, 201)]
-    found = blocks("a.unknown", "\n".join([*lines, ""]))
-    assert all(block.last - block.first <= 60 for block in found)
-    assert all(not lines[block.last - 1] for block in found)
+    found = blocks("a.py", "def f():\n" + "    pass\n" * 199)
+    assert [(each.last, each.names, each.around) for each in found] == [
+        (last, ("f",), (1,)) for last in (30, 60, 90, 120, 150, 200)
+    ]
 
 
 @given(

@@ -75,15 +75,6 @@ def test_a_definition_and_an_option_that_the_task_names_come_first() -> None:
     assert any("--dry-run" in shown(part, texts[part.file.path]) for part in parts)
 
 
-def test_what_calls_the_best_block_and_what_it_calls_come_along() -> None:
-    """A block counts for its calls: its text says nothing of the task."""
-    fillers = [f"filler{number}" for number in range(60)]
-    text = functions(*fillers[:50], "round_cents", *fillers[50:])
-    text += "\n\ndef apply_discount():\n    round_cents()\n"
-    [part] = chosen("apply_discount is wrong", {"discount.py": text}, 260)
-    assert "def round_cents():" in shown(part, text)
-
-
 def test_tests_and_documents_have_a_share() -> None:
     """As often as past commits changed them with sources; more if asked for, less of a small budget."""
     log = tuple(PastCommit("x", ("a.py", "tests/test_a.py")) for _ in range(10))
