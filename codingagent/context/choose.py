@@ -1,10 +1,11 @@
 """Choose the blocks of a workspace's files that a task needs, by one order over all files.
 
-A block is as good as its file, as the task's words in it and as its own name. The budget is filled in this
-order; tests and documents have a share of it.
+A block is as good as its file, as the task's words in it, as its own name and as its calls to and from the
+best blocks. The budget is filled in this order; tests and documents have a share of it.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ FILES_LIMIT = 40
 _FILE, _TEXT, _NAME, _LENGTH = 3.0, 2.0, 1.0, 0.2
 # For what the task names: a file, and a definition or an option that so few blocks have.
 _NAMED_FILE, _NAMED_PLACE, _NAMED_IN = 4.0, 3.0, 3
+# So many of the best blocks count as what others call, or are called by; and for how much at most.
+_SEEDS, _CALLS = 6, 0.75
 # Of the budget, times how often a kind changed with sources; where the task has one of these words; and of
 # which budget on.
 _SHARES = {"test": 0.3, "doc": 0.2}
@@ -36,6 +39,7 @@ _TOP_LINES, _KEPT_SHARE = 25, 0.1
 _GAP_TOKENS, _FILE_TOKENS, _LEAST_TOKENS = 9, 14, 60
 _IMPORTS_LINES, _IMPORTS_WITHIN = 30, 120
 
+_IDENTIFIER = lazy_pattern(r"[A-Za-z_$][\w$]{3,}")
 _CHANGELOG = lazy_pattern(r"(?i)(?:^|/)(?:change(?:s|log)|history|news|release[-_]notes)[^/]*$")
 _IMPORT = lazy_pattern(
     r"(?:import\b|from\s+\S+\s+import\b|use\s|#\s*include|require\b|(?:const|let|var)\s.*\brequire\()"
@@ -171,8 +175,27 @@ def _ordered(asked: Query, pages: Iterable[_Page]) -> list[_Candidate]:
         score += _TEXT * by_text[at] + _NAME * by_name[at]
         score += _NAMED_PLACE * (at in named) - _LENGTH * math.log(len(each.text) + 60)
         scores.append(score)
-    order = sorted(range(len(found)), key=lambda at: -scores[at])
+    calls = _calls(found, scores)
+    order = sorted(range(len(found)), key=lambda at: -scores[at] - calls[at])
     return [found[at] for at in order]
+
+
+def _calls(found: Sequence[_Candidate], scores: Sequence[float]) -> list[float]:
+    """Score blocks by whether they call, or are called by, the best ones of the sources."""
+    sources = [at for at, each in enumerate(found) if each.page.kind == "source"]
+    seeds = [found[at] for at in sorted(sources, key=lambda at: -scores[at])[:_SEEDS]]
+    own = {name for each in seeds for name in each.block.names if _IDENTIFIER.fullmatch(name)}
+    called = {name for each in seeds for name in _IDENTIFIER.findall(each.text)} - own
+    links: dict[str, list[int]] = defaultdict(list)
+    for at, each in enumerate(found):
+        names = {*each.block.names}
+        for name in (called & names) | {name for name in own - names if name in each.text}:
+            links[name].append(at)
+    calls = [0.0] * len(found)
+    for places in sorted(links.values()):  # sums of one order, whatever that of the names
+        for at in places:
+            calls[at] += 1 / math.sqrt(len(places))
+    return [min(score / 2, _CALLS) for score in calls]
 
 
 def _named(asked: Query, found: Sequence[_Candidate], low: Sequence[str]) -> set[int]:
