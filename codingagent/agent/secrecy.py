@@ -141,8 +141,14 @@ class Secrecy:
         if event.encoding == "utf-8":
             return self.hide(event.content, event.path)
         data = base64.b64decode(event.content)
-        is_text = encoding.decode_file(data, neighbours=tuple) is not None
-        data = self.hide_bytes(data, event.path) if is_text else mapped(data, self.hide)
+        if encoding.decode_file(data, neighbours=tuple) is not None:
+            data = self.hide_bytes(data, event.path)
+        else:
+            data = mapped(data, self.hide)
+            for codec in ("utf-16-le", "utf-16-be"):  # without a mark
+                wide = data[: len(data) // 2 * 2]
+                text = self.hide(wide.decode(codec, "surrogatepass"))
+                data = text.encode(codec, "surrogatepass") + data[len(wide) :]
         return base64.b64encode(data).decode()
 
     # --- the record and the person -----------------------------------------------------------------

@@ -264,7 +264,7 @@ def test_a_check_decides_about_what_does_not_parse(tmp_path: Path, check: str) -
 def test_a_new_program_that_does_not_parse_is_known_after_a_kill(tmp_path: Path) -> None:
     """The journal holds it: killed after the file was written, or between turns, DONE still waits."""
     with plain_session(tmp_path, settings=Settings(sandbox="off")) as live:
-        live.drop(create("b.py", BROKEN) + command("true") + DONE)
+        live.drop(create("b.py", BROKEN) + DONE)
     journal = tmp_path / "sessions" / live.session_id / "journal.jsonl"
     kill_when(tmp_path, ("resume", "--once"), (live.workspace / "b.py").exists)
     assert command_line_here(tmp_path, "resume", "--once")[0] == 0
