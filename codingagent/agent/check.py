@@ -5,6 +5,7 @@ already. An answer that comes meanwhile ends it.
 """
 
 import contextlib
+import os
 import re
 import shutil
 from threading import Thread
@@ -59,8 +60,9 @@ def proposal(workspace: Workspace) -> str:
         with contextlib.suppress(OperationError):
             text = workspace.text(path, workspace.read(path).data)
             if text is not None and pattern.search(text.text):
-                is_own = command in workspace.names(".venv/bin")
-                return f".venv/bin/{command}" if is_own else command
+                folder, end = (".venv/Scripts", ".exe") if os.name == "nt" else (".venv/bin", "")
+                is_own = command + end in workspace.names(folder)
+                return f"{folder}/{command}".replace("/", os.sep) if is_own else command
     return ""
 
 

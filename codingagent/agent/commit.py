@@ -179,7 +179,7 @@ class PersonsRepository:
         head: _Tree,
     ) -> dict[str, IndexEntry | None]:
         """Return each file as HEAD has it with the session's changes replayed on it."""
-        clean = _Clean(self, checkpoints)
+        clean = _Clean(self, checkpoints, head)
         found: dict[str, IndexEntry | None] = {}
         overlaps: list[str] = []
         for path, chain in chains.items():
@@ -237,7 +237,7 @@ class PersonsRepository:
         ) as folder:
             places = [Path(folder) / name for name in ("yours", "before", "after")]
             for place, entry in zip(places, (ours, old, new), strict=True):
-                place.write_bytes(self._git("cat-file", "blob", entry.blob))
+                place.write_bytes(self.content(entry))
             # More than 0: so many conflicts; 255: no text.
             how = ("merge-file", "-p", "-q", *map(os.fspath, places))
             merged = self._run(*how, ok=range(256))
@@ -248,6 +248,13 @@ class PersonsRepository:
     def store(self, data: bytes, *options: str) -> str:
         """Write an object to the repository; return its id."""
         return self._git("hash-object", "-w", "--stdin", *options, data=data).decode().strip()
+
+    def content(self, entry: IndexEntry) -> bytes:
+        return self._git("cat-file", "blob", entry.blob)
+
+    def is_set(self, name: str) -> bool:
+        """Return a setting of git's that is true unless set otherwise."""
+        return self._said("config", "--type=bool", "--get", name, ok=(0, 1)) != "false"
 
     def _tree(self) -> _Tree:
         if not self.head:
@@ -370,9 +377,14 @@ class PersonsRepository:
 class _Clean:
     """The contents of checkpoints as git would add them: through the person's filters and line ends."""
 
-    def __init__(self, repository: PersonsRepository, checkpoints: "Checkpoints") -> None:
-        self._repository, self._checkpoints = repository, checkpoints
+    def __init__(
+        self, repository: PersonsRepository, checkpoints: "Checkpoints", head: _Tree
+    ) -> None:
+        self._repository, self._checkpoints, self._head = repository, checkpoints, head
         self._known: dict[tuple[str, State], IndexEntry] = {}
+        # As on Windows: there the disk says nothing about either.
+        self._has_modes = repository.is_set("core.fileMode")
+        self._has_links = repository.is_set("core.symlinks")
 
     def entry(self, path: str, state: State | None) -> IndexEntry | None:
         if state is None:
@@ -380,10 +392,21 @@ class _Clean:
         key = (path, state)
         if key not in self._known:
             data = self._checkpoints.contents([state.blob])[state.blob]
-            how = "--no-filters" if state.is_link else f"--path={path}"
-            blob = self._repository.store(data, how)
-            self._known[key] = IndexEntry(f"{state.git_mode:o}", blob)
+            was, mode = self._head.get(path), f"{state.git_mode:o}"
+            if not self._has_links and was is not None and was.mode == _LINK_MODE:
+                mode = _LINK_MODE
+            elif not (self._has_modes or state.is_link):
+                mode = "100644" if was is None else was.mode
+            is_raw = mode == _LINK_MODE or (b"\r\n" in data and self._is_kept_raw(path, was))
+            blob = self._repository.store(data, "--no-filters" if is_raw else f"--path={path}")
+            self._known[key] = IndexEntry(mode, blob)
         return self._known[key]
+
+    def _is_kept_raw(self, path: str, was: IndexEntry | None) -> bool:
+        """Return whether HEAD has a file in another form than git would add: it then stays in that form."""
+        if was is None or was.mode == _LINK_MODE:
+            return False
+        return self._repository.store(self._repository.content(was), f"--path={path}") != was.blob
 
 
 def work_since_commit(

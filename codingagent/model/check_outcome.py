@@ -40,9 +40,13 @@ _ABOUT_TESTS = lazy_pattern(
     r"(?i)\b(?:tests?|specs?|checks?|suite|CI|build)\b.{0,80}\b(?:fail|pass|green|red\b|broken|fix|repair)"
     r"|\b(?:fail|pass|green|broken|fix|repair).{0,80}\b(?:tests?|specs?|checks?|suite|CI|build)\b"
 )
-# POSIX, shell command language: the exit status, and what shells print with it.
-_NO_PROGRAM = 127
-_LOST = lazy_pattern(r"([^\s:]+): (?:command )?not found$", re.MULTILINE)
+_NO_COMMAND = lazy_pattern(r"^'(.+?)' is not recognized as an internal or external command")
+# By exit status, what a shell prints with it: POSIX, shell command language; cmd.exe.
+_LOST_BY = {
+    127: lazy_pattern(r"([^\s:]+): (?:command )?not found$", re.MULTILINE),
+    1: _NO_COMMAND,
+    9009: _NO_COMMAND,
+}
 NAMED = 3
 
 # What passed says nothing: progress, and lines of pytest, unittest, cargo, go, jest and TAP.
@@ -140,7 +144,8 @@ def told_before(event: Event, sees: str) -> str:
 
 def lost_program(event: CommandRan) -> str:
     """Return the program that a shell did not find; empty if that is not why the check failed."""
-    found = _LOST.search(event.output) if event.exit_code == _NO_PROGRAM else None
+    pattern = _LOST_BY.get(event.exit_code)
+    found = pattern.search(event.output) if pattern else None
     return found[1] if found else ""
 
 

@@ -36,6 +36,8 @@ _ALLOCATION = "256m"
 # Nested repositories listed at once.
 REPOSITORIES = 500
 
+_WORDS_LIMIT = 20_000
+
 _UNREADABLE = lazy_pattern(r"^warning: could not open directory '(.*)': (.*)$", re.MULTILINE)
 # An index may be forged: its paths may lead anywhere. Looked for in paths between slashes, in small letters:
 # a name for each slash and each NUL, of very many paths at once.
@@ -164,7 +166,9 @@ def addable(root: Path, git: Git, paths: Collection[str]) -> set[str]:
         if repository is None:
             return set()
         directory.make(repository)
-        words = ("--literal-pathspecs", *_LIST, "-co", "--exclude-standard", "--", *paths)
+        # Windows allows 32,767 characters in a command line.
+        named = paths if sum(map(len, paths)) + len(paths) < _WORDS_LIMIT else ()
+        words = ("--literal-pathspecs", *_LIST, "-co", "--exclude-standard", "--", *named)
         [done] = together(root, partial(directory.run, *words))
         return {*paths} & {*map(text_of, fields(done.stdout))}
 

@@ -273,6 +273,50 @@ def test_line_ends_and_filters_are_the_persons(repository: Repository) -> None:
     assert b"G\r\n" in (repository.root / "cart.py").read_bytes()
 
 
+def test_a_file_that_was_committed_with_crlf_keeps_it(repository: Repository) -> None:
+    """git leaves it so, whatever core.autocrlf says: it looks at what it has of the file."""
+    repository.write("dos.txt", LINES.replace("\n", "\r\n"))
+    repository.first()
+    repository.git("config", "core.autocrlf", "true")
+    repository.write("dos.txt", ("MINE\n" + LINES).replace("\n", "\r\n"))
+    repository.begin()
+    repository.turn(EDIT.format("dos.txt", "g", "G") + DONE)
+    repository.commit()
+    assert repository.git("cat-file", "blob", "HEAD:dos.txt").count("\n") == 10
+    assert repository.status == [" M dos.txt"]
+
+
+def test_where_git_heeds_no_modes_they_are_heads(repository: Repository) -> None:
+    """As on Windows, where the disk has none: core.fileMode and core.symlinks are false."""
+    for name in ("run.sh", "gone.sh", "old.bat"):
+        repository.write(name, LINES)
+    (repository.root / "link").symlink_to("cart.py")
+    repository.git("add", "-A")
+    repository.git("update-index", "--chmod=+x", "run.sh", "gone.sh")
+    repository.git("commit", "-q", "-m", "first")
+    repository.git("config", "core.fileMode", "false")
+    repository.git("config", "core.symlinks", "false")
+    (repository.root / "link").unlink()
+    repository.write("link", "cart.py")
+    (repository.root / "old.bat").chmod(0o755)
+    repository.begin()
+    deleted = "".join(f'[DELETE_FILE path="{name}"]\n' for name in ("gone.sh", "old.bat", "link"))
+    repository.turn(EDIT.format("run.sh", "g", "G") + deleted + DONE)
+    repository.commit()
+    assert repository.committed() == {"M\trun.sh", "D\tgone.sh", "D\told.bat", "D\tlink"}
+    assert repository.git("ls-tree", "HEAD", "run.sh").startswith("100755")
+    assert repository.status == []
+
+
+def test_very_many_files(repository: Repository) -> None:
+    """Their names are more than a command line of Windows holds."""
+    repository.begin()
+    name = "a" * 40
+    command = f"mkdir new; cd new; for n in $(seq 500); do echo >{name}-$n; done"
+    repository.turn(f"[RUN_COMMAND]\n{command}\n[/RUN_COMMAND]\n" + DONE)
+    assert "committed 500 files" in repository.commit()
+
+
 def test_the_first_commit_of_a_repository(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "r")
     repository.begin()
