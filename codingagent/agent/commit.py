@@ -9,14 +9,13 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from codingagent.checkpoints.history import NO_CHECKPOINT, Change, State, UndoStep, named, steps
+from codingagent.agent.uncommitted import WorkDone, chains_of
+from codingagent.checkpoints.history import State, named
 from codingagent.errors import UsageError, WorkError
-from codingagent.model import journal_entries as entries
-from codingagent.model.events import Finished, MessageShown
 from codingagent.model.patterns import words
 from codingagent.process.runner import run_in_terminal, run_tool
 from codingagent.workspace.git_files import GitResult
@@ -54,13 +53,6 @@ class IndexEntry(NamedTuple):
 _Tree = Mapping[str, IndexEntry]
 
 
-class WorkDone(NamedTuple):
-    """What a session did since its last commit, and a message that says it."""
-
-    steps: tuple[UndoStep, ...]
-    message: str
-
-
 class CommitPlan(NamedTuple):
     """The entries that a commit sets, by path from the top; None deletes. `left` says what it leaves out."""
 
@@ -91,10 +83,12 @@ class PersonsRepository:
         self._program, self._at = program, root
         own = persons_variables().items()
         self._variables = {name: value for name, value in own if name not in _LOCAL}
-        places = ("rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-prefix")
-        told = self._said(*places, why="the workspace is in no git repository")
-        top, directory, prefix = told.split("\n")
-        self._at, self._directory, self._prefix = Path(top), Path(directory), prefix
+        top = self._said(
+            "rev-parse", "--show-toplevel", why="the workspace is in no git repository"
+        )
+        self._prefix = self._said("rev-parse", "--show-prefix")
+        self._directory = Path(self._said("rev-parse", "--absolute-git-dir"))
+        self._at = Path(top)
 
     def check(self, branch: str | None) -> None:
         """Refuse, with a UsageError, where a commit would be made in the middle of something else."""
@@ -150,7 +144,7 @@ class PersonsRepository:
 
         UsageError if it changes nothing, or changes of the person's are in the same lines.
         """
-        chains, left = _chains(checkpoints, work.steps)
+        chains, left = chains_of(checkpoints, work.steps)
         unadded = [path for path in chains if path not in addable]
         if unadded:
             left.append(f"{named(unadded)}: ignored by git, or of another repository")
@@ -164,7 +158,7 @@ class PersonsRepository:
             raise UsageError(f"there is nothing to commit: HEAD has what the session changed{why}")
         for path, new in found.items():
             try:
-                self._merged(index.get(path), head.get(path), new)
+                self._staged(index.get(path), head.get(path), new)
             except _OverlapError:
                 raise UsageError(
                     f"what you have staged of {path} is in the same lines as the session's change: unstage it"
@@ -245,6 +239,21 @@ class PersonsRepository:
             raise _OverlapError
         return IndexEntry(mode, self.store(merged.stdout, "--no-filters"))
 
+    def _staged(
+        self, staged: IndexEntry | None, old: IndexEntry | None, new: IndexEntry | None
+    ) -> IndexEntry | None:
+        """Return what stays staged after a commit; of a file that is new in it, the committed one."""
+        return new if old is None else self._merged(staged, old, new)
+
+    def _hidden(self) -> dict[str, list[str]]:
+        """Return the files at which the person told git not to look, by the option that says so."""
+        lines = filter(None, self._git("ls-files", "-v", "-z").split(b"\0"))
+        listed = [(line[:1], text_of(line[2:])) for line in lines]
+        return {
+            "--skip-worktree": [path for tag, path in listed if tag in (b"S", b"s")],
+            "--assume-unchanged": [path for tag, path in listed if tag.islower()],
+        }
+
     def store(self, data: bytes, *options: str) -> str:
         """Write an object to the repository; return its id."""
         return self._git("hash-object", "-w", "--stdin", *options, data=data).decode().strip()
@@ -274,15 +283,19 @@ class PersonsRepository:
         With `edit`, git shows the message in the person's editor first.
         """
         before, old_branch = self.head, self.branch
-        if branch is not None:
-            self._git("switch", "-q", "-c", branch)
         try:
+            if branch is not None:
+                self._git("switch", "-q", "-c", branch)
             self._commit(plan, message, edit=edit)
         except BaseException:
             if branch is not None:
                 self._go_back(old_branch, before, branch)
             raise
-        files = self._follow(before)
+        try:
+            files = self._follow(before)
+        except UsageError as fault:
+            made = f"commit {self.head[:10]} was made, and git's index could not follow it"
+            raise WorkError(f"{made} ({fault}): `git reset` mends that") from fault
         return Committed(self.head, self.branch, files)
 
     def _commit(self, plan: CommitPlan, message: str, *, edit: bool) -> None:
@@ -295,10 +308,17 @@ class PersonsRepository:
             cleanup = ("--edit", "--cleanup=scissors") if edit else ("--cleanup=whitespace",)
             how = ("-C", os.fspath(self._at), "commit", "-q", "-F", os.fspath(file), *cleanup)
             status = run_in_terminal([self._program, *how], variables)
-        if status or self.head == before:
+            is_made = self.head != before
+            if is_made and status:  # a hook after it failed, or somebody else committed
+                tree = self._said("rev-parse", "HEAD^{tree}")
+                is_made = tree == self._git("write-tree", variables=variables).decode().strip()
+        if not is_made:
             raise WorkError("git made no commit (see above); your files are as they were")
 
     def _go_back(self, old: str, head: str, branch: str) -> None:
+        """Leave a branch that was made for nothing, unless the person has gone on meanwhile."""
+        if (self.branch, self.head) != (branch, head):
+            return
         self._git(
             *(
                 ("symbolic-ref", "HEAD", f"refs/heads/{old}")
@@ -317,8 +337,14 @@ class PersonsRepository:
         changed: dict[str, IndexEntry | None] = {}
         for path in files:
             with contextlib.suppress(_OverlapError):  # of a hook's change with what was staged
-                changed[path] = self._merged(index.get(path), old.get(path), new.get(path))
+                changed[path] = self._staged(index.get(path), old.get(path), new.get(path))
+        hidden = self._hidden()
         self._set(changed, self._variables)
+        for option, paths in hidden.items():
+            data = "".join(f"{path}\0" for path in paths if changed.get(path))
+            self._git(
+                "update-index", option, "-z", "--stdin", data=data.encode(errors="surrogateescape")
+            )
         return files
 
     def differing(self, files: Iterable[str]) -> list[str]:
@@ -361,7 +387,10 @@ class PersonsRepository:
         argv = (self._program, "-C", os.fspath(self._at), *args)
         done = run_tool(argv, variables or self._variables, data, _PATIENCE_S)
         if done.returncode not in ok:
-            said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            lines = done.stderr.decode(errors="replace").strip().split("\n")
+            said = next(
+                (line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1]
+            )
             raise UsageError(f"{why or f'git {args[0]} failed'}: {said or done.returncode}")
         return done
 
@@ -407,69 +436,6 @@ class _Clean:
         if was is None or was.mode == _LINK_MODE:
             return False
         return self._repository.store(self._repository.content(was), f"--path={path}") != was.blob
-
-
-def work_since_commit(
-    records: Iterable[entries.Record], holds: "Callable[[str], bool]"
-) -> WorkDone:
-    """Return what a session did since the last commit of its changes that HEAD still `holds`."""
-    every = [*records]
-    last = max(
-        (
-            number
-            for number, record in enumerate(every, 1)
-            if isinstance(record, entries.CommitMade) and holds(record.commit)
-        ),
-        default=0,
-    )
-    found = steps(every)[len(steps(every[:last])) :]
-    return WorkDone(found, _message(every[last:], every[0]))
-
-
-def _message(records: Sequence[entries.Record], start: entries.Record) -> str:
-    """Return a message: what DONE says, else the task's first line; then what was said of changes."""
-    told: list[str] = []
-    said: list[str] = []
-    summary = ""
-    for record in records:
-        match record:
-            case entries.AnswerTaken():
-                said = []
-            case entries.OperationEnded(event=MessageShown(text=text)):
-                said.append(text.strip())
-            case entries.OperationEnded(event=Finished(summary=text)):
-                summary = text.strip()
-            case entries.TurnEnded() if record.changed:
-                told += said
-            case _:
-                pass
-    task = start.task.strip() if isinstance(start, entries.SessionStarted) else ""
-    subject, _, rest = summary.partition("\n")
-    if not summary:
-        was_undone = not any(isinstance(record, entries.TurnEnded) for record in records)
-        subject = f"{'Undo: ' * was_undone}{task.partition(chr(10))[0]}"
-    parts = dict.fromkeys((subject.strip(), rest.strip(), *told))
-    return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def _chains(
-    checkpoints: "Checkpoints", found: Iterable[UndoStep]
-) -> tuple[dict[str, list[tuple[State | None, State | None]]], list[str]]:
-    """Return how each file changed, step after step, and in words which changes are unknown."""
-    chains: dict[str, list[tuple[State | None, State | None]]] = {}
-    unknown: dict[str, str] = {}
-    for step in found:
-        changes: Iterable[Change] = (
-            checkpoints.changes(step.before, step.after) if step.after else ()
-        )
-        for change in changes:
-            if change.kind == "left_out":
-                unknown[change.path] = NO_CHECKPOINT
-            else:
-                chains.setdefault(change.path, []).append((change.old, change.new))
-        unknown |= dict.fromkeys(step.uncovered, NO_CHECKPOINT)
-    left = [f"{named([*unknown])}: {NO_CHECKPOINT}"] if unknown else []
-    return {path: chain for path, chain in chains.items() if path not in unknown}, left
 
 
 def _parsed(listed: bytes) -> dict[str, IndexEntry]:

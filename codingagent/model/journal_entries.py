@@ -358,11 +358,15 @@ class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
 
 
 class CommitMade(Tagged, frozen=True, tag="commit_made"):
-    """The person committed what the session had changed until now: these files, by paths from the top."""
+    """The person committed what the session had changed in its first `records` records.
+
+    `files` are those of the commit, by paths from the top of the repository.
+    """
 
     commit: str
     branch: str
     files: tuple[str, ...]
+    records: int
     at: str
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -324,6 +325,56 @@ def test_the_first_commit_of_a_repository(tmp_path: Path) -> None:
     repository.commit()
     assert repository.committed() == {"A\tnew.txt"}
     assert repository.status == ["?? cart.py", "?? gone.txt"]
+
+
+def test_an_undo_while_the_editor_is_open_is_in_the_next_commit(repository: Repository) -> None:
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    program = "import sys; from codingagent.cli import main; sys.exit(main.run(sys.argv[1:]))"
+    undo = f"cd {repository.root} && {sys.executable} -c '{program}' undo >/dev/null && true"
+    done = run_here("commit", "--edit", folder=repository.root, variables={"GIT_EDITOR": undo})
+    assert done.returncode == 0, done.stderr
+    repository.commit()
+    assert repository.git("show", "HEAD:cart.py") == LINES
+
+
+@pytest.mark.parametrize("options", [(), ("--branch", "new")])
+def test_a_hook_that_fails_after_the_commit_takes_nothing_back(
+    repository: Repository, options: tuple[str, ...]
+) -> None:
+    hook = repository.top / ".git" / "hooks" / "post-commit"
+    hook.write_text("#!/bin/sh\nkill $PPID\n", "ascii")
+    hook.chmod(0o755)
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    repository.commit(*options)
+    assert repository.git("show", "HEAD:cart.py") == LINES.replace("g", "G")
+    assert repository.status == []
+
+
+def test_what_git_must_not_look_at_stays_so(repository: Repository) -> None:
+    repository.git("update-index", "--assume-unchanged", "cart.py")
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    repository.commit()
+    assert "h cart.py" in repository.git("ls-files", "-v")
+
+
+def test_what_no_checkpoint_holds_is_said(repository: Repository) -> None:
+    repository.begin()
+    command = "head -c 6000000 /dev/zero >big.bin; echo s >small"
+    repository.turn(f"[RUN_COMMAND]\n{command}\n[/RUN_COMMAND]\n" + DONE)
+    assert "not looked into: big.bin" in repository.commit()
+
+
+def test_a_new_file_that_the_person_has_staged(repository: Repository) -> None:
+    repository.begin()
+    repository.turn('[CREATE_FILE path="x.txt"]\n1\n[/CREATE_FILE]\n')
+    repository.git("add", "x.txt")
+    repository.turn('[CREATE_FILE path="x.txt"]\n2\n[/CREATE_FILE]\n' + DONE)
+    repository.commit()
+    assert repository.git("show", "HEAD:x.txt") == "2\n"
+    assert repository.status == []
 
 
 def test_a_file_that_the_person_has_not_committed(repository: Repository) -> None:

@@ -56,12 +56,12 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
     state = latest_of(home) if session is None else home.sessions.load(session)
     is_asked = is_terminal(sys.stdin) and is_terminal(sys.stdout) and message is None
     with screen_for(json) as screen:
-        repository, plan, told = _prepared(home, state, screen, branch, whole=whole)
+        repository, plan, told, count = _prepared(home, state, screen, branch, whole=whole)
         edits = is_asked if edit is None else edit
         make = partial(repository.commit, plan, message or told, edit=edits, branch=branch)
         # The editor may stay open for long: nothing is locked meanwhile.
         made = own.wait(make) if (own := AT_WORK.get()) else make()
-        _record(home, state, screen, CommitMade(made.commit, made.branch, made.files, now()))
+        _record(home, state, screen, CommitMade(*made, count, now()))
         yours = repository.differing(made.files)
         if json:
             found = made._asdict() | {"left": plan.left, "uncommitted": yours}
@@ -92,13 +92,15 @@ class _Prepared(NamedTuple):
     repository: "PersonsRepository"
     plan: "CommitPlan"
     message: str
+    records: int
 
 
 def _prepared(
     home: Home, state: Session, screen: Screen, branch: str | None, *, whole: bool
 ) -> _Prepared:
     """Return what is to be committed; UsageError says what is in the way."""
-    from codingagent.agent.commit import PersonsRepository, work_since_commit
+    from codingagent.agent.commit import PersonsRepository
+    from codingagent.agent.uncommitted import work_since_commit
 
     session_id = state.session_id
     with locked(home, screen.remark):
@@ -127,4 +129,4 @@ def _prepared(
             addable = context.workspace.addable({*changes})
             plan = repository.plan(checkpoints, work, addable, whole=whole)
             message = context.secrecy.hide(without_controls(work.message))
-            return _Prepared(repository, plan, message)
+            return _Prepared(repository, plan, message, work.records)
