@@ -9,7 +9,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -132,26 +132,31 @@ class PersonsRepository:
     # --- what is committed ---------------------------------------------------------------------
 
     def plan(
-        self, checkpoints: "Checkpoints", work: WorkDone, addable: set[str], *, whole: bool
+        self,
+        checkpoints: "Checkpoints",
+        work: WorkDone,
+        addable_of: Callable[[Collection[str]], set[str]],
+        *,
+        whole: bool,
     ) -> CommitPlan:
         """Return what a commit of some work sets.
 
         Args:
             checkpoints: the session's.
             work: what is committed.
-            addable: those paths that `git add` takes.
+            addable_of: returns those of some paths that `git add` takes.
             whole: take each file as it is on disk, with what the person changed in it.
 
         UsageError if it changes nothing, or changes of the person's are in the same lines.
         """
         chains, left = chains_of(checkpoints, work.steps)
+        addable = addable_of(chains)
         unadded = [path for path in chains if path not in addable]
         if unadded:
             left.append(f"{named(unadded)}: ignored by git, or of another repository")
         chains = {self._prefix + path: chain for path, chain in chains.items() if path in addable}
-        head, index = self._tree(), self._indexed()
-        replayed = {} if whole else self._replayed(checkpoints, chains, head)
-        wanted = self._on_disk(chains, head) if whole else replayed
+        head, index = self._tree(self.head), self._indexed()
+        wanted = self._on_disk(chains, head) if whole else self._replayed(checkpoints, chains, head)
         found = {path: new for path, new in wanted.items() if new != head.get(path)}
         if not found:
             why = f" ({'; '.join(left)})" if left else ""
@@ -203,7 +208,7 @@ class PersonsRepository:
         # git refuses a name that neither HEAD nor the disk has.
         names = [p for p in paths if p in head or os.path.lexists(self._at / p)]
         with self._index() as variables:
-            data = "\0".join(names).encode(errors="surrogateescape")
+            data = _nul_ended(names)
             how = ("add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul")
             self._run("--literal-pathspecs", *how, data=data, variables=variables)
             now = _parsed(self._git("ls-files", "-s", "-z", variables=variables))
@@ -265,10 +270,10 @@ class PersonsRepository:
         """Return a setting of git's that is true unless set otherwise."""
         return self._said("config", "--type=bool", "--get", name, ok=(0, 1)) != "false"
 
-    def _tree(self) -> _Tree:
-        if not self.head:
-            return {}
-        return _parsed(self._git("ls-tree", "-r", "-z", "--full-tree", "HEAD"))
+    def _tree(self, commit: str) -> _Tree:
+        """Return the files of a commit; none before the first."""
+        listed = ("ls-tree", "-r", "-z", "--full-tree", commit)
+        return _parsed(self._git(*listed)) if commit else {}
 
     def _indexed(self) -> _Tree:
         return _parsed(self._git("ls-files", "-s", "-z"))
@@ -331,8 +336,7 @@ class PersonsRepository:
 
     def _follow(self, before: str) -> tuple[str, ...]:
         """Have the person's index agree with the commit, but for what they staged; return its files."""
-        old = _parsed(self._git("ls-tree", "-r", "-z", "--full-tree", before)) if before else {}
-        new, index = self._tree(), self._indexed()
+        old, new, index = self._tree(before), self._tree(self.head), self._indexed()
         files = tuple(sorted(path for path in {*old, *new} if old.get(path) != new.get(path)))
         changed: dict[str, IndexEntry | None] = {}
         for path in files:
@@ -341,10 +345,8 @@ class PersonsRepository:
         hidden = self._hidden()
         self._set(changed, self._variables)
         for option, paths in hidden.items():
-            data = "".join(f"{path}\0" for path in paths if changed.get(path))
-            self._git(
-                "update-index", option, "-z", "--stdin", data=data.encode(errors="surrogateescape")
-            )
+            data = _nul_ended(path for path in paths if changed.get(path))
+            self._git("update-index", option, "-z", "--stdin", data=data)
         return files
 
     def differing(self, files: Iterable[str]) -> list[str]:
@@ -356,8 +358,8 @@ class PersonsRepository:
     def _set(self, changed: Mapping[str, IndexEntry | None], variables: Mapping[str, str]) -> None:
         nothing = IndexEntry("0", "0" * len(self.head))
         lines = (" ".join(entry or nothing) + f"\t{path}" for path, entry in changed.items())
-        data = "".join(f"{line}\0" for line in lines).encode(errors="surrogateescape")
-        self._run("update-index", "-z", "--index-info", data=data, variables=variables)
+        how = ("update-index", "-z", "--index-info")
+        self._run(*how, data=_nul_ended(lines), variables=variables)
 
     @contextlib.contextmanager
     def _index(self) -> Iterator[dict[str, str]]:
@@ -436,6 +438,10 @@ class _Clean:
         if was is None or was.mode == _LINK_MODE:
             return False
         return self._repository.store(self._repository.content(was), f"--path={path}") != was.blob
+
+
+def _nul_ended(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\0" for line in lines).encode(errors="surrogateescape")
 
 
 def _parsed(listed: bytes) -> dict[str, IndexEntry]:

@@ -68,17 +68,17 @@ def chains_of(
 ) -> tuple[dict[str, list[tuple[State | None, State | None]]], list[str]]:
     """Return how each file changed, step after step, and in words which changes are unknown."""
     chains: dict[str, list[tuple[State | None, State | None]]] = {}
-    unknown: dict[str, str] = {}
+    unknown: dict[str, None] = {}
     for step in found:
         changes: Iterable[Change] = (
             checkpoints.changes(step.before, step.after) if step.after else ()
         )
         for change in changes:
             if change.kind == "left_out":
-                unknown[change.path] = NO_CHECKPOINT
+                unknown[change.path] = None
             else:
                 chains.setdefault(change.path, []).append((change.old, change.new))
-        unknown |= dict.fromkeys(step.uncovered, NO_CHECKPOINT)
+        unknown |= dict.fromkeys(step.uncovered)
     left = [f"{named([*unknown])}: {NO_CHECKPOINT}"] if unknown else []
     more = dict.fromkeys(line for step in found for line in step.left_out if "(ignored" not in line)
     left += [f"{len(more)} not looked into: {named([*more])}"] if more else []

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from codingagent.model import journal_entries as entries
 from codingagent.model import paths
+from codingagent.model.plain_text import some
 
 if TYPE_CHECKING:
     from codingagent.workspace.git_files import Belonging
@@ -96,8 +97,7 @@ def kind_of(old: State | None, new: State | None) -> ChangeKind:
 
 def named(names: Sequence[str]) -> str:
     """Return the first names as one line, and how many more there are."""
-    shown = ", ".join(map(paths.shown, names[:NAMED])) or "no files"
-    return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown
+    return some([*map(paths.shown, names)], NAMED) or "no files"
 
 
 # --- the steps of a journal ---------------------------------------------------------------------

@@ -120,13 +120,6 @@ def _prepared(
                 raise UsageError(
                     f"session {told_as(state)} has changed nothing since its last commit"
                 )
-            changes = [
-                change.path
-                for step in work.steps
-                if step.after
-                for change in checkpoints.changes(step.before, step.after)
-            ]
-            addable = context.workspace.addable({*changes})
-            plan = repository.plan(checkpoints, work, addable, whole=whole)
+            plan = repository.plan(checkpoints, work, context.workspace.addable, whole=whole)
             message = context.secrecy.hide(without_controls(work.message))
             return _Prepared(repository, plan, message, work.records)
