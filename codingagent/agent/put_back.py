@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from codingagent.errors import OperationError
 from codingagent.model import encoding, operations
 from codingagent.model.paths import shown
-from codingagent.model.plain_text import plural
+from codingagent.model.plain_text import plural, some
 from codingagent.policy.rules import Ask, together
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.secrets.assigned import is_setting
@@ -202,8 +202,7 @@ def moved(
 
 def _listed(what: str, words: list[str]) -> str:
     """Return some things by their names, and the number of the others."""
-    more = f" and {len(words) - _LISTED} more" if len(words) > _LISTED else ""
-    return f"{plural(len(words), what)} {', '.join(words[:_LISTED])}{more}"
+    return f"{plural(len(words), what)} {some(words, _LISTED)}"
 
 
 def check_cuts(vault: Vault, text: str, operation: operations.EditFile) -> None:

@@ -15,6 +15,7 @@ from codingagent.model.operations import (
     MoveFile,
     Replacement,
 )
+from codingagent.model.plain_text import some
 from codingagent.protocols.foreign.diffs import Asked, FileOperation, renaming
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.tags.reply import Problem, Step
@@ -187,5 +188,4 @@ class Items:
 
 
 def _lines(lines: list[int]) -> str:
-    more = f" and {len(lines) - _SHOWN_LINES} more" if len(lines) > _SHOWN_LINES else ""
-    return f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:_SHOWN_LINES]))}{more}"
+    return f"line{'s' if len(lines) > 1 else ''} {some([*map(str, lines)], _SHOWN_LINES)}"

@@ -14,6 +14,7 @@ from codingagent.model import commands, paths
 from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import AT_ONCE, EditFile, Finish, Kind, Operation, Replacement
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import some
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import continuation, decoder, repair, tag_blocks
 from codingagent.protocols.tags.arrivals import Arrivals, Mended
@@ -159,14 +160,14 @@ def read(text: str) -> Reply:
         done = finishes(item)
     left = [*found.unread, *(name for name in unused if not name.startswith("DONE "))]
     if left and items and finishes(items[-1]):
-        items[-1] = Problem(Kind.DONE, _LEFT.format(_list(left)), items[-1].line)
+        items[-1] = Problem(Kind.DONE, _LEFT.format(some(left, _UNUSED_LIMIT)), items[-1].line)
         unused = []
     if not found.blocks:
         items.append(Problem(Kind.ANSWER, NO_BLOCK, 1, detail=_NO_BLOCK_EXAMPLE))
     notes = [*mended.notes, *found.notes]
     if unused:
         last = "DONE" if done else "[END]"
-        notes.append(f"not executed, because it comes after {last}: {_list(unused)}")
+        notes.append(f"not executed, because it comes after {last}: {some(unused, _UNUSED_LIMIT)}")
     if invented is not None:
         notes.append(
             f"line {invented[1]} of the answer imitates results; only this program writes them, so that"
@@ -305,11 +306,6 @@ def header_of(values: Mapping[str, str]) -> Header:
     return Header(values.get("session"), number)
 
 
-def _list(names: list[str]) -> str:
-    more = f" and {len(names) - _UNUSED_LIMIT} more" if len(names) > _UNUSED_LIMIT else ""
-    return ", ".join(names[:_UNUSED_LIMIT]) + more
-
-
 def _is_apart(item: Step | Problem, path: str | None) -> bool:
     """Return whether an item needs nothing of a block that is missing."""
     if isinstance(item, Problem):
@@ -336,7 +332,7 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
     if half.begins:
         again += ', with overwrite="true" if it starts in another way now'
     if behind:
-        reason += f", and what may need it was not executed: {_list(behind)}"
+        reason += f", and what may need it was not executed: {some(behind, _UNUSED_LIMIT)}"
         again += ", and then those"
     if len(behind) < len(rest):
         again += "; its DONE was not taken"
