@@ -15,7 +15,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from codingagent.storage.lock import HomeLock
-with HomeLock(Path(sys.argv[1])).held():
+with HomeLock(Path(sys.argv[1])).held(lambda said: None):
     print("held", flush=True)
     sys.stdin.readline()
 print("let go", flush=True)
