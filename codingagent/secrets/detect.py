@@ -114,10 +114,21 @@ def _rules() -> Iterator[SecretRule]:
 RULES = tuple(_rules())
 
 
+def _ranks() -> dict[str, list[tuple[int, str]]]:
+    """Return of each lead the places of its rules, each with the lead."""
+    ranks: dict[str, list[tuple[int, str]]] = {}
+    for rank, lead in ((rank, lead) for rank, rule in enumerate(RULES) for lead in rule.leads):
+        ranks.setdefault(lead, []).append((rank, lead))
+    return ranks
+
+
+_RANKS = _ranks()
+
+
 def _by_rules(text: str, leads: Places, form: values.Form) -> Iterator[Secret]:
     """Yield known kinds, and what a word or a sign nearby makes a secret: headers, addresses, commands."""
-    there = ((rule, lead) for rule in RULES for lead in rule.leads if lead in leads)
-    for rule, lead in there:
+    there = sorted(each for lead in leads for each in _RANKS.get(lead, ()))
+    for rule, lead in ((RULES[rank], lead) for rank, lead in there):
         if rule.is_stated and form is not values.Form.PROSE:
             continue
         is_short = len(lead) < 4 or lead.isalnum() or lead in _WORDS
@@ -127,7 +138,7 @@ def _by_rules(text: str, leads: Places, form: values.Form) -> Iterator[Secret]:
         for at in leads[lead]:
             if at < end or (is_whole and _continues(text, at)):
                 continue
-            low, high = max(end, at - rule.back), at + rule.back + _BEHIND
+            low, high = max(end, at - rule.back), at + (rule.back if rule.judge else _BEHIND)
             match = expression.search(text, low, high) if rule.back else expression.match(text, at)
             if match is None:
                 continue
