@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.agent import context, factory
-from codingagent.checkpoints.undo import take_back
+from codingagent.checkpoints.undo import UndoChoice, take_back
 from codingagent.model.journal_entries import CheckEnded, Protocol
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
@@ -222,7 +222,7 @@ def test_what_an_undo_leaves_is_checked_at_done(tmp_path: Path) -> None:
     with live_with(tmp_path) as live:
         live.answer(WRONG)
         live.answer(RIGHT)
-        take_back(live.home, live.conversation.context.checkpointer, 1)
+        take_back(live.home, live.conversation.context.checkpointer, UndoChoice(1))
         live.conversation.recover()
         live.answer(DONE)
         assert (runs(tmp_path), is_complete(live)) == (3, False)

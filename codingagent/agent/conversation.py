@@ -10,7 +10,7 @@ from codingagent.agent.answer_reader import AnswerReader
 from codingagent.agent.batch import Execution
 from codingagent.agent.recipients import Objection, Recipients
 from codingagent.agent.requests import Requests
-from codingagent.checkpoints.history import steps, turns_undone
+from codingagent.checkpoints.history import steps
 from codingagent.errors import ApprovalError
 from codingagent.model import documents
 from codingagent.model.approval import Answer
@@ -147,10 +147,15 @@ class Conversation:
     def changes(self) -> Changes:
         """Return the files that the session's turns changed, but for undone turns."""
         records = [*self._home.records(self.session.session_id)]
-        undone = turns_undone(steps(records))
+        undos = {step.sequence: step.undo for step in steps(records) if step.undo}
         ended = (each for each in records if isinstance(each, TurnEnded))
-        turns = (each.changed for each in ended if each.sequence not in undone)
-        paths = tuple(dict.fromkeys(path for changed in turns for path in changed))
+        changed = (
+            path
+            for turn in ended
+            for path in turn.changed
+            if (undo := undos.get(turn.sequence)) is None or (undo.files and path not in undo.files)
+        )
+        paths = tuple(dict.fromkeys(changed))
         can_undo = self.context.checkpointer.store is not None
         can_commit = can_undo and bool(self.context.workspace.addable(paths))
         found = Changes(self.session.workspace, paths, can_undo, can_commit)

@@ -121,8 +121,26 @@ class UndoStep(Struct, frozen=True):
     kept: tuple[str, ...] = ()
     """Files of the undone steps that it left because someone had changed them."""
     failed: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    """The only files that it undid; empty: all."""
     undo: "UndoStep | None" = None
-    """The later undo that undid this step."""
+    """The later undo that undid this step; several of some files each are told as one."""
+
+    def with_earlier(self, earlier: "UndoStep") -> "UndoStep":
+        """Return this undo of a step and an earlier one of the same step as one."""
+        if not self.files:
+            return self
+        kept, failed = (
+            tuple(path for path in old if path not in self.files) + new
+            for old, new in ((earlier.kept, self.kept), (earlier.failed, self.failed))
+        )
+        files = (*earlier.files, *self.files) if earlier.files else ()
+        return replace(self, kept=kept, failed=failed, files=files)
+
+    def leaves(self, touched: set[str], *, force: bool) -> set[str]:
+        """Return which files of the step that it undid can still be undone, with force also what it kept."""
+        left = {*self.failed, *(self.kept if force else ())}
+        return {path for path in touched if path in left or (self.files and path not in self.files)}
 
 
 def steps(records: Iterable[entries.Record]) -> tuple[UndoStep, ...]:
@@ -154,7 +172,8 @@ def steps(records: Iterable[entries.Record]) -> tuple[UndoStep, ...]:
 def undo_step(began: entries.UndoBegan, ended: entries.UndoEnded) -> UndoStep:
     """Return the step of an undo; one that restored nothing undoes nothing."""
     undoes = () if ended.is_void else began.steps
-    return UndoStep(0, began.name, ended.name, undoes=undoes, kept=ended.kept, failed=ended.failed)
+    step = UndoStep(0, began.name, ended.name, undoes=undoes, files=began.files)
+    return replace(step, kept=ended.kept, failed=ended.failed)
 
 
 def settled(found: Sequence[UndoStep]) -> tuple[UndoStep, ...]:
@@ -162,7 +181,7 @@ def settled(found: Sequence[UndoStep]) -> tuple[UndoStep, ...]:
     by: dict[int, UndoStep] = {}
     for index in reversed(range(len(found))):
         for earlier in () if index in by else found[index].undoes:
-            by.setdefault(earlier, found[index])
+            by[earlier] = by[earlier].with_earlier(found[index]) if earlier in by else found[index]
     return tuple(replace(step, undo=by.get(index)) for index, step in enumerate(found))
 
 

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.checkpoints import history
@@ -18,14 +19,28 @@ from codingagent.checkpoints.history import LeftOut, UndoStep, named, steps
 from codingagent.checkpoints.layout import LazyStore, place_of
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import OperationStarted, UndoBegan, UndoEnded
+from codingagent.model.paths import shown
 from codingagent.model.plain_text import plural
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.ui_events import Remark
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
+from codingagent.workspace.programs import quoted
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
+
+
+class UndoChoice(Struct, frozen=True):
+    """What an undo shall do."""
+
+    turns: int | None = 1
+    """So many of the last turns that changed something; None: redo the last undo."""
+    files: tuple[str, ...] = ()
+    """Only these files of the last turns that changed them, or these folders; empty: all."""
+    force: bool = False
+    """Also undo what someone has changed since."""
+
 
 _UNCOVERED = "no checkpoint holds it: git ignores it, or it is too large"
 # Trying again would not help.
@@ -41,16 +56,13 @@ def history_of(
         yield store.needed(), steps(home.records(session.session_id))
 
 
-def take_back(
-    home: Home, checkpointer: Checkpointer, turns: int | None, *, force: bool = False
-) -> str:
-    """Undo the last turns of a session or run; with None, redo the last undo.
+def take_back(home: Home, checkpointer: Checkpointer, what: "UndoChoice") -> str:
+    """Undo turns of a session or run, or redo an undo.
 
-    With `force`, also undo what someone has changed since. Return what could not be restored, in words, and
-    how to try again; empty: all is done.
+    Return what could not be restored, in words, and how to try again; empty: all is done.
     """
     checkpointer.lazy_store.needed()
-    return _Undo(home, checkpointer, force=force).begin(turns)
+    return _Undo(home, checkpointer, force=what.force).begin(what)
 
 
 def finish_undo(home: Home, checkpointer: Checkpointer) -> None:
@@ -75,7 +87,7 @@ class _Undo:
         started = (record for record in records if isinstance(record, OperationStarted))
         self.held = {change.place for record in started for change in record.changes}
 
-    def begin(self, turns: int | None) -> str:
+    def begin(self, what: UndoChoice) -> str:
         session = self.log.session
         if session.phase not in (Phase.AWAITING_ANSWER, Phase.COMPLETE):
             awaits = session.phase is Phase.AWAITING_APPROVAL
@@ -83,24 +95,45 @@ class _Undo:
             how = " or ".join(f"`codingagent {each} {session.session_id}`" for each in commands)
             raise UsageError(f"a turn is in progress: end it with {how}, then undo")
         present = self.checkpoints.take(self.held).id
-        chosen = self._last_undo() if turns is None else self._last_turns(turns, present)
-        began = UndoBegan(chosen, present, now(), self.force)
+        files = self._named(what.files, present)
+        if what.turns is None:
+            chosen = self._last_undo(present)
+        else:
+            chosen = self._last_turns(what.turns, present, files)
+        began = UndoBegan(chosen, present, now(), self.force, tuple(sorted(files)))
         self.log.record(began)
         # Old content must be on disk before it is overwritten.
         self.checkpointer.sync()
         return self.finish(began)
 
-    def _last_turns(self, count: int, present: str) -> tuple[int, ...]:
-        """Return the steps of the last turns that changed something and are not undone yet."""
+    def _named(self, names: Collection[str], present: str) -> set[str]:
+        """Return the files with these names, or in folders with them, that turns changed."""
+        turns = (index for index, step in enumerate(self.steps) if step.sequence)
+        touched = {path for index in turns if names for path in self._touched(index, present)}
+        found: set[str] = set()
+        for name in names:
+            new = {path for path in touched if path == name or path.startswith(f"{name}/")}
+            if not new:
+                raise UsageError(
+                    f"no turn changed {shown(name)}, or that is undone: nothing was done;"
+                    " `codingagent diff --name-only` lists what is changed"
+                )
+            found |= new
+        return found
+
+    def _last_turns(self, count: int, present: str, files: set[str]) -> tuple[int, ...]:
+        """Return the steps of the last turns that changed something, or these files, and can be undone."""
         chosen: list[int] = []
         sequences: set[int] = set()
         for index in reversed(range(len(self.steps))):
             step = self.steps[index]
-            if not step.sequence or not self._is_open(step):
+            if not step.sequence or not self._is_open(index, present):
                 continue
             if step.sequence not in sequences and len(sequences) == count:
                 break
-            if self._touched(index, present) or (step.uncovered and not step.undo):
+            touched = self._touched(index, present)
+            uncovered = set(() if step.undo else step.uncovered)
+            if (touched | uncovered) & files if files else touched | uncovered:
                 sequences.add(step.sequence)
                 chosen.append(index)
         if len(sequences) < count:
@@ -109,16 +142,20 @@ class _Undo:
             raise UsageError(f"{found} of this session can be undone: see `codingagent log`")
         return tuple(sorted(chosen))
 
-    def _last_undo(self) -> tuple[int, ...]:
+    def _last_undo(self, present: str) -> tuple[int, ...]:
         for index in reversed(range(len(self.steps))):
             step = self.steps[index]
-            if self._is_open(step) and any(self.steps[other].sequence for other in step.undoes):
+            if self._is_open(index, present) and any(
+                self.steps[other].sequence for other in step.undoes
+            ):
                 return (index,)
         raise UsageError("this session has no undo to redo")
 
     def finish(self, began: UndoBegan) -> str:
         """Restore files; return what could not be restored, and how to try again."""
         touched = {index: self._touched(index, began.name) for index in began.steps}
+        if began.files:
+            touched = {index: found.intersection(began.files) for index, found in touched.items()}
         edited, settled = set[str](), set[str]()
         for index in () if began.force else reversed(began.steps):
             # What someone changed after the last of the steps that changed it is theirs.
@@ -135,7 +172,8 @@ class _Undo:
             settled |= wanted
             left = self.checkpoints.restore(step.before, began.name, wanted)
             restored += sorted(wanted.difference(each.path for each in left))
-            alone += (*left, *(LeftOut(path, _UNCOVERED) for path in step.uncovered))
+            uncovered = (path for path in step.uncovered if path in (began.files or (path,)))
+            alone += (*left, *(LeftOut(path, _UNCOVERED) for path in uncovered))
         failed = {left.path: left.reason for left in alone if left.reason not in _NEVER}
         again = f"`codingagent {self._command(began, edited, '--force')}`"
         alone += [
@@ -160,12 +198,8 @@ class _Undo:
         again = f"`codingagent {self._command(began, {*failed})}`"
         return f"{what} ({why}); once that is mended, {again} does the rest"
 
-    def _is_open(self, step: UndoStep) -> bool:
-        return step.undo is None or bool(self._left_by(step.undo))
-
-    def _left_by(self, undo: UndoStep) -> set[str]:
-        """Return what can still be undone of what was: what failed, with force also what was kept."""
-        return {*undo.failed, *(undo.kept if self.force else ())}
+    def _is_open(self, index: int, present: str) -> bool:
+        return self.steps[index].undo is None or bool(self._touched(index, present))
 
     def _command(self, began: UndoBegan, left: set[str], *words: str) -> str:
         """Return the command that undoes exactly the files left."""
@@ -174,7 +208,7 @@ class _Undo:
         left_in = [index for index in began.steps if self._touched(index, began.name) & left]
         turns = {self.steps[index].sequence for index in left_in}
         more = () if len(turns) < 2 else ("--turns", str(len(turns)))
-        return " ".join(("undo", *words, *more))
+        return " ".join(("undo", *words, *more, *(quoted([path]) for path in began.files)))
 
     def _told(self, began: UndoBegan, ended: UndoEnded, left_alone: str) -> str:
         """Describe the net effect of all undos since the last answer; empty if they cancel out."""
@@ -194,7 +228,7 @@ class _Undo:
         before, since = map(history.turns_undone, map(history.settled, (known[:first], known)))
         kinds = (("undid", since - before), ("redid", before - since))
         said = [f"{word} {_turns(turns)}" for word, turns in kinds if turns]
-        words = " and ".join(said) or self._words(began)
+        words = " and ".join(() if began.files else said) or self._words(began)
         return f"the person {words}; restored {named(differing)}{left_alone}"
 
     def _touched(self, index: int, present: str) -> set[str]:
@@ -203,12 +237,13 @@ class _Undo:
         # Without a checkpoint after it, a step lasts until the next, or to now.
         changes = self.checkpoints.changes(step.before, step.after or next(later, present))
         found = {change.path for change in changes}
-        return found if step.undo is None else found & self._left_by(step.undo)
+        return found if step.undo is None else step.undo.leaves(found, force=self.force)
 
     def _words(self, began: UndoBegan) -> str:
         first = self.steps[began.steps[0]]
         turns = {self.steps[index].sequence for index in first.undoes or began.steps}
-        return f"{'redid' if first.undoes else 'undid'} {_turns(turns)}"
+        part = " in part" * bool(began.files)
+        return f"{'redid' if first.undoes else 'undid'} {_turns(turns)}{part}"
 
 
 def _turns(numbers: Collection[int]) -> str:

@@ -14,7 +14,7 @@ from codingagent.agent.run import Run
 from codingagent.agent.space import Space
 from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.checkpoints.layout import LazyStore, check_present, place_of
-from codingagent.checkpoints.undo import finish_undo, take_back
+from codingagent.checkpoints.undo import UndoChoice, finish_undo, take_back
 from codingagent.cli.output import fail
 from codingagent.cli.stdio import has_no_reader, silence
 from codingagent.errors import ApprovalError, InterruptError, UsageError, WorkError, disk_errors
@@ -103,8 +103,8 @@ def finish(home: Home, session: Session, settings: Settings, *, approves_all: bo
         return _report(run, 0)
 
 
-def undo(home: Home, session: Session, turns: int | None, screen: "Screen", *, force: bool) -> None:
-    """Undo what a run changed, or with None revert its last undo."""
+def undo(home: Home, session: Session, what: UndoChoice, screen: "Screen") -> None:
+    """Undo what a run changed, or revert its last undo."""
     folders = (Path(session.workspace), home.root)
     with (
         contextlib.closing(home.runs.open(session.session_id)) as journal,
@@ -113,7 +113,7 @@ def undo(home: Home, session: Session, turns: int | None, screen: "Screen", *, f
         log = SessionLog(journal, session, screen.record)
         checkpointer = Checkpointer(log, store, folders, screen.show)
         if session.undoing is None:
-            if left := take_back(home, checkpointer, turns, force=force):
+            if left := take_back(home, checkpointer, what):
                 raise WorkError(left)
             return
         store.needed()

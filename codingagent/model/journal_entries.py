@@ -322,6 +322,8 @@ class UndoBegan(Tagged, frozen=True, tag="undo_began"):
     at: str
     force: bool = False
     """Also undo what someone has changed again since."""
+    files: tuple[str, ...] = ()
+    """Only these; empty: all."""
 
 
 class UndoEnded(Tagged, frozen=True, tag="undo_ended"):

@@ -111,3 +111,39 @@ def test_several_turns_are_left_and_the_command_that_is_named_restores_them(tmp_
         mount_again("rw")
         assert undo(home, "--turns", "2")[0] == 0
         assert files(home) == OLD
+
+
+def test_one_file_of_a_turn_is_undone_and_the_rest_of_it_later(tmp_path: Path) -> None:
+    """Design, undo: a file that is named is restored alone; what is left of its turn can be undone later."""
+    home = tmp_path / "home"
+    (home / "workspace" / "src").mkdir(parents=True)
+    begin(home)
+    drop(home, '[CREATE_FILE path="src/a.txt"]\na\n[/CREATE_FILE]\n')
+    (home / "workspace" / "src" / "own.txt").write_text("the person's\n", "utf-8")
+    status, said = undo(home, "edited.txt")
+    assert (status, "undid turn 1 in part; restored edited.txt" in said) == (0, True), said
+    assert read(home) == {"edited.txt": "old\n", "made.txt": "made\n", "src/a.txt": "a\n"}
+    request = min((home / "outbox").glob("*_seq0003.txt")).read_text("utf-8")
+    assert "the person undid turn 1 in part; restored edited.txt" in request
+    status, said = undo(home, "edited.txt")
+    assert (status, "no turn changed edited.txt" in said) == (2, True), said
+    assert undo(home, "--redo", "edited.txt")[0] == 2
+    assert undo(home, str(home / "workspace" / "made.txt"))[0] == 0
+    assert read(home) == {"edited.txt": "old\n", "src/a.txt": "a\n"}
+    assert undo(home, "--redo")[0] == 0
+    assert undo(home, "src")[0] == 0
+    assert read(home) == {"edited.txt": "old\n", "made.txt": "made\n"}
+    assert undo(home, "--turns", "1")[0] == 0
+    assert read(home) == {"edited.txt": "old\n", "big.txt": BIG * 1000}
+    assert undo(home)[0] == 2
+    for _ in range(3):
+        assert undo(home, "--redo")[0] == 0
+    assert read(home) == {"edited.txt": "new\n", "made.txt": "made\n", "src/a.txt": "a\n"}
+    assert undo(home, "--redo")[0] == 2
+
+
+def read(home: Path) -> dict[str, str]:
+    """Return the files of the workspace but the person's own."""
+    root = home / "workspace"
+    found = {p.relative_to(root).as_posix(): p.read_text("utf-8") for p in root.rglob("*.txt")}
+    return {name: text for name, text in found.items() if name != "src/own.txt"}

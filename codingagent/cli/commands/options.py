@@ -57,6 +57,14 @@ _AWAITS = "[default: the one that awaits approval]"
 SessionName = Annotated[
     _Text, _session("A session or run id. [default: the latest session, else the latest run]")
 ]
+UndoneFiles = Annotated[
+    list[str] | None,
+    _session(
+        "Only these files, or folders, of the last turn that changed them. SESSION is the latest session,"
+        " else the latest run, unless named.",
+        "[SESSION] [FILE]...",
+    ),
+]
 WaitingSessionName = Annotated[
     _Text, _session("A session id. [default: the latest that waits for an answer]")
 ]

@@ -36,10 +36,12 @@ from codingagent.process import select_sandbox
 from codingagent.storage import home_registry, homes
 from codingagent.storage.homes import Home
 from codingagent.workspace.programs import quoted
+from codingagent.workspace.real_paths import from_root, with_slashes
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
     from codingagent.agent.recipients import Recipients
+    from codingagent.checkpoints.undo import UndoChoice
     from codingagent.cli.reply_command import ReplyCommand
     from codingagent.cli.shared_session import SharedSession
 
@@ -355,10 +357,10 @@ def _deny(  # noqa: PLR0913, PLR0917  # one for each command-line option
     return _answer(context, session, operation_id, answer, given, json=json)
 
 
-@app.command(epilog="Example: codingagent undo --turns 2", name="undo")
-def _undo(
+@app.command(epilog="Example: codingagent undo src/cart.py", name="undo")
+def _undo(  # one for each command-line option
     context: typer.Context,
-    session: options.SessionName = None,
+    words: options.UndoneFiles = None,
     turns: Annotated[
         int, options.value("--turns", "N", "Undo the last N turns that changed something.", min=1)
     ] = 1,
@@ -369,22 +371,36 @@ def _undo(
     json: options.Json = False,
 ) -> None:
     """Undo turns: restore the files that they changed. The model is told."""
+    from codingagent.checkpoints.undo import UndoChoice
+
     home = home_of(context)
-    back = None if redo else turns
+    names = list(words or ())
+    session = names.pop(0) if names and (is_session_id(names[0]) or is_run_id(names[0])) else None
+    if redo and names:
+        raise UsageError("--redo reverts the whole undo: leave out the files")
     with screen_for(json) as screen:
         state = latest_of(home, or_run=True) if session is None else home.load(session)
+        files = tuple(_in_workspace(each, state.workspace) for each in names)
+        what = UndoChoice(None if redo else turns, files, force)
         with locked(home, screen.remark):
             if state.is_run:
                 from codingagent.cli import runs
 
-                runs.undo(home, state, back, screen, force=force)
+                runs.undo(home, state, what, screen)
             else:
-                _undo_here(home, state, back, screen, force=force)
+                _undo_here(home, state, what, screen)
 
 
-def _undo_here(
-    home: Home, before: Session, turns: int | None, screen: Screen, *, force: bool
-) -> None:
+def _in_workspace(name: str, workspace: str) -> str:
+    """Return a typed path as it is written from the workspace; one beside it is meant from there, too."""
+    # A file that is gone has a real folder.
+    folder, own = os.path.split(os.path.abspath(name))
+    place = os.path.join(os.path.realpath(folder), own)
+    near = with_slashes(from_root(place, Path(os.path.realpath(workspace))))
+    return near if near.split("/")[0] != os.pardir else os.path.normpath(with_slashes(name))
+
+
+def _undo_here(home: Home, before: Session, what: "UndoChoice", screen: Screen) -> None:
     """Undo turns, unless another process did meanwhile."""
     from codingagent.checkpoints.undo import take_back
 
@@ -405,7 +421,7 @@ def _undo_here(
             screen.remark("finished an interrupted undo; nothing else was undone")
         else:
             checkpointer = conversation.context.checkpointer
-            left = take_back(home, checkpointer, turns, force=force)
+            left = take_back(home, checkpointer, what)
             committed = [
                 each for each in home.records(state.session_id) if isinstance(each, CommitMade)
             ]
