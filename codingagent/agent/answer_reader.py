@@ -70,6 +70,8 @@ class AnswerReader:
     def _parse_one(self, text: str) -> Reply:
         """Parse a single answer, ignoring what the chat said before and after it."""
         session = self._context.log.session
+        if session.is_asking:
+            return self._parse_words(text)
         cut = session.cut
         if cut and (whole := continuation.join(cut, text)) is not None:
             note = f"joined with the {whole.lines} lines that had arrived before"
@@ -88,6 +90,20 @@ class AnswerReader:
             if (message := messages.read_reply(text)) is not None:
                 return message
         return self._parse_other_formats(text, found)
+
+    def _parse_words(self, text: str) -> Reply:
+        """Parse the answer to a question: words to show, and what only reads; the rest is named."""
+        found, words = reply.read(text), prose.words_of(text)
+        if self._context.log.session.protocol == "json" and "{" in text:
+            from codingagent.protocols.json import messages
+
+            found = messages.read_reply(text) or found
+            told = [prose.said_in(item) for item in found.items]
+            words = "\n\n".join(filter(None, told)) or words
+        items = prose.answer_items(words, found.items)
+        is_open = found.header is not None and "[END" not in text.replace("\\", "")
+        notes = (prose.CUT,) if is_open else ()
+        return replace(found, items=items, notes=notes, is_bare=False, cut="", beside="")
 
     def _parse_joined(self, whole: continuation.Joined, note: str) -> Reply:
         joined = self._with_others(reply.read(whole.text))

@@ -91,7 +91,8 @@ class Check:
     def begin(self) -> bool:
         """Start it beside the person, unless it was run before or an answer was; return whether it runs."""
         session, context, check = self._session, self._context, self._context.settings.check
-        if self.is_running or session.phase is not Phase.AWAITING_ANSWER or session.sequence > 1:
+        is_first = (session.sequence == 1 or not session.is_taught) and not session.is_asking
+        if self.is_running or session.phase is not Phase.AWAITING_ANSWER or not is_first:
             return self.is_running
         self.end()  # a kill interrupted it
         before = self._session.before

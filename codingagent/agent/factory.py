@@ -15,7 +15,7 @@ from codingagent.agent.requests import Requests
 from codingagent.agent.secrecy import Secrecy
 from codingagent.checkpoints.layout import LazyStore, WorkLayout, git_for, place_of
 from codingagent.errors import CodingAgentError, UsageError
-from codingagent.model.journal_entries import Protocol, SessionStarted
+from codingagent.model.journal_entries import Protocol, SessionStarted, Wants
 from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
@@ -48,7 +48,12 @@ _T = TypeVar("_T")
 
 
 def start_session(
-    home: Home, workspace: Path, task: str, settings: Settings, protocol: Protocol = "tags"
+    home: Home,
+    workspace: Path,
+    task: str,
+    settings: Settings,
+    protocol: Protocol = "tags",
+    wants: Wants = "edits",
 ) -> Session:
     """Begin a session, which keeps its policy and its sandbox; UsageError if the workspace can't be used."""
     make_workspace(home.root, workspace)
@@ -73,6 +78,7 @@ def start_session(
         settings.never_choose,
         settings.conventions,
         settings.secrets,
+        wants,
     )
     home.sessions.begin(session_id, record)
     session = fold(None, record)
@@ -177,7 +183,7 @@ def session_in(
             from codingagent.checkpoints import undo
 
             undo.finish_undo(home, context.checkpointer)
-        if session.is_new or session.tier not in ("", sandbox.tier):
+        if (session.is_new and not session.is_asking) or session.tier not in ("", sandbox.tier):
             context.remark(sandbox.remark)
             if said := own_code_in(place.root).remark:
                 free = " (but commands, which no sandbox confines, can)" * (sandbox.tier == "none")

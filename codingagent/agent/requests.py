@@ -93,14 +93,18 @@ class Requests:
         """Reopen a complete session: the next request has its last results."""
         self.log.record(entries.SessionReopened(now()))
 
-    def say(self, text: str, attached: tuple[str, ...] = ()) -> None:
+    def say(
+        self, text: str, attached: tuple[str, ...] = (), wants: entries.Wants | None = None
+    ) -> None:
         """Add the person's words and files to the request that is due or waits; `write` writes it.
 
-        A complete session is reopened.
+        `wants` changes what the request asks for. A complete session is reopened.
         """
         if self.session.is_complete:
             self.reopen()
-        self.log.record(entries.PersonSaid(text, attached, now()))
+        if self.session.is_asking and wants == "edits":
+            self.context.remark(self.context.sandbox.remark)
+        self.log.record(entries.PersonSaid(text, attached, now(), wants))
 
     def refresh(self, leave_out: tuple[str, ...] | None = None) -> None:
         """Have `write` rewrite the waiting request, from the workspace as it is now.
@@ -285,7 +289,9 @@ class Requests:
             return None
         changed = self.context.checkpointer.changed_since_request()
         text = render.render_short(session, context, budget, self._dialect(), changed)
-        text = self.context.secrecy.seal(text, "=== PROTOCOL ===")
+        guide = self._dialect().guide
+        guide = guide if guide in text else "=== PROTOCOL ==="
+        text = self.context.secrecy.seal(text, guide)
         path = self._home.mailbox.short_path(session.session_id, session.sequence)
         self._home.mailbox.write_beside(path, text)
         return path, text
@@ -305,6 +311,8 @@ class Requests:
         )
 
     def _dialect(self) -> render.Dialect:
+        if self.session.is_asking:
+            return render.question_dialect()
         if self.session.protocol == "tags":
             return render.tag_dialect()
         from codingagent.protocols.json.guide import dialect

@@ -173,7 +173,15 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
         complaints.extend(inbox.complaints())
         return bool(complaints) or work.conversation.check.has_ended or inbox.has_any()
 
-    while not work.conversation.session.is_complete:
+    while not (session := work.conversation.session).is_complete or session.is_asking:
+        if session.is_complete:
+            attend(work.conversation)
+            if not work.conversation.session.is_complete:
+                continue
+            # The next question may be typed.
+            if line is None or not work.wait(partial(line.wait, bool, None)):
+                return
+            continue
         file, any_left = inbox.next()
         if file is not None:
             _take(work, inbox, file)

@@ -212,8 +212,9 @@ class Lines(Screen):
             case _:
                 pass
         self._lay(lines_of(record, session, self.mailbox, self._look, beside, below))
-        if isinstance(record, entries.TurnEnded) and session.awaits_words:
-            self._show_question(session.session_id, session.sequence)
+        is_answered = session.is_complete and session.is_only_words
+        if isinstance(record, entries.TurnEnded) and (is_answered or session.awaits_words):
+            self._show_question(session.session_id, session.sequence, is_answered=is_answered)
 
     def _budget_line(self, size: int) -> list[Hung]:
         return [([("  ", ""), *layout.budget_line(size, self._budget, self._look)], 2)]
@@ -252,11 +253,16 @@ class Lines(Screen):
             case _:
                 assert_never(notice)
 
-    def _show_question(self, session_id: str, sequence: int) -> None:
-        """Show how the model's words are answered, once for each request."""
+    def _show_question(self, session_id: str, sequence: int, *, is_answered: bool = False) -> None:
+        """Show how the model's words are answered, once for each request; or how to ask more."""
         if self._asked != sequence:
             self._asked = sequence
-            self._say(("? ", "warn"), (runnable(self._how_to_answer(session_id)), ""))
+            how = (self._how_to_ask if is_answered else self._how_to_answer)(session_id)
+            self._say(("? ", "warn"), (runnable(how), ""))
+
+    def _how_to_ask(self, session_id: str) -> str:
+        say = f"codingagent say {session_id}"
+        return f'ask more with {say} "…"; have something done with {say} --do "…"'
 
     def _how_to_answer(self, session_id: str) -> str:
         return (

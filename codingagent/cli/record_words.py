@@ -78,6 +78,7 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
                 yield [("undo: ", "bold"), (note, "")], 2
         case entries.SessionStarted():
             terms = {
+                "asks for ": record.wants * (record.wants != "edits"),
                 "policy ": record.policy,
                 "sandbox ": record.sandbox,
                 "with ": "network" * record.network,
@@ -242,7 +243,7 @@ def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[H
     yield [(told, "dim")], 2
     for note in record.notes:
         yield [("  ", ""), ("note:", "warn"), (f" {runnable(note)}", "")], 4
-    if not session.is_complete or session.is_run:
+    if not session.is_complete or session.is_run or session.is_only_words:
         return
     last = session.results[-1]
     first, *others = (last.summary if isinstance(last, events.Finished) else "").split("\n")
@@ -260,7 +261,10 @@ _BYTES_PER_TOKEN = 4
 
 
 def _said(record: entries.PersonSaid) -> Iterator[Hung]:
-    what = "you said: " if record.text else "you attached "
+    said = {"words": "you asked: ", "edits": "you want done: "}.get(
+        record.wants or "", "you said: "
+    )
+    what = said if record.text else "you attached "
     first, *others = (record.text or ", ".join(record.attached)).split("\n")
     yield [(what, "bold"), (first, "")], 2
     if record.text and record.attached:

@@ -199,6 +199,11 @@ class Console(Lines):
         self._look = layout.look_of(sys.stdout)  # the window may have been resized
         self._show_output()
 
+    def _how_to_ask(self, session_id: str) -> str:
+        if self._keys is None:
+            return super()._how_to_ask(session_id)
+        return "type the next question, or /do WISH to have something done; /quit ends"
+
     def _how_to_answer(self, session_id: str) -> str:
         if self._keys is None:
             return super()._how_to_answer(session_id)

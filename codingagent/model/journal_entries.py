@@ -31,6 +31,9 @@ def is_run_id(text: str) -> bool:
 Protocol = Literal["tags", "json"]
 """The protocol in which a session's requests ask to be answered."""
 
+Wants = Literal["words", "edits"]
+"""What a request asks for: words that answer a question, or commands that do a task."""
+
 
 class SessionStarted(Tagged, frozen=True, tag="session_started"):
     """The first record of every journal."""
@@ -54,6 +57,7 @@ class SessionStarted(Tagged, frozen=True, tag="session_started"):
     """Requests show AGENTS.md, or a file like it."""
     secrets: str = ""
     """How secrets are protected; empty: as the settings say."""
+    wants: Wants = "edits"
 
 
 class RunStarted(Tagged, frozen=True, tag="run_started"):
@@ -135,12 +139,13 @@ class RequestWritten(Tagged, frozen=True, tag="outbox_written"):
 class PersonSaid(Tagged, frozen=True, tag="person_said"):
     """The person's words, and files of the workspace, for the next request; either may be missing.
 
-    A waiting request is rewritten with them.
+    A waiting request is rewritten with them. `wants` changes what requests ask for.
     """
 
     text: str
     attached: tuple[str, ...]
     at: str
+    wants: Wants | None = None
 
 
 class RefreshAsked(Tagged, frozen=True, tag="refresh_asked"):

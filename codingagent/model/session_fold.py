@@ -106,6 +106,8 @@ def _begun(record: entries.Record) -> Session:
                 leave_out=record.leave_out,
                 conventions=record.conventions,
                 secrets=record.secrets,
+                wanted_first=record.wants,
+                is_taught=record.wants == "edits",
             )
         case entries.RunStarted():
             begun = Session(
@@ -154,9 +156,12 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
             # What is said during a turn goes into the request after it.
             sequence = session.sequence + (was in (_EXECUTING, _APPROVAL))
             is_late = sequence == session.requested
-            said = Said(sequence, record.text, record.attached, is_late)
+            said = Said(sequence, record.text, record.attached, is_late, record.wants)
+            is_question = record.wants == "words"
             return replace(
                 session,
+                notes=tuple(n for n in session.notes if not is_question or n != _REOPENED),
+                was_done=session.was_done and is_question,
                 said=(*session.said, said),
                 attached=tuple(dict.fromkeys((*session.attached, *record.attached))),
                 touched=session.touched.union(record.attached),
@@ -175,6 +180,7 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 answers=session.answers + 1,
                 carried_bytes=session.carried_bytes + session.request_bytes,
                 attached=(),
+                was_done=session.was_done and session.is_asking,
                 checked=None,
                 checkpoints=replace(kept, before="", starts=NONE, began="", parts=()),
                 reply=record,
@@ -226,9 +232,16 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
         case entries.TurnEnded():
             return _end_turn(session, record)
         case entries.SessionReopened():
-            # After a close the model sent no DONE; only the request is new.
-            notes = session.notes if session.is_closed else (*session.notes, _REOPENED)
-            return replace(session, sequence=session.sequence + 1, notes=notes, is_closed=False)
+            # After a close, or an answer in words, the model sent no DONE; only the request is new.
+            is_done = not (session.is_closed or session.is_asking)
+            notes = (*session.notes, _REOPENED) if is_done else session.notes
+            return replace(
+                session,
+                sequence=session.sequence + 1,
+                notes=notes,
+                is_closed=False,
+                was_done=is_done,
+            )
         case entries.SessionClosed():
             return replace(session, is_closed=True)
         case entries.SessionStarted() | entries.RunStarted():
@@ -242,7 +255,9 @@ def _size_of(egress: entries.Egress | None) -> int:
 
 
 def _start(session: Session, record: entries.OperationStarted) -> Session:
-    if session.reply is None and (record.kind is not Kind.CHECK or session.answers):
+    if session.reply is None and (
+        record.kind is not Kind.CHECK or (session.answers and session.is_taught)
+    ):
         raise ValueError("an operation without an answer")
     kept = session.checkpoints
     if kept.before:
@@ -327,7 +342,7 @@ def _answer(session: Session, record: entries.ApprovalAnswered) -> Session:
 def _keep(session: Session, record: entries.CheckpointTaken) -> Session:
     kept, name, begins = session.checkpoints, record.name, record.name if record.before else ""
     # The request about its turn is already out; before the first answer there is no turn.
-    is_told = session.phase is _AWAITING and session.sequence > 1
+    is_told = session.phase is _AWAITING and session.sequence > 1 and session.is_taught
     if begins and (is_told or session.phase is _COMPLETE):
         raise ValueError("a checkpoint before a turn that has not begun")
     ends = kept.before and not begins
@@ -351,6 +366,7 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Session:
     done = any(isinstance(event, events.Finished) for event in session.results)
     # The DONE referred to the files as they were before.
     done = done and not (session.settled and (session.settled.put_back or session.settled.left))
+    is_answered = session.is_asking and session.is_only_words
     ended = replace(
         session,
         reply=None,
@@ -359,13 +375,16 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Session:
         cut=record.cut,
         checkpoints=replace(session.checkpoints, shown=session.checkpoints.told),
         known=known_files.after_changes(session.known, session.written),
+        worded=session.sequence if is_answered else session.worded,
+        is_taught=session.is_taught or not (session.is_asking or session.is_only_words),
     )
     # No request has included yet what was said during the turn: the DONE did not take it into
     # account.
     is_unheard = any(said.sequence > session.sequence for said in session.said)
+    is_answered = is_answered and (session.was_done or ended.is_asking) and not is_unheard
     if done and is_unheard:
         ended = replace(ended, notes=(*record.notes, _REOPENED))
-    elif done or session.is_run:
+    elif done or session.is_run or is_answered:
         return replace(ended, phase=_COMPLETE)
     return replace(ended, sequence=session.sequence + 1)
 

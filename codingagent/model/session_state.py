@@ -52,6 +52,7 @@ class Said(Struct, frozen=True):
     attached: tuple[str, ...] = ()
     is_late: bool = False
     """That request was already out and was rewritten: the answer may be to the earlier version."""
+    wants: entries.Wants | None = None
 
 
 class Session(Struct, frozen=True):
@@ -152,6 +153,27 @@ class Session(Struct, frozen=True):
     """Protected files that the turn changed without approval, once that was checked."""
     settled: entries.ProtectedSettled | None = None
     """The decision on them."""
+    wanted_first: entries.Wants = "edits"
+    worded: int = 0
+    """The last request whose question was answered in words."""
+    is_taught: bool = True
+    """The chat has seen the guide to the commands that edit."""
+    was_done: bool = False
+    """Its task is done, and it was reopened for nothing but questions."""
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the request that is due or waits is a question, and its answer may only read.
+
+        A session that began with a question goes on so until the person wants edits; in any other a question
+        lasts until it is answered.
+        """
+        goes_on, asked = self.wanted_first == "words", 0
+        for said in self.said:
+            if said.wants and said.sequence <= self.sequence:
+                goes_on = goes_on and said.wants == "words"
+                asked = said.sequence if said.wants == "words" else 0
+        return goes_on or asked > self.worded
 
     @property
     def all_notes(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ has earned its place by a reply that went wrong without it.
 
 from functools import cache
 
-from codingagent.model.commands import COMMANDS, PATH, TO, UNCHECKED, UNTIL, TagCommand
+from codingagent.model.commands import BY_TAG, COMMANDS, PATH, TO, UNCHECKED, UNTIL, TagCommand
 
 INTRODUCTION = """\
 You are a coding agent. You work on the files of one folder, the workspace, on a person's computer. A
@@ -68,6 +68,31 @@ RULES = """\
     opening tag and close with that word: [/CREATE_FILE TOKEN].
 12. End a very long answer with [END] after a whole block, and go on in the next one."""
 
+QUESTION = """\
+You answer questions about the files of one folder, the workspace, on a person's computer. This answer
+changes nothing: a program shows its words to the person, who carries it there by hand.
+
+## The shape of an answer
+
+First line: [REPLY session="…" sequence="…"] with the values from HEADER. Last line: [END]. Between them:
+your answer in plain words; Markdown is fine. If you can't answer yet, ask for files instead, all that
+you need at once:
+
+{read}
+
+## Rules
+
+1. Answer what is asked, first things first. Name the file and the line of what you speak of.
+2. Don't guess what a file says: READ_FILE what this request does not show. If you do, write only that.
+3. Nothing that edits a file or runs a command is executed now. If something should be changed, say
+   what and where, in a few lines, not as whole files: the person may then ask you to do it.
+4. Paths are relative to the workspace root, with /; nothing outside can be reached."""
+
+
+def question_text() -> str:
+    """Return the PROTOCOL section of a request that asks a question."""
+    return QUESTION.format(read=_describe(BY_TAG["READ_FILE"]))
+
 
 @cache
 def protocol_text() -> str:
@@ -89,6 +114,13 @@ def reminder(session_id: str, sequence: int | str) -> str:
         f'Answer with commands as PROTOCOL says: first [REPLY session="{session_id}"'
         f' sequence="{sequence}"], last [END]. Put [DONE] after your last changes and the commands that'
         " verify them: it counts if all of them succeed.\n"
+    )
+
+
+def question_reminder(session_id: str, sequence: int | str) -> str:
+    return (
+        f'Answer in words as PROTOCOL says: first [REPLY session="{session_id}"'
+        f' sequence="{sequence}"], last [END]. Nothing is changed or run this time.\n'
     )
 
 

@@ -26,6 +26,8 @@ CONTINUE = (
     " with a summary."
 )
 
+_DO_IT = "The person asked until now. Now something is to be done, with the commands that PROTOCOL teaches."
+_ANSWER_IT = "What you asked for is above, as far as it can be shown: answer the question now."
 
 _SEEN_CHARACTERS = 3_000
 
@@ -129,13 +131,20 @@ def tag_dialect() -> Dialect:
     return Dialect(guide.protocol_text(), _results, CONTINUE, reminder, "[DONE]")
 
 
+def question_dialect() -> Dialect:
+    def reminder(session: Session) -> str:
+        return guide.question_reminder(session.session_id, session.sequence)
+
+    return Dialect(guide.question_text(), _results, _ANSWER_IT, reminder, "")
+
+
 def render(
     session: Session, context: Material, budget: Budget, dialect: Dialect | None = None
 ) -> str:
     """Return the whole request, ready to paste; it ends with "\\n"."""
     dialect = dialect or tag_dialect()
     head = f"{_header(session)}\n=== PROTOCOL ===\n{dialect.guide}\n\n=== CONTEXT ===\n"
-    environment = _environment(context.environment, dialect)
+    environment = "" if session.is_asking else _environment(context.environment, dialect)
     prompt = _prompt(session, context, dialect, budget.characters // _EARLIER_SHARE)
     tail = f"{environment}\n=== PROMPT ===\n{prompt}"
     room = max(budget.characters - len(head) - len(tail), 0)
@@ -157,14 +166,17 @@ def render_short(
 ) -> str:
     """Return what a chat still needs if it has seen the requests before this one.
 
-    Of the context, the listing and the environment are left out. `changed` is what changed in the workspace
-    since the last request, a line each; None: unknown.
+    Of the context, the listing is left out, and the environment that it has seen. `changed` is what changed
+    in the workspace since the last request, a line each; None: unknown.
     """
-    head = (
-        f"{_header(session)}\n=== PROTOCOL ===\nAs in the requests before, in this chat.\n\n"
-        "=== CONTEXT ===\n"
-    )
+    # A question has a guide of its own, and so has what is done after questions.
+    is_known = session.is_asking != session.is_taught
+    taught = "As in the requests before, in this chat." if is_known else dialect.guide
+    head = f"{_header(session)}\n=== PROTOCOL ===\n{taught}\n\n=== CONTEXT ===\n"
     news = "" if changed is None else f"## Changed Files\n{_changes(changed)}\n\n"
+    news += (
+        "" if session.is_asking or is_known else f"{_environment(context.environment, dialect)}\n"
+    )
     tail = f"=== PROMPT ===\n{_again(session, dialect)}{_prompt(session, context, dialect, is_short=True)}"
     room = max(budget.characters - len(head) - len(news) - len(tail), 0)
     outcome = dialect.results(session, room // 2, True)
@@ -180,7 +192,7 @@ def _changes(changed: Sequence[str]) -> str:
 
 def _again(session: Session, dialect: Dialect) -> str:
     """Name what failed and must be sent again, and what to run again after it."""
-    failed = _owed(session.results)
+    failed = {} if session.is_asking else _owed(session.results)
     lines = dict.fromkeys(
         f"{dialect.name(each.kind)}: {results.without_end_tags(each.reason)}"
         for each in failed.values()
@@ -230,19 +242,25 @@ def _prompt(
 ) -> str:
     """Return the task; words from before the last request take at most `room` characters."""
     parts = [dialect.task or session.task]
-    if session.sequence > 1:
-        parts = [dialect.go_on]
+    began = "The person asked first" if session.wanted_first == "words" else "The whole task"
+    if session.sequence > 1 and session.is_asking:
+        parts = [] if is_short else [f"{began}:\n{session.task}"]
+        if all(said.sequence != session.sequence for said in session.said):
+            parts.append(dialect.go_on)
+    elif session.sequence > 1:
+        parts = [dialect.go_on if session.is_taught else _DO_IT]
         # HEADER names it; a chat that saw the earlier requests has read it.
         has_more = plain_text.one_line(session.task) != session.task and not dialect.task
         if has_more and not is_short:
-            parts.append(f"The whole task:\n{session.task}")
+            parts.append(f"{began}:\n{session.task}")
     parts += _words(session, room)
     if room and (names := file_contents.names_of(context.seen, min(room, _SEEN_CHARACTERS))):
         parts.append(
             f"If this chat has not seen the earlier requests and answers: they showed, or wrote, {names}."
             f" {dialect.name(Kind.READ_FILE)} those that you need."
         )
-    if session.is_failing and (session.checked is not None or context.environment.check):
+    has_check = session.checked is not None or context.environment.check
+    if session.is_failing and has_check and not session.is_asking:
         where = f"fails (see {Kind.CHECK} above)"
         if session.checked is None:
             where = "failed when it was run last"
@@ -263,10 +281,10 @@ def _words(session: Session, room: int) -> list[str]:
     All others take at most `room` characters: a chat that saw the earlier requests has seen them.
     """
     new = [said for said in session.said if said.sequence == session.sequence]
-    # The last answer may be to a request without these words.
-    missed = [
-        said for said in session.said if said.is_late and said.sequence == session.sequence - 1
-    ]
+    # The last answer may be to a request without these words, unless it answered the question in them.
+    last = session.sequence - 1
+    late = [said for said in session.said if said.is_late and said.sequence == last]
+    missed = [] if session.worded == last else late
     earlier = [said for said in session.said if said not in (*new, *missed)]
     parts = []
     if text := plain_text.clip_middle(_told(earlier), room) if room else "":

@@ -138,6 +138,8 @@ def _session(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     go(home, "close", session_id)
     go(home, "undo")
     go(home, "say", session_id, "go on")
+    go(home, "say", "--ask", "why?")
+    drop("Because.\n" + CREATE("why.txt", "no"))
     drop(ANSWERS[4])
     _commit(home)
     return Recorded(home, home / "sessions" / session_id / "journal.jsonl")

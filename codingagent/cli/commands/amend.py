@@ -18,7 +18,7 @@ from codingagent.cli.plain_output import Screen
 from codingagent.cli.shared_session import announce, locked, write_request
 from codingagent.cli.task_input import read_words
 from codingagent.errors import CodingAgentError, UsageError
-from codingagent.model.journal_entries import is_run_id, is_session_id
+from codingagent.model.journal_entries import Wants, is_run_id, is_session_id
 from codingagent.model.session_state import Session
 from codingagent.process.select_sandbox import policy_of
 from codingagent.storage import homes
@@ -28,7 +28,7 @@ app = typer.Typer()
 
 
 @app.command(epilog='Example: codingagent say "Python 3.9 must still work"', name="say")
-def _say(  # one for each command-line option
+def _say(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     words: Annotated[
         list[str] | None,
@@ -41,25 +41,39 @@ def _say(  # one for each command-line option
     file: Annotated[Path | None, value("--file", "FILE", "Add the text of a file.")] = None,
     edit: Annotated[bool, flag("--edit", "Write your words in an editor.")] = False,
     attach: Attach = None,
+    ask: Annotated[
+        bool, flag("--ask", "They are a question: the next answer changes nothing.")
+    ] = False,
+    do: Annotated[bool, flag("--do", "After questions: have this done, in the same chat.")] = False,
     json: Json = False,
 ) -> None:
     """Add your words, or files, to the waiting request; then send it again."""
+    if ask and do:
+        raise UsageError("--ask and --do can't be combined; leave one out")
     home = home_of(context)
     state, rest = _meant(home, words or [])
-    text = read_words(rest, file, edit, may_be_empty=bool(attach))
+    text = read_words(rest, file, edit, may_be_empty=bool(attach) and not (ask or do))
+    wants: Wants | None = "words" if ask else "edits" if do else None
     with screen_for(json) as screen:
-        say(home, state, text, attach, screen)
+        say(home, state, text, attach, screen, wants)
 
 
-def say(home: Home, state: Session, text: str, attach: list[str] | None, screen: Screen) -> None:
-    """Add words and files to a session's request."""
+def say(
+    home: Home,
+    state: Session,
+    text: str,
+    attach: list[str] | None,
+    screen: Screen,
+    wants: Wants | None = None,
+) -> None:
+    """Add words and files to a session's request; `wants` changes what it asks for."""
     files: tuple[str, ...] = ()
     if attach:
         layout.check_present(state)
         root = Path(state.workspace)
         policy = policy_of(settings_of(home, state, {}, executes=False), root)
         files = factory.attached(home.root, root, attach, policy, screen.show)
-    _write_anew(home, state, lambda asked: asked.say(text, files), screen, has_words=True)
+    _write_anew(home, state, lambda asked: asked.say(text, files, wants), screen, has_words=True)
 
 
 @app.command(epilog="Example: codingagent refresh", name="refresh")

@@ -85,6 +85,9 @@ RefusedOperation = Annotated[_Text, argument("[OPERATION_ID]", f"The operation. 
 
 
 TaskWords = Annotated[list[str] | None, argument("TASK...", "The task; - reads it from stdin.")]
+QuestionWords = Annotated[
+    list[str] | None, argument("QUESTION...", "The question; - reads it from stdin.")
+]
 TaskFile = Annotated[_File, value("--file", "FILE", "Read the task from a file.")]
 EditTask = Annotated[bool, flag("--edit", "Write the task in an editor.")]
 WorkspaceFolder = Annotated[

@@ -29,7 +29,7 @@ from codingagent.cli.shared_session import announce, locked
 from codingagent.cli.task_input import read_task
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.approval import Answer, nothing_awaits
-from codingagent.model.journal_entries import CommitMade, is_run_id, is_session_id
+from codingagent.model.journal_entries import CommitMade, Wants, is_run_id, is_session_id
 from codingagent.model.paths import shown
 from codingagent.model.session_state import Phase, Session
 from codingagent.process import select_sandbox
@@ -84,13 +84,55 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     others = {"--no-wait": no_wait, "--clipboard": clipboard}
     reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
     place = _place_of(context, workspace, is_here=here)
-    task = read_task(words or [], file, edit)
-    with screen_for(json) as screen, _begun(place, task, protocol, given, attach, screen) as begun:
+    start = _Start(place, read_task(words or [], file, edit), protocol, given, attach)
+    _begin(start, reply, json=json, no_wait=no_wait, clipboard=clipboard)
+
+
+@app.command(epilog='Example: codingagent ask --here "Where is the discount computed?"', name="ask")
+def _ask(  # noqa: PLR0913, PLR0917  # one for each command-line option
+    context: typer.Context,
+    words: options.QuestionWords = None,
+    file: options.TaskFile = None,
+    edit: options.EditTask = False,
+    workspace: options.WorkspaceFolder = None,
+    here: options.Here = False,
+    no_wait: options.NoWait = False,
+    attach: options.Attach = None,
+    tokens: options.ContextTokens = None,
+    leave_out: options.LeaveOut = None,
+    no_conventions: options.NoConventions = False,
+    clipboard: options.Clipboard = False,
+    reply_with: options.ReplyWith = None,
+    reply_timeout: options.ReplyTimeout = None,
+    max_turns: options.MaxTurns = None,
+    policy: options.PolicyName = None,
+    secrets: options.Secrets = None,
+    json: options.Json = False,
+) -> None:
+    """Ask about the code: the answer is words, and nothing is changed.
+
+    Each further question is typed, or comes with `say`; `/do WISH`, or `say --do WISH`, goes on in the same
+    chat with edits.
+    """
+    chosen = (tokens, leave_out, False if no_conventions else None)
+    given = Given(policy, None, None, None, None, False, False, *chosen, secrets)
+    others = {"--no-wait": no_wait, "--clipboard": clipboard}
+    reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
+    place = _place_of(context, workspace, is_here=here)
+    question = read_task(words or [], file, edit)
+    start = _Start(place, question, "tags", given, attach, wants="words")
+    _begin(start, reply, json=json, no_wait=no_wait, clipboard=clipboard)
+
+
+def _begin(
+    start: "_Start", reply: "ReplyCommand | None", *, json: bool, no_wait: bool, clipboard: bool
+) -> None:
+    with screen_for(json) as screen, _begun(start, screen) as begun:
         home, shared = begun
         if no_wait:
             shared.work.requests.announce(watched=False)
         else:
-            _follow(shared, home, screen, given, uses_clipboard=clipboard, reply=reply)
+            _follow(shared, home, screen, start.given, uses_clipboard=clipboard, reply=reply)
 
 
 def _follow(*session: Any, **ways: Any) -> None:
@@ -109,6 +151,17 @@ class _Place(Struct, frozen=True):
     is_here: bool
 
 
+class _Start(Struct, frozen=True):
+    """What begins a session: its place and task, and how the person wants it."""
+
+    place: _Place
+    task: str
+    protocol: Literal["tags", "json"]
+    given: Given
+    attach: list[str] | None
+    wants: Wants = "edits"
+
+
 def _place_of(context: typer.Context, workspace: Path | None, *, is_here: bool) -> _Place:
     named: Path | None = None
     if is_here:
@@ -120,15 +173,9 @@ def _place_of(context: typer.Context, workspace: Path | None, *, is_here: bool) 
 
 
 @contextlib.contextmanager
-def _begun(
-    place: _Place,
-    task: str,
-    protocol: Literal["tags", "json"],
-    given: Given,
-    attach: list[str] | None,
-    screen: Screen,
-) -> "Iterator[tuple[Home, SharedSession]]":
+def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession]]":
     """Yield the home and a new session at work there, with its first request written."""
+    place, given = start.place, start.given
     # Everything is checked before anything is created: a mistyped --workspace must not leave a home.
     named = None if place.workspace is None else str(place.workspace)
     options = {**given.settings, "workspace": named}
@@ -136,7 +183,7 @@ def _begun(
     settings = resolved.settings
     rules = select_sandbox.policy_of(settings, folder)
     select_sandbox.refuse_impossible_check(settings, rules, folder)
-    files = factory.attached(place.root, folder, attach or (), rules, screen.show)
+    files = factory.attached(place.root, folder, start.attach or (), rules, screen.show)
     for pattern in settings.always_attach if folder.is_dir() else ():
         try:
             own = [os.path.join(folder, pattern)]
@@ -148,7 +195,8 @@ def _begun(
         if place.was_found and not home_registry.is_known(home.root):
             HOME.set(home.root)
             screen.remark(_not_remembered(home.root))
-        session = factory.start_session(home, folder, task, settings, protocol)
+        how = (settings, start.protocol, start.wants)
+        session = factory.start_session(home, folder, start.task, *how)
         if not place.is_here and _is_elsewhere(folder):
             screen.remark(_ELSEWHERE)
         with opened(home, session, screen, given, settings=settings) as shared:
@@ -252,7 +300,8 @@ class _Resume(Struct, frozen=True):
                 if self.once and self.accept is None and not home.mailbox.look():
                     self._say_nothing_taken(conversation)
                     return
-                conversation.requests.reopen()
+                if not conversation.session.is_asking or screen.keyboard() is None:
+                    conversation.requests.reopen()
             if self.given.check is not None:
                 conversation.requests.name_check(self.given.check)
             shared.go_on()

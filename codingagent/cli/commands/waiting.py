@@ -25,7 +25,7 @@ from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.shared_session import AT_WORK, SharedSession
 from codingagent.errors import UsageError
-from codingagent.model.journal_entries import is_session_id
+from codingagent.model.journal_entries import Wants, is_session_id
 from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import one_line, plural
 from codingagent.model.session_state import Session
@@ -75,6 +75,8 @@ _COMMANDS = {
     "/commit": "[--branch NAME] commit what was changed, and nothing else",
     "/undo": "[--turns N] restore the files as they were before",
     "/redo": "revert the last undo",
+    "/ask": "QUESTION have it answered in words: the next answer changes nothing",
+    "/do": "WISH    after questions: have this done, in the same chat",
     "/unsay": "withdraw your last words, or files, that have not gone out",
     "/refresh": "rewrite the request from the files as they are now",
     "/show": "show the turns of this session",
@@ -169,7 +171,9 @@ class Entered(Struct):
     def _propose(self) -> None:
         """Offer a check to who has named none, until the first answer."""
         context, named = self._shared.work.context, self._given.check
-        if named is None and context.log.session.sequence == 1 and not context.settings.check:
+        session = context.log.session
+        is_new = session.sequence == 1 and not session.is_asking
+        if named is None and is_new and not context.settings.check:
             from codingagent.agent.check import proposal
 
             if own := proposal(context.workspace):
@@ -213,7 +217,7 @@ class Entered(Struct):
         entry, self._entry = self._entry, None
         if entry is None:
             return
-        if conversation.session.is_complete:
+        if conversation.session.is_complete and not conversation.session.is_asking:
             text = one_line(entry.text, _SHOWN_CHARACTERS)
             self._screen.remark(f"the task ended before this was done: {text}")
             return
@@ -243,8 +247,9 @@ class Entered(Struct):
         elif self._choice(_FOR_THE_MODEL, _SENT) == 0:
             self._say(text)
 
-    def _say(self, text: str) -> None:
-        amend.say(self._home, self._shared.work.requests.session, text.strip(), None, self._screen)
+    def _say(self, text: str, wants: Wants | None = None) -> None:
+        session = self._shared.work.requests.session
+        amend.say(self._home, session, text.strip(), None, self._screen, wants)
 
     def _judge(self, text: str, conversation: "Conversation") -> None:
         """Take a paste as the answer if it looks like one; else ask."""
@@ -253,12 +258,15 @@ class Entered(Struct):
             raise UsageError(
                 f"meanwhile request {now} waits: nothing was done with what you pasted"
             )
-        if not conversation.is_answer(text, is_handed=True):
+        is_answered = conversation.session.is_complete
+        if is_answered or not conversation.is_answer(text, is_handed=True):
             lines = text.strip().count("\n") + 1
             size = f"{len(text):,} characters, {lines:,} {plural(lines, 'line')}"
             shown = one_line(text, _SHOWN_CHARACTERS)
             asked = f'what is this paste ({size}: "{shown}")? It does not look like an answer'
             meaning = self._choice(asked, _MEANINGS)
+        if meaning == 1 and is_answered:
+            raise UsageError(f"request {now} is answered: ask the next question first")
         if meaning == 0:
             self._say(text.encode("utf-8", "replace").decode())
         elif meaning == 1:
@@ -278,7 +286,7 @@ class Entered(Struct):
         again = (root, "resume", session.session_id, *self._arguments)
         if name in ("/undo", "/redo", "/unsay") and self._seen[0] is not self._shared.work:
             raise UsageError(f"{name} was typed before that: nothing was done; type it again")
-        needs_value = name in ("/attach", "/leave", "/check", "/new")
+        needs_value = name in ("/attach", "/leave", "/check", "/new", "/ask", "/do")
         if needs_value and rest in ("", "-"):  # "-" would read stdin
             raise UsageError(f"{name} needs a value: {name} {_COMMANDS[name]}")
         match name:
@@ -288,6 +296,8 @@ class Entered(Struct):
                 self._help()
             case "/unsay":
                 amend.unsay(self._home, session, self._screen)
+            case "/ask" | "/do":
+                self._say(rest, "words" if name == "/ask" else "edits")
             case "/leave":
                 self._choose(rest)
             case "/check":
@@ -322,8 +332,9 @@ class Entered(Struct):
             self._screen.remark(f"  {each:{width}}{' '.join(does.split())}")
 
     def _leave(self) -> None:
-        session_id = self._shared.work.requests.session.session_id
-        self._screen.remark(f"nothing is lost: `codingagent resume {session_id}` continues")
+        session = self._shared.work.requests.session
+        told = f"nothing is lost: `codingagent resume {session.session_id}` continues"
+        self._screen.remark(told)
         raise LeaveError
 
 

@@ -7,12 +7,31 @@ from collections.abc import Iterable
 from codingagent.editing import elisions
 from codingagent.model import commands
 from codingagent.model.chat_damage import Arrival
-from codingagent.model.operations import CreateFile, Kind, ShowMessage
+from codingagent.model.operations import (
+    CreateFile,
+    FetchFile,
+    Kind,
+    ListFolder,
+    ReadFile,
+    ShowMessage,
+)
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import joined
+from codingagent.model.plain_text import joined, one_line, some
 from codingagent.protocols.tags.reply import NO_BLOCK, Problem, Step
 
 _OUR_LINES = lazy_pattern(r"^[ \t]*\[(?:REPLY\b[^\]\n]*|END)\][ \t]*$\n?", re.MULTILINE)
+# Chats may escape or embolden them.
+_ANSWER_LINES = lazy_pattern(
+    r"^[ \t>*_`]*\\?\[/?(?:REPLY|END|MESSAGE|DONE|READ\\?_FILE)\b[^\n]*\][*_` \t]*$\n?",
+    re.MULTILINE,
+)
+_FENCED = lazy_pattern(r"(`{3,}|~{3,})\w*\n((?:(?!^\1).)*)^\1[ \t]*", re.DOTALL | re.MULTILINE)
+_READS = (ReadFile, FetchFile, ListFolder)
+# Their words are shown with the others.
+_WORDS = (Kind.ANSWER, Kind.MESSAGE, Kind.DONE)
+_NAMED, _SUBJECT = 5, 60
+_ONLY_ANSWERS = "This answer only answers, so these were not executed: {}"
+CUT = "the answer has no [END], so it may have been cut short"
 _NAME = lazy_pattern(r"[\w./-]+")
 
 _NO_MESSAGE = (
@@ -31,6 +50,35 @@ def items_of(text: str, files: Iterable[str], *, is_json: bool) -> tuple[Step | 
         return (Problem(Kind.ANSWER, reason, 1, example),)
     reason = reason.replace("nothing was done.", _SHOWN)
     return Step(ShowMessage(words), 1), Problem(Kind.ANSWER, reason, 1, example)
+
+
+def answer_items(words: str, found: Iterable[Step | Problem]) -> tuple[Step | Problem, ...]:
+    """Return the answer to a question: its words and what only reads; the rest is refused by name."""
+    kept: list[Step | Problem] = [Step(ShowMessage(words), 1)] if words.strip() else []
+    refused: list[str] = []
+    for item in found:
+        operation = item.operation if isinstance(item, Step) else None
+        if isinstance(operation, _READS) or (operation is None and item.kind is Kind.READ_FILE):
+            kept.append(item)
+        elif item.kind not in _WORDS:
+            subject = getattr(operation, "path", "") or getattr(operation, "command", "")
+            refused.append(" ".join(filter(None, (item.kind, one_line(subject, _SUBJECT)))))
+    if refused:
+        kept.append(Problem(Kind.ANSWER, _ONLY_ANSWERS.format(some(refused, _NAMED)), 1))
+    return tuple(kept) or (Problem(Kind.ANSWER, "The answer holds no words", 1),)
+
+
+def words_of(text: str) -> str:
+    """Return the words of an answer to a question, without our own lines and a fence around all of it."""
+    words = _ANSWER_LINES.sub("", text).strip("\n")
+    fence = _FENCED.fullmatch(words)
+    return (words if fence is None else fence[2]).strip("\n")
+
+
+def said_in(item: Step | Problem) -> str:
+    """Return the words of a message, or of the end of a task."""
+    operation = item.operation if isinstance(item, Step) else None
+    return str(getattr(operation, "text", "") or getattr(operation, "summary", ""))
 
 
 def whole_file(text: str, path: str, old: str) -> CreateFile | None:

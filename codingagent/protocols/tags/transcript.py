@@ -158,9 +158,9 @@ def _last_line(text: str, at: int, session: str, sequence: int) -> int:
 
     With several such lines it is the last of them.
     """
-    line = guide.reminder(session, sequence).strip()
-    found = text.rfind(f"\n{line}", at)
-    return found + len(line) + 1 if found >= 0 else -1
+    lines = [each(session, sequence) for each in (guide.reminder, guide.question_reminder)]
+    found = ((text.rfind(f"\n{line.strip()}", at), len(line.strip())) for line in lines)
+    return max(start + length + 1 if start >= 0 else -1 for start, length in found)
 
 
 # --- answers ---------------------------------------------------------------------------------------

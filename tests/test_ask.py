@@ -1,0 +1,233 @@
+"""`ask`: answers in words, that change nothing; then, or in between, edits in the same chat."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from codingagent.model.operations import ReadFile
+from codingagent.prompt import guide
+from codingagent.protocols.tags import prose, reply
+from codingagent.protocols.tags.reply import Problem, Step
+from codingagent.storage.homes import Home
+from tests.agent.test_every_state import EDIT, RUN, Recorded
+from tests.cli.test_amend import terminal
+from tests.helpers import HANG_S, run_here
+from tests.rows import each_row
+
+CART = "def total(net, discount):\n    return net + discount\n"
+FIX = EDIT("cart.py", "    return net + discount", "    return net - discount")
+WORDS = "It is in `cart.py`, line 2.\n\n```python\nreturn net - discount\n```\n"
+PROMPT = "paste it here"
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    (home / "workspace").mkdir(parents=True)
+    (home / "workspace" / "cart.py").write_text(CART, "utf-8")
+    return home
+
+
+def go(home: Path, *words: str) -> str:
+    done = run_here("--home", str(home), *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def ask(home: Path) -> str:
+    go(home, "ask", "--no-wait", "Where is the total computed?")
+    return next(iter(Home.at(home, create=False).sessions.ids()))
+
+
+def drop(home: Path, text: str, *words: str) -> str:
+    session = Home.at(home, create=False).sessions.load(name_of(home))
+    header = f'[REPLY session="{session.session_id}" sequence="{session.sequence}"]\n'
+    (home / "inbox" / "reply.txt").write_text(f"{header}{text}[END]\n", "utf-8")
+    return go(home, "resume", "--once", *words)
+
+
+def name_of(home: Path) -> str:
+    (name,) = Home.at(home, create=False).sessions.ids()
+    return name
+
+
+def request(home: Path, *, short: bool = False) -> str:
+    folder = home / "outbox" / "short" if short else home / "outbox"
+    return max(folder.glob("*_seq*.txt")).read_text("utf-8")
+
+
+def cart(home: Path) -> str:
+    return (home / "workspace" / "cart.py").read_text("utf-8")
+
+
+def is_complete(home: Path) -> bool:
+    return Home.at(home, create=False).sessions.load(name_of(home)).is_complete
+
+
+def test_the_guide_teaches_nothing_but_to_read() -> None:
+    """Its blocks are parsed, and each only reads."""
+    text = guide.question_text() + guide.question_reminder("a1b2c3d4", 1)
+    steps = [item for item in reply.read(text).items if isinstance(item, Step)]
+    assert {type(step.operation) for step in steps} == {ReadFile}
+
+
+def test_questions_then_edits_in_one_chat(home: Path) -> None:
+    """Only words are taken, whole; each question is a request; `--do` teaches the commands, once."""
+    name = ask(home)
+    first = request(home)
+    assert "[EDIT_FILE" not in first
+    assert "## Environment" not in first
+    assert CART in first
+
+    out = drop(home, WORDS + FIX + RUN("touch ran") + "[DONE]\nfixed\n[/DONE]\n")
+    assert cart(home) == CART
+    assert not (home / "workspace" / "ran").exists()
+    assert all(line in out for line in WORDS.split("\n"))
+    assert "not executed: EDIT_FILE cart.py, RUN_COMMAND touch ran" in out
+    assert "No command" not in out
+    assert is_complete(home)
+    assert len(list((home / "outbox").glob("*.txt"))) == 1
+
+    go(home, "say", name, "Is it tested?")
+    assert "The person says:\nIs it tested?" in request(home, short=True)
+    drop(home, '[READ_FILE path="cart.py"]\n')
+    assert not is_complete(home)
+    assert "answer the question now" in request(home, short=True)
+    assert CART in request(home, short=True)
+    drop(home, "No.\n")
+    assert is_complete(home)
+
+    go(home, "say", name, "--do", "Mend it")
+    asked = request(home, short=True)
+    assert guide.protocol_text() in asked
+    assert "## Environment" in asked
+    assert "The person says:\nMend it" in asked
+    assert guide.protocol_text() in request(home)
+    drop(home, FIX)
+    assert cart(home) != CART
+    assert "As in the requests before" in request(home, short=True)
+    drop(home, "[DONE]\nmended\n[/DONE]\n")
+    assert is_complete(home)
+    shown = go(home, "show", name)
+    assert all(said in shown for said in ("return net - discount", "you want done: Mend it"))
+
+
+def test_a_question_in_between_changes_nothing_until_it_is_answered(home: Path) -> None:
+    """The task goes on after it; where it was done, it is done after the answer."""
+    go(home, "new", "--no-wait", "mend the total")
+    go(home, "say", "--ask", "Why?")
+    assert "[EDIT_FILE" not in request(home)
+    drop(home, '[READ_FILE path="cart.py"]\n' + FIX)
+    drop(home, "Because.\n" + FIX)
+    assert cart(home) == CART
+    assert not is_complete(home)
+    assert guide.protocol_text() in request(home)
+    assert "may not have seen" not in request(home)
+    drop(home, FIX + "[DONE]\nmended\n[/DONE]\n")
+    assert cart(home) != CART
+    assert is_complete(home)
+    go(home, "say", name_of(home), "--ask", "Is that all?")
+    assert "after your DONE" not in request(home)
+    drop(home, "Yes.\n")
+    assert is_complete(home)
+
+
+def test_a_question_may_be_followed_by_a_wish(home: Path) -> None:
+    """The last words decide what the request asks for."""
+    go(home, "new", "--no-wait", "mend the total")
+    go(home, "say", "--ask", "Why?")
+    drop(home, FIX)
+    assert cart(home) == CART
+    go(home, "say", "--do", "do it now")
+    drop(home, FIX)
+    assert cart(home) != CART
+
+
+@each_row(
+    ("words", "said"),
+    [
+        ('[REPLY session="a" sequence="1"]\nYes.\n[END]\n', "Yes."),
+        ('[REPLY session="a"]\n````\nYes:\n```\nx\n```\n````\n', "Yes:\n```\nx\n```"),
+        ("```\nx\n```\nand\n```\ny\n```\n", "```\nx\n```\nand\n```\ny\n```"),
+        ('\\[REPLY session="a" sequence="1"]\nYes.\n**[END]**\n', "Yes."),
+        ("[MESSAGE]\nYes.\n[/MESSAGE]\n[DONE]\nAll.\n[/DONE]\n[END]\n", "Yes.\nAll."),
+    ],
+)
+def test_the_words_are_those_of_the_answer(words: str, said: str) -> None:
+    """Without our own lines and a fence around all."""
+    assert prose.words_of(words) == said
+
+
+def test_an_answer_without_words_is_told_so() -> None:
+    (item,) = prose.answer_items("", [])
+    assert isinstance(item, Problem)
+
+
+def test_a_kill_at_any_record_loses_no_question_and_executes_nothing(home: Path) -> None:
+    """The answer is taken once, and its words are in the record."""
+    name = ask(home)
+    drop(home, WORDS + FIX)
+    go(home, "say", name, "And?")
+    drop(home, "That is all.\n" + FIX)
+    recorded = Recorded(home, home / "sessions" / name / "journal.jsonl")
+    whole = b"".join(recorded.lines)
+    for count in range(1, len(recorded.lines)):
+        recorded.cut(count)
+        told = b"".join(recorded.lines[:count])
+        go(home, "resume", name, "--once")
+        done = recorded.journal.read_bytes()
+        assert done.startswith(told), count
+        assert done.count(b'"message_shown"') <= whole.count(b'"message_shown"')
+        assert cart(home) == CART, count
+        taken, shown = (done.count(kind) for kind in (b'"reply_taken"', b'"turn_ended"'))
+        assert taken == shown, count
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell answers")
+def test_a_command_answers_and_the_wait_ends(home: Path) -> None:
+    """In a pipe, and as JSON, too: an answered question is done."""
+    out = go(home, "ask", "--reply-with", "echo It is there.", "--json", "Where?")
+    told = [json.loads(line) for line in out.splitlines()]
+    (said,) = [each["event"]["text"] for each in told if each["kind"] == "operation_ended"]
+    assert said == "It is there."
+    assert is_complete(home)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pty is what is tested")
+def test_on_a_terminal_the_next_question_is_typed(home: Path) -> None:
+    """After an answer the prompt stays: words ask, `/do` has it done, `/quit` ends."""
+    from tests.cli.test_waiting_line import confirm, enter, paste
+
+    with terminal(home, "ask", "Where?") as asked:
+        asked.says(PROMPT)
+        paste(asked, "It is in cart.py.\nIn line 2.\n")
+        asked.says("type the next question")
+        asked.says(PROMPT, 2)
+        enter(asked, "is it right?")
+        asked.says("request 2 is ready")
+        asked.says(PROMPT, 3)
+        paste(asked, "No.\nIt adds.\n")
+        asked.says("type the next question", 2)
+        asked.says(PROMPT, 4)
+        enter(asked, "/do mend it")
+        asked.says("request 3 is ready")
+        asked.says(PROMPT, 5)
+        paste(asked, FIX)
+        asked.says("request 4 is ready")
+        asked.says(PROMPT, 6)
+        enter(asked, "/ask sure?")
+        asked.says("request 4 is ready", 2)
+        asked.says(PROMPT, 7)
+        asked.types("/quit")
+        confirm(asked)
+        assert asked.process.wait(HANG_S) == 0
+    assert cart(home) != CART
+
+
+def test_both_ways_at_once_are_refused(home: Path) -> None:
+    ask(home)
+    done = run_here("--home", str(home), "say", "--ask", "--do", "x")
+    assert done.returncode == 2
+    assert "can't be combined" in done.stderr
