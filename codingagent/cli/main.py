@@ -93,8 +93,7 @@ def _check_values(command: "Command", arguments: list[str]) -> None:
 app = typer.Typer(
     name="codingagent",
     cls=_Commands,
-    help="A coding agent that works through any web chat: you carry its requests to the chat and"
-    " bring the answers back.",
+    help="A coding agent through any web chat: you carry requests and answers.",
     epilog='Example: codingagent new --here "Add a --verbose option to cli.py"',
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
