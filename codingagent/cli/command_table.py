@@ -17,8 +17,8 @@ class Entry(NamedTuple):
 # cost every start more than everything else. A test compares these lines with the definitions.
 COMMANDS = {
     "The loop": {
-        "new": Entry("session", "Start a task: write the first request, then wait for the answer."),
-        "ask": Entry("session", "Ask about the code: the answer is words, and nothing is changed."),
+        "new": Entry("begin", "Start a task: write the first request, then wait for the answer."),
+        "ask": Entry("begin", "Ask about the code: the answer is words, and nothing is changed."),
         "context": Entry("inspect", "Show which files a task's first request would show."),
         "resume": Entry("session", "Continue a task: take the answer, or wait for it."),
         "say": Entry("amend", "Add your words, or files, to the waiting request."),

@@ -1,0 +1,213 @@
+"""Commands that begin a session: new, ask."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import typer
+from msgspec import Struct
+
+from codingagent.agent import factory
+from codingagent.cli.commands import options
+from codingagent.cli.commands.common import (
+    Given,
+    opened,
+    reply_command,
+    trusted_home,
+)
+from codingagent.cli.hints import HOME
+from codingagent.cli.output import screen_for
+from codingagent.cli.plain_output import Screen
+from codingagent.cli.task_input import read_task
+from codingagent.errors import UsageError
+from codingagent.model.journal_entries import Wants
+from codingagent.process import select_sandbox
+from codingagent.storage import home_registry, homes
+from codingagent.storage.homes import Home
+from codingagent.workspace.programs import quoted
+
+if TYPE_CHECKING:
+    from codingagent.cli.reply_command import ReplyCommand
+    from codingagent.cli.shared_session import SharedSession
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog='Example: codingagent new --here "Add a --verbose option to cli.py"', name="new"
+)
+def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
+    context: typer.Context,
+    words: options.TaskWords = None,
+    file: options.TaskFile = None,
+    edit: options.EditTask = False,
+    workspace: options.WorkspaceFolder = None,
+    here: options.Here = False,
+    no_wait: options.NoWait = False,
+    attach: options.Attach = None,
+    tokens: options.ContextTokens = None,
+    leave_out: options.LeaveOut = None,
+    no_conventions: options.NoConventions = False,
+    check: options.CheckCommand = None,
+    clipboard: options.Clipboard = False,
+    reply_with: options.ReplyWith = None,
+    reply_timeout: options.ReplyTimeout = None,
+    max_turns: options.MaxTurns = None,
+    protocol: options.Protocol = "tags",
+    policy: options.PolicyName = None,
+    sandbox: options.SandboxUse = None,
+    network: options.Network = None,
+    secrets: options.Secrets = None,
+    accept_formats: options.AcceptFormats = False,
+    yes: options.Yes = False,
+    diff: options.Changes = None,
+    json: options.Json = False,
+) -> None:
+    """Start a task: write the first request, then wait for the answer."""
+    chosen = (tokens, leave_out, False if no_conventions else None)
+    given = Given(policy, sandbox, network, diff, check, yes, accept_formats, *chosen, secrets)
+    others = {"--no-wait": no_wait, "--clipboard": clipboard}
+    reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
+    place = _place_of(context, workspace, is_here=here)
+    start = _Start(place, read_task(words or [], file, edit), protocol, given, attach)
+    _begin(start, reply, json=json, no_wait=no_wait, clipboard=clipboard)
+
+
+@app.command(epilog='Example: codingagent ask --here "Where is the discount computed?"', name="ask")
+def _ask(  # noqa: PLR0913, PLR0917  # one for each command-line option
+    context: typer.Context,
+    words: options.QuestionWords = None,
+    file: options.TaskFile = None,
+    edit: options.EditTask = False,
+    workspace: options.WorkspaceFolder = None,
+    here: options.Here = False,
+    no_wait: options.NoWait = False,
+    attach: options.Attach = None,
+    tokens: options.ContextTokens = None,
+    leave_out: options.LeaveOut = None,
+    no_conventions: options.NoConventions = False,
+    clipboard: options.Clipboard = False,
+    reply_with: options.ReplyWith = None,
+    reply_timeout: options.ReplyTimeout = None,
+    max_turns: options.MaxTurns = None,
+    policy: options.PolicyName = None,
+    secrets: options.Secrets = None,
+    json: options.Json = False,
+) -> None:
+    """Ask about the code: the answer is words, and nothing is changed.
+
+    Each further question is typed, or comes with `say`; `/do WISH`, or `say --do WISH`, goes on in the same
+    chat with edits.
+    """
+    chosen = (tokens, leave_out, False if no_conventions else None)
+    given = Given(policy, None, None, None, None, False, False, *chosen, secrets)
+    others = {"--no-wait": no_wait, "--clipboard": clipboard}
+    reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
+    place = _place_of(context, workspace, is_here=here)
+    question = read_task(words or [], file, edit)
+    start = _Start(place, question, "tags", given, attach, wants="words")
+    _begin(start, reply, json=json, no_wait=no_wait, clipboard=clipboard)
+
+
+def _begin(
+    start: "_Start", reply: "ReplyCommand | None", *, json: bool, no_wait: bool, clipboard: bool
+) -> None:
+    with screen_for(json) as screen, _begun(start, screen) as begun:
+        home, shared = begun
+        if no_wait:
+            shared.work.requests.announce(watched=False)
+        else:
+            # What waiting takes is imported once the request is out.
+            from codingagent.cli.commands.waiting import follow
+
+            given = start.given
+            follow(shared, home, screen, given, uses_clipboard=clipboard, reply=reply)
+
+
+class _Place(Struct, frozen=True):
+    """Where a new session will be; nothing is created yet."""
+
+    root: Path
+    workspace: Path | None
+    was_found: bool
+    is_here: bool
+
+
+class _Start(Struct, frozen=True):
+    """What begins a session: its place and task, and how the person wants it."""
+
+    place: _Place
+    task: str
+    protocol: Literal["tags", "json"]
+    given: Given
+    attach: list[str] | None
+    wants: Wants = "edits"
+
+
+def _place_of(context: typer.Context, workspace: Path | None, *, is_here: bool) -> _Place:
+    named: Path | None = None
+    if is_here:
+        if workspace is not None or context.obj is not None:
+            raise UsageError("--here already sets --workspace and --home; leave those out")
+        workspace, named = Path.cwd(), Path.cwd() / homes.HERE_HOME
+    root, was_found = trusted_home(context, named)
+    return _Place(root, workspace, was_found, is_here)
+
+
+@contextlib.contextmanager
+def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession]]":
+    """Yield the home and a new session at work there, with its first request written."""
+    place, given = start.place, start.given
+    # Everything is checked before anything is created: a mistyped --workspace must not leave a home.
+    named = None if place.workspace is None else str(place.workspace)
+    options = {**given.settings, "workspace": named}
+    resolved, folder = homes.settings_for(place.root, options, os.environ)
+    settings = resolved.settings
+    rules = select_sandbox.policy_of(settings, folder)
+    select_sandbox.refuse_impossible_check(settings, rules, folder)
+    files = factory.attached(place.root, folder, start.attach or (), rules, screen.show)
+    for pattern in settings.always_attach if folder.is_dir() else ():
+        try:
+            own = [os.path.join(folder, pattern)]
+            files += factory.attached(place.root, folder, own, rules, screen.show)
+        except UsageError as fault:  # it need not fit each workspace
+            screen.remark(f"always_attach {fault}")
+    home = homes.Home.at(place.root, create=True, was_found=place.was_found)
+    with home.lock.held(screen.remark):
+        if place.was_found and not home_registry.is_known(home.root):
+            HOME.set(home.root)
+            screen.remark(_not_remembered(home.root))
+        how = (settings, start.protocol, start.wants)
+        session = factory.start_session(home, folder, start.task, *how)
+        if not place.is_here and _is_elsewhere(folder):
+            screen.remark(_ELSEWHERE)
+        with opened(home, session, screen, given, settings=settings) as shared:
+            requests = shared.work.requests
+            requests.begin()
+            if files:
+                requests.say("", tuple(dict.fromkeys(files)))
+            screen.busy("looking through the workspace", count=screen.files_found)
+            requests.write()
+            yield home, shared
+
+
+_ELSEWHERE = (
+    "the workspace is empty, so the model sees no files; to work in this folder:"
+    " codingagent new --here"
+)
+
+
+def _not_remembered(home: Path) -> str:
+    return (
+        f"this home can't be remembered, since {home_registry.entry_of(home).parent} can't be written: name"
+        f" it each time, with --home {quoted([str(home)])} or as CODINGAGENT_HOME"
+    )
+
+
+def _is_elsewhere(workspace: Path) -> bool:
+    """Return whether the person probably meant the current folder."""
+    own = {"workspace", "outbox", "inbox", "sessions"}
+    here = (name for name in os.listdir() if name not in own and not name.startswith("."))
+    return not any(workspace.iterdir()) and any(here)
