@@ -50,6 +50,7 @@ _WORDS = {
     "/show": "show S",
     "/sessions": "list",
 }
+_NEED_VALUES = ("/attach", "/leave", "/check", "/new", "/ask", "/do")
 # What people type all the same; by these names, too, a command of ours.
 _ALIASES = {"?": "/help", "help": "/help", "-h": "/help", "--help": "/help", "list": "/sessions"}
 _ALIASES |= dict.fromkeys(("exit", "quit", "q", ":q", ":wq", "exit()", "quit()"), "/quit")
@@ -280,14 +281,12 @@ class Entered(Struct):
     def _command(self, name: str, rest: str) -> None:
         from codingagent.cli import main
 
-        requests = self._shared.work.requests
-        session, name = requests.session, _whole(name)
-        root, rest = f"--home={self._home.root}", rest.strip()
+        requests, name, rest = self._shared.work.requests, _whole(name), rest.strip()
+        session, root = requests.session, f"--home={self._home.root}"
         again = (root, "resume", session.session_id, *self._arguments)
         if name in ("/undo", "/redo", "/unsay") and self._seen[0] is not self._shared.work:
             raise UsageError(f"{name} was typed before that: nothing was done; type it again")
-        needs_value = name in ("/attach", "/leave", "/check", "/new", "/ask", "/do")
-        if needs_value and rest in ("", "-"):  # "-" would read stdin
+        if name in _NEED_VALUES and rest in ("", "-"):  # "-" would read stdin
             raise UsageError(f"{name} needs a value: {name} {_COMMANDS[name]}")
         match name:
             case "/quit":
