@@ -51,17 +51,29 @@ class InterruptError(CodingAgentError):
 
 
 class OperationError(Exception):
-    """An operation that can't be done as asked; the reason says what to send instead.
+    """An operation that can't be done as asked.
 
     Args:
-        reason: one line, shown as the result's summary.
+        fact: why not, in one line: all that the person is told.
         detail: further lines for the model (the actual lines of a file, say), or empty.
+        advice: what the model is to send instead, with the sign that joins it to the fact.
     """
 
-    def __init__(self, reason: str, detail: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
+    def __init__(self, fact: str, detail: str = "", *, advice: str = "") -> None:
+        super().__init__(fact + advice)
+        self.fact = fact
         self.detail = detail
+        self.advice = advice
+
+    @property
+    def reason(self) -> str:
+        """The fact and the advice: the line for the model."""
+        return self.fact + self.advice
+
+    def but(self, fact: str | None = None, advice: str = "") -> "OperationError":
+        """Return the same with another fact, or with more advice."""
+        told = self.fact if fact is None else fact
+        return OperationError(told, self.detail, advice=self.advice + advice)
 
 
 @contextlib.contextmanager

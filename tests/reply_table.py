@@ -164,7 +164,9 @@ def _done(found: Reply, workspace: Workspace, root: Path) -> Done:
     events: list[Event] = []
     for index, item in enumerate(found.items):
         if isinstance(item, Problem):
-            events.append(Refused(item.kind, item.reason, item.detail, notes=item.notes))
+            events.append(
+                Refused(item.kind, item.fact, item.detail, notes=item.notes, advice=item.advice)
+            )
             continue
         rest = [later.operation for later in found.items[index + 1 :] if isinstance(later, Step)]
         path = subject_of(item.operation)

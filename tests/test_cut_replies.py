@@ -168,7 +168,7 @@ def test_a_sentence_before_the_second_half_costs_nothing(
     opening = f'[CREATE_FILE path="{name}"]'
     with plain_session(tmp_path) as live:
         live.answer(reply(live, f"{opening}\n{text[:cut]}", 1))
-        asked = continuation.advice(f"{opening}\n{text[:cut]}".rstrip("\n"), block_of(live))[1]
+        asked = continuation.refusal(f"{opening}\n{text[:cut]}".rstrip("\n"), block_of(live)).detail
         rest = text[text.index(asked) :]
         second = form.format(said, rest, opening)
         done = live.answer(reply(live, f"{second}[/CREATE_FILE]\n{BEHIND}", 2))

@@ -191,5 +191,5 @@ def _decoded(data: bytes) -> encoding.ReplyText | None:
 
 
 def _too_many(items: Sized) -> Problem:
-    reason = f"The answer holds {len(items)} edits in another format: too many to be meant; send commands"
-    return Problem(Kind.ANSWER, reason, 1)
+    fact = f"The answer holds {len(items)} edits in another format: too many to be meant"
+    return Problem(Kind.ANSWER, fact, 1, advice="; send commands")

@@ -170,9 +170,11 @@ class Execution:
         event: events.Event
         is_end = isinstance(item, Step) and isinstance(item.operation, Finish)
         if is_end and (why := self._why_not_done(items)):
-            event = events.Refused(item.kind, f"{why}, then send DONE again")
+            event = events.Refused(item.kind, why[0], advice=f"; {why[1]}, then send DONE again")
         elif isinstance(item, Problem):
-            event = events.Refused(item.kind, item.reason, item.detail, item.subject)
+            event = events.Refused(
+                item.kind, item.fact, item.detail, item.subject, advice=item.advice
+            )
         else:
             session = self.session
             room = max(RETURNED_LIMIT - session.returned, 0)
@@ -189,8 +191,8 @@ class Execution:
             event = replace(event, notes=item.notes + event.notes)
         self._end(index, item.id, event)
 
-    def _why_not_done(self, items: Sequence[Step | Problem]) -> str:
-        """Return why a DONE does not count, and what to do first; empty: it counts.
+    def _why_not_done(self, items: Sequence[Step | Problem]) -> tuple[str, str] | None:
+        """Return why a DONE does not count, and what to do first; None: it counts.
 
         The person's check, if there is one, decides about what commands and parsers say.
         """
@@ -201,7 +203,8 @@ class Execution:
             if not (events.succeeded(event) or (has_check and isinstance(event, events.CommandRan)))
         ]
         if failed:
-            return f"Not taken, because this failed: {plain_text.some(failed, _FAILED_NAMED)}; fix that"
+            names = plain_text.some(failed, _FAILED_NAMED)
+            return f"Not taken, because this failed: {names}", "fix that"
         if not (self.check.run(ends=True) or self.check.fails_as_before()):
             assert self.session.checked is not None, "it was just run"
             self.context.remark(
@@ -210,15 +213,15 @@ class Execution:
             )
             why = results.fact_of(self.session.checked).words
             if compared(self.session).is_same:
-                return f"Not accepted: the person's check fails as before any change: {why}; {_OLD}"
-            return f"Not accepted: the person's check fails: {why}; fix that"
+                return f"Not accepted: the person's check fails as before any change: {why}", _OLD
+            return f"Not accepted: the person's check fails: {why}", "fix that"
         broken = () if has_check else sorted(filter(self._fault_of, self.session.unparsed))
         if not broken:
-            return ""
+            return None
         way_out = "" if self.session.protocol == "json" else ', or send it with unchecked="true"'
         told = [f"'{path}' ({self._fault_of(path)})" for path in broken]
         named_ = plain_text.some(told, _FAILED_NAMED)
-        return f"Not taken, because this can't be parsed: {named_}; mend or delete it{way_out}"
+        return f"Not taken, because this can't be parsed: {named_}", f"mend or delete it{way_out}"
 
     def _fault_of(self, path: str) -> str:
         """Return why the file that is there can't be parsed; empty: it can, or there is none."""

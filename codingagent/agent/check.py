@@ -235,4 +235,5 @@ class _Ahead(Thread):
         try:
             return run_command.ended(self._context, self._operation, self._outcome)
         except OperationError as fault:
-            return Refused(Kind.CHECK, self._context.secrecy.hide(fault.reason))
+            hide = self._context.secrecy.hide
+            return Refused(Kind.CHECK, hide(fault.fact), advice=hide(fault.advice))

@@ -203,17 +203,17 @@ class Conversation:
         assert taken is not None, "a turn has a reply"
         data = self._mailbox.read_taken(taken.name)
         if data is None or digest_of(data) != taken.digest:
-            reason = (
+            fact = (
                 f"The reply {taken.name} was changed or removed while it was executed; what is not"
-                " among these results was not done: send it again"
+                " among these results was not done"
             )
         else:
             answer = self._reader.read(data)
             if answer is not None and not answer.reply.has_outbox:
                 return answer.reply
             # Recovery after a kill takes an answer by name only; a power failure may have emptied it.
-            reason = f"The reply {taken.name} can't be read: send it again"
+            fact = f"The reply {taken.name} can't be read"
         # Items that are done keep their positions; the one after them reports the loss, if one was to come.
         count = len(self.session.results) + (not self.session.found)
-        lost = (Problem(Kind.ANSWER, reason, 1),) * count
+        lost = (Problem(Kind.ANSWER, fact, 1, advice=": send it again"),) * count
         return Reply(lost, None, has_outbox=False, notes=())

@@ -54,10 +54,11 @@ class Agent:
             return plan.act()
         except OperationError as fault:
             subject, quote = subject_of(order.operation), self._context.secrecy.quote
-            reason, detail = (
-                quote(text, subject, order.names) for text in (fault.reason, fault.detail)
+            fact, detail, advice = (
+                quote(text, subject, order.names)
+                for text in (fault.fact, fault.detail, fault.advice)
             )
-            return Refused(order.kind, reason, detail, subject)
+            return Refused(order.kind, fact, detail, subject, advice=advice)
 
     def _plan(self, order: Order) -> Plan | Event:
         """Return what is to be done, or the outcome of what changes nothing or can't be done."""

@@ -76,7 +76,8 @@ def create(context: Context, order: Order, operation: CreateFile) -> Plan | even
     if seen is not None and not operation.overwrite:
         if order.foreign == "no" or _bytes_of(operation, old)[0] != seen.data:
             raise OperationError(
-                f"File '{path}' already exists; set overwrite to true, or name another path"
+                f"File '{path}' already exists",
+                advice="; set overwrite to true, or name another path",
             )
         event = events.FileCreated(path, len(seen.data), replaced=True, notes=(_THERE_ALREADY,))
         return _write(context, order, _Change(path, seen, seen.data, workspace.digest(path), event))
@@ -108,7 +109,7 @@ def edit(
     text = context.workspace.text(path, seen.data)
     if text is None:
         raise OperationError(
-            f"File '{path}' is not text ({len(seen.data)} bytes); replace it whole"
+            f"File '{path}' is not text ({len(seen.data)} bytes)", advice="; replace it whole"
         )
     is_counted = isinstance(operation.change, LineRange | Diff)
     earlier = [hunk for each in order.earlier for hunk in each.hunks] if is_counted else []
@@ -118,7 +119,7 @@ def edit(
         edited = answer_checks.apply_edit(operation, text.text, earlier)
         data = text.encode(edited.text)
     except OperationError as fault:
-        raise OperationError(f"'{path}': {fault.reason}", fault.detail) from fault
+        raise fault.but(f"'{path}': {fault.fact}") from fault
     put_back.check_cuts(context.secrecy.vault, text.text, operation)
     notes += edited.notes + _shift_notes(operation, earlier)
     notes += _check_reading(order, operation, text.text, edited.text)
@@ -152,8 +153,8 @@ def move(context: Context, order: Order, operation: MoveFile) -> Plan | events.E
     replaced = _Change(to, seen, None, before, event)
     if _known_otherwise(order, replaced) is not None:
         raise OperationError(
-            f"The person changed '{to}' since you saw it last, and this would take that back: READ_FILE"
-            " it first"
+            f"The person changed '{to}' since you saw it last, and this would take that back",
+            advice=": READ_FILE it first",
         )
 
     def act() -> events.Event:
@@ -466,7 +467,8 @@ def _check_whole(operation: CreateFile, old: str | None) -> None:
     if elision:
         raise OperationError(
             f"The body has '{plain_text.one_line(elision, 60)}' in place of lines of '{operation.path}',"
-            " and a part never takes the place of a whole file; send all of its lines, or use EDIT_FILE"
+            " and a part never takes the place of a whole file",
+            advice="; send all of its lines, or use EDIT_FILE",
         )
 
 
@@ -484,5 +486,5 @@ def _bytes_of(
     try:
         data, note = encoding.encode_whole(text, old)
     except OperationError as fault:
-        raise OperationError(f"'{operation.path}': {fault.reason}") from fault
+        raise fault.but(f"'{operation.path}': {fault.fact}") from fault
     return data, text, (note,) if note else ()

@@ -26,30 +26,35 @@ _LISTED = 8
 
 _COMMAND = (
     "The command holds {}, which stands for a value that is not shown, and commands are not given such"
-    " values: let it read the value from its file{}"
+    " values"
 )
+_FROM_FILE = ": let it read the value from its file"
 _ALTERED = (
-    "'{}' is not as it was shown: the name is {}; nothing was done, so send this block again with that name,"
-    " copied letter by letter"
+    "'{}' is not as it was shown: the name is {}",
+    "; nothing was done, so send this block again with that name, copied letter by letter",
 )
 _UNKNOWN = (
-    "'{}' stands for no value that was shown; nothing was done, so send this block again without it, or"
-    " with a name copied letter by letter"
+    "'{}' stands for no value that was shown",
+    "; nothing was done, so send this block again without it, or with a name copied letter by letter",
 )
 _CUTS = (
-    "'{}': the text to replace begins or ends in the middle of a value that is hidden; name lines that"
-    " hold all of it, as the request shows them"
+    "'{}': the text to replace begins or ends in the middle of a value that is hidden",
+    "; name lines that hold all of it, as the request shows them",
 )
 _PATH = (
-    "'{}' stands for a value that no path is known to hold; write the path as the request shows it"
+    "'{}' stands for a value that no path is known to hold",
+    "; write the path as the request shows it",
 )
 _ALTERS = (
-    "The value of {} would not be written as it is: what looks like damage by the chat would be mended in it,"
-    " too; send this block again inside of a code block, without the line of that value if it need not change"
+    (
+        "The value of {} would not be written as it is: what looks like damage by the chat would be mended in"
+        " it, too"
+    ),
+    "; send this block again inside of a code block, without the line of that value if it need not change",
 )
 _PIECES = (
-    "The pieces would make {} in the file; write such a name whole, in one change, where the value"
-    " belongs"
+    "The pieces would make {} in the file",
+    "; write such a name whole, in one change, where the value belongs",
 )
 
 
@@ -75,15 +80,20 @@ def _restored(vault: Vault, step: Step) -> Step | Problem:
     operation = mapped(step.operation, put_back)
     if isinstance(step.operation, operations.RunCommand):
         written = [*names, *(fault.written for fault in faults)]
-        reason = _COMMAND.format(written[0], _where(vault, written[0])) if written else ""
+        told = [(_COMMAND.format(w), _FROM_FILE + _where(vault, w)) for w in written[:1]]
     else:
         in_paths = "\n".join(getattr(step.operation, field, "") for field in ("path", "to"))
         short = (name for name in vault.names_in(in_paths) if not vault.by_name[name].is_wide)
-        wrong = ((_ALTERED if f.true else _UNKNOWN).format(f.written, f.true) for f in faults)
-        faulty = [*wrong, *map(_PATH.format, short)]
-        reason = "; ".join(faulty)
-    if reason:
-        return Problem(step.kind, reason, step.line, "", step.notes, step.id)
+        told = [
+            (fact.format(f.written, f.true), advice)
+            for f in faults
+            for fact, advice in (_ALTERED if f.true else _UNKNOWN,)
+        ]
+        told += [(_PATH[0].format(name), _PATH[1]) for name in short]
+    if told:
+        (fact, advice), *others = told
+        advice += "".join(f"; {what}{how}" for what, how in others)
+        return Problem(step.kind, fact, step.line, "", step.notes, step.id, advice=advice)
     return replace(step, operation=operation, names=tuple(names)) if names else step
 
 
@@ -134,7 +144,7 @@ def asks_to_write(vault: Vault, names: Iterable[str], file: Texts) -> Iterator[A
 def check_names(vault: Vault, file: Texts) -> None:
     """Refuse to write a name itself, made of pieces, say: who reads it later takes it for the value."""
     if made := vault.names_in(file.new or "") - vault.names_in(file.old or ""):
-        raise OperationError(_PIECES.format(min(made)))
+        raise OperationError(_PIECES[0].format(min(made)), advice=_PIECES[1])
 
 
 def lost(
@@ -215,7 +225,7 @@ def check_cuts(vault: Vault, text: str, operation: operations.EditFile) -> None:
         end, longer = start + len(edit.old), len(edit.new) - len(edit.old)
         outside = [(a, b) for a, b in spans if not start <= a < b <= end]
         if any(a < end and start < b for a, b in outside):
-            raise OperationError(_CUTS.format(operation.path))
+            raise OperationError(_CUTS[0].format(operation.path), advice=_CUTS[1])
         text = f"{text[:start]}{edit.new}{text[end:]}"
         spans = [(a + longer, b + longer) if a >= end else (a, b) for a, b in outside]
 
@@ -242,7 +252,7 @@ def check_values(
     for name in names:
         value = vault.by_name[name].value
         if any(value in text for text in texts) and value not in new:
-            raise OperationError(_ALTERS.format(name))
+            raise OperationError(_ALTERS[0].format(name), advice=_ALTERS[1])
 
 
 def _written(operation: operations.Operation) -> list[str]:

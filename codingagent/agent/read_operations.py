@@ -36,7 +36,9 @@ def request(context: Context, order: Order, operation: ReadFile, views: Views) -
     readable = list(filter(context.may_read, found))
     if not readable:
         which = "that the policy lets be read " if found else ""
-        raise OperationError(f"No file {which}fits '{path}'; see Workspace Files for what there is")
+        raise OperationError(
+            f"No file {which}fits '{path}'", advice="; see Workspace Files for what there is"
+        )
     for each in readable[:_GLOB_LIMIT_FILES]:
         _ask_to_show(context, each)
     notes: tuple[str, ...] = ()
@@ -57,8 +59,8 @@ def fetch(context: Context, order: Order, operation: FetchFile) -> Event:
     size_bytes = len(data)
     if size_bytes > order.room:
         raise OperationError(
-            f"File '{path}' has {size_bytes} bytes and no room is left for them among these results;"
-            " ask for fewer files at once"
+            f"File '{path}' has {size_bytes} bytes and no room is left for them among these results",
+            advice="; ask for fewer files at once",
         )
     if operation.encoding == "base64":
         content = base64.b64encode(data).decode()
@@ -68,13 +70,15 @@ def fetch(context: Context, order: Order, operation: FetchFile) -> Event:
         found = context.workspace.text(path, data)
         if found is None or "?" in found.others:
             raise OperationError(
-                f"File '{path}' is no text in a known encoding; ask for it with encoding base64"
+                f"File '{path}' is no text in a known encoding",
+                advice="; ask for it with encoding base64",
             )
         content = found.text
     if plain_text.json_length(content) > order.room:
         raise OperationError(
             f"File '{path}' is full of control characters, which take more room than is left among these"
-            " results; ask for it with encoding base64"
+            " results",
+            advice="; ask for it with encoding base64",
         )
     return FileFetched(path, content, operation.encoding, size_bytes)
 

@@ -60,16 +60,19 @@ def plan(context: Context, order: Order, operation: RunCommand) -> Plan | Denied
 def _check_command(operation: RunCommand) -> None:
     """Refuse a command that no system can start: empty, with a NUL, or a variable of an invalid name."""
     if not operation.command.strip():
-        raise OperationError("The command is empty; give a shell line")
+        raise OperationError("The command is empty", advice="; give a shell line")
     if "\0" in operation.command:
-        raise OperationError("The command has a NUL character; write it without")
+        raise OperationError("The command has a NUL character", advice="; write it without")
     for name, value in operation.variables.items():
         if not _VARIABLE.fullmatch(name):
             raise OperationError(
-                f"'{paths.shown(name)}' is no name of a variable; use letters, digits and _"
+                f"'{paths.shown(name)}' is no name of a variable",
+                advice="; use letters, digits and _",
             )
         if "\0" in value:
-            raise OperationError(f"The variable {name} has a NUL character; write it without")
+            raise OperationError(
+                f"The variable {name} has a NUL character", advice="; write it without"
+            )
 
 
 def _shown(operation: RunCommand) -> str:

@@ -18,7 +18,8 @@ _TAKEN = (
     "'{}' was taken as '{}', which is there: names that differ only in case, form or quotes are one"
 )
 _PLAIN = str.maketrans("\u00a0\u202f\u2010\u2011‘’“”", "  --''\"\"", "\ufe0f")
-_SEVERAL = "'{}' is not there, but {} are: which of them is meant? Send it again with that name"
+_SEVERAL = "'{}' is not there, but {} are"
+_WHICH = ": which of them is meant? Send it again with that name"
 
 
 class Spellings:
@@ -86,8 +87,8 @@ class Spellings:
                 continue  # executing it says so
             if len(found) > 1:
                 several = " and ".join(f"'{paths.shown(each)}'" for each in found)
-                reason = _SEVERAL.format(paths.shown(written), several)
-                return Problem(item.kind, reason, item.line, notes=notes, id=item.id)
+                fact = _SEVERAL.format(paths.shown(written), several)
+                return Problem(item.kind, fact, item.line, "", notes, item.id, advice=_WHICH)
             path = found[0]
             if field == "path":
                 source = path

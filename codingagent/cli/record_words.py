@@ -31,9 +31,6 @@ COMMANDS = (Kind.RUN_COMMAND, Kind.CHECK)
 # What Markdown escapes, chats show without the backslash.
 _ESCAPED = lazy_pattern(r"\\([_*#\[\]`~])")
 
-# After its first sentence, or a semicolon, a reason says what the model is to send.
-_ADVICE = lazy_pattern(r"; |\. (?=[A-Z])")
-
 
 def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
     record: Record,
@@ -155,13 +152,9 @@ def outcome_of(event: Event) -> str:
     match event:
         case events.Denied():
             return fact.replace(": the person said no", ": you said no", 1)
-        case events.Refused(kind=Kind.DONE):
-            # It may quote a command, which may have a semicolon of its own.
-            fault = fact.rpartition("; ")[0].replace("the person's", "your") or fact
-            return f"{fault}; the next request asks the model to fix it"
-        case events.Refused() if event.kind not in (*COMMANDS, Kind.MESSAGE):
-            fault = _ADVICE.split(fact, 1)[0]
-            return fault if fault == fact else f"{fault}; the next request asks the model to fix it"
+        case events.Refused(advice=advice) if advice:
+            fact = fact.replace("the person's", "your") if event.kind is Kind.DONE else fact
+            return f"{fact}; the next request asks the model to fix it"
         case _:
             return fact
 

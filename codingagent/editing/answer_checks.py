@@ -79,9 +79,10 @@ def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
         why = f"and line {outside + 1} is outside of it"
     raise OperationError(
         f"The body holds an edit, {marker} at its line {found[0].start + 1}, {why}; such text never"
-        f" becomes the file '{shown(path)}'. Send [EDIT_FILE] with SEARCH/REPLACE, or the whole text"
+        f" becomes the file '{shown(path)}'",
+        advice=". Send [EDIT_FILE] with SEARCH/REPLACE, or the whole text"
         ' without markers; if they are meant as text, send it with until="TOKEN" and close it with'
-        " [/CREATE_FILE TOKEN]"
+        " [/CREATE_FILE TOKEN]",
     )
 
 
@@ -117,9 +118,10 @@ def check_left_out(
         if said := elisions.in_place_of(before, after, operation.path):
             raise OperationError(
                 f"'{one_line(said, 60)}' would stand in place of lines of"
-                f" '{shown(operation.path)}' that would be lost. Nothing was changed; send all lines that are"
+                f" '{shown(operation.path)}' that would be lost. Nothing was changed",
+                advice=f"; send all lines that are"
                 " to stand there, or an EDIT_FILE of only those that change; to remove lines, leave the"
-                f" comment out.{_WAY_OUT[is_json]}"
+                f" comment out.{_WAY_OUT[is_json]}",
             )
 
 
@@ -148,7 +150,7 @@ def check_reading(
     if is_over and (lost := syntax_check.lost_underscores(old or "", new)):
         names = ", ".join(f"{name.strip('_')} for {name}" for name in lost[:5])
         what = f"The body looks damaged on its way: '{shown(path)}' would have {names}"
-        raise OperationError(f"{what}. Nothing was written; {again}.{way_out}")
+        raise OperationError(f"{what}. Nothing was written", advice=f"; {again}.{way_out}")
     fault = syntax_check.find_fault(path, new)
     if fault is None:
         return ()
@@ -161,7 +163,7 @@ def check_reading(
     )
     if is_mangleable and fault.is_indentation:
         what = f"The body looks damaged on its way: its indentation is gone ({where})"
-        raise OperationError(f"{what}. Nothing was written; {again}.{way_out}", detail)
+        raise OperationError(f"{what}. Nothing was written", detail, advice=f"; {again}.{way_out}")
     if old is None or not syntax_check.can_read(path, old):
         return ()
     if _is_mended(path, new, later):

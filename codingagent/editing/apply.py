@@ -59,12 +59,14 @@ def read_replacements(body: str) -> tuple[Replacement, ...]:
         if (opened := _OPEN.fullmatch(lines[at])) is None:
             at += 1
             if lines[at - 1].strip():
-                raise OperationError(f"Line {at} of the body is outside of SEARCH/REPLACE; {_HOW}")
+                raise OperationError(
+                    f"Line {at} of the body is outside of SEARCH/REPLACE", advice=f"; {_HOW}"
+                )
             continue
         replacement, at = _read_replacement(lines, at, len(opened[1]))
         replacements.append(replacement)
     if not replacements:
-        raise OperationError(f"No SEARCH/REPLACE and no line numbers; {_HOW}")
+        raise OperationError("No SEARCH/REPLACE and no line numbers", advice=f"; {_HOW}")
     return tuple(replacements)
 
 
@@ -73,7 +75,9 @@ def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replaceme
     marks = ((i, lines[i].rstrip(" \t")) for i in range(at + 1, len(lines)))
     close = next((i for i, mark in marks if mark == ">" * length + " REPLACE"), None)
     if close is None or any(_is_open(lines[i], length) for i in range(at + 1, close)):
-        raise OperationError(f"SEARCH at line {at + 1} of the body has no >>>>>>> REPLACE; {_HOW}")
+        raise OperationError(
+            f"SEARCH at line {at + 1} of the body has no >>>>>>> REPLACE", advice=f"; {_HOW}"
+        )
     middles = [i for i in range(at + 1, close) if lines[i].rstrip(" \t") == "=" * length]
     end = close
     if len(middles) == 2 and edit_markers.is_doubled(lines, at, middles[1], close):
@@ -81,14 +85,15 @@ def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replaceme
     if len(middles) != 1:
         what = "more than one" if middles else "no"
         raise OperationError(
-            f"SEARCH at line {at + 1} of the body has {what} line {'=' * length};"
-            " if the text itself holds such a line, make all three markers longer, of equal length"
+            f"SEARCH at line {at + 1} of the body has {what} line {'=' * length}",
+            advice=";"
+            " if the text itself holds such a line, make all three markers longer, of equal length",
         )
     search, new = lines[at + 1 : middles[0]], lines[middles[0] + 1 : end]
     if any(map(edit_markers.behind_place, (search, new))):
         raise OperationError(
-            f"SEARCH at line {at + 1} of the body, or its REPLACE, begins with the number of a line: leave"
-            " that out; if the file has such lines, begin with the line above them"
+            f"SEARCH at line {at + 1} of the body, or its REPLACE, begins with the number of a line",
+            advice=": leave that out; if the file has such lines, begin with the line above them",
         )
     return Replacement(joined(search), joined(new)), close + 1
 
@@ -124,7 +129,7 @@ def apply(
     if isinstance(change, Diff):
         return _apply_diff(change, lines, earlier, path)
     if not lines.raw:
-        raise OperationError("The file is empty; write it whole with CREATE_FILE")
+        raise OperationError("The file is empty", advice="; write it whole with CREATE_FILE")
     if isinstance(change, LineRange):
         lines.check_range(change)
         body = body_repair.Body(change.text)
@@ -173,7 +178,7 @@ def _replaced(
 def _apply_diff(diff: Diff, lines: "_Lines", earlier: Sequence[Hunk], path: str) -> Edited:
     if not lines.raw:
         if len(diff.hunks) > 1 or any(mark != "+" for mark, _ in diff.hunks[0].lines):
-            raise OperationError("the file is empty; send it whole")
+            raise OperationError("the file is empty", advice="; send it whole")
         lines.raw, lines.ended = [text for _, text in diff.hunks[0].lines], True
         lines.finish(diff.hunks[0].end)
         return Edited(lines.text(), (Hunk(1, 0, 1, len(lines.raw)),), ())
@@ -192,7 +197,7 @@ def _refused(fault: OperationError, count: int) -> OperationError:
     # Seen in the wild: a model that sends only the failed one again, and loses the others.
     all_of_them = f"none of the {count} was applied: send all of them again"
     how = all_of_them if count > 1 else "nothing was changed: send the edit again"
-    return OperationError(f"{fault.reason}; {how}", fault.detail)
+    return fault.but(advice=f"; {how}")
 
 
 def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
@@ -267,8 +272,9 @@ class _Lines(Struct):
         if change.end_line > total:
             raise OperationError(
                 f"Invalid line range {change.start_line}-{change.end_line}: the file has"
-                f" {total} {plural(total, 'line')}; use SEARCH/REPLACE, or read the file first",
+                f" {total} {plural(total, 'line')}",
                 nearest.around(self.contents(), [(min(change.start_line, total), total)]),
+                advice="; use SEARCH/REPLACE, or read the file first",
             )
 
     def put(
@@ -328,27 +334,30 @@ def substitute(substitutions: Sequence[Substitution], text: str) -> Edited:
     """
     if len(substitutions) * len(text) > _WORK_LIMIT:
         raise OperationError(
-            f"{len(substitutions)} edits of a file of {len(text)} characters are too many at once;"
-            " replace the file whole"
+            f"{len(substitutions)} edits of a file of {len(text)} characters are too many at once",
+            advice="; replace the file whole",
         )
     new = text
     for index, substitution in enumerate(substitutions):
         where = f"edits[{index}].oldContent"
         if not substitution.old:
-            raise OperationError(f"{where} is empty; nothing was changed: give the text to replace")
+            raise OperationError(
+                f"{where} is empty; nothing was changed", advice=": give the text to replace"
+            )
         at = new.find(substitution.old)
         if at < 0:
-            raise OperationError(_not_found(where, substitution.old, new))
+            raise _not_found(where, substitution.old, new)
         new = f"{new[:at]}{substitution.new}{new[at + len(substitution.old) :]}"
     hunk = _changed(text, new)
     return Edited(new, () if hunk is None else (hunk,), ())
 
 
-def _not_found(where: str, old: str, text: str) -> str:
-    reason = f"{where} not found: '{shown(old)}'; nothing was changed"
+def _not_found(where: str, old: str, text: str) -> OperationError:
+    fact = f"{where} not found: '{shown(old)}'; nothing was changed"
+    how = ": read the file and write its text to the letter"
     if "\r\n" in text and "\n" in old and old.replace("\r\n", "\n") in text.replace("\r\n", "\n"):
-        return f"{reason}: the file's lines end in \\r\\n, write them so"
-    return f"{reason}: read the file and write its text to the letter"
+        how = ": the file's lines end in \\r\\n, write them so"
+    return OperationError(fact, advice=how)
 
 
 def _changed(old: str, new: str) -> Hunk | None:

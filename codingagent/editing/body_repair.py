@@ -57,7 +57,9 @@ def mend_replacement(
     try:
         case = _mended(BodyCase(lines, ground, arrival), "EDIT_FILE")
     except OperationError as fault:
-        raise OperationError(_THE_BODY.sub("REPLACE", fault.reason), fault.detail) from None
+        advice = _THE_BODY.sub("REPLACE", fault.advice)
+        fact = _THE_BODY.sub("REPLACE", fault.fact)
+        raise OperationError(fact, fault.detail, advice=advice) from None
     return case.lines, tuple(_THE_BODY.sub("REPLACE", note) for note in case.notes)
 
 
@@ -65,8 +67,8 @@ def _mended(case: BodyCase, name: str) -> BodyCase:
     try:
         case.apply(body_rules.RULES)
     except OperationError as fault:
-        meant = "" if 'until="TOKEN"' in fault.reason else f"; {_MEANT.format(name=name)}"
-        raise OperationError(f"{fault.reason}{meant}", fault.detail) from None
+        meant = "" if 'until="TOKEN"' in fault.advice else f"; {_MEANT.format(name=name)}"
+        raise fault.but(advice=meant) from None
     return case
 
 
@@ -76,8 +78,8 @@ def mend_command(body: str, arrival: Arrival) -> Body:
     try:
         case.apply(body_rules.COMMAND_RULES)
     except OperationError as fault:
-        reason = fault.reason.replace("The body", "The command", 1)
-        raise OperationError(f"{reason}; {_MEANT.format(name='RUN_COMMAND')}") from None
+        fact = fault.fact.replace("The body", "The command", 1)
+        raise fault.but(fact, f"; {_MEANT.format(name='RUN_COMMAND')}") from None
     return Body(joined(case.lines), tuple(case.notes))
 
 
@@ -92,12 +94,14 @@ def check_letters(body: str, path: str, way: Channel, name: str) -> None:
     ):
         raise OperationError(
             "The tags of this reply were damaged on its way, and the body holds the like: nothing was"
-            " done; send this block again, inside of a code block"
+            " done",
+            advice="; send this block again, inside of a code block",
         )
     if not file_kinds.is_markup(path) and chat_damage.has_encoded_marker(body):
         raise OperationError(
             f"The {name} body has SEARCH/REPLACE markers in HTML entities, and they look damaged on their"
-            " way: nothing was done; send this block again, inside of a code block"
+            " way: nothing was done",
+            advice="; send this block again, inside of a code block",
         )
 
 
@@ -129,7 +133,8 @@ def _readings(body: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         if not _can_be_decoded(body):
             raise OperationError(
                 "The markers of this edit came as HTML entities, and the lines between them only in part:"
-                " nothing was done; send this block again, inside of a code block"
+                " nothing was done",
+                advice="; send this block again, inside of a code block",
             )
         body = chat_damage.without_entities(body)
         notes = (*notes, f"{Damage.ENTITIES.value} were undone in the body, as in its markers")

@@ -22,7 +22,6 @@ from codingagent.editing import (
 )
 from codingagent.editing.characters import Ground
 from codingagent.editing.places import split
-from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Arrival, Damage, Kept
 from codingagent.model.patterns import lazy_pattern
@@ -66,7 +65,7 @@ class BodyCase(Struct):
             self.notes.append(note)
 
     def refuse(self, what: str) -> None:
-        raise OperationError(characters.refusal(what, self.arrival))
+        raise characters.refusal(what, self.arrival)
 
     def is_proven(self, undone: Sequence[str]) -> bool:
         """Return whether lines are in the file after something is undone, and none of them before."""

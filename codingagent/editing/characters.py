@@ -76,9 +76,7 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
     """Return new lines without the damage to their characters that is proven; refuse what is lost by it."""
     notes: list[str] = []
     if _has_wide_signs(new, ground):
-        raise OperationError(
-            refusal(f"it holds {_WIDE_SIGNS}, where a file of its kind has none", arrival)
-        )
+        raise refusal(f"it holds {_WIDE_SIGNS}, where a file of its kind has none", arrival)
     if not may_be_damaged("\n".join(new)):
         return MendedLines(new)
     for row in ROWS:
@@ -87,7 +85,7 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
             continue
         says, why = _verdict(look, arrival.way)
         if says == "ask":
-            raise OperationError(refusal(f"it holds {row.damage.value}, {why}", arrival))
+            raise refusal(f"it holds {row.damage.value}, {why}", arrival)
         if says == "keep" and why:
             notes.append(why)
         if says == "undo":
@@ -394,7 +392,8 @@ def may_be_damaged(text: str) -> bool:
     return is_odd or bool(citations.forms_in(text))
 
 
-def refusal(what: str, arrival: Arrival) -> str:
+def refusal(what: str, arrival: Arrival) -> OperationError:
     meant, fenced = " with the characters that are meant for the file", ", inside of a code block"
     how = f"send this block again{meant if arrival.in_code else fenced}"
-    return f"The body looks damaged on its way: {what}. Nothing was done; {how}"
+    fact = f"The body looks damaged on its way: {what}. Nothing was done"
+    return OperationError(fact, advice=f"; {how}")

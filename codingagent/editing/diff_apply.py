@@ -141,7 +141,7 @@ def apply(
         hunk.fits = _anchored(file, hunk, fits_of(file, hunk), is_last=hunk is hunks[-1])
         room -= len(hunk.fits)
         if room < 0:
-            raise OperationError(f"{hunk.label} fits too many places; {_MORE_LINES}")
+            raise OperationError(f"{hunk.label} fits too many places", advice=f"; {_MORE_LINES}")
     placed = [hunk for hunk in hunks if hunk.fits]
     _choose(file, placed)
     file.is_shown = any(_shows_indentation(file, hunk) for hunk in placed)
@@ -197,8 +197,9 @@ def _elsewhere(
 ) -> OperationError:
     spans = [(fit.start + 1, fit.start + fit.count) for fit in fits[: places.SHOWN_PLACES]]
     return OperationError(
-        f"{hunk.label} belongs at {where} and its lines are not there; add the lines that follow {side}",
+        f"{hunk.label} belongs at {where} and its lines are not there",
         nearest.around(file.lines, spans),
+        advice=f"; add the lines that follow {side}",
     )
 
 
@@ -213,12 +214,12 @@ def _choose(file: HunkFile, hunks: list[PlacedHunk]) -> None:
     for index, hunk in enumerate(hunks):
         if not hunk.has_text and _numbered(file, hunks, index) is None:
             what = f"{hunk.label} has only blank lines of the old text"
-            raise OperationError(f"{what}; {_MORE_LINES}")
+            raise OperationError(what, advice=f"; {_MORE_LINES}")
         places.only(file.lines, hunk.label, hunk.fits, _MORE_LINES)
     for one, other in pairwise(sorted(hunks, key=lambda hunk: hunk.fits[0].first)):
         if other.fits[0].first < one.fits[0].last:
             what = f"{one.label} and {other.label} change the same lines"
-            raise OperationError(f"{what}; send them as one hunk")
+            raise OperationError(what, advice="; send them as one hunk")
 
 
 def _in_order(hunks: list[PlacedHunk]) -> bool:
@@ -336,8 +337,8 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
     elided = None if hunk.said.is_counted else elisions.first_elision(hunk.new, file.known)
     if elided is not None:
         raise OperationError(
-            f"{hunk.label} adds '{hunk.new[elided].strip()}', which stands for text that was left out;"
-            " write that text"
+            f"{hunk.label} adds '{hunk.new[elided].strip()}', which stands for text that was left out",
+            advice="; write that text",
         )
     there = file.lines[fit.start : fit.start + fit.count]
     is_exact = hunk.said.is_verbatim and not fit.place.note
@@ -361,9 +362,10 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
     case.apply(rules)
     if case.lines != lines:
         raise OperationError(
-            f"{hunk.label} looks damaged on its way: {case.notes[-1]}; send it again with the characters that"
+            f"{hunk.label} looks damaged on its way: {case.notes[-1]}",
+            advice="; send it again with the characters that"
             " are meant for the file; if they are meant so, send [EDIT_FILE] with SEARCH/REPLACE and"
-            ' until="TOKEN", closed with [/EDIT_FILE TOKEN]'
+            ' until="TOKEN", closed with [/EDIT_FILE TOKEN]',
         )
 
 
@@ -378,11 +380,11 @@ def _shows_indentation(file: HunkFile, hunk: PlacedHunk) -> bool:
 def _not_found(file: HunkFile, hunk: PlacedHunk) -> OperationError:
     if not hunk.old:
         return OperationError(
-            f"{hunk.label} has no line of the old text, as for an empty file, and the file has text; add the"
-            " lines around it"
+            f"{hunk.label} has no line of the old text, as for an empty file, and the file has text",
+            advice="; add the lines around it",
         )
     return OperationError(
-        f"{hunk.label} was not found; write its context and its lines with - letter by letter as they are"
-        " in the file",
+        f"{hunk.label} was not found",
         nearest.nearest(file.lines, hunk.old),
+        advice="; write its context and its lines with - letter by letter as they are in the file",
     )

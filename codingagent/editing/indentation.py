@@ -175,7 +175,7 @@ class _Moves:
         if self.arrival.in_code:
             how = "write each line with the indentation that it is to have"
         why = f"{what}, and it can't be known for each new line"
-        return OperationError(f"{why}. Nothing was done; {how}")
+        return OperationError(f"{why}. Nothing was done", advice=f"; {how}")
 
 
 def _key(line: str) -> str:

@@ -140,7 +140,8 @@ def check_kind(lines: Sequence[str], new: Sequence[str], what: str) -> None:
     if odd := _odd_kind(lines, new):
         came, has = odd
         raise OperationError(
-            f"the file is indented by {has} and {what} by {came}; write it with {has}; {MEANT}"
+            f"the file is indented by {has} and {what} by {came}",
+            advice=f"; write it with {has}; {MEANT}",
         )
 
 

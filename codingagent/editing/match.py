@@ -99,14 +99,16 @@ def find(lines: list[str], sought: Sought) -> Found:
             that can't be proven; the detail shows the nearest lines and how they differ.
     """
     if not sought.search:
-        raise OperationError(f"{sought.label} is empty; give the lines whose place REPLACE takes")
+        raise OperationError(
+            f"{sought.label} is empty", advice="; give the lines whose place REPLACE takes"
+        )
     file = File(lines)
     lead = "" if sought.arrival is None else sought.arrival.lead
     bare = tuple(line.removeprefix(lead) for line in sought.search)
     if bare != sought.search and all(file.places(RULES[0], each) for each in (bare, sought.search)):
         raise OperationError(
-            f"{sought.label} fits with the indentation of its tags and without it; send it again with its"
-            " tags at the start of a line"
+            f"{sought.label} fits with the indentation of its tags and without it",
+            advice="; send it again with its tags at the start of a line",
         )
     plain = _Attempt(file, sought, "", _Repair())
     for rule in AS_IT_CAME:
@@ -115,14 +117,12 @@ def find(lines: list[str], sought: Sought) -> Found:
             return _as_it_came(lines, sought, place, is_shifted=rule is AS_IT_CAME[-1])
     if any(map(str.strip, sought.search)) and (found := _mended(file, sought)) is not None:
         return found
-    what = "was not found; write its lines letter by letter as they are in the file"
+    what, how = "was not found", "; write its lines letter by letter as they are in the file"
     if (at := elisions.first_elision(sought.search)) is not None:
         dots = clip(sought.search[at].strip())
-        what = (
-            f"has the line '{dots}' in place of others, and it can't be told which; write all lines, or only"
-            " those that change with enough around them"
-        )
-    raise OperationError(f"{sought.label} {what}", detail=nearest(lines, [*sought.search]))
+        what = f"has the line '{dots}' in place of others, and it can't be told which"
+        how = "; write all lines, or only those that change with enough around them"
+    raise OperationError(f"{sought.label} {what}", nearest(lines, [*sought.search]), advice=how)
 
 
 def _as_it_came(lines: list[str], sought: Sought, place: Place, *, is_shifted: bool) -> Found:
@@ -137,7 +137,8 @@ def _as_it_came(lines: list[str], sought: Sought, place: Place, *, is_shifted: b
     if (elided := next((line for line in dots if line not in lines), None)) is not None:
         raise OperationError(
             f"REPLACE has the line '{clip(elided.strip())}' in place of others: a part never takes the place"
-            " of the whole; write all lines that belong there"
+            " of the whole",
+            advice="; write all lines that belong there",
         )
     spared = joined(sought.search)
     kept = chat_damage.kept_in(spared)
@@ -177,11 +178,11 @@ def _mended(file: File, sought: Sought) -> Found | None:
             if len({(found.start, found.count, found.new) for found in results}) > 1:
                 raise OperationError(
                     f"{sought.label} fits after undoing what a chat did to it, but what REPLACE was before"
-                    f" can be read in more than one way; {_again(sought)}, its SEARCH letter by letter as"
-                    " the file has it",
+                    f" can be read in more than one way",
                     around(
                         file.lines, [(results[0].start + 1, results[0].start + results[0].count)]
                     ),
+                    advice=f"; {_again(sought)}, its SEARCH letter by letter as the file has it",
                 )
             # Escapes, say, of which several extents would do.
             ways = frozenset[Damage]().union(*(found.undone for found in results))
@@ -204,7 +205,8 @@ def _worked_out(lines: list[str], attempt: _Attempt, place: Place, is_bare: bool
         if not is_off and any(repair.undo(line).endswith(place.trail) for line in fresh):
             raise OperationError(
                 f"{sought.label} was damaged on its way, blanks at the end of its lines too, and REPLACE may"
-                f" have the like; {_again(sought)}, its SEARCH letter by letter as the file has it"
+                f" have the like",
+                advice=f"; {_again(sought)}, its SEARCH letter by letter as the file has it",
             )
     new_lines = _NewLines(lines, sought, repair, there)
     new: list[str] = []
@@ -287,10 +289,10 @@ class _NewLines:
 
     def _refusal(self, what: str) -> OperationError:
         return OperationError(
-            f"{self._sought.label} was damaged on its way, and REPLACE has a new line {what};"
-            f" {_again(self._sought)}, letter by letter as the file has it",
+            f"{self._sought.label} was damaged on its way, and REPLACE has a new line {what}",
             "The lines in the file are:\n"
             + "\n".join(f"  {clip(line)}" for line in self._there[:EXCERPT_LIMIT_LINES]),
+            advice=f"; {_again(self._sought)}, letter by letter as the file has it",
         )
 
 

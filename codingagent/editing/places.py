@@ -75,8 +75,9 @@ def only(lines: list[str], label: str, places: list[S], advice: str = _MORE_LINE
     where = ", ".join(str(place.start + 1) for place in places[:10])
     more = ", …" if len(places) > 10 else ""
     raise OperationError(
-        f"{label} fits {len(places)} places (at lines {where}{more}); {advice}",
+        f"{label} fits {len(places)} places (at lines {where}{more})",
         around(lines, [(p.start + 1, p.start + p.count) for p in places[:SHOWN_PLACES]]),
+        advice=f"; {advice}",
     )
 
 
@@ -132,8 +133,8 @@ def _shift(line: str, add: str, drop: str) -> str:
         return line
     if not line.startswith(drop):
         raise OperationError(
-            "REPLACE has a line that is indented less than SEARCH differs from the file; write both"
-            " with the indentation of the file"
+            "REPLACE has a line that is indented less than SEARCH differs from the file",
+            advice="; write both with the indentation of the file",
         )
     return add + line.removeprefix(drop)
 
@@ -161,7 +162,8 @@ def _to_tabs(width: int, line: str) -> str:
     if tabbed is None:
         raise OperationError(
             "the file is indented by tabs, and a line of REPLACE by blanks that are no whole number"
-            " of tabs; write both with the indentation of the file"
+            " of tabs",
+            advice="; write both with the indentation of the file",
         )
     return tabbed
 

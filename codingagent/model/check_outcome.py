@@ -136,8 +136,8 @@ def told_before(event: Event, sees: str) -> str:
             return "your check passes already, before any change"
         case CommandRan():
             return _told_failed(event, sees)
-        case events.Refused() | events.Denied():
-            return f"your check can't be run: {event.reason}"
+        case events.Refused(fact=why) | events.Denied(reason=why):
+            return f"your check can't be run: {why}"
         case _:
             return "your check was ended before it was through; it runs after the first change"
 

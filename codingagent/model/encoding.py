@@ -62,8 +62,8 @@ class FileText(Struct, frozen=True):
                 codec = said
             elif not text.isascii() and codec not in charsets.alike(said):
                 raise OperationError(
-                    f"The text would say that it is {said}, but the file is {codec}; leave that line as it"
-                    " is, or replace the file whole"
+                    f"The text would say that it is {said}, but the file is {codec}",
+                    advice="; leave that line as it is, or replace the file whole",
                 )
         if self.others:
             self._check_words(text)
@@ -82,8 +82,9 @@ class FileText(Struct, frozen=True):
                 may_be = "" if "?" in self.others else f" ({' or '.join(names)})"
                 raise OperationError(
                     f"The file is not UTF-8, and which encoding it has{may_be} is not certain. Nothing was"
-                    f" written: '{shown(word[:40])}' is not the same bytes in all. Use ASCII, and words that"
-                    " the file has; or ask the person to name it in .editorconfig (charset = ...)"
+                    f" written: '{shown(word[:40])}' is not the same bytes in all",
+                    advice=". Use ASCII, and words that"
+                    " the file has; or ask the person to name it in .editorconfig (charset = ...)",
                 )
 
     def _codecs(self) -> tuple[str, ...]:
@@ -107,7 +108,7 @@ def encode_whole(text: str, old: FileText | None) -> tuple[bytes, str]:
         if said:
             raise
         if old.others:
-            raise OperationError(f"{fault.reason}; DELETE_FILE before it makes it UTF-8") from fault
+            raise fault.but(advice="; DELETE_FILE before it makes it UTF-8") from fault
         lacks = next(c for c in text if isinstance(_tried(c, old.codec), str))
         note = f"it is UTF-8 now: it was {old.codec}, which has no {shown(lacks)}"
         return text.encode(), note
@@ -126,8 +127,9 @@ def _encoded(text: str, codec: str, errors: str = "strict") -> bytes:
     except UnicodeEncodeError as fault:
         character = text[fault.start]
         raise OperationError(
-            f"The file is {codec}, which has no {character!a} ({shown(character)}): use other characters, or"
-            " send it whole, with utf-8 where its text names an encoding"
+            f"The file is {codec}, which has no {character!a} ({shown(character)})",
+            advice=": use other characters, or"
+            " send it whole, with utf-8 where its text names an encoding",
         ) from fault
 
 

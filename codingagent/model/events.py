@@ -148,16 +148,21 @@ class Finished(_Noted, frozen=True, tag="finished"):
 
 
 class Refused(_Noted, frozen=True, tag="refused"):
-    """Nothing was done. `reason` is one line that says what to send instead; `detail` may show more."""
+    """Nothing was done. `fact` says why; `advice` and `detail` are for the model, see OperationError."""
 
     kind: Kind = field(name="tag")
-    reason: str
+    fact: str = field(name="reason")
     detail: str = ""
     subject: str = ""
     """The path or the command, if known."""
     digest: str = ""
     """The digest of the file as the person changed it, if that is the reason: the next request shows
     it."""
+    advice: str = ""
+
+    @property
+    def reason(self) -> str:
+        return self.fact + self.advice
 
 
 class Denied(_Noted, frozen=True, tag="denied"):

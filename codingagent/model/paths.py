@@ -55,9 +55,13 @@ def _parts(text: str) -> list[str]:
         elif part not in ("", "."):
             parts.append(part)
     if text.startswith("/") or (parts and (parts[0] == "~" or _DRIVE.match(parts[0]))):
-        raise OperationError(f"{OUTSIDE}: '{shown(text)}'; write a path relative to the workspace")
+        raise OperationError(
+            f"{OUTSIDE}: '{shown(text)}'", advice="; write a path relative to the workspace"
+        )
     if any(part.isspace() for part in parts):
-        raise OperationError(f"REJECTED: Path '{shown(text)}' has a name of blanks; name a file")
+        raise OperationError(
+            f"REJECTED: Path '{shown(text)}' has a name of blanks", advice="; name a file"
+        )
     if any(len(part.encode()) > _NAME_LIMIT_BYTES for part in parts):
         raise OperationError(f"REJECTED: Path has a name of more than {_NAME_LIMIT_BYTES} bytes")
     return parts
@@ -71,7 +75,8 @@ def check_new_name(path: str) -> None:
     for part in path.split("/"):
         if not is_plain_on_windows(part):
             raise OperationError(
-                f"REJECTED: '{shown(part)}' is not a file name on Windows; choose another name"
+                f"REJECTED: '{shown(part)}' is not a file name on Windows",
+                advice="; choose another name",
             )
 
 
@@ -184,12 +189,14 @@ def shown(text: str) -> str:
 
 def _check_characters(text: str) -> None:
     if not text or text.isspace():
-        raise OperationError("REJECTED: Path is empty; name a file")
+        raise OperationError("REJECTED: Path is empty", advice="; name a file")
     # Check the length first: nothing below may scan a path of a megabyte.
     if len(text.encode(errors="replace")) > _PATH_LIMIT_BYTES:
         raise OperationError(f"REJECTED: Path is longer than {_PATH_LIMIT_BYTES} bytes")
     if "\\" in text:
-        raise OperationError(f"REJECTED: '{shown(text)}' has a backslash; write / between names")
+        raise OperationError(
+            f"REJECTED: '{shown(text)}' has a backslash", advice="; write / between names"
+        )
     for character in text:
         if character < " " or unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
             raise OperationError(

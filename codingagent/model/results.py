@@ -57,6 +57,8 @@ def _advice(event: Event) -> str:
             return '; timeout="SECONDS" allows more'
         case CommandRan(ended_by="output_limit"):
             return "; print less"
+        case events.Refused():
+            return event.advice
         case _:
             return ""
 
@@ -121,7 +123,7 @@ def _words(event: Event, advice: str) -> tuple[Kind, str, str]:
         case events.Finished():
             return Kind.DONE, "Task was ended", ""
         case events.Refused():
-            return event.kind, event.reason, event.detail
+            return event.kind, f"{event.fact}{advice}", event.detail
         case events.Denied():
             subject = f" '{plain_text.one_line(event.subject)}'" if event.subject else ""
             return event.kind, f"DENIED{subject}: {event.reason}", event.suggestion

@@ -211,7 +211,7 @@ class RemoteMethods:
             self._host.workspace.check()
             (item,) = put_back.restored(self._secrecy.vault, [Step(operation, 0)])
             if isinstance(item, Problem):
-                return Refused(item.kind, item.reason)
+                return Refused(item.kind, item.fact, advice=item.advice)
             found = self._agent.perform(Order(0, item.operation, names=item.names))
         except WorkError as fault:
             raise MethodError(Code.INTERNAL_ERROR, self._secrecy.hide(str(fault))) from fault

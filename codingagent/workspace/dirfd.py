@@ -405,7 +405,7 @@ def read_regular(
     try:
         opened = os.fstat(file)
         if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino):
-            raise OperationError("The file was replaced while it was opened; try again")
+            raise OperationError("The file was replaced while it was opened", advice="; try again")
         # One byte more than the size tells the end of it without a second buffer of a megabyte.
         size = max(opened.st_size + 1, 4096)
         chunks: list[bytes] = []

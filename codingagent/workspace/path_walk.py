@@ -133,7 +133,8 @@ class PathWalk:
         except UnicodeEncodeError:
             locale, said = sys.getfilesystemencoding(), paths.shown(path)
             raise OperationError(
-                f"REJECTED: no file can be called '{said}' in this locale ({locale}); choose another name"
+                f"REJECTED: no file can be called '{said}' in this locale ({locale})",
+                advice="; choose another name",
             ) from None
         place = dirfd.Position(self._folder)
         left = path.split("/")[::-1]
@@ -223,8 +224,8 @@ def _refuse_other_names(place: dirfd.Position, name: str, path: str) -> None:
         listed = {entry.name.casefold() for entry in place.folder.entries()}
         if name.casefold() not in listed:
             raise OperationError(
-                f"REJECTED: '{paths.shown(path)}' has a short name in it, '{paths.shown(name)}': write"
-                " the name that a listing of its folder shows"
+                f"REJECTED: '{paths.shown(path)}' has a short name in it, '{paths.shown(name)}'",
+                advice=": write the name that a listing of its folder shows",
             )
 
 
@@ -235,7 +236,8 @@ def _refuse_own(name: str, path: str) -> None:
         )
     if paths.is_git_name(name):
         raise OperationError(
-            f"REJECTED: '{paths.shown(path)}' is in .git, which is read-only here; the person commits"
+            f"REJECTED: '{paths.shown(path)}' is in .git, which is read-only here",
+            advice="; the person commits",
         )
 
 

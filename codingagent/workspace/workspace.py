@@ -72,8 +72,8 @@ class Workspace(PathWalk):
             data, state = dirfd.read_regular(place, found, READ_LIMIT_BYTES)
         if whole and len(data) > READ_LIMIT_BYTES:
             raise OperationError(
-                f"File '{paths.shown(path)}' is larger than {READ_LIMIT_BYTES // 2**20} MiB;"
-                " use RUN_COMMAND to look at parts of it"
+                f"File '{paths.shown(path)}' is larger than {READ_LIMIT_BYTES // 2**20} MiB",
+                advice="; use RUN_COMMAND to look at parts of it",
             )
         return Seen(data, state, stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid))
 
@@ -166,7 +166,8 @@ class Workspace(PathWalk):
             with contextlib.suppress(OSError):
                 place.folder.unlink(place.name)
         raise OperationError(
-            f"'{paths.shown(path)}': its folder was moved away while it was written; look where it is now"
+            f"'{paths.shown(path)}': its folder was moved away while it was written",
+            advice="; look where it is now",
         )
 
     def check_deletable(self, path: str) -> None:
@@ -218,7 +219,8 @@ class Workspace(PathWalk):
             if dirfd.state_of(found) != state:
                 raise OperationError(
                     f"File '{paths.shown(path)}' was changed by something else meanwhile; nothing was"
-                    " moved: read it and send the move again"
+                    " moved",
+                    advice=": read it and send the move again",
                 )
             replaces = _check_target(found, source.path, target, to, overwrite=overwrite)
             is_copied = False
@@ -242,7 +244,8 @@ class Workspace(PathWalk):
                     elif not replaces:
                         target.folder.move(target.name, source.folder, source.name, overwrite=False)
                 raise OperationError(
-                    f"'{paths.shown(to)}': its folder was moved away meanwhile; look where it is now"
+                    f"'{paths.shown(to)}': its folder was moved away meanwhile",
+                    advice="; look where it is now",
                 )
             if is_copied:
                 source.folder.unlink(source.name)
@@ -386,13 +389,13 @@ def _check_target(
         return False
     if target.path == real:
         raise OperationError(
-            f"'{paths.shown(to)}' is where the file is already; name another path in to"
+            f"'{paths.shown(to)}' is where the file is already", advice="; name another path in to"
         )
     if os.path.samestat(found, there):
         if there.st_nlink == 1:
             return True  # The same name in other letters, where the disk does not tell them apart.
         raise OperationError(
-            f"'{paths.shown(to)}' is the same file by another name; delete one of them"
+            f"'{paths.shown(to)}' is the same file by another name", advice="; delete one of them"
         )
     if not overwrite:
         raise _is_there(to)
@@ -402,14 +405,15 @@ def _check_target(
 
 def _is_there(path: str) -> OperationError:
     return OperationError(
-        f"'{paths.shown(path)}' already exists; name another path, or add overwrite=\"true\""
+        f"'{paths.shown(path)}' already exists",
+        advice='; name another path, or add overwrite="true"',
     )
 
 
 def _check_replaceable(found: os.stat_result, path: str) -> None:
     if not found.st_mode & 0o222:
         raise OperationError(
-            f"File '{paths.shown(path)}' is read-only; ask the person before changing it"
+            f"File '{paths.shown(path)}' is read-only", advice="; ask the person before changing it"
         )
 
 

@@ -68,11 +68,11 @@ def test_each_record_has_its_lines(record: Record, lines: list[str]) -> None:
             ["  FAILED RUN_COMMAND: Ran 'x' (ended at its time limit of 30 s), 30 s"],
         ),
         (
-            Refused(Kind.EDIT_FILE, "'a': not found; send the edit again"),
+            Refused(Kind.EDIT_FILE, "'a': not found", advice="; send the edit again"),
             ["  FAILED EDIT_FILE: 'a': not found; the next request asks the model to fix it"],
         ),
         (
-            Refused(Kind.DONE, "Not yet: the person's check fails: 'a; b'; fix that"),
+            Refused(Kind.DONE, "Not yet: the person's check fails: 'a; b'", advice="; fix that"),
             [
                 "  FAILED DONE: Not yet: your check fails: 'a; b'; the next request asks the model to fix it",
             ],

@@ -54,7 +54,7 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Sec
 def operation_of(section: Section, files: Files) -> Asked:
     """Return the operation that a section asks for, and notes on how it was read."""
     if section.is_cut:
-        raise OperationError(f"it has no {_END}, so it may be cut; send it again, whole")
+        raise OperationError(f"it has no {_END}, so it may be cut", advice="; send it again, whole")
     hunks = _hunks(section)
     if section.kind == "Add":
         return diffs.creation_of(paths.workspace_path(section.path), hunks), ()
@@ -63,7 +63,7 @@ def operation_of(section: Section, files: Files) -> Asked:
     if section.kind == "Delete":
         return DeleteFile(path), notes
     if section.moved_to:
-        raise OperationError(diffs.renaming(path, section.moved_to, edited=bool(hunks)))
+        raise diffs.renaming(path, section.moved_to, edited=bool(hunks))
     return diffs.edit_of(path, hunks), notes
 
 

@@ -205,7 +205,7 @@ def find_edits(lines: Sequence[str]) -> tuple[MarkedEdit, ...]:
 def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replacement, Channel]:
     """Return the replacement that a block asks for, and what its text may still have suffered."""
     if edit.fault:
-        raise OperationError(f"{edit.fault}; {_HOW}")
+        raise OperationError(edit.fault, advice=f"; {_HOW}")
     first = edit_markers.behind_place(edit.old)
     both = [*edit.old[first:], *edit.new[edit_markers.behind_place(edit.new) :]]
     both = dedented(both, indent)
@@ -217,8 +217,8 @@ def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replace
     elided = elisions.first_elision(new, {line.strip() for line in old})
     if elided is not None:
         raise OperationError(
-            f"its new text has '{new[elided].strip()}', which stands for text that was left out; write"
-            " that text"
+            f"its new text has '{new[elided].strip()}', which stands for text that was left out",
+            advice="; write that text",
         )
     way = edit.way - {Damage.ANGLES}
     return Replacement(joined(old), joined(new), is_verbatim=fenced), way
@@ -262,8 +262,8 @@ def check_language(language: str, path: str) -> None:
     """Refuse a fence of another language: it may be the output, the settings or the use of that file."""
     if _is_of_language(language, path) is False:
         raise OperationError(
-            f"its fence says {language}, which '{paths.shown(path)}' is not; if it is that file, send it"
-            " with the fence of its language"
+            f"its fence says {language}, which '{paths.shown(path)}' is not",
+            advice="; if it is that file, send it with the fence of its language",
         )
 
 
@@ -300,22 +300,24 @@ def whole_file(
         notes += (f"{paths.shown(path)} was called new, and exists",)
     if not path.endswith(DIFFERENCES) and _is_difference(lines):
         raise OperationError(
-            f"its lines look like a difference of '{paths.shown(path)}'; send that in a fence that says"
+            f"its lines look like a difference of '{paths.shown(path)}'",
+            advice=f"; send that in a fence that says"
             " diff, or the file whole and without + and -; if the file has them, send"
-            f' [CREATE_FILE path="{paths.shown(path)}"]'
+            f' [CREATE_FILE path="{paths.shown(path)}"]',
         )
     elided = elisions.first_elision(lines)
     has_label = bool(lines) and (is_inside or _is_label(lines, path, files))
     text = [i for i, line in enumerate(lines) if line.strip()][has_label:]
     if has_label and not text:
         raise OperationError(
-            f"it has nothing but the path '{paths.shown(path)}'; send its text too, or an empty"
-            f' [CREATE_FILE path="{paths.shown(path)}"] if it has none'
+            f"it has nothing but the path '{paths.shown(path)}'",
+            advice=f"; send its text too, or an empty"
+            f' [CREATE_FILE path="{paths.shown(path)}"] if it has none',
         )
     if elided is not None and (path in files or all(elisions.is_elision(lines, i) for i in text)):
         raise OperationError(
-            f"'{lines[elided].strip()}' stands for text of '{paths.shown(path)}' that was left out; send"
-            " the file whole, or only an edit"
+            f"'{lines[elided].strip()}' stands for text of '{paths.shown(path)}' that was left out",
+            advice="; send the file whole, or only an edit",
         )
     if elided is not None:
         notes += (f"'{lines[elided].strip()}' was written as it is",)

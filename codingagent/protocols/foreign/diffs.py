@@ -36,11 +36,11 @@ _EXTENDED = lazy_pattern(
 )
 # What such lines above the hunks say of a file, and what to do with it.
 _NO_TEXT = {
-    "copy from ": "a copy; send it whole",
-    " 160000": "a submodule, which can't be changed here; leave it out",
-    " 120000": "a symbolic link, which only a command can change; send [RUN_COMMAND]",
-    "Binary files ": 'binary; send it with [CREATE_FILE] and encoding="base64"',
-    "GIT binary": 'binary; send it with [CREATE_FILE] and encoding="base64"',
+    "copy from ": ("a copy", "; send it whole"),
+    " 160000": ("a submodule, which can't be changed here", "; leave it out"),
+    " 120000": ("a symbolic link, which only a command can change", "; send [RUN_COMMAND]"),
+    "Binary files ": ("binary", '; send it with [CREATE_FILE] and encoding="base64"'),
+    "GIT binary": ("binary", '; send it with [CREATE_FILE] and encoding="base64"'),
 }
 # What diff and git put after a path: a tab, or a date.
 _TIMESTAMP = lazy_pattern(r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ).*)$")
@@ -106,8 +106,8 @@ class DiffPart(Struct):
         has_text = any(line.strip() for line in self.old)
         if not has_text and self.old_start != 0 and (not self.old or self.old_start is None):
             raise OperationError(
-                f"the hunk at line {self.line} has no line of the old text, so its place is not certain;"
-                " add the lines around it"
+                f"the hunk at line {self.line} has no line of the old text, so its place is not certain",
+                advice="; add the lines around it",
             )
         end = FileEnd.KEPT if self.at_end else None
         if self.old_open != self.new_open:
@@ -126,7 +126,7 @@ class FileDiff(Struct):
     git: str = ""
     marks: list[str] = field(default_factory=list)
     hunks: list[DiffPart] = field(default_factory=list)
-    fault: str = ""
+    fault: OperationError | None = None
 
     def says(self, what: str) -> str | None:
         """Return what follows such words in the lines above the hunks."""
@@ -251,9 +251,9 @@ def _check_not_cut(
     (hunk, at), (old, new) = found, counts
     is_last = not any(line.strip() for line in lines[at:])
     if is_last and len(hunk.new) < new and (len(hunk.old) < old or old == 0):
-        difference.fault = (
-            f"it may be cut short: its last header tells of {new} lines, and {len(hunk.new)} arrived;"
-            " send it again, in a fence (```diff)"
+        difference.fault = OperationError(
+            f"it may be cut short: its last header tells of {new} lines, and {len(hunk.new)} arrived",
+            advice="; send it again, in a fence (```diff)",
         )
 
 
@@ -313,9 +313,10 @@ def _by_marks(
             behind = lines[at + 1][:1] if not line and at + 1 < end else ""
             is_marked = behind in ("+", "-", " ") and not begins(lines, at + 1, end)
             if line.startswith("\\") or (behind and is_marked):
-                difference.fault = (
-                    f"its end is not certain at line {at + 1}; put it in a fence (```diff), with"
-                    " the blank lines that the file has and no others"
+                difference.fault = OperationError(
+                    f"its end is not certain at line {at + 1}",
+                    advice="; put it in a fence (```diff), with the blank lines that the file has and no"
+                    " others",
                 )
             break
         at += 1
@@ -328,28 +329,33 @@ def _by_marks(
 def operation_of(difference: FileDiff, named: Name | None, files: Files) -> Asked:
     """Return the operation that a difference asks for, and notes on how it was read."""
     if difference.fault:
-        raise OperationError(difference.fault)
+        raise difference.fault
     old, new = _sides(difference, files)
     if old is None and new is None:
         if named is None:
-            raise OperationError("it names no file; write --- a/path and +++ b/path above it")
+            raise OperationError(
+                "it names no file", advice="; write --- a/path and +++ b/path above it"
+            )
         old = new = named.only("--- a/path and +++ b/path")
     notes, hunks = _check_kind(difference, new or old or "", is_gone=new is None), difference.hunks
     if new is None:
         if any(hunk.new for hunk in hunks):
             raise OperationError(
-                f"it deletes '{paths.shown(old or '')}' and has lines that are to stay; begin each of its"
-                " lines with -, or send the changes without the header of a deleted file"
+                f"it deletes '{paths.shown(old or '')}' and has lines that are to stay",
+                advice="; begin each of its"
+                " lines with -, or send the changes without the header of a deleted file",
             )
         return DeleteFile(paths.workspace_path(old or "")), notes
     if old is None:
         if not hunks and _EMPTY not in (difference.says("index ") or ""):
-            raise OperationError("it makes a new file and has none of its lines; send them")
+            raise OperationError(
+                "it makes a new file and has none of its lines", advice="; send them"
+            )
         return creation_of(paths.workspace_path(new), hunks), notes
     if old != new and not hunks and difference.says("rename from ") is not None:
         return MoveFile(paths.workspace_path(old), paths.workspace_path(new)), notes
     if old != new:
-        raise OperationError(renaming(old, new, edited=bool(hunks)))
+        raise renaming(old, new, edited=bool(hunks))
     path, note = files.existing(new)
     notes = (*notes, note) if note else notes
     if path not in files and len(hunks) == 1 and hunks[0].new and not any(hunks[0].old):
@@ -360,11 +366,11 @@ def operation_of(difference: FileDiff, named: Name | None, files: Files) -> Aske
 def edit_of(path: str, hunks: list[DiffPart]) -> EditFile:
     """Return the edit that hunks of one file ask for; refuse one without any."""
     if not hunks:
-        raise OperationError("it has no hunks; send them")
+        raise OperationError("it has no hunks", advice="; send them")
     said = [hunk.as_said() for hunk in hunks if any(mark != " " for mark, _ in hunk.lines)]
     if not said:
         how = "begin the lines that go with - and those that come with +"
-        raise OperationError(f"it changes nothing; {how}")
+        raise OperationError("it changes nothing", advice=f"; {how}")
     return EditFile(path, Diff(tuple(said)))
 
 
@@ -373,11 +379,11 @@ def creation_of(path: str, hunks: list[DiffPart]) -> CreateFile:
     if not hunks:
         return CreateFile(path, "", overwrite=False)
     if len(hunks) > 1:
-        raise OperationError("a new file in several hunks; send it whole")
+        raise OperationError("a new file in several hunks", advice="; send it whole")
     hunk = hunks[0]
     if any(hunk.old):
         how = "begin each of its lines with +"
-        raise OperationError(f"a new file with lines that are not added; {how}")
+        raise OperationError("a new file with lines that are not added", advice=f"; {how}")
     # Empty lines that lost their "+": a new file has no other kind.
     text = "\n".join(hunk.new) if hunk.new_open else joined(hunk.new)
     is_exact = hunk.is_counted and hunk.is_verbatim
@@ -385,29 +391,29 @@ def creation_of(path: str, hunks: list[DiffPart]) -> CreateFile:
     return CreateFile(path, text, overwrite=False, arrival=arrival)
 
 
-def renaming(old: str, new: str, *, edited: bool) -> str:
+def renaming(old: str, new: str, *, edited: bool) -> OperationError:
     """Return what to send in place of a renaming."""
     move = f'[MOVE_FILE path="{paths.shown(old)}" to="{paths.shown(new)}"]'
     then = f', then [EDIT_FILE path="{paths.shown(new)}"] with the changes' if edited else ""
-    return f"it renames '{paths.shown(old)}' to '{paths.shown(new)}'; send {move}{then}"
+    fact = f"it renames '{paths.shown(old)}' to '{paths.shown(new)}'"
+    return OperationError(fact, advice=f"; send {move}{then}")
 
 
 def _check_kind(difference: FileDiff, path: str, *, is_gone: bool) -> tuple[str, ...]:
     """Refuse what is no text, or only a mode; return a note on a mode that stays as it was."""
     shown = paths.shown(path)
-    for trace, what in _NO_TEXT.items():
+    for trace, (what, how) in _NO_TEXT.items():
         if any(trace in mark for mark in difference.marks) and not (is_gone and "inary" in trace):
-            raise OperationError(f"'{shown}' is {what}")
+            raise OperationError(f"'{shown}' is {what}", advice=how)
     changed, new = difference.says("new mode "), difference.says("new file mode ") or ""
     if changed is None and not new.endswith("755"):
         return ()
-    change = (
-        f"the mode of '{shown}', which only a command can do; send"
-        f" [RUN_COMMAND]chmod {(changed or new)[-3:] or '644'} {shlex.quote(shown)}[/RUN_COMMAND]"
-    )
+    change = f"the mode of '{shown}', which only a command can do"
+    command = f"chmod {(changed or new)[-3:] or '644'} {shlex.quote(shown)}"
+    how = f"; send [RUN_COMMAND]{command}[/RUN_COMMAND]"
     if changed is not None and not difference.hunks and difference.says("rename from ") is None:
-        raise OperationError(f"it changes {change}")
-    return (f"it also changes {change}",)
+        raise OperationError(f"it changes {change}", advice=how)
+    return (f"it also changes {change}{how}",)
 
 
 # --- paths -----------------------------------------------------------------------------------------
@@ -436,7 +442,7 @@ def _sides(difference: FileDiff, files: Files) -> tuple[str | None, str | None]:
     new_path = new_path if difference.says("deleted file mode") is None else None
     if old_path is None and new_path is None:
         what = "it says that its file is new, and that it is deleted"
-        raise OperationError(f"{what}; write one header")
+        raise OperationError(what, advice="; write one header")
     return old_path, new_path
 
 
@@ -464,7 +470,8 @@ def _unprefixed_one(path: str, prefix: str, files: Files, *, is_git: bool) -> st
     if is_git or not path.startswith(prefix) or not files.has_folder(prefix[0]):
         return path.removeprefix(prefix)
     raise OperationError(
-        f"'{paths.shown(path)}' may be in the folder {prefix} or not; write the line diff --git above it"
+        f"'{paths.shown(path)}' may be in the folder {prefix} or not",
+        advice="; write the line diff --git above it",
     )
 
 
@@ -475,7 +482,8 @@ def _unprefixed(old: str, new: str, files: Files, *, is_git: bool) -> tuple[str,
         there = [side for side in (old, new) if side in files]
         if len(there) == 2 and not is_git:
             raise OperationError(
-                f"'{paths.shown(old)}' and '{paths.shown(new)}' both exist; write one path above it"
+                f"'{paths.shown(old)}' and '{paths.shown(new)}' both exist",
+                advice="; write one path above it",
             )
         if not there or (folder, other) == ("a", "b"):
             return before, after

@@ -106,7 +106,7 @@ class Name(Struct, frozen=True):
         """Return the one path; with several, refuse and say what to write."""
         if len(self.texts) > 1:
             shown = " and ".join(map(paths.shown, self.texts[:3]))
-            raise OperationError(f"{shown} are above it; write {advice}")
+            raise OperationError(f"{shown} are above it", advice=f"; write {advice}")
         return self.texts[0]
 
 
@@ -159,7 +159,7 @@ class Files:
         path = self.plain(text)
         fits = self.fits(path)
         if len(fits) > 1:
-            raise OperationError(_ambiguous(path, fits))
+            raise _ambiguous(path, fits)
         return (fits[0], _taken(text, fits[0])) if fits else (path, _taken(text, path))
 
     def whole(self, name: Name) -> tuple[str, str]:
@@ -168,21 +168,22 @@ class Files:
         path = meant = self.plain(text)
         fits = [] if name.is_new else self.fits(path)
         if len(fits) > 1:
-            how = "and 'New file:' before it if it is one"
-            raise OperationError(f"{_ambiguous(path, fits)}, {how}")
+            raise _ambiguous(path, fits).but(advice=", and 'New file:' before it if it is one")
         if fits and "/" not in path:
             meant = fits[0]
         elif fits and fits != [path] and not self.has_folder(path.partition("/")[0]):
             raise OperationError(
-                f"'{paths.shown(path)}' may be a new file, or {fits[0]}: write the path from the"
-                " workspace root, and 'New file:' before it if it is one"
+                f"'{paths.shown(path)}' may be a new file, or {fits[0]}",
+                advice=": write the path from the"
+                " workspace root, and 'New file:' before it if it is one",
             )
         return meant, _taken(text, meant)
 
 
-def _ambiguous(path: str, fits: list[str]) -> str:
+def _ambiguous(path: str, fits: list[str]) -> OperationError:
     shown = " and ".join(map(paths.shown, fits[:3])) + (" and more" if len(fits) > 3 else "")
-    return f"'{paths.shown(path)}' fits {shown}: write the path from the workspace root"
+    advice = ": write the path from the workspace root"
+    return OperationError(f"'{paths.shown(path)}' fits {shown}", advice=advice)
 
 
 def _taken(path: str, meant: str) -> str:

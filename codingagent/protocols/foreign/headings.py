@@ -151,7 +151,9 @@ class Headings:
 def only(name: Name | None) -> str:
     """Return the one path of a name; refuse none, and more."""
     if name is None:
-        raise OperationError("no path is above it; write 'File:' and its path on the line above it")
+        raise OperationError(
+            "no path is above it", advice="; write 'File:' and its path on the line above it"
+        )
     return name.only("one path above each block")
 
 
@@ -166,7 +168,8 @@ def _longer(one: Name, other: Name) -> Name:
     if _differ(one, other):
         raise OperationError(
             f"line {one.line + 1} says '{paths.shown(one.texts[0])}' and line {other.line + 1} says"
-            f" '{paths.shown(other.texts[0])}'; write one path above each file"
+            f" '{paths.shown(other.texts[0])}'",
+            advice="; write one path above each file",
         )
     return replace(
         max(one, other, key=lambda name: len(name.texts[0])), is_new=one.is_new or other.is_new

@@ -82,7 +82,7 @@ class Items:
                 add = self._add_whole if kind is Kind.FILE else self.add
                 add(asked[0], line, asked[1])
         except OperationError as fault:
-            self.refuse(kind, line, fault.reason, subject)
+            self.refuse(kind, line, fault, subject)
 
     def add(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
         self.flush()
@@ -101,11 +101,13 @@ class Items:
         if isinstance(first, Step) and first.operation == operation:
             self.note(f"'{paths.shown(operation.path)}' is there twice, at line {line} again")
             return
-        reason = (
+        fact = (
             f"The file '{paths.shown(operation.path)}' is given whole at line {first.line} and again at"
-            f" line {line}, with another text, so neither was used: send it once"
+            f" line {line}, with another text, so neither was used"
         )
-        self._items[index] = Problem(Kind.FILE, reason, first.line, subject=operation.path)
+        self._items[index] = Problem(
+            Kind.FILE, fact, first.line, subject=operation.path, advice=": send it once"
+        )
 
     def add_replacement(self, replacement: Replacement, way: Channel, text: str, line: int) -> None:
         """Add a SEARCH/REPLACE block of the file that `text` names; an empty SEARCH makes a new one."""
@@ -113,8 +115,9 @@ class Items:
             path = self._files.plain(text)
             if path in self._files:
                 raise OperationError(
-                    f"its SEARCH is empty and '{paths.shown(path)}' exists; give the lines whose place"
-                    " the new ones take, or send the file whole under its path"
+                    f"its SEARCH is empty and '{paths.shown(path)}' exists",
+                    advice="; give the lines whose place"
+                    " the new ones take, or send the file whole under its path",
                 )
             arrival = Arrival(way, in_code=replacement.is_verbatim)
             new = CreateFile(path, replacement.replace, overwrite=False, arrival=arrival)
@@ -144,13 +147,19 @@ class Items:
     # --- notes ---------------------------------------------------------------------------------
 
     def refuse(
-        self, kind: Kind, line: int, reason: str, subject: str, *, keep_run: Name | None = None
+        self,
+        kind: Kind,
+        line: int,
+        fault: OperationError,
+        subject: str,
+        *,
+        keep_run: Name | None = None,
     ) -> None:
         """Add a part that was not used, and what to send instead."""
         self.flush()
         what = _WORDS.get(kind, "The block")
-        text = f"{what} at line {line} was not used: {reason}"
-        self._items.append(Problem(kind, text, line, subject=subject[:300]))
+        fact = f"{what} at line {line} was not used: {fault.fact}"
+        self._items.append(Problem(kind, fact, line, subject=subject[:300], advice=fault.advice))
         self._settled.add(subject)
         if keep_run is not None and len(keep_run.texts) == 1:
             # The blocks after a broken one are of the same file.
@@ -181,8 +190,9 @@ class Items:
             if fits and new not in self._files:
                 self.refuse(Kind.RENAME, line, renaming(old, new, edited=False), new)
         elif fits:
-            reason = f"it says that '{shown}' is deleted; send [DELETE_FILE path=\"{shown}\"]"
-            self.refuse(Kind.RENAME, line, reason, fits[0])
+            advice = f'; send [DELETE_FILE path="{shown}"]'
+            fault = OperationError(f"it says that '{shown}' is deleted", advice=advice)
+            self.refuse(Kind.RENAME, line, fault, fits[0])
         else:
             self.note(f"line {line} says that '{shown}' is deleted; there is no such file")
 

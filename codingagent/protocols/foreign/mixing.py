@@ -38,9 +38,10 @@ def mixed(found: Reply, other: ForeignAnswer, foreign: Foreign) -> Reply:
                 refused.append(item)
             continue
         doubt, place = _judge(item, ours, done)
-        if doubt:
-            reason = f"The part at line {item.line} was not used: {doubt}"
-            refused.append(Problem(item.kind, reason, item.line, subject=_path(item)))
+        if doubt is not None:
+            fact = f"The part at line {item.line} was not used: {doubt[0]}"
+            told = Problem(item.kind, fact, item.line, subject=_path(item), advice=f"; {doubt[1]}")
+            refused.append(told)
         elif place is None:
             notes.append(f"line {item.line} says once more what a command does")
         else:
@@ -56,8 +57,13 @@ def mixed(found: Reply, other: ForeignAnswer, foreign: Foreign) -> Reply:
     return replace(found, items=(*refused, *kept), notes=(*found.notes, *other.notes, *notes))
 
 
-def _judge(item: Step, ours: tuple[Step | Problem, ...], done: int) -> tuple[str, int | None]:
-    """Return why an operation is in doubt, or after which command it comes; None: a command does it."""
+def _judge(
+    item: Step, ours: tuple[Step | Problem, ...], done: int
+) -> tuple[tuple[str, str] | None, int | None]:
+    """Return why an operation is in doubt, with advice, or after which command it comes.
+
+    Neither: a command does it.
+    """
     operation, path = item.operation, _path(item)
     shown = paths.shown(path)
     same = [i for i, other in enumerate(ours) if isinstance(other, Step) and _path(other) == path]
@@ -66,24 +72,25 @@ def _judge(item: Step, ours: tuple[Step | Problem, ...], done: int) -> tuple[str
         case CreateFile(content=str() as content) if any(
             set(map(str.strip, content.split("\n"))) <= _lines_of(ours[i]) for i in same
         ):
-            return "", None
+            return None, None
         case DeleteFile() | MoveFile() if _is_moved(path, ours):
-            return "", None
+            return None, None
         case _:
             pass
     if done and item.line > done:
-        return f"it changes '{shown}' after DONE; send it as a command before DONE", -1
+        return (f"it changes '{shown}' after DONE", "send it as a command before DONE"), -1
     match operation:
         case EditFile():
-            return "", max(same[-1] if same else -1, before)
+            return None, max(same[-1] if same else -1, before)
         case CreateFile() if same or operation.overwrite:
             why = "is changed by a command, too" if same else "exists, and this may be a part of it"
             how = f'[CREATE_FILE path="{shown}"] with all of it, or [EDIT_FILE path="{shown}"]'
-            return f"'{shown}' {why}; if it is meant, send {how}", -1
+            return (f"'{shown}' {why}", f"if it is meant, send {how}"), -1
         case DeleteFile() if same:
-            return f"a command changes '{shown}', too; send [DELETE_FILE path=\"{shown}\"]", -1
+            how = f'send [DELETE_FILE path="{shown}"]'
+            return (f"a command changes '{shown}', too", how), -1
         case _:
-            return "", before
+            return None, before
 
 
 def _lines_of(item: Step | Problem) -> set[str]:

@@ -210,11 +210,12 @@ class _AnswerReader:
         if close is not None and not path:
             self._pass_over(fence, None, self._lines[line:close])
             return close + 1
-        reason = (
-            "its fence is not closed with certainty, so nothing from there on was used; send what"
-            " follows it again, each file in a longer fence (````) if it holds fences itself"
+        fault = OperationError(
+            "its fence is not closed with certainty, so nothing from there on was used",
+            advice="; send what follows it again, each file in a longer fence (````) if it holds fences"
+            " itself",
         )
-        self._items.refuse(Kind.FILE if path else Kind.ANSWER, line, reason, path)
+        self._items.refuse(Kind.FILE if path else Kind.ANSWER, line, fault, path)
         return end
 
     def _pass_over(self, fence: Fence, above: Name | None, lines: list[str]) -> None:
@@ -235,11 +236,12 @@ class _AnswerReader:
         if is_line_quote(fence.info):
             self._items.note(f"the block at line {line} quotes lines of a file and was not used")
         elif near is not None and (is_label or is_new):
-            reason = (
-                f"line {near.line + 1} names '{shown}', and it is not certain that this is all of it;"
-                " send it whole with its path alone on the line above its fence, or SEARCH/REPLACE"
+            fault = OperationError(
+                f"line {near.line + 1} names '{shown}', and it is not certain that this is all of it",
+                advice="; send it whole with its path alone on the line above its fence, or"
+                " SEARCH/REPLACE",
             )
-            self._items.refuse(Kind.FILE, line, reason, path)
+            self._items.refuse(Kind.FILE, line, fault, path)
         elif near is not None and (above or near.is_heading or path in self._files):
             self._items.note(
                 f"the block at line {line} was not used: '{shown}' is named at line {near.line + 1},"
@@ -262,11 +264,12 @@ class _AnswerReader:
         ):
             return None
         tag, path = found
-        reason = (
-            f"<{tag}> names '{paths.shown(path)}' and is no command; send [CREATE_FILE], [EDIT_FILE],"
-            f' [DELETE_FILE] or [READ_FILE], each with path="{paths.shown(path)}"'
+        fault = OperationError(
+            f"<{tag}> names '{paths.shown(path)}' and is no command",
+            advice="; send [CREATE_FILE], [EDIT_FILE], [DELETE_FILE] or [READ_FILE], each with"
+            f' path="{paths.shown(path)}"',
         )
-        self._items.refuse(Kind.FILE, at + 1, reason, path)
+        self._items.refuse(Kind.FILE, at + 1, fault, path)
         closings = self._closings.get(f"</{tag}>", [])
         index = bisect_right(closings, at)
         return closings[index] + 1 if index < len(closings) else at + 1
@@ -300,11 +303,11 @@ class _AnswerReader:
             strays += self._strays(behind, close)
             behind = close + 1
         if strays and not all(edit.asks for edit in found):
-            reason = (
-                f"it is among other lines (line {strays[0] + 1}), so it may be a whole file; send the"
-                " file whole and resolved, or only SEARCH/REPLACE"
+            fault = OperationError(
+                f"it is among other lines (line {strays[0] + 1}), so it may be a whole file",
+                advice="; send the file whole and resolved, or only SEARCH/REPLACE",
             )
-            self._items.refuse(Kind.SEARCH_REPLACE, found[0].start + 1, reason, "")
+            self._items.refuse(Kind.SEARCH_REPLACE, found[0].start + 1, fault, "")
             return behind
         for edit in found:
             self._take_edit(edit, fence)
@@ -325,7 +328,7 @@ class _AnswerReader:
             self._items.add_replacement(found, way, only(name), line)
         except OperationError as fault:
             shown = "" if name is None else name.texts[0]
-            self._items.refuse(Kind.SEARCH_REPLACE, line, fault.reason, shown, keep_run=name)
+            self._items.refuse(Kind.SEARCH_REPLACE, line, fault, shown, keep_run=name)
 
     def _strays(self, start: int, end: int) -> list[int]:
         """Return the lines between blocks that name no path."""
@@ -370,7 +373,8 @@ class _AnswerReader:
             asked = partial(begin_patch.operation_of, each, self._files)
             self._items.take(Kind.PATCH, each.line, each.path, asked)
         if not sections:
-            self._items.refuse(Kind.PATCH, at + 1, "it has no sections; send them", "")
+            fault = OperationError("it has no sections", advice="; send them")
+            self._items.refuse(Kind.PATCH, at + 1, fault, "")
         return behind
 
 

@@ -263,7 +263,9 @@ def _step(index: int, received: Operation | Problem) -> Step | Problem:
     except OperationError as fault:
         subject = getattr(received, "command", getattr(received, "path", ""))
         kind = _KINDS[received.type]
-        return Problem(kind, fault.reason, line, fault.detail, id=name, subject=subject)
+        return Problem(
+            kind, fault.fact, line, fault.detail, id=name, subject=subject, advice=fault.advice
+        )
 
 
 def _operation(received: wire.Operation) -> operations.Operation:
@@ -447,19 +449,21 @@ def read_reply(text: str) -> Reply | None:
     if not bodies:
         return None
     if len(bodies) > 1:
-        many = f"{len(bodies)} JSON messages, so nothing was executed: send all in one"
-        return _unread(f"The reply holds {many}")
+        many = f"{len(bodies)} JSON messages, so nothing was executed"
+        return _unread(f"The reply holds {many}", ": send all in one")
     try:
         items = items_of(read_operations_message(bodies[0]))
     except MessageError as fault:
         how = _WRITE if "is not JSON" in str(fault) else ""
-        return _unread(f"The JSON message was not executed: {fault}{how}. Send it again, whole")
+        fact = f"The JSON message was not executed: {fault}"
+        return _unread(fact, f"{how}. Send it again, whole")
     done = tuple(map(_finished, items[-1:]))
     return Reply((*items[:-1], *done), _header(bodies[0]), has_outbox=False, notes=())
 
 
-def _unread(why: str) -> Reply:
-    return Reply((Problem(Kind.ANSWER, why, 1),), None, has_outbox=False, notes=())
+def _unread(why: str, advice: str) -> Reply:
+    items = (Problem(Kind.ANSWER, why, 1, advice=advice),)
+    return Reply(items, None, has_outbox=False, notes=())
 
 
 def _bodies(text: str) -> list[str]:

@@ -217,8 +217,8 @@ class _Mender:
 
     def _doubt(self, tag: Tag, why: str) -> None:
         self._mended.doubts[self._lines.of(tag.start)] = (
-            f"{tag.text} is in doubt: {why}; if it is meant, send this block again, each tag on a line of"
-            " its own, inside of a code block"
+            f"{tag.text} is in doubt: {why}",
+            "; if it is meant, send this block again, each tag on a line of its own, inside of a code block",
         )
 
     # --- bodies that were moved as a whole -----------------------------------------------------

@@ -9,6 +9,7 @@ import re
 from msgspec import Struct
 
 from codingagent.editing import file_kinds, syntax_check
+from codingagent.errors import OperationError
 from codingagent.model import commands
 from codingagent.model.paths import shown
 from codingagent.model.patterns import lazy_pattern
@@ -83,20 +84,21 @@ def named(block: Block) -> str:
     return block.name if path is None else f"{block.name} '{shown(path)}'"
 
 
-def advice(cut: str, block: Block) -> tuple[str, str]:
-    """Return the advice for the model on a cut block, and the lines with which it is to go on."""
+def refusal(cut: str, block: Block) -> OperationError:
+    """Return why a cut block is not used; its detail are the lines with which the model is to go on."""
     lines, again = block.body.count("\n"), _overlap(cut.partition("\n")[2])
-    reason = (
+    fact = (
         f"The answer was cut short inside {named(block)}: {lines} {plural(lines, 'line')} of it"
-        f" arrived and are kept, and nothing of it was used. They end with:"
-        f" «{shown(cut[-TAIL_CHARACTERS:])}»."
+        " arrived and are kept, and nothing of it was used"
     )
-    if not again:
-        return f"{reason} Send the block again from its start", ""
-    return (
-        f"{reason} Go on from there: after [REPLY …] write the lines below once more, the last of them whole,"
-        f" and then what is missing, up to {block.closing} and [END]; or send the block again from its start"
-    ), again
+    how = "Send the block again from its start"
+    if again:
+        how = (
+            "Go on from there: after [REPLY …] write the lines below once more, the last of them whole, and"
+            f" then what is missing, up to {block.closing} and [END]; or send the block again from its start"
+        )
+    advice = f". They end with: «{shown(cut[-TAIL_CHARACTERS:])}». {how}"
+    return OperationError(fact, again, advice=advice)
 
 
 def join(cut: str, text: str) -> Joined | None:

@@ -41,7 +41,7 @@ class _Values:
         self._attributes = dict(block.attributes)
         if len(self._attributes) < len(block.attributes):
             ((name, _),) = Counter(name for name, _ in block.attributes).most_common(1)
-            raise OperationError(f"Attribute '{name}' is given twice; give it once")
+            raise OperationError(f"Attribute '{name}' is given twice", advice="; give it once")
 
     def get(self, name: str) -> str | None:
         return self._attributes.get(name)
@@ -50,7 +50,7 @@ class _Values:
         value = self.get(name)
         if value is None:
             how = f'write [{self.tag} {name}="{example}"]'
-            raise OperationError(f"Missing attribute '{name}'; {how}")
+            raise OperationError(f"Missing attribute '{name}'", advice=f"; {how}")
         return value
 
     def arrival(self) -> Arrival | None:
@@ -84,7 +84,7 @@ class _Values:
             return None
         if not (value.isascii() and value.isdigit() and len(value) < 10):
             how = f'write a whole number, {name}="12"'
-            raise OperationError(f"Invalid {name} '{paths.shown(value)}'; {how}")
+            raise OperationError(f"Invalid {name} '{paths.shown(value)}'", advice=f"; {how}")
         if not 1 <= int(value) <= highest:
             raise OperationError(f"Invalid {name} '{value}'; it must be from 1 to {highest}")
         return int(value)
@@ -93,7 +93,7 @@ class _Values:
         start, end = self.number("start_line"), self.number("end_line")
         if start is not None and end is not None and start > end:
             how = "start_line must not be after end_line"
-            raise OperationError(f"Invalid line range {start}-{end}; {how}")
+            raise OperationError(f"Invalid line range {start}-{end}", advice=f"; {how}")
         return start, end
 
     def unchecked(self) -> bool:
@@ -104,7 +104,7 @@ class _Values:
         if value is None or value in choices:
             return value
         allowed = " or ".join(f'{name}="{choice}"' for choice in choices)
-        raise OperationError(f"Invalid {name} '{paths.shown(value)}'; write {allowed}")
+        raise OperationError(f"Invalid {name} '{paths.shown(value)}'", advice=f"; write {allowed}")
 
 
 def _create_file(values: _Values) -> Operation:
@@ -118,7 +118,7 @@ def _create_file(values: _Values) -> Operation:
             data = base64.b64decode("".join(values.body.split()), validate=True)
         except (binascii.Error, ValueError) as fault:
             what = f"The body is not valid base64 ({fault})"
-            raise OperationError(f"{what}; send it again") from fault
+            raise OperationError(what, advice="; send it again") from fault
         return CreateFile(path, data, overwrite=overwrite, unchecked=unchecked)
     arrival = values.arrival()
     # What may be undone in it depends on the file that it takes the place of.
@@ -139,10 +139,12 @@ def _edit_file(values: _Values) -> Operation:
     start, end = values.lines()
     if start is None or end is None:
         name = "start_line" if start is None else "end_line"
-        raise OperationError(f"Missing attribute '{name}'; write both start_line and end_line")
+        raise OperationError(
+            f"Missing attribute '{name}'", advice="; write both start_line and end_line"
+        )
     if apply.has_markers(values.body):
         what = "Line numbers and <<<<<<< SEARCH markers together"
-        raise OperationError(f"{what}; leave out start_line and end_line")
+        raise OperationError(what, advice="; leave out start_line and end_line")
     arrival = values.arrival()
     return EditFile(path, LineRange(start, end, values.body), arrival, unchecked)
 
@@ -168,13 +170,13 @@ def _run_command(values: _Values) -> Operation:
         command = values.take(body_repair.mend_command(command, arrival))
     command = command.strip()
     if all(line.strip()[:1] in ("", "#") for line in command.split("\n")):
-        raise OperationError("The command is empty; write it between the tags")
+        raise OperationError("The command is empty", advice="; write it between the tags")
     if "\0" in command:
-        raise OperationError("The command has a NUL character; write it without")
+        raise OperationError("The command has a NUL character", advice="; write it without")
     if len(command.encode(errors="replace")) > _COMMAND_LIMIT_BYTES:
         raise OperationError(
-            f"The command is longer than {_COMMAND_LIMIT_BYTES} bytes;"
-            " write a script with CREATE_FILE and run that"
+            f"The command is longer than {_COMMAND_LIMIT_BYTES} bytes",
+            advice="; write a script with CREATE_FILE and run that",
         )
     cwd = values.get("cwd")
     timeout = values.number("timeout", TIMEOUT_LIMIT_S)
@@ -201,12 +203,12 @@ def decode(block: Block, arrival: Arrival = AS_IT_IS) -> tuple[Operation, tuple[
     """Return the operation that a closed block asks for, and notes on how it was read."""
     command = BY_TAG[block.name]
     if block.fault:
-        raise OperationError(block.fault)
+        raise OperationError(block.fault[0], advice=block.fault[1])
     values = _Values(block, arrival)
     until = values.get("until")
     if command.has_body and until is not None and not _is_token(until):
         how = "write letters, digits and -_. only"
-        raise OperationError(f"Invalid until '{paths.shown(until)}'; {how}")
+        raise OperationError(f"Invalid until '{paths.shown(until)}'", advice=f"; {how}")
     operation = DECODE[block.name](values)
     return operation, values.unknown(_KNOWN[block.name]) + values.notes
 

@@ -35,21 +35,21 @@ CUT = "the answer has no [END], so it may have been cut short"
 _NAME = lazy_pattern(r"[\w./-]+")
 
 _NO_MESSAGE = (
-    "No operations message was found in the answer, so nothing was done. Answer with one JSON"
-    " object, for example:"
+    "No operations message was found in the answer, so nothing was done",
+    ". Answer with one JSON object, for example:",
 )
-_SHOWN = "nothing was done, and the person was shown your words."
+_SHOWN = ", and the person was shown your words"
 
 
 def items_of(text: str, files: Iterable[str], *, is_json: bool) -> tuple[Step | Problem, ...]:
     """Return the words of an answer as a message to the person, and the missing command as a problem."""
     words = _OUR_LINES.sub("", text).strip("\n")
-    reason = _NO_MESSAGE if is_json else NO_BLOCK
+    fact, advice = _NO_MESSAGE if is_json else NO_BLOCK
     example = _skeleton(words, _named(words, files), is_json=is_json)
     if not words.strip():
-        return (Problem(Kind.ANSWER, reason, 1, example),)
-    reason = reason.replace("nothing was done.", _SHOWN)
-    return Step(ShowMessage(words), 1), Problem(Kind.ANSWER, reason, 1, example)
+        return (Problem(Kind.ANSWER, fact, 1, example, advice=advice),)
+    problem = Problem(Kind.ANSWER, fact, 1, example, advice=_SHOWN + advice)
+    return Step(ShowMessage(words), 1), problem
 
 
 def answer_items(words: str, found: Iterable[Step | Problem]) -> tuple[Step | Problem, ...]:

@@ -21,8 +21,8 @@ from codingagent.protocols.tags.arrivals import Arrivals, Mended
 from codingagent.protocols.tags.continuation import SecondHalf
 
 NO_BLOCK = (
-    "No command was found in the answer, so nothing was done. Write commands at the start of a line,"
-    " for example:"
+    "No command was found in the answer, so nothing was done",
+    ". Write commands at the start of a line, for example:",
 )
 # One block, and none that would end the task where it is copied.
 _NO_BLOCK_EXAMPLE = commands.BY_TAG["READ_FILE"].example
@@ -46,12 +46,13 @@ _OTHER_FORMAT = lazy_pattern(
     re.MULTILINE | re.IGNORECASE,
 )
 _INVENTED = (
-    "Not taken: before it the answer shows results that this program did not write. Look at the real"
-    " ones, then send DONE again"
+    "Not taken: before it the answer shows results that this program did not write",
+    ". Look at the real ones, then send DONE again (line {} of the answer)",
 )
-_LEFT = "Not taken, because this was not executed: {}; send it, and DONE as the last block"
+_LEFT = "Not taken, because this was not executed: {}", "; send it, and DONE as the last block"
 _DONE_OPEN = (
-    "DONE has no closing tag, so it was not taken: if all else succeeded, send it again, closed"
+    "DONE has no closing tag, so it was not taken",
+    ": if all else succeeded, send it again, closed",
 )
 
 
@@ -83,13 +84,19 @@ class Problem(Struct, frozen=True):
     """A part of an answer that is not an operation: the fault, and what to write instead."""
 
     kind: Kind
-    reason: str
+    fact: str
     line: int
     detail: str = ""
     notes: tuple[str, ...] = ()
     id: str = ""
     subject: str = ""
     """The path or the command, as far as it is known."""
+    advice: str = ""
+    """As in OperationError."""
+
+    @property
+    def reason(self) -> str:
+        return self.fact + self.advice
 
 
 class Header(Struct, frozen=True):
@@ -123,7 +130,7 @@ class Reply(Struct, frozen=True):
 
 _TOO_MANY = (
     f"The answer holds {{count:,}} commands; at most {AT_ONCE:,} are executed at once, so nothing was"
-    " done: send several answers"
+    " done"
 )
 
 
@@ -136,8 +143,9 @@ def read(text: str) -> Reply:
     found = mended.scan
     header = None if found.header is None else header_of(found.header)
     if len(found.blocks) > AT_ONCE:
-        reason = _TOO_MANY.format(count=len(found.blocks))
-        return Reply((Problem(Kind.ANSWER, reason, 1),), header, found.has_outbox, ())
+        fact = _TOO_MANY.format(count=len(found.blocks))
+        many = Problem(Kind.ANSWER, fact, 1, advice=": send several answers")
+        return Reply((many,), header, found.has_outbox, ())
     items: list[Step | Problem] = []
     unused: list[str] = []
     done, cut = False, ""
@@ -152,18 +160,20 @@ def read(text: str) -> Reply:
             cut = continuation.cut_of(mended.text, block)
         if cut:
             if block.name != "DONE":
-                reason, lines = continuation.advice(cut, block)
-                item = Problem(Kind(block.name), reason, block.line, lines)
+                item = _refused(Kind(block.name), continuation.refusal(cut, block), block.line)
         elif invented is not None and invented[0] < block.start and finishes(item):
-            item = Problem(Kind.DONE, f"{_INVENTED} (line {invented[1]} of the answer)", block.line)
+            how = _INVENTED[1].format(invented[1])
+            item = Problem(Kind.DONE, _INVENTED[0], block.line, advice=how)
         items.append(item)
         done = finishes(item)
     left = [*found.unread, *(name for name in unused if not name.startswith("DONE "))]
     if left and items and finishes(items[-1]):
-        items[-1] = Problem(Kind.DONE, _LEFT.format(some(left, _UNUSED_LIMIT)), items[-1].line)
+        fact = _LEFT[0].format(some(left, _UNUSED_LIMIT))
+        items[-1] = Problem(Kind.DONE, fact, items[-1].line, advice=_LEFT[1])
         unused = []
     if not found.blocks:
-        items.append(Problem(Kind.ANSWER, NO_BLOCK, 1, detail=_NO_BLOCK_EXAMPLE))
+        fact, how = NO_BLOCK
+        items.append(Problem(Kind.ANSWER, fact, 1, detail=_NO_BLOCK_EXAMPLE, advice=how))
     notes = [*mended.notes, *found.notes]
     if unused:
         last = "DONE" if done else "[END]"
@@ -260,26 +270,27 @@ def _read_block(
     if said := mended.notes_of.get(block.line):
         block = block._replace(notes=(*said, *block.notes))
     kind, line, closing = Kind(block.name), block.line, block.closing
-    doubt = mended.doubts.get(line) or ("" if block.closed or kind is not Kind.DONE else _DONE_OPEN)
-    if doubt:
-        return Problem(kind, f"{doubt} (line {line} of the answer)", line)
+    at = f" (line {line} of the answer)"
+    if (doubt := mended.doubts.get(line)) or (kind is Kind.DONE and not block.closed):
+        fact, advice = doubt or _DONE_OPEN
+        return Problem(kind, fact, line, advice=advice + at)
     if not block.closed:
-        reason = (
+        fact = (
             f"{continuation.named(block)} at line {line} has no closing tag {closing}, so nothing of it"
-            " was used; send only this block again, whole"
+            " was used"
         )
+        advice = "; send only this block again, whole"
         beside = next((i for i, line in enumerate(block.body.split("\n")) if closing in line), None)
         if beside is not None:
-            reason += f" (line {line + 1 + beside} has text beside the tag: it must be alone)"
-        return Problem(kind, reason, line)
+            advice += f" (line {line + 1 + beside} has text beside the tag: it must be alone)"
+        return Problem(kind, fact, line, advice=advice)
     if block.inner is not None and not (is_whole and _may_hold_tags(block, block.inner)):
-        return Problem(kind, _unclosed_before(block, block.inner), line)
+        return _refused(kind, _unclosed_before(block, block.inner), line)
     try:
         operation, notes = decoder.decode(block, arrivals.of(block))
     except OperationError as fault:
-        reason = f"{fault.reason} (line {line} of the answer)"
         path = paths.shown(dict(block.attributes).get("path", "")[:300])
-        return Problem(kind, reason, line, fault.detail, block.notes, subject=path)
+        return replace(_refused(kind, fault.but(advice=at), line), notes=block.notes, subject=path)
     return Step(operation, line, block.notes + notes)
 
 
@@ -290,13 +301,18 @@ def _may_hold_tags(block: tag_blocks.Block, inner: tag_blocks.InnerTag) -> bool:
     return is_prose and inner.closed
 
 
-def _unclosed_before(block: tag_blocks.Block, inner: tag_blocks.InnerTag) -> str:
-    return (
+def _unclosed_before(block: tag_blocks.Block, inner: tag_blocks.InnerTag) -> OperationError:
+    return OperationError(
         f"{paths.shown(inner.text[:80])} opens at line {inner.line} of the answer, inside the block of line"
         f" {block.line}, so a {block.closing} may be missing before it: nothing of the block was used, nor of"
-        " what is in it. Send all of that again, each block with its closing tag; if the line is meant"
-        f' as text, open the block with until="TOKEN" and close it with [/{block.name} TOKEN]'
+        " what is in it",
+        advice=". Send all of that again, each block with its closing tag; if the line is meant as text, open"
+        f' the block with until="TOKEN" and close it with [/{block.name} TOKEN]',
     )
+
+
+def _refused(kind: Kind, fault: OperationError, line: int) -> Problem:
+    return Problem(kind, fault.fact, line, fault.detail, advice=fault.advice)
 
 
 def header_of(values: Mapping[str, str]) -> Header:
@@ -336,7 +352,11 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
         again += ", and then those"
     if len(behind) < len(rest):
         again += "; its DONE was not taken"
-    items = (*before, Problem(Kind(half.command), f"{reason}; {again}", half.line), *done)
+    items = (
+        *before,
+        Problem(Kind(half.command), reason, half.line, advice=f"; {again}"),
+        *done,
+    )
     notes = tuple(note for note in reply.notes if not note.startswith(f"line {half.line}: "))
     return replace(reply, items=items, notes=notes, is_bare=False, cut=cut, beside="")
 

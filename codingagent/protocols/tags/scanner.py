@@ -157,8 +157,8 @@ class _Scanner:
             self._read_unreadable(name, start, head, closing)
         elif behind.endswith(closing):
             body = self._text[head.end : self._text.rindex(closing, head.end, line_end)]
-            several = "two blocks on one line; write each on lines of its own"
-            fault = several if closing in body else ""
+            several = "two blocks on one line", "; write each on lines of its own"
+            fault = several if closing in body else None
             body = f"{body}\n" if body.strip() else ""
             self._add(name, head, body, start, line_end, notes=notes, fault=fault)
         elif behind:
@@ -320,13 +320,13 @@ class _Scanner:
         closed: bool = True,
         has_inner: bool = False,
         inner: InnerTag | None = None,
-        fault: str = "",
+        fault: tuple[str, str] | None = None,
     ) -> None:
         if not closed and body and not body.endswith("\n"):
             body += "\n"
         if head.junk:
-            how = 'write attributes as name="value" and end the tag with ]'
-            fault = f"can't read the opening tag at {_clip(head.junk)}: {how}"
+            how = ': write attributes as name="value" and end the tag with ]'
+            fault = f"can't read the opening tag at {_clip(head.junk)}", how
         is_doubtful = has_inner or not closed or bool(fault) or self._passed_over
         self._passed_over = False
         said = name, head.attributes, body, self._line_number(start), closed, fault, notes

@@ -24,8 +24,8 @@ class Block(NamedTuple):
     """One command as written in an answer.
 
     `body` has each of its lines ended by "\\n" and is empty where the tag has none. `line` is where
-    the opening is, 1-based. `fault` says why the opening can't be read, or is empty. It reaches
-    from `start` to `end`; `is_doubtful` tells that its body holds what may be another tag of ours.
+    the opening is, 1-based. `fault` says why the opening can't be read, with advice. It reaches from
+    `start` to `end`; `is_doubtful` tells that its body holds what may be another tag of ours.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Block(NamedTuple):
     body: str
     line: int
     closed: bool = True
-    fault: str = ""
+    fault: tuple[str, str] | None = None
     notes: tuple[str, ...] = ()
     behind_end: bool = False
     start: int = 0

@@ -60,6 +60,7 @@ def do(text: str, before: Mapping[str, bytes | str], root: Path) -> Done:
         for index, item in enumerate(found.items):
             if isinstance(item, Problem):
                 failures.append(f"{item.kind}: {item.reason}")
+                events.append(Refused(item.kind, item.fact, item.detail, advice=item.advice))
                 continue
             path = subject_of(item.operation)
             edits = [each for each in events if isinstance(each, FileEdited) and each.path == path]

@@ -60,15 +60,13 @@ b
 def test_items_stand_in_the_order_of_the_reply_with_their_lines() -> None:
     found = read(_ALL, {"a.py", "old.py", "x/cart.py", "y/cart.py"})
     edit = EditFile("a.py", (Replacement("a = 1\n", "a = 2\n"), Replacement("b = 1\n", "b = 2\n")))
-    reason = (
-        "SEARCH/REPLACE at line 36 was not used: 'cart.py' fits x/cart.py and y/cart.py: write the path"
-        " from the workspace root"
-    )
+    reason = "SEARCH/REPLACE at line 36 was not used: 'cart.py' fits x/cart.py and y/cart.py"
+    how = ": write the path from the workspace root"
     assert found.items == (
         Step(edit, 5),
         Step(DeleteFile("old.py"), 18),
         Step(CreateFile("new.py", "x = 1\n", overwrite=False), 26),
-        Problem(Kind.SEARCH_REPLACE, reason, 36, subject="cart.py"),
+        Problem(Kind.SEARCH_REPLACE, reason, 36, subject="cart.py", advice=how),
     )
     assert found.notes == ()
     assert found.asides == (

@@ -139,7 +139,8 @@ def test_of_many_blocks_after_done_twenty_are_named() -> None:
     """Design, tag blocks: what stood there is named, within reason."""
     found = reply.read("[DONE]\nok\n[/DONE]\n" + '[DELETE_FILE path="a"]\n' * 100)
     [problem] = found.items
-    assert "DELETE_FILE at line 23 and 80 more; send it" in str(problem)
+    assert isinstance(problem, Problem)
+    assert "DELETE_FILE at line 23 and 80 more; send it" in problem.reason
 
 
 # --- whose reply it is -----------------------------------------------------------------------------

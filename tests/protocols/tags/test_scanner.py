@@ -75,7 +75,9 @@ def _shown(block: Block) -> str:
     words = [f"{block.name} at {block.line}{behind}{'' if block.closed else ' unclosed'}"]
     words += [f"{key}={value!r}" for key, value in block.attributes]
     words += [repr(block.body)] if block.body else []
-    return ", ".join([*words, *([f"fault: {block.fault}"] if block.fault else []), *block.notes])
+    return ", ".join(
+        [*words, *([f"fault: {''.join(block.fault)}"] if block.fault else []), *block.notes]
+    )
 
 
 TABLES: dict[str, golden.Show] = {"scans.txt": show}

@@ -1,0 +1,54 @@
+"""What the person reads of a refusal is the fact; what to send instead is for the model."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from codingagent.cli.layout import PIPE, text_of
+from codingagent.cli.record_words import lines_of
+from codingagent.model.events import Event, Refused
+from codingagent.model.journal_entries import OperationEnded, SessionStarted
+from codingagent.model.session_fold import fold
+from tests import damage_table, reply_table
+from tests.protocols.foreign.doing import do, files_in
+
+_FOR_THE_MODEL = re.compile(
+    r"(?:^|[;:.,] |\b(?:and|then|or) )(?:send|write|go on from|give|leave out|add|begin|name|use|look|mend"
+    r"|read (?:it|the)|make all|replace the|put it|READ_FILE it|DELETE_FILE before)\b|until=|\bTOKEN\b"
+    r"|next time|code block",
+    re.IGNORECASE,
+)
+
+
+def _events(tmp_path: Path) -> Iterator[Event]:
+    for case in reply_table.cases():
+        yield from reply_table.execute(case.reply, case.before, _new(tmp_path, case.name)).events
+    for path in sorted(reply_table.REPLIES.glob("formats/*/reply.txt")):
+        before = files_in(path.parent / "before")
+        text = path.read_bytes().decode()
+        yield from do(text, before, _new(tmp_path, f"format {path.parent.name}")).events
+    for row in reply_table.run_all(one_in=24):
+        yield from row.done.events
+    for cell in damage_table.run(damage_table.ROWS[6::18], damage_table.answers()):
+        yield from cell.done.events
+
+
+def _new(folder: Path, name: str) -> Path:
+    root = folder / name
+    root.mkdir()
+    return root
+
+
+def test_the_person_reads_nothing_that_is_for_the_model(tmp_path: Path) -> None:
+    """Issue of words: an order to "send this block again" is none to the person."""
+    refused = {event for event in _events(tmp_path) if isinstance(event, Refused)}
+    assert len(refused) > 100
+    assert len({event.kind for event in refused}) > 5
+    session = fold(None, SessionStarted("a1b2c3d4", "x", "/w", ""))
+    told = {
+        text_of(line)
+        for event in refused
+        for line, _ in lines_of(OperationEnded(0, event, ""), session, None, PIPE)
+    }
+    ours = {line.replace("; the next request asks the model to fix it", "") for line in told}
+    assert sorted(filter(_FOR_THE_MODEL.search, ours)) == []
