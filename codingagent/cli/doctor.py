@@ -27,6 +27,8 @@ from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.path_walk import is_too_much
 
 _WORDS = {True: "ok", False: "MISSING", None: "-"}
+# Safety, undo or all work needs these; without others something is less convenient.
+_NEEDED = ("sandbox", "git", "home", "inbox")
 _PROMISES = {True: "enforced", False: "NOT enforced", None: "does not apply"}
 _MARKS = {True: ("✓", "good"), False: ("✗", "bad"), None: ("–", "dim")}
 
@@ -49,6 +51,7 @@ def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
     look = look_of(sys.stdout)
     if not json and not verbose:
         of_sandbox = _summed_up(of_sandbox)
+    missing: dict[str, None] = {}
     # Each line is printed as soon as it is known: the sandbox takes a second.
     for finding in itertools.chain(of_sandbox, _own(home, was_found=was_found)):
         if json:
@@ -56,6 +59,18 @@ def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
         else:
             show_lines(_lines(finding, look))
             sys.stdout.flush()
+            if finding.holds is False:
+                missing["sandbox" if finding.is_promise else finding.name] = None
+    if not json:
+        show_lines([[(_verdict(missing), "bold")]])
+
+
+def _verdict(missing: Iterable[str]) -> str:
+    """Return in a line whether work can begin, and what is missing."""
+    needed = [name for name in missing if name in _NEEDED]
+    others = [name for name in missing if name not in _NEEDED]
+    without = f"; not as it could be: {', '.join(others)}" if others else ""
+    return f"missing: {', '.join(needed)}{without}" if needed else f"ready{without}"
 
 
 def _summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
@@ -189,17 +204,22 @@ def _editor() -> Finding:
     return Finding("editor", True, f"{editor}, for `new --edit` and `paste --editor`")
 
 
+def _word(finding: Finding) -> str:
+    is_note = finding.holds is False and finding.name not in _NEEDED and not finding.is_promise
+    return "note" if is_note else _WORDS[finding.holds]
+
+
 def _lines(finding: Finding, look: Look) -> Iterator[Line]:
     detail = runnable(finding.detail)
     remedy = f"; {runnable(finding.remedy)}" if finding.remedy else ""
     if not look.is_terminal:
-        words = _PROMISES if finding.is_promise else _WORDS
-        word = f"{'  ' if finding.is_promise else ''}{words[finding.holds]:<14}"
+        word = _PROMISES[finding.holds] if finding.is_promise else _word(finding)
+        word = f"{'  ' if finding.is_promise else ''}{word:<14}"
         yield [(f"{word}{finding.name}: {detail}{remedy}", "")]
         return
     mark, style = _MARKS[finding.holds]
     begin = "    " if finding.is_promise else ""
-    begin += f"{mark} " if look.has_marks else f"{_WORDS[finding.holds]:<7} "
+    begin += f"{mark} " if look.has_marks else f"{_word(finding):<7} "
     name, indent = f"{finding.name}: ", len(begin)
     if not (finding.is_promise or look.width < 4 * _NAME_CELLS):
         name = f"{finding.name:<{_NAME_CELLS - 2}} "

@@ -28,6 +28,7 @@ from codingagent.storage.session_file import document
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
+    from codingagent.policy.rules import Policy
     from codingagent.storage.mailbox import Mailbox
 
 STATES = {
@@ -237,26 +238,13 @@ def _show_names(
     show_lines(layout.table(("file", "lines", ""), rows, look))
 
 
-def show_settings(
-    home: Path,
-    workspace: Path,
-    resolved: Resolved,
-    policy: str,
-    granted: Mapping[str, Sequence[str]],
-    *,
-    json: bool,
-) -> None:
-    """Print each effective setting, its source and its meaning.
-
-    Also print what the policy does, and the "always" approvals of each session.
-    """
+def show_settings(home: Path, workspace: Path, resolved: Resolved, *, json: bool) -> None:
+    """Print each effective setting, its source and its meaning."""
     values = asdict(resolved.settings)
     if json:
         for name, value in {"home": str(home), **values}.items():
             origin = resolved.origins.get(name, "")
             write_json_line(sys.stdout, {"name": name, "value": value, "origin": origin})
-        for session_id, grants in granted.items():
-            write_json_line(sys.stdout, {"name": "granted", "session": session_id, "value": grants})
         return
     told, look = meanings(), look_of(sys.stdout)
     rows = [
@@ -266,11 +254,25 @@ def show_settings(
     # A path is never wrapped, so that it can be copied whole.
     show_lines([[("home ", ""), (str(home), "")], [("workspace ", ""), (str(workspace), "")]])
     show_lines(layout.table(("setting", "value", "from", "meaning"), rows, look))
-    lines = f"policy {policy}".split("\n")
+    _print("`codingagent config policy` shows what is asked about and blocked")
+
+
+def show_policy(
+    policy: "Policy", told: str, granted: Mapping[str, Sequence[str]], *, json: bool
+) -> None:
+    """Print what the policy asks about and blocks, and the "always" approvals of each session."""
+    if json:
+        write_json_line(sys.stdout, {"name": "policy", "value": to_builtins(policy)})
+        for session_id, grants in granted.items():
+            write_json_line(sys.stdout, {"name": "granted", "session": session_id, "value": grants})
+        return
+    look = look_of(sys.stdout)
+    lines = told.split("\n")
     for session_id, grants in granted.items():
         lines += [f"always approved in session {session_id}: {grant}" for grant in grants]
-    for line in lines:
-        show_lines(layout.hang([(line, "")], look, 2))
+    show_lines(
+        (line for each in lines for line in layout.hang([(each, "")], look, 2)), may_page=True
+    )
 
 
 def _value(value: object) -> str:

@@ -731,7 +731,7 @@ def test_an_approval_for_always_is_shown_and_revoked(building: Path) -> None:
         asked.types("a\n")
         asked.says("request 2 is ready")
         assert "always approved (1): `rm -r` of 'build'" in command_line_here(building, "show")[1]
-        assert "`rm -r` of 'build'" in command_line_here(building, "config")[1]
+        assert "`rm -r` of 'build'" in command_line_here(building, "config", "policy")[1]
         status, _, err = command_line_here(building, "revoke", session_of(building), "2")
         assert (status, "there is no approval '2', only 1 to 1" in err) == (2, True)
         status, out, err = command_line_here(building, "revoke")

@@ -536,7 +536,7 @@ def test_doctor_says_what_the_terminal_can(waiting: Path) -> None:
     assert "✓ encoding   utf-8 on the screen\n" in text
     text = seen(waiting, "doctor", columns=100, kind="ascii").text
     assert (
-        "MISSING encoding   ascii on the screen; set LANG=C.UTF-8 to see all characters\n" in text
+        "note    encoding   ascii on the screen; set LANG=C.UTF-8 to see all characters\n" in text
     )
     assert "no colours (NO_COLOR is set)" in seen(waiting, "doctor", kind="no colours").text
     assert "TERM=dumb: plain lines" in seen(waiting, "doctor", kind="dumb").text

@@ -384,7 +384,9 @@ def test_config_shows_what_is_in_force_and_what_the_policy_does(
     assert main.run(["config"]) == 0
     said = capsys.readouterr().out
     assert "permissive" not in said.replace("restrictive, standard, permissive", "")
-    assert "asks before: `rm" in said
+    assert "`rm" not in said
+    assert main.run(["config", "policy"]) == 0
+    assert "asks before: `rm" in capsys.readouterr().out
 
 
 def test_a_taken_reply_that_a_power_failure_emptied_costs_a_turn_and_no_more(home: Path) -> None:
@@ -788,9 +790,13 @@ def test_doctor_tells_every_promise_of_the_sandbox(
     else:
         assert sandbox["detail"]
     assert run(home, "doctor", "--verbose") == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(found)
+    assert len(capsys.readouterr().out.splitlines()) == len(found) + 1
     assert run(home, "doctor") == 0
-    lines = capsys.readouterr().out.splitlines()
+    *lines, verdict = capsys.readouterr().out.splitlines()
+    faults = {entry["name"] for entry in found if entry["holds"] is False}
+    needed = faults & {"sandbox", "git", "home", "inbox"}
+    assert verdict.startswith("missing: " if needed else "ready")
+    assert all(name in verdict for name in faults - {entry["name"] for entry in promises})
     broken = [entry for entry in promises if entry["holds"] is False]
     assert len(lines) == len(found) - len(promises) + len(broken)
     if promises and not broken:
@@ -816,3 +822,4 @@ def test_doctor_in_a_home_that_can_not_be_written_goes_on_to_its_end(home: Path)
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search("MISSING +inbox: .* can't be written", done.stdout)
     assert "terminal: " in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("missing: sandbox, inbox")

@@ -236,7 +236,10 @@ def _config(  # one for each command-line option
     context: typer.Context,
     words: Annotated[
         list[str] | None,
-        argument("[set KEY VALUE | unset KEY | edit]", "Change your own settings file."),
+        argument(
+            "[set KEY VALUE | unset KEY | edit | policy]",
+            "Change your own settings file; or show what the policy asks about and blocks.",
+        ),
     ] = None,
     here: Annotated[
         bool, flag("--here", "Change what you keep for this workspace, outside of it.")
@@ -248,16 +251,19 @@ def _config(  # one for each command-line option
     from codingagent.process.select_sandbox import policy_of
 
     root, _ = trusted_home(context)
-    if words:
+    if words and words != ["policy"]:
         _change_settings(root, words, here=here)
         return
     resolved, workspace = homes.settings_for(root, {}, os.environ)
+    if not words:
+        tables.show_settings(root, workspace, resolved, json=json)
+        return
     policy = policy_of(resolved.settings, workspace)
     granted: dict[str, list[str]] = {}
     if (root / "sessions").is_dir():
         found = homes.all_sessions(home_of(context), fail)
         granted = {each.session_id: sorted(each.granted) for each in found if each.granted}
-    tables.show_settings(root, workspace, resolved, describe(policy), granted, json=json)
+    tables.show_policy(policy, describe(policy), granted, json=json)
 
 
 def _change_settings(root: Path, words: list[str], *, here: bool) -> None:
@@ -283,7 +289,9 @@ def _change_settings(root: Path, words: list[str], *, here: bool) -> None:
         case ["edit"]:
             edit_settings.edit(path)
         case _:
-            raise UsageError("say `config set KEY VALUE`, `config unset KEY` or `config edit`")
+            raise UsageError(
+                "use `config set KEY VALUE`, `config unset KEY`, `config edit` or `config policy`"
+            )
 
 
 @app.command(
