@@ -29,6 +29,7 @@ COMMANDS = {
         "copy": Entry("clipboard", "Put the waiting request on the clipboard."),
         "paste": Entry("clipboard", "Save the chat's answer in the inbox."),
         "close": Entry("housekeeping", "End a session whose task is not done."),
+        "rename": Entry("housekeeping", "Name a session."),
     },
     "What happened": {
         "list": Entry("inspect", "List the sessions, the latest first."),

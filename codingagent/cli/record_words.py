@@ -129,6 +129,8 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             yield _plain("session reopened")
         case entries.SessionClosed():
             yield _plain("session closed")
+        case entries.SessionRenamed():
+            yield _plain(f"session renamed: {record.name or 'no name'}")
         case entries.CommitMade():
             yield _plain(f"committed on {record.branch}: {record.commit:.10}")
         case _:

@@ -1,5 +1,6 @@
 """The command `show`: print a session turn by turn, what it waits for, and how to continue."""
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -13,9 +14,13 @@ from codingagent.cli.hints import runnable
 from codingagent.cli.layout import Look, look_of
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.record_words import Hung, laid_out, lines_of
+from codingagent.cli.stdio import be_utf8
 from codingagent.cli.tables import STATES, show_lines
+from codingagent.model import events
 from codingagent.model import journal_entries as entries
 from codingagent.model.journal_entries import Record
+from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import on_screen
 from codingagent.model.session_fold import states
 from codingagent.model.session_state import Phase, Session
 from codingagent.storage.mailbox import Mailbox
@@ -27,7 +32,7 @@ Counts = Mapping[str, tuple[int, int]]
 # Records that say nothing to who looks back, or that another one tells of.
 _LEFT_OUT = (
     *(entries.InboxFound, entries.RequestWritten, entries.OperationStarted),
-    *(entries.CheckpointTaken, entries.UndoBegan),
+    *(entries.CheckpointTaken, entries.UndoBegan, entries.SessionRenamed),
 )
 _HEADINGS = (
     *(entries.SessionStarted, entries.RunStarted),
@@ -42,6 +47,57 @@ def show_as_json(session: Session, records: Iterable[Record]) -> None:
     more = {"said": said, "granted": sorted(session.granted)}
     told = [to_builtins(record) for record in records]
     write_json_line(sys.stdout, {**document(session), **more, "records": told})
+
+
+# Of the record of a session, these tell a colleague nothing.
+_OF_THE_PERSON = (
+    *(*_LEFT_OUT, entries.SessionStarted, entries.AnswerSetAside, entries.GrantsRevoked),
+    *(entries.RefreshAsked, entries.SessionReopened, entries.SessionClosed),
+)
+_WIDE = Look(1_000_000, has_marks=True)
+_MARKDOWN = lazy_pattern(r"[\\`*_\[\]<>#|~]")
+
+
+def show_as_markdown(
+    session: Session, records: Iterable[Record], turns: Mapping[int, Counts]
+) -> None:
+    """Print what a session did as Markdown: for a pull request, or a colleague. Counts are by turn."""
+    be_utf8(sys.stdout)
+    text = "\n".join(_markdown(session, records, turns))
+    sys.stdout.write(re.sub(r"\n{3,}", "\n\n", f"{text.strip()}\n"))
+
+
+def _markdown(
+    session: Session, records: Iterable[Record], turns: Mapping[int, Counts]
+) -> Iterator[str]:
+    task = on_screen(session.task).strip()
+    yield f"# {_escaped(session.name or task.splitlines()[0])}"
+    yield from _quoted(task) if session.name or "\n" in task else ()
+    for record, state in states(records):
+        match record:
+            case entries.AnswerTaken():
+                yield from ("", f"## Turn {record.sequence}", "")
+            case entries.OperationEnded(event=events.MessageShown(text=text)):
+                yield from _quoted(text)
+            case entries.TurnEnded():
+                last = state.results[-1] if state.results and state.is_complete else None
+                if isinstance(last, events.Finished):
+                    yield from ("", "**Done.**", *_quoted(last.summary))
+                for path, (added, removed) in turns.get(record.sequence, {}).items():
+                    yield f"Changed {_escaped(path)} +{added} −{removed}  "
+            case _ if not isinstance(record, _OF_THE_PERSON):
+                for line, _ in lines_of(record, state, None, _WIDE):
+                    yield f"- {_escaped(''.join(text for text, _ in line).strip())}"
+            case _:
+                pass
+
+
+def _quoted(text: str) -> Iterator[str]:
+    yield from ("", *(f"> {line}".rstrip() for line in on_screen(text).split("\n")), "")
+
+
+def _escaped(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\g<0>", on_screen(text))
 
 
 def show_session(
@@ -68,7 +124,9 @@ def _head(session: Session) -> Iterator[Hung]:
     what = "run" if session.is_run else "session"
     turn = "" if session.is_run else f", turn {session.sequence}"
     phase = (session.phase.value, STATES[session.phase])
-    yield [(f"{what} ", ""), (session.session_id, "bold"), (": ", ""), phase, (turn, "")], 2
+    name = f" ({session.name})" * bool(session.name)
+    called = [(f"{what} ", ""), (session.session_id, "bold"), (f"{name}: ", "")]
+    yield [*called, phase, (turn, "")], 2
     for number, grant in enumerate(sorted(session.granted), start=1):
         yield [(f"always approved ({number}): ", "warn"), (grant, "")], 2
 

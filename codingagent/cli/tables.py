@@ -94,7 +94,7 @@ def _session(session: Session, changed: str, limit: int) -> tuple[Span, ...]:
         ("closed", "dim") if session.is_closed else (session.phase.value, STATES[session.phase]),
         (str(session.sequence), ""),
         (changed, ""),
-        (plain_text.one_line(session.task, limit), ""),
+        (plain_text.one_line(session.name or session.task, limit), ""),
     )
 
 

@@ -389,6 +389,13 @@ class SessionClosed(Tagged, frozen=True, tag="session_closed"):
     at: str
 
 
+class SessionRenamed(Tagged, frozen=True, tag="session_renamed"):
+    """The person gave the session a name, which lists show in place of its task; empty: none."""
+
+    name: str
+    at: str
+
+
 Record = (
     SessionStarted
     | RunStarted
@@ -414,6 +421,7 @@ Record = (
     | CommitMade
     | SessionReopened
     | SessionClosed
+    | SessionRenamed
 )
 
 

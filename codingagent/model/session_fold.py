@@ -244,6 +244,8 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
             )
         case entries.SessionClosed():
             return replace(session, is_closed=True)
+        case entries.SessionRenamed():
+            return replace(session, name=record.name)
         case entries.SessionStarted() | entries.RunStarted():
             raise ValueError("a second start of a session")
         case _:

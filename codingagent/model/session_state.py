@@ -107,6 +107,8 @@ class Session(Struct, frozen=True):
     """Undos since the last answer, and their net effect in words for the model."""
     undo_note: str = ""
     protocol: entries.Protocol = "tags"
+    name: str = ""
+    """What the person calls it; lists show it in place of the task."""
     is_run: bool = False
     """One message without a conversation: complete when that message is done."""
     said: tuple[Said, ...] = ()

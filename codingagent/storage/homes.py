@@ -343,8 +343,8 @@ _TASK_CHARACTERS = 60
 
 
 def told_as(session: Session) -> str:
-    """Return how messages name a session: its id and the beginning of its task."""
-    return f"{session.session_id} ({one_line(session.task, _TASK_CHARACTERS)})"
+    """Return how messages name a session: its id and its name, or the beginning of its task."""
+    return f"{session.session_id} ({one_line(session.name or session.task, _TASK_CHARACTERS)})"
 
 
 def awaiting_approval(home: Home, on_damage: Callable[[str], object]) -> Session:

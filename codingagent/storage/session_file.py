@@ -8,8 +8,10 @@ from codingagent.model.session_state import Session
 def document(session: Session) -> dict[str, object]:
     """Return the session as the content of `sessions/{id}.json`."""
     requested = [path for e in session.results if isinstance(e, FileRequested) for path in e.paths]
+    named = {"name": session.name} if session.name else {}
     return {
         "sessionId": session.session_id,
+        **named,
         "task": session.task,
         "sequenceNumber": session.sequence,
         "isComplete": session.is_complete,

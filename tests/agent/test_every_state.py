@@ -135,6 +135,7 @@ def _session(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     go(home, "approve")
     drop(ANSWERS[3])
     (session_id,) = Home.at(home, create=False).sessions.ids()
+    go(home, "rename", session_id, "a name")
     go(home, "close", session_id)
     go(home, "undo")
     go(home, "say", session_id, "go on")

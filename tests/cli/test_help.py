@@ -56,7 +56,7 @@ def test_the_first_help_names_every_command(capsys: pytest.CaptureFixture[str]) 
     assert main.run(["--help"]) == 0
     page = capsys.readouterr().out
     assert all(f"\n  {name} " in page for name in NAMES)
-    assert len(page.splitlines()) <= _SCREEN_LINES + 6
+    assert len(page.splitlines()) <= _SCREEN_LINES + 9
 
 
 def test_naming_a_command_imports_no_other() -> None:
@@ -172,7 +172,7 @@ def test_help_on_nothing_known_names_the_nearest(capsys: pytest.CaptureFixture[s
 def test_a_shell_completes_topics_and_commands(tmp_path: Path) -> None:
     """After `help` either may follow."""
     assert complete(tmp_path, "help", "s", shell="zsh")[:2] == ["settings", "safety"]
-    assert complete(tmp_path, "help", "re") == ["resume", "refresh", "revoke"]
+    assert complete(tmp_path, "help", "re") == ["resume", "refresh", "revoke", "rename"]
 
 
 # How each shell asks, what it was given so far being the last of the words.
@@ -203,7 +203,7 @@ def complete(home: Path, *words: str, shell: str = "bash") -> list[str]:
 
 def test_a_shell_completes_commands_and_options(tmp_path: Path) -> None:
     """Completion by the shell knows what the command line knows."""
-    assert complete(tmp_path, "re") == ["resume", "refresh", "revoke"]
+    assert complete(tmp_path, "re") == ["resume", "refresh", "revoke", "rename"]
     assert complete(tmp_path, "new", "--no-w") == ["--no-wait"]
     assert complete(tmp_path, "new", "--protocol", "j") == ["json"]
 

@@ -24,6 +24,46 @@ def _home(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return home
 
 
+def test_a_session_that_is_renamed_is_listed_found_and_told_by_its_name(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lists show the name in place of the task; an empty one takes it away."""
+    session = session_of(home)
+    assert run(home, "rename", session, "  the\nverbose option ") == 0
+    for words in (("list",), ("list", "verbose"), ("show", session), ("log", session)):
+        capsys.readouterr()
+        assert run(home, *words) == 0
+        assert "verbose option" in capsys.readouterr().out, words
+    assert "the verbose option" in (home / "sessions" / f"{session}.json").read_text()
+    assert run(home, "rename", session, "") == 0
+    capsys.readouterr()
+    assert run(home, "list") == 0
+    assert "Write a file" in capsys.readouterr().out
+    assert run(home, "rename", "00000000", "x") == 2
+
+
+def test_a_session_is_told_as_markdown_without_its_secrets(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For a pull request or a colleague: words as quotations, names that are no markup, no secret."""
+    secret = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC2eF4hJ6"
+    assert run(home, "say", f"use {secret}") == 0
+    drop(
+        home,
+        f"[RUN_COMMAND]\necho *_*\n[/RUN_COMMAND]\n[MESSAGE]\nnot {secret}\n# so\n[/MESSAGE]\n{DONE}",
+    )
+    assert run(home, "resume", "--once") == 0
+    capsys.readouterr()
+    assert run(home, "show", "--markdown") == 0
+    told = capsys.readouterr().out
+    assert secret not in told
+    assert told.startswith("# Write a file\n")
+    assert "\n## Turn 2\n\n- ✓ RUN" in told
+    assert "\\*\\_\\*" in told
+    assert "\n> # so\n" in told
+    assert "**Done.**" in told
+
+
 def test_a_closed_session_takes_no_answer_until_words_reopen_it(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,8 +16,9 @@ from codingagent.cli.commands.options import Json, argument, flag
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.stdio import is_terminal
 from codingagent.errors import UsageError, disk_errors
-from codingagent.model.journal_entries import SessionClosed, is_session_id
-from codingagent.model.session_state import Phase
+from codingagent.model.journal_entries import SessionClosed, SessionRenamed, is_session_id
+from codingagent.model.plain_text import one_line
+from codingagent.model.session_state import Phase, Session
 from codingagent.storage import homes
 from codingagent.storage.clock import now
 from codingagent.storage.file_lock import is_held
@@ -47,14 +48,37 @@ def _close(context: typer.Context, session: _Open = None, json: Json = False) ->
             waits = state.phase is Phase.AWAITING_APPROVAL
             way = "answer it with approve or deny" if waits else f"`codingagent resume {session}`"
             raise UsageError(f"session {told_as(state)} is in the middle of a turn: first {way}")
-        with contextlib.closing(SessionLog(home.sessions.open(session), state)) as log:
-            log.record(SessionClosed(now()))
-            log.sync()
-            home.sessions.write_document(log.session)
+        _record(home, state, SessionClosed(now()))
         screen.remark(
             f"closed {told_as(state)}; `codingagent say {session} TEXT` reopens it, `codingagent"
             f" delete {session}` deletes it"
         )
+
+
+def _record(home: Home, state: Session, record: SessionClosed | SessionRenamed) -> None:
+    with contextlib.closing(SessionLog(home.sessions.open(state.session_id), state)) as log:
+        log.record(record)
+        log.sync()
+        home.sessions.write_document(log.session)
+
+
+_NAME_CHARACTERS = 60
+
+
+@app.command(epilog='Example: codingagent rename a1b2c3d4 "verbose option"', name="rename")
+def _rename(
+    context: typer.Context,
+    session: _Named,
+    name: Annotated[str, argument("NAME", "Its new name; empty: none.")],
+    json: Json = False,
+) -> None:
+    """Name a session: lists show the name in place of the task."""
+    home = home_of(context)
+    name = one_line(" ".join(name.split()), _NAME_CHARACTERS)
+    with screen_for(json) as screen, home.lock.held(screen.remark):
+        state = home.sessions.load(session)
+        _record(home, state, SessionRenamed(name, now()))
+        screen.remark(f"session {session} is called {name}" if name else f"{session} has no name")
 
 
 @app.command(epilog="Example: codingagent delete a1b2c3d4 --yes", name="delete")

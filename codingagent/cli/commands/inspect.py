@@ -66,11 +66,18 @@ def _list(
 def _told(session: Session) -> str:
     """Return the words by which a session is found."""
     ends = (event.summary for event in session.results if isinstance(event, Finished))
-    return "\n".join((session.task, *ends)).casefold()
+    return "\n".join((session.name, session.task, *ends)).casefold()
 
 
 @app.command(epilog="Example: codingagent show a1b2c3d4", name="show")
-def _show(context: typer.Context, session: SessionName = None, json: Json = False) -> None:
+def _show(
+    context: typer.Context,
+    session: SessionName = None,
+    markdown: Annotated[
+        bool, flag("--markdown", "As Markdown, for a pull request or a colleague.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Show one session: turns, results, changed files, and what to do next."""
     from codingagent.cli import show
 
@@ -90,6 +97,9 @@ def _show(context: typer.Context, session: SessionName = None, json: Json = Fals
         show.show_as_json(hide_all(state), records)
         return
     counts = hide_all(_counts_of(home, state))
+    if markdown:
+        show.show_as_markdown(hide_all(state), records, counts)
+        return
     show.show_session(hide_all(state), records, counts, home.mailbox)
 
 
