@@ -27,8 +27,10 @@ from codingagent.protocols.json import wire as json_wire
 from codingagent.protocols.tags import repair, tag_lines
 from codingagent.rpc import client
 from codingagent.rpc.protocol import BATCH_LIMIT, LINE_LIMIT_BYTES, Code
+from tests import recorded_session
 
 ROOT = Path(__file__).resolve().parent.parent
+PICTURE = ROOT / "codingagent" / "docs" / "session.svg"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "codingagent" / "docs").glob("*.md")))
 
 
@@ -194,6 +196,10 @@ def main() -> int:
         if (wanted := derived(text)) != text:
             page.write_text(wanted, "utf-8")
             sys.stdout.write(f"{page.relative_to(ROOT)} written\n")
+    drawn = recorded_session.picture()
+    if recorded_session.words(drawn) != recorded_session.words(PICTURE.read_text("utf-8")):
+        PICTURE.write_text(drawn, "utf-8")
+        sys.stdout.write(f"{PICTURE.relative_to(ROOT)} written\n")
     return 0
 
 

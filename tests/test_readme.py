@@ -23,7 +23,9 @@ from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Step
 from tests import derive_docs
 from tests.hosting import served
+from tests.recorded_session import picture, words
 from tests.rows import each_row
+from tests.sandboxes import needs_bwrap
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {path.stem: path.read_text("utf-8") for path in derive_docs.PAGES}
@@ -76,7 +78,7 @@ def test_what_a_page_tells_you_to_type_exists(name: str) -> None:
     """A command or an option that was renamed must not live on in the documentation."""
     quoted = re.findall(r"```(?:sh|text)\n(.*?)```|`([^`\n]+)`", PAGES[name], re.DOTALL)
     commands = {command for group in command_table.COMMANDS.values() for command in group}
-    for text in (block or words for block, words in quoted):
+    for text in (block or inline for block, inline in quoted):
         for line in re.findall(r"(?:^|bin/|\$ )codingagent +([a-z]+)", text, re.MULTILINE):
             assert line in commands, text
         options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
@@ -102,12 +104,20 @@ def test_the_licence_goes_with_every_package() -> None:
 
 def test_readme_is_read_in_one_go() -> None:
     """What is longer goes to a help page."""
-    assert len(README.splitlines()) <= 200
+    lines = README.splitlines()
+    assert len(lines) <= 160
+    assert any(line.startswith("codingagent new ") for line in lines[:40])  # the reader's own task
+
+
+def test_the_picture_shows_the_session_of_today() -> None:
+    """It is made by `python -m tests.derive_docs`, from a session on a terminal."""
+    needs_bwrap()
+    assert words(derive_docs.PICTURE.read_text("utf-8")) == words(picture())
 
 
 def test_every_room_stands_in_the_layout() -> None:
     """A newcomer reads the house by this list."""
-    layout = README.partition("## How the code is laid out")[2].partition("\n## ")[0]
+    layout = PAGES["contributing"].partition("## How the code is laid out")[2].partition("\n## ")[0]
     package = Path(codingagent.__file__).parent
     rooms = {path.name for path in package.iterdir() if path.suffix in ("", ".py")}
     missing = {room for room in rooms if room not in layout and not room.startswith("__")}

@@ -115,7 +115,7 @@ def _read(terminal: int, answers: list[tuple[str, str]], deadline: float) -> byt
         if not came:
             break
         data += came
-        if answers and (found := data.find(answers[0][0].encode(), seen)) >= 0:
+        while answers and (found := data.find(answers[0][0].encode(), seen)) >= 0:
             seen = found + len(answers[0][0])
             os.write(terminal, answers.pop(0)[1].encode())
     return data

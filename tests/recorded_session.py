@@ -1,0 +1,144 @@
+"""Play a small session on a real terminal: README's picture.
+
+`python -m tests.derive_docs` writes it, `tests/test_readme.py` compares. Numbers that differ from one run
+to the next are made the same.
+"""
+
+import io
+import re
+import tempfile
+from collections.abc import Iterator
+from html import unescape
+from itertools import groupby
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from tests.cli.terminals import on_terminal
+
+FILES = {
+    "cart.py": """\
+class Cart:
+    def __init__(self, net, discount=0):
+        self.net = net
+        self.discount = discount
+
+    def total(self):
+        return self.net + self.discount
+""",
+    "test_cart.py": """\
+import unittest
+
+from cart import Cart
+
+
+class TotalTest(unittest.TestCase):
+    def test_a_discount_lowers_it(self):
+        self.assertEqual(Cart(100, 10).total(), 90)
+
+    def test_it_is_never_negative(self):
+        self.assertGreaterEqual(Cart(100, 120).total(), 0)
+""",
+}
+TASK, CHECK = "The discount is added. Subtract it, but never go below 0.", "python3 -m unittest"
+_LINE = "        return self.net + self.discount"
+ANSWERS = tuple(
+    f'[EDIT_FILE path="cart.py"]\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
+    f"[DONE]\n{done}\n[/DONE]\n[END]\n"
+    for old, new, done in (
+        (_LINE, _LINE.replace("+", "-"), "total() subtracts the discount."),
+        (
+            _LINE.replace("+", "-"),
+            "        return max(0, self.net - self.discount)",
+            "total() subtracts the discount, and is never negative.",
+        ),
+    )
+)
+_COLUMNS = 100
+
+
+def picture() -> str:
+    """Return the whole session as a picture, which loads nothing from elsewhere."""
+    console = Console(record=True, width=_COLUMNS, file=io.StringIO())
+    console.print(Text(f'$ codingagent new --here "{TASK}"\n    --check "{CHECK}"', style="bold"))
+    for line in lines():
+        console.print(Text.from_ansi(line))
+    drawn = console.export_svg(title="shop")
+    return re.sub(r"\n *(?=\n)", "", re.sub(r"@font-face {.*?}", "", drawn, flags=re.DOTALL))
+
+
+def words(drawn: str) -> list[str]:
+    """Return the lines of a picture: another version of rich draws it in another way."""
+    rows: dict[str, str] = {}
+    for top, text in re.findall(r'<text [^>]*?y="([\d.]+)"[^>]*>(.*?)</text>', drawn):
+        rows[top] = rows.get(top, "") + unescape(text).replace("\xa0", " ")
+    return [row.rstrip() for row in rows.values()]
+
+
+def lines() -> list[str]:
+    """Return the lines that the session left on the terminal, with the codes that colour them."""
+    with tempfile.TemporaryDirectory() as home:
+        project = Path(home) / "shop"
+        project.mkdir()
+        for name, text in FILES.items():
+            (project / name).write_text(text, "utf-8")
+        pasted = [f"\x1b[200~{answer}\x1b[201~" for answer in ANSWERS]
+        shown = on_terminal(
+            ["new", "--here", TASK, "--check", CHECK],
+            _COLUMNS,
+            {"HOME": home, "XDG_CONFIG_HOME": home, "XDG_STATE_HOME": home},
+            # A paste counts where the line waits, which names /help.
+            [("any change", ""), ("/help", pasted[0]), ("your turn", ""), ("/help", pasted[1])],
+            project,
+        )
+        return [_same(line, project) for line in _rows(shown.raw)]
+
+
+def _same(line: str, project: Path) -> str:
+    line = line.replace(str(project), "/home/you/shop").replace(
+        str(project.resolve()), "/home/you/shop"
+    )
+    line = re.sub(r"[0-9a-f]{8}(?=_seq|\b)", "7f3a91c2", line)
+    line = re.sub(r"\b\d+\.\d+(?= ?s\b)", "0.1", line)
+    return re.sub(r"(\b\d,\d|~\d|about \d)\d\d(?= (?:characters|tokens))", r"\g<1>00", line)
+
+
+def _rows(raw: str) -> Iterator[str]:
+    """Yield what stands on the screen in the end, line by line; it knows the few codes that come."""
+    rows: list[list[tuple[str, str]]] = [[]]
+    row = column = 0
+    style = ""
+    for code, character in _PIECES.findall(raw):
+        while len(rows) <= row:
+            rows.append([])
+        count = int(found[0]) if (found := re.findall(r"\d+", code)) else 1
+        match code[-1:] or character:
+            case "m" if code:
+                style = "" if code == "\x1b[0m" else style + code
+            case "A" if code:
+                row = max(0, row - count)
+            case ("C" | "D") as way if code:
+                column = max(0, column + (count if way == "C" else -count))
+            case "J" | "K" if code:
+                del rows[row][0 if code == "\x1b[2K" else column :]
+                del rows[row + 1 :]  # nothing is ever below a line that is cleared
+            case "\n":
+                row += 1
+            case "\r":
+                column = 0
+            case _ if character:
+                rows[row] += [("", " ")] * (column - len(rows[row]))
+                rows[row][column : column + 1] = [(style, character)]
+                column += 1
+            case _:
+                pass
+    for cells in rows:
+        runs = (
+            (style, "".join(each for _, each in run))
+            for style, run in groupby(cells, lambda cell: cell[0])
+        )
+        yield "".join(f"{style}{text}\x1b[0m" if style else text for style, text in runs)
+
+
+_PIECES = re.compile(r"(\x1b\[[0-9;?]*[A-Za-z]|\x1b\].*?(?:\x07|\x1b\\)|\x07)|(.)", re.DOTALL)
