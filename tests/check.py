@@ -1,8 +1,7 @@
 """Set up a virtual environment of its own and run all that must hold: `python3 tests/check.py`.
 
-Lint, format, types, import contracts, then every test but the deep ones, which `--deep` adds: all
-mutations of the protections, the long rows of kills, many more examples of each property. All words
-behind it go to pytest.
+Lint, format, types, import contracts, then every test but the deep ones, which `--deep` adds: the long
+rows of kills, many more examples of each property. All words behind it go to pytest.
 """
 
 import concurrent.futures
