@@ -1,6 +1,8 @@
 """What holds for every test."""
 
+import functools
 import gc
+import importlib
 import os
 import signal
 import sys
@@ -9,6 +11,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -68,17 +71,29 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis.settings.load_profile("deep")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Have one worker run all tests of a module that shares what is made once; xdist's groups are no help."""
+
+    @functools.cache
+    def is_shared(path: str) -> bool:
+        return 'scope="module"' in (config.rootpath / path).read_text("utf-8")
+
+    def together(nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return path if is_shared(path) else nodeid
+
+    scheduler: Any = importlib.import_module("xdist.scheduler").LoadScopeScheduling(config, log)
+    vars(scheduler)["_split_scope"] = together
+    return scheduler
+
+
 # Of each table of cases the lines, by what is in them, and their places.
 _Tables = dict[str, dict[tuple[int, ...], int]]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is deep, unless it is asked for; one worker makes what tests of a module share."""
-    for item in items:
-        info = getattr(item, "_fixtureinfo", None)
-        fixtures = info.name2fixturedefs.values() if info else ()
-        if any(each.scope == "module" for named in fixtures for each in named):
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+    """Leave out what is deep, unless it is asked for."""
     if config.getoption("--deep"):
         return
     tables: _Tables = defaultdict(dict)
