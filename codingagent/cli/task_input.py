@@ -10,10 +10,12 @@ from codingagent.model.encoding import typed_text
 from codingagent.model.plain_text import without_halves
 
 
-def read_task(words: list[str], file: Path | None, edit: bool) -> str:
+def read_task(
+    words: list[str], file: Path | None, edit: bool, *, may_be_empty: bool = False
+) -> str:
     """Return the task from the one source that was given."""
     task = _read("the task", words, file, edit)
-    if not task:
+    if not (task or may_be_empty):
         raise UsageError('no task given; write it in quotes: codingagent new "the task"')
     return task
 

@@ -219,12 +219,12 @@ class Home(Struct, frozen=True):
         if not is_passing:
             home_registry.remember(root)
         if root.name == HERE_HOME:
-            # git then ignores the whole folder, and this file with it.
+            # git then ignores all of the folder but prompts, and this file with it.
             with (
                 contextlib.suppress(OSError),
                 (root / ".gitignore").open("x", encoding="utf-8") as file,
             ):
-                file.write("*\n")
+                file.write("*\n!/prompts/\n!/prompts/*.md\n")
         return home
 
     def load(self, name: str) -> Session:

@@ -24,7 +24,7 @@ from codingagent.cli.task_input import read_task
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import Wants
 from codingagent.process import select_sandbox
-from codingagent.storage import home_registry, homes
+from codingagent.storage import home_registry, homes, own_prompts
 from codingagent.storage.homes import Home
 from codingagent.workspace.programs import quoted
 
@@ -43,6 +43,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     words: options.TaskWords = None,
     file: options.TaskFile = None,
     edit: options.EditTask = False,
+    prompt: options.OwnPrompt = None,
     workspace: options.WorkspaceFolder = None,
     here: options.Here = False,
     no_wait: options.NoWait = False,
@@ -71,7 +72,8 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     others = {"--no-wait": no_wait, "--clipboard": clipboard}
     reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
     place = _place_of(context, workspace, is_here=here)
-    start = _Start(place, read_task(words or [], file, edit), protocol, given, attach)
+    task = read_task(words or [], file, edit, may_be_empty=prompt is not None)
+    start = _Start(place, task, protocol, given, attach, prompt)
     _begin(start, reply, json=json, no_wait=no_wait, clipboard=clipboard)
 
 
@@ -81,6 +83,7 @@ def _ask(  # noqa: PLR0913, PLR0917  # one for each command-line option
     words: options.QuestionWords = None,
     file: options.TaskFile = None,
     edit: options.EditTask = False,
+    prompt: options.OwnPrompt = None,
     workspace: options.WorkspaceFolder = None,
     here: options.Here = False,
     no_wait: options.NoWait = False,
@@ -106,8 +109,8 @@ def _ask(  # noqa: PLR0913, PLR0917  # one for each command-line option
     others = {"--no-wait": no_wait, "--clipboard": clipboard}
     reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
     place = _place_of(context, workspace, is_here=here)
-    question = read_task(words or [], file, edit)
-    start = _Start(place, question, "tags", given, attach, wants="words")
+    question = read_task(words or [], file, edit, may_be_empty=prompt is not None)
+    start = _Start(place, question, "tags", given, attach, prompt, wants="words")
     _begin(start, reply, json=json, no_wait=no_wait, clipboard=clipboard)
 
 
@@ -143,6 +146,8 @@ class _Start(Struct, frozen=True):
     protocol: Literal["tags", "json"]
     given: Given
     attach: list[str] | None
+    prompt: str | None
+    """The name of a prompt that comes before the task's own words."""
     wants: Wants = "edits"
 
 
@@ -174,13 +179,16 @@ def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession
             files += factory.attached(place.root, folder, own, rules, screen.show)
         except UsageError as fault:  # it need not fit each workspace
             screen.remark(f"always_attach {fault}")
+    task = start.task
+    if start.prompt is not None:
+        task = f"{_agreed(start.prompt, folder, screen)}\n\n{task}".strip()
     home = homes.Home.at(place.root, create=True, was_found=place.was_found)
     with home.lock.held(screen.remark):
         if place.was_found and not home_registry.is_known(home.root):
             HOME.set(home.root)
             screen.remark(_not_remembered(home.root))
         how = (settings, start.protocol, start.wants)
-        session = factory.start_session(home, folder, start.task, *how)
+        session = factory.start_session(home, folder, task, *how)
         if not place.is_here and _is_elsewhere(folder):
             screen.remark(_ELSEWHERE)
         with opened(home, session, screen, given, settings=settings) as shared:
@@ -192,6 +200,28 @@ def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession
             requests.write()
             yield home, shared
 
+
+def _agreed(name: str, workspace: Path, screen: Screen) -> str:
+    """Return the text of a prompt; the person is asked once about one that they may not have written."""
+    found = own_prompts.named(name, workspace)
+    text = found.text()
+    if not (found.is_trusted or own_prompts.is_agreed(text)):
+        screen.remark(f"the repository's prompt, {found.path}:")
+        for line in text.split("\n"):
+            screen.remark(f"  {line}")
+        choice = screen.choose("send these words, which are the repository's?", _SEND)
+        if choice is None:
+            own = own_prompts.folder_of_own() / found.path.name
+            raise UsageError(
+                f"{found.path} is the repository's: use it once on a terminal, or copy it to {own}"
+            )
+        if choice:
+            raise UsageError(f"{found.path} was not used, and nothing was begun")
+        own_prompts.agree(text)
+    return text
+
+
+_SEND = ("yes: and don't ask again while they stay so", "no: begin nothing")
 
 _ELSEWHERE = (
     "the workspace is empty, so the model sees no files; to work in this folder:"

@@ -24,6 +24,14 @@ def _sessions(context: typer.Context, incomplete: str) -> list[str]:
     return []
 
 
+def _prompts(incomplete: str) -> list[str]:
+    with contextlib.suppress(Exception):
+        from codingagent.storage import own_prompts
+
+        return [name for name in own_prompts.prompts(Path.cwd()) if name.startswith(incomplete)]
+    return []
+
+
 def _choice(name: str, metavar: str, meaning: str, *words: str) -> Any:
     """Return an option that takes one of these words, which a shell completes, or other text."""
 
@@ -90,6 +98,15 @@ QuestionWords = Annotated[
 ]
 TaskFile = Annotated[_File, value("--file", "FILE", "Read the task from a file.")]
 EditTask = Annotated[bool, flag("--edit", "Write the task in an editor.")]
+OwnPrompt = Annotated[
+    _Text,
+    typer.Option(
+        "--prompt",
+        metavar="NAME",
+        help="Begin with the words of prompts/NAME.md.",
+        autocompletion=_prompts,
+    ),
+]
 WorkspaceFolder = Annotated[
     _File, value("--workspace", "DIR", "Work in this folder. [default: workspace/ in the home]")
 ]
@@ -108,9 +125,7 @@ ContextTokens = Annotated[
 LeaveOut = Annotated[
     list[str] | None, value("--leave-out", "GLOB", "Never choose these files: 'docs/**'.")
 ]
-NoConventions = Annotated[
-    bool, flag("--no-conventions", "Do not show AGENTS.md, or a file like it, in requests.")
-]
+NoConventions = Annotated[bool, flag("--no-conventions", "Show no AGENTS.md, or a file like it.")]
 CheckCommand = Annotated[
     _Text, value("--check", "COMMAND", "Run it first and after changes; [DONE] needs it.")
 ]
@@ -180,7 +195,7 @@ Network = Annotated[
 AcceptFormats = Annotated[
     bool, flag("--accept-formats", "Apply diffs and other formats without asking.")
 ]
-Yes = Annotated[bool, flag("--yes", "Approve what needs approval, but not what is blocked.")]
+Yes = Annotated[bool, flag("--yes", "Approve what needs approval, not what is blocked.")]
 Always = Annotated[bool, flag("--always", "Approve exactly this for the rest of the session.")]
 Reason = Annotated[str, value("--reason", "TEXT", "The reason, which the model is told.")]
 Changes = Annotated[
@@ -188,7 +203,7 @@ Changes = Annotated[
     _choice(
         "--diff",
         "HOW",
-        "How much of each change to show: short, full or never.",
+        "How much of changes to show: short, full or never.",
         *("never", "short", "full"),
     ),
 ]
