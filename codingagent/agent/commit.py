@@ -129,6 +129,25 @@ class PersonsRepository:
         asked = ("merge-base", "--is-ancestor", commit, "HEAD")
         return self._run(*asked, ok=(0, 1, 128)).returncode == 0
 
+    def worktree(self, branch: str) -> Path:
+        """Return the workspace's folder in a working tree of a branch, beside the repository's own.
+
+        The branch is made at HEAD, and the tree, where there is none; UsageError if git can't.
+        """
+        self._said("check-ref-format", "--branch", branch, why=f"{branch!r} can't name a branch")
+        place = self._at.parent / f"{self._at.name}-{branch.replace('/', '-')}"
+        known = self._said("worktree", "list", "--porcelain").split("\n\n")
+        if not any(
+            {f"worktree {place.as_posix()}", f"branch refs/heads/{branch}"} <= {*each.split("\n")}
+            for each in known
+        ):
+            if place.exists():
+                raise UsageError(f"{place} is there already, and is no working tree of {branch}")
+            is_there = self._said("rev-parse", "-q", "--verify", f"refs/heads/{branch}", ok=(0, 1))
+            named = (str(place), branch) if is_there else ("-b", branch, str(place))
+            self._said("worktree", "add", "-q", *named)
+        return place / self._prefix
+
     # --- what is committed ---------------------------------------------------------------------
 
     def plan(

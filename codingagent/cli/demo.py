@@ -56,9 +56,16 @@ def play(screen: Screen) -> None:
                 replies = iter(sorted((recorded / "replies").glob("*.txt")))
                 person = _RecordedPerson(replies, home.mailbox.inbox, session.session_id, screen)
                 inbox_loop.follow(work, inbox_loop.Inbox(home.mailbox.look), person)
-    screen.remark(
-        'now try your own task, in the folder of your project: codingagent new --here "the task"'
-    )
+    for line in _OWN_TASK:
+        screen.remark(line)
+
+
+_OWN_TASK = (
+    "Now your own, in the folder of your project:",
+    '  codingagent new --here "the task" --check "pytest -q"',
+    '  codingagent ask --here "a question about the code"',
+    "  codingagent commit",
+)
 
 
 class _RecordedPerson(Struct, frozen=True):

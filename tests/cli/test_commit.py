@@ -453,3 +453,32 @@ def test_a_hidden_variable_of_git_leads_nowhere_else(
     assert done.returncode == 0, done.stderr
     assert len(repository.git("log", "--format=%h").split()) == 2
     assert len(other.git("log", "--format=%h").split()) == 1
+
+
+def test_two_tasks_at_once_in_working_trees_of_their_own(repository: Repository) -> None:
+    """A second one of the same branch takes the tree that is there; commands that are printed find it."""
+    repository.write("cart.py", "MINE\n" + LINES)
+
+    def begin(*options: str, folder: Path = repository.root) -> tuple[int, str]:
+        words = ("new", "--worktree", *options, "--no-wait", "Change g to G")
+        done = run_here(*words, folder=folder)
+        return done.returncode, done.stdout + done.stderr
+
+    tree = repository.top.parent / "r-fix-one"
+    for _ in range(2):
+        status, told = begin("fix/one")
+        assert (status, f"on branch fix/one, in {tree}" in told) == (0, True), told
+        assert f"--home {tree / '.codingagent'} resume" in told
+    (session, _) = sorted(path.stem for path in (tree / ".codingagent" / "sessions").glob("*.json"))
+    head = f'[REPLY session="{session}" sequence="1"]\n'
+    drop(tree / ".codingagent", head + EDIT.format("cart.py", "g", "G") + DONE)
+    done = run_here("resume", session, "--once", folder=tree)
+    assert "1 file changed" in done.stdout, done.stdout + done.stderr
+    assert run_here("commit", session, "--no-edit", folder=tree).returncode == 0
+    assert repository.git("diff", "--name-only", "main", "fix/one") == "cart.py\n"
+    assert (repository.root / "cart.py").read_text() == "MINE\n" + LINES
+    assert "'main' is already checked out" in begin("main")[1]
+    assert "can't name a branch" in begin("a b")[1]
+    (repository.top.parent / "r-taken").mkdir()
+    assert "is no working tree of taken" in begin("taken")[1]
+    assert "in no git repository" in begin("x", folder=repository.top.parent)[1]

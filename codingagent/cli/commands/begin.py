@@ -46,6 +46,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     prompt: options.OwnPrompt = None,
     workspace: options.WorkspaceFolder = None,
     here: options.Here = False,
+    worktree: options.Worktree = None,
     no_wait: options.NoWait = False,
     attach: options.Attach = None,
     tokens: options.ContextTokens = None,
@@ -71,8 +72,8 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     given = Given(policy, sandbox, network, diff, check, yes, accept_formats, *chosen, secrets)
     others = {"--no-wait": no_wait, "--clipboard": clipboard}
     reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
-    place = _place_of(context, workspace, is_here=here)
     task = read_task(words or [], file, edit, may_be_empty=prompt is not None)
+    place = _place_of(context, workspace, is_here=here, branch=worktree)
     start = _Start(place, task, protocol, given, attach, prompt)
     _begin(start, reply, json=json, no_wait=no_wait, clipboard=clipboard)
 
@@ -136,6 +137,8 @@ class _Place(Struct, frozen=True):
     workspace: Path | None
     was_found: bool
     is_here: bool
+    branch: str | None = None
+    """Of its working tree, if it is in one of its own."""
 
 
 class _Start(Struct, frozen=True):
@@ -151,14 +154,23 @@ class _Start(Struct, frozen=True):
     wants: Wants = "edits"
 
 
-def _place_of(context: typer.Context, workspace: Path | None, *, is_here: bool) -> _Place:
+def _place_of(
+    context: typer.Context, workspace: Path | None, *, is_here: bool, branch: str | None = None
+) -> _Place:
     named: Path | None = None
+    is_here = is_here or branch is not None
     if is_here:
         if workspace is not None or context.obj is not None:
-            raise UsageError("--here already sets --workspace and --home; leave those out")
-        workspace, named = Path.cwd(), Path.cwd() / homes.HERE_HOME
+            which = "--here" if branch is None else "--worktree"
+            raise UsageError(f"{which} already sets --workspace and --home; leave those out")
+        workspace = Path.cwd()
+        if branch is not None:
+            from codingagent.agent.commit import PersonsRepository
+
+            workspace = PersonsRepository(workspace).worktree(branch)
+        named = workspace / homes.HERE_HOME
     root, was_found = trusted_home(context, named)
-    return _Place(root, workspace, was_found, is_here)
+    return _Place(root, workspace, was_found, is_here, branch)
 
 
 @contextlib.contextmanager
@@ -187,6 +199,9 @@ def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession
         if place.was_found and not home_registry.is_known(home.root):
             HOME.set(home.root)
             screen.remark(_not_remembered(home.root))
+        if place.branch is not None:
+            HOME.set(home.root)
+            screen.remark(f"on branch {place.branch}, in {folder}: type later commands there")
         how = (settings, start.protocol, start.wants)
         session = factory.start_session(home, folder, task, *how)
         if not place.is_here and _is_elsewhere(folder):

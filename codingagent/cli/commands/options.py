@@ -108,9 +108,17 @@ OwnPrompt = Annotated[
     ),
 ]
 WorkspaceFolder = Annotated[
-    _File, value("--workspace", "DIR", "Work in this folder. [default: workspace/ in the home]")
+    _File, value("--workspace", "DIR", "Work in this folder. [default: workspace/ in home]")
 ]
 Here = Annotated[bool, flag("--here", "Work in the current folder, home .codingagent.")]
+Worktree = Annotated[
+    _Text,
+    value(
+        "--worktree",
+        "BRANCH",
+        "Like --here, in a git worktree of BRANCH.",
+    ),
+]
 NoWait = Annotated[bool, flag("--no-wait", "Exit when the first request is written.")]
 Attach = Annotated[list[str] | None, value("--attach", "GLOB", "Put these files into the request.")]
 ContextTokens = Annotated[
