@@ -12,7 +12,7 @@ from codingagent.agent.file_views import Views
 from codingagent.agent.spelling import Spellings
 from codingagent.context import eligible
 from codingagent.errors import OperationError, UsageError
-from codingagent.model import paths
+from codingagent.model import documents, paths
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
 from codingagent.secrets.vault import Hides
@@ -55,6 +55,9 @@ def attachable(
             raise UsageError(f"{what}: {fault.reason}") from fault
         shown = 0
         for path in chosen:
+            if not (is_named or documents.is_asked_for(path, pattern)):
+                left_out.append(f"File '{paths.shown(path)}' is no text; name it by itself")
+                continue
             try:
                 _check(path, may_be_read=is_named or may_read(workspace, policy, path))
                 views.view(path, None, None)

@@ -1,6 +1,7 @@
 """Read files of a workspace as a request shows them."""
 
 from codingagent.errors import OperationError
+from codingagent.model import documents
 from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import joined, plural, without_halves
 from codingagent.prompt.file_contents import FileView
@@ -21,12 +22,17 @@ class Views:
         self._key: object = None
         self._lines: list[str] = []
         self._digest = ""
+        self._beside = 0
 
     def view(self, path: str, start: int | None, end: int | None) -> FileView:
-        """Return the requested lines of a file; OperationError if it is missing or binary, or shorter."""
+        """Return the requested lines of a file; OperationError if it is missing or binary, or shorter.
+
+        What chats read beside a text has none.
+        """
         seen = self._workspace.read(path)
         if (path, seen.state) != self._key:
-            self._lines = self._lines_of(path, seen.data)
+            self._beside = len(seen.data) if documents.goes_beside(seen.data) else 0
+            self._lines = [] if self._beside else self._lines_of(path, seen.data)
             self._digest = digest_of(seen.data)
             self._key = (path, seen.state)
         total = len(self._lines)
@@ -36,7 +42,7 @@ class Views:
         first = start or 1
         lines = self._lines[first - 1 : min(end or total, total)]
         text = joined(lines)
-        return FileView(path, text, first, total, digest=self._digest)
+        return FileView(path, text, first, total, digest=self._digest, beside_bytes=self._beside)
 
     def _lines_of(self, path: str, data: bytes) -> list[str]:
         decoded = self._workspace.text(path, data)

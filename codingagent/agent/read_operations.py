@@ -7,7 +7,7 @@ from codingagent.agent.context import Context
 from codingagent.agent.file_views import Views
 from codingagent.agent.plan import Order
 from codingagent.errors import OperationError
-from codingagent.model import charsets, paths, plain_text
+from codingagent.model import charsets, documents, paths, plain_text
 from codingagent.model.approval import Question
 from codingagent.model.events import Denied, Event, FileFetched, FileRequested, FolderListed
 from codingagent.model.journal_entries import ApprovalAsked
@@ -32,7 +32,7 @@ def request(context: Context, order: Order, operation: ReadFile, views: Views) -
         return FileRequested(path, (path,), *lines)
     fits = paths.glob_matcher(path)
     listed = filter(paths.is_utf8, workspace.listing().files)
-    found = sorted(filter(fits, listed))
+    found = sorted(each for each in listed if fits(each) and documents.is_asked_for(each, path))
     readable = list(filter(context.may_read, found))
     if not readable:
         which = "that the policy lets be read " if found else ""

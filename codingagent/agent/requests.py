@@ -22,6 +22,7 @@ from codingagent.model import paths
 from codingagent.model.effects import file_changes
 from codingagent.model.events import CommandRan, FileFetched, FileRequested, Refused, succeeded
 from codingagent.model.observations import digest_of
+from codingagent.model.plain_text import size as size_of
 from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.model.ui_events import Waiting
 from codingagent.policy.rules import advice
@@ -204,6 +205,9 @@ class Requests:
         for view in context.conventions if sequence == 1 else ():
             told = f"{shown_path(view.path)} goes along as the repository's conventions"
             remark(f"{told} (--no-conventions leaves it out)")
+        for view in context.views:
+            if view.beside_bytes:
+                remark(f"also attach: {self._place_of(view.path)}, {size_of(view.beside_bytes)}")
         for part in file_contents.cuts(text, context.files):
             remark(f"the request shows a part of {part}")
         if (size := tokens.estimate(text)) > _MUCH_TOKENS:
@@ -277,7 +281,7 @@ class Requests:
             if digest and not texts.has(digest):
                 with contextlib.suppress(OperationError):
                     view = views.view(path, None, None)
-                    if view.digest == digest and len(view.text) <= limit:
+                    if view.digest == digest and not view.beside_bytes and len(view.text) <= limit:
                         found[digest] = view.text
         return found
 
@@ -381,6 +385,11 @@ class Requests:
             seen,
             conventions,
         )
+
+    def _place_of(self, path: str) -> str:
+        """Return a file of the workspace as the person finds it from where they are."""
+        root = self.context.workspace.root
+        return paths.shown(path if root == Path.cwd() else str(root / path))
 
     def _conventions(self, listing: Listing, known: set[str]) -> tuple[file_contents.FileView, ...]:
         """Return what the repository says about itself, unless it is shown anyway."""

@@ -26,7 +26,7 @@ def why_not_named(path: str, size_bytes: int = 0, *, is_named: bool = False) -> 
 
 def why_not_text(text: str, *, is_named: bool = False) -> str | None:
     """Return why a file of this text must not be chosen; what the task names may be generated."""
-    if "\0" in text:
+    if "\0" in text or text.startswith("%PDF-"):
         return "it is not text"
     head = text[:_HEAD_CHARACTERS].lower()
     if not is_named and _SAYS_SO.search(head):

@@ -86,7 +86,7 @@ COMMANDS = (
     ),
     TagCommand(
         Kind.READ_FILE,
-        "Asks for a file's text, for the next request. One line.",
+        "Asks for a text, image or PDF for the next request. One line.",
         (
             Attribute("path", "relative/path", "or a glob with *, ** and ?"),
             Attribute("start_line", "100", "the first line"),

@@ -16,6 +16,7 @@ _IN_ZIP = {
     b"application/epub+zip": "an e-book (.epub)",
     b"Index/Document.iwa": "a Pages document",
     b"xl/": "a spreadsheet (.xlsx)",
+    b"ppt/": "a presentation (.pptx)",
 }
 _BY_MAGIC = {
     b"{\\rtf": ("a rich text document (RTF)", _SAVE),
@@ -49,6 +50,10 @@ _BY_ENDING = {
     **dict.fromkeys(("zip", "gz", "7z", "rar", "tar", "tgz"), ("an archive", _TAKE_OUT)),
     **dict.fromkeys(("png", "jpg", "jpeg", "gif", "webp", "heic"), ("a picture", _READ)),
 }
+
+# What chats take beside a text, by the kinds above and by endings.
+_BESIDE = ("a PDF file", "a picture", *(_IN_ZIP[part] for part in (b"word/", b"xl/", b"ppt/")))
+_BESIDE_ENDINGS = ("pdf", "png", "jpg", "jpeg", "gif", "webp", "docx", "xlsx", "pptx")
 
 _HEAD_BYTES = 8192
 _PAGE = lazy_pattern(
@@ -90,6 +95,18 @@ def kind_of(data: bytes) -> tuple[str, str] | None:
     if mail is None or not _MAIL_WORD.search(mail[0]):
         return None
     return _SAVED_PAGE if "multipart/related" in mail[0] else _MAIL
+
+
+def goes_beside(data: bytes) -> bool:
+    """Return whether a file with these bytes is attached to a message: a picture, a PDF, an office file."""
+    kind = kind_of(data)
+    return kind is not None and kind[0] in _BESIDE
+
+
+def is_asked_for(path: str, pattern: str) -> bool:
+    """Return whether a glob or a folder means a file that may go beside the text: its ending is named."""
+    ending = path.rpartition(".")[2].lower()
+    return ending not in _BESIDE_ENDINGS or pattern.lower().endswith(f".{ending}")
 
 
 def kind_by_name(name: str) -> tuple[str, str] | None:

@@ -158,6 +158,12 @@ def as_typed(text: str) -> str:
     return unicodedata.normalize("NFKC", text).strip().lower()
 
 
+def size(count_bytes: int) -> str:
+    """Return a number of bytes as people say it."""
+    thousands = count_bytes / 1000
+    return f"{thousands / 1000:.1f} MB" if thousands >= 1000 else f"{max(thousands, 1):.0f} kB"
+
+
 def plural(number: int, one: str, many: str = "") -> str:
     """Return the noun that goes with a number."""
     return one if number == 1 else many or f"{one}s"

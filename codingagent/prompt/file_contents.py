@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from codingagent.model import plain_text
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.file_list import shown_path
 
@@ -61,6 +62,8 @@ class FileView(Struct, frozen=True):
     """What goes along with lines asked for, if all of it fits: imports, their class, what gaps define."""
     reach: tuple[int, int] = (0, 0)
     """The first and the last line with these."""
+    beside_bytes: int = 0
+    """Its size, if it is no text but goes beside the request: a picture, a PDF."""
 
     def clipped(self, limit: int) -> "FileView":
         """Return the view with at most about `limit` characters, in whole lines."""
@@ -142,6 +145,12 @@ def framed(view: FileView, room: int) -> str:
     """Return a file between its markers, in at most `room` characters; what is cut is said."""
     path = shown_path(view.path)
     text = view.text
+    if view.beside_bytes:
+        name = shown_path(view.path.rpartition("/")[2])
+        size = plain_text.size(view.beside_bytes)
+        return (
+            f"--- {path} ---\n(attached beside this text as {name}, {size})\n--- end {path} ---\n"
+        )
     room -= frame_of(view)
     cut = len(text) > room
     if cut:

@@ -1,6 +1,7 @@
 """`--attach`: files that the person puts into a request, refused in one line before anything is made."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -199,3 +200,50 @@ def test_an_output_is_no_way_around_the_policy(folder: Path, tmp_path: Path) -> 
         request = live.request(2)
     assert "--- top.py (named in an output above) ---" in request
     assert "key = 1" not in request
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(84_000)
+# All of it is ASCII: without a look at what it is it would go as text.
+PDF = b"%PDF-1.4\n1 0 obj << /Type /Catalog >> endobj\n%%EOF\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "size"), [("shot.png", PNG, "84 kB"), ("paper.pdf", PDF, "1 kB")]
+)
+def test_what_chats_read_beside_a_text_is_named_to_both(
+    folder: Path, name: str, data: bytes, size: str
+) -> None:
+    """`--attach`, and READ_FILE of what a command made: the person is told the path, the model the name."""
+    home = folder.parent / "home"
+    (folder / "docs").mkdir()
+    (folder / "docs" / name).write_bytes(data)
+    named = ("--attach", f"docs/{name}", "--workspace", str(folder), "--sandbox", "off")
+    status, out, _ = command_line_here(home, "new", "--no-wait", *named, TASK)
+    assert status == 0
+    assert f"also attach: docs/{name}, {size}" in out.replace(f"{folder.resolve()}/", "")
+    (first,) = (home / "outbox").glob("*.txt")
+    shown = f"\n(attached beside this text as {name}, {size})\n"
+    text = first.read_text("utf-8")
+    assert f"--- docs/{name} ---{shown}--- end docs/{name} ---\n" in text
+    assert "Catalog" not in text
+    made = f"shutil.copy('docs/{name}', 'made-{name}')"
+    answer = f'[RUN_COMMAND]\n{sys.executable} -c "import shutil; {made}"\n[/RUN_COMMAND]\n'
+    answer += f'[READ_FILE path="made-{name}"]\n[READ_FILE path="*"]\n'
+    (home / "inbox" / "reply.txt").write_text(answer, "utf-8")
+    status, out, err = command_line_here(home, "resume", "--once")
+    assert status == 0, err
+    assert out.count("also attach: ") == 1
+    assert f"made-{name}, {size}" in out
+    (short,) = (home / "outbox" / "short").glob("*.txt")
+    assert f"attached beside this text as made-{name}, {size}" in short.read_text("utf-8")
+
+
+def test_a_folder_attaches_no_picture_that_is_not_named(folder: Path) -> None:
+    """Its text goes; a glob that names the ending means them."""
+    (folder / "src" / "icon.png").write_bytes(PNG)
+    _, request, _ = new(folder, "src")
+    assert "icon.png, 84 kB" not in request
+    (tmp := folder.parent / "other").mkdir()
+    words = ("new", "--no-wait", "--workspace", str(folder), TASK, "--attach", "src/*.png")
+    status, out, _ = command_line_here(tmp, *words)
+    assert (status, "also attach: " in out) == (0, True)
