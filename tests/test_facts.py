@@ -7,7 +7,8 @@ from pathlib import Path
 from codingagent.cli.layout import PIPE, text_of
 from codingagent.cli.record_words import lines_of
 from codingagent.model.events import Event, Refused
-from codingagent.model.journal_entries import OperationEnded, SessionStarted
+from codingagent.model.journal_entries import OperationEnded, Record, SessionStarted, TurnEnded
+from codingagent.model.plain_text import parted
 from codingagent.model.session_fold import fold
 from tests import damage_table, reply_table
 from tests.protocols.foreign.doing import do, files_in
@@ -20,17 +21,20 @@ _FOR_THE_MODEL = re.compile(
 )
 
 
-def _events(tmp_path: Path) -> Iterator[Event]:
+def _done(tmp_path: Path) -> Iterator[tuple[tuple[Event, ...], tuple[str, ...]]]:
+    """Yield the events and the notes of all answers."""
     for case in reply_table.cases():
-        yield from reply_table.execute(case.reply, case.before, _new(tmp_path, case.name)).events
+        done = reply_table.execute(case.reply, case.before, _new(tmp_path, case.name))
+        yield done.events, done.notes
     for path in sorted(reply_table.REPLIES.glob("formats/*/reply.txt")):
         before = files_in(path.parent / "before")
-        text = path.read_bytes().decode()
-        yield from do(text, before, _new(tmp_path, f"format {path.parent.name}")).events
+        name = f"format {path.parent.name}"
+        foreign = do(path.read_bytes().decode(), before, _new(tmp_path, name))
+        yield foreign.events, foreign.notes
     for row in reply_table.run_all(one_in=24):
-        yield from row.done.events
+        yield row.done.events, row.done.notes
     for cell in damage_table.run(damage_table.ROWS[6::18], damage_table.answers()):
-        yield from cell.done.events
+        yield cell.done.events, cell.done.notes
 
 
 def _new(folder: Path, name: str) -> Path:
@@ -41,14 +45,15 @@ def _new(folder: Path, name: str) -> Path:
 
 def test_the_person_reads_nothing_that_is_for_the_model(tmp_path: Path) -> None:
     """Issue of words: an order to "send this block again" is none to the person."""
-    refused = {event for event in _events(tmp_path) if isinstance(event, Refused)}
+    done = list(_done(tmp_path))
+    refused = {event for events, _ in done for event in events if isinstance(event, Refused)}
     assert len(refused) > 100
     assert len({event.kind for event in refused}) > 5
+    records: list[Record] = [OperationEnded(0, event, "") for event in refused]
+    for events, notes in done:
+        said = (*notes, *(note for event in events for note in event.notes))
+        records.append(TurnEnded(1, said, "", facts=parted(said)[1]))
     session = fold(None, SessionStarted("a1b2c3d4", "x", "/w", ""))
-    told = {
-        text_of(line)
-        for event in refused
-        for line, _ in lines_of(OperationEnded(0, event, ""), session, None, PIPE)
-    }
+    told = {text_of(line) for each in records for line, _ in lines_of(each, session, None, PIPE)}
     ours = {line.replace("; the next request asks the model to fix it", "") for line in told}
     assert sorted(filter(_FOR_THE_MODEL.search, ours)) == []

@@ -13,6 +13,7 @@ from codingagent.errors import OperationError
 from codingagent.model import chat_damage, encoding
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import CreateFile, Kind
+from codingagent.model.plain_text import Note
 from codingagent.protocols.tags import continuation, prose, reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import Foreign, Problem, Reply, Step
 from codingagent.storage.mailbox import Mailbox
@@ -20,9 +21,9 @@ from codingagent.storage.mailbox import Mailbox
 # No model's answer has so many; each would be shown and need approval.
 _FOREIGN_LIMIT = 2_000
 
-_FOREIGN = (
-    "no command of PROTOCOL was in the answer; what it holds in another format was taken instead: write"
-    " commands next time"
+_FOREIGN = Note(
+    "no command of PROTOCOL was in the answer; what it holds in another format was taken instead",
+    ": write commands next time",
 )
 _WHOLE_AGAIN = (
     "the whole of the answer that had been cut short: what comes before the cut was done then"

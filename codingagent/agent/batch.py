@@ -33,6 +33,7 @@ from codingagent.model.effects import (
 )
 from codingagent.model.operations import Finish, Kind, Operation, RunCommand
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import parted
 from codingagent.model.session_state import Phase, Session
 from codingagent.policy.rules import Ask
 from codingagent.protocols.json import type_of
@@ -188,7 +189,8 @@ class Execution:
         if waits and self.session.answered is None:
             self.context.remark(_QUESTION_GONE)
         if item.notes:
-            event = replace(event, notes=item.notes + event.notes)
+            notes, facts = parted(item.notes + event.notes)
+            event = replace(event, notes=notes, facts=facts)
         self._end(index, item.id, event)
 
     def _why_not_done(self, items: Sequence[Step | Problem]) -> tuple[str, str] | None:
@@ -320,7 +322,8 @@ class Execution:
         notes += protection.notes()
         if self.check.waits_for_edits() and not self.session.is_run:
             notes += (_NOT_CHECKED,)
-        self.log.record(entries.TurnEnded(sequence, notes, now(), cut, names))
+        notes, facts = parted(notes)
+        self.log.record(entries.TurnEnded(sequence, notes, now(), cut, names, facts))
 
     def _end(self, index: int, name: str, event: events.Event) -> None:
         self.log.record(entries.OperationEnded(index, event, now(), name))

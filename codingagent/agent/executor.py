@@ -127,8 +127,9 @@ class Agent:
             is_copied = found == [old.before, new.after]
             if self._has_both_names(started.event, is_copied=is_copied):
                 return started.event
-        note = "the file is neither as it was before nor as it should be now: read it"
-        return Interrupted(started.kind, started.subject, notes=(note,))
+        fact = "the file is neither as it was before nor as it should be now"
+        notes = (f"{fact}: read it",)
+        return Interrupted(started.kind, started.subject, notes=notes, facts=(fact,))
 
     def _has_both_names(self, event: FileMoved, *, is_copied: bool) -> bool:
         """Finish a move that a kill stopped between its two steps; return whether it did."""

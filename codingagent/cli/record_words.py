@@ -174,7 +174,7 @@ def _outcome(
         what = (f" {kind}: {outcome_of(event)}", "")
         yield [("  ", ""), look.mark(succeeded(event)), what, (took, "dim"), *beside], 4
     yield from below
-    for note in event.notes:
+    for note in event.facts or event.notes:
         indent = margin(look)
         yield [(" " * indent, ""), ("note:", "warn"), (f" {note}", "")], indent
 
@@ -236,7 +236,7 @@ def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[H
     told += f", {len(failed)} failed" * bool(failed)
     told += f", {changed}{more} {plural(changed, 'file')} changed" * bool(changed)
     yield [(told, "dim")], 2
-    for note in record.notes:
+    for note in record.facts or record.notes:
         yield [("  ", ""), ("note:", "warn"), (f" {runnable(note)}", "")], 4
     if not session.is_complete or session.is_run or session.is_only_words:
         return

@@ -27,6 +27,8 @@ class _Noted(Tagged, frozen=True, kw_only=True):
     """What came of an operation; `notes` are for the model, one line each."""
 
     notes: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    """The notes as the person reads them; empty: as they are."""
 
 
 class Hunk(Struct, frozen=True):

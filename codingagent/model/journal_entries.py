@@ -353,7 +353,7 @@ CHANGED_LIMIT = 1000
 
 
 class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
-    """All items of the answer are done; `notes` are about the answer as a whole."""
+    """All items of the answer are done; `notes` and `facts` are about all of it, as those of events."""
 
     sequence: int
     notes: tuple[str, ...]
@@ -362,6 +362,7 @@ class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     """The text of the block in which the answer was truncated, kept until the answer resumes."""
     changed: tuple[str, ...] = ()
     """The first CHANGED_LIMIT files that changed in this turn, no matter what changed them."""
+    facts: tuple[str, ...] = ()
 
 
 class CommitMade(Tagged, frozen=True, tag="commit_made"):

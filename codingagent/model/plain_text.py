@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import Self
 
 from msgspec import json, to_builtins
 
@@ -15,6 +16,25 @@ _CONTROL = lazy_pattern(
     r"|\x1b[ -/]*[0-~]?"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 )
+
+
+class Note(str):
+    """A note for the model; `fact` is what the person reads of it."""
+
+    __slots__ = ("fact",)
+    fact: str
+
+    def __new__(cls, fact: str, advice: str) -> Self:
+        note = super().__new__(cls, fact + advice)
+        note.fact = fact
+        return note
+
+
+def parted(notes: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return notes for the model, and as the person reads them; the latter are empty if they are the same."""
+    whole = tuple(map(str, notes))
+    facts = tuple(note.fact if isinstance(note, Note) else note for note in notes)
+    return whole, () if facts == whole else facts
 
 
 def joined(lines: Iterable[str]) -> str:

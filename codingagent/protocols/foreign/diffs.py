@@ -22,7 +22,7 @@ from codingagent.model.operations import (
     MoveFile,
 )
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import joined
+from codingagent.model.plain_text import Note, joined
 from codingagent.protocols.foreign.file_names import Files, Name
 
 _HUNK = lazy_pattern(
@@ -413,7 +413,7 @@ def _check_kind(difference: FileDiff, path: str, *, is_gone: bool) -> tuple[str,
     how = f"; send [RUN_COMMAND]{command}[/RUN_COMMAND]"
     if changed is not None and not difference.hunks and difference.says("rename from ") is None:
         raise OperationError(f"it changes {change}", advice=how)
-    return (f"it also changes {change}{how}",)
+    return (Note(f"it also changes {change}", how),)
 
 
 # --- paths -----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from codingagent.model.operations import (
     MoveFile,
     Replacement,
 )
-from codingagent.model.plain_text import some
+from codingagent.model.plain_text import Note, some
 from codingagent.protocols.foreign.diffs import Asked, FileOperation, renaming
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.tags.reply import Problem, Step
@@ -24,10 +24,10 @@ _NOTE_LIMIT = 12
 _SHOWN_LINES = 10
 
 UNNAMED = (
-    "the code at {} names no file and was not used; for a whole file write its path alone on the line above"
-    " the fence"
+    "the code at {} names no file and was not used",
+    "; for a whole file write its path alone on the line above the fence",
 )
-SHELL = "the shell code at {} was not executed; to run a command send [RUN_COMMAND]"
+SHELL = "the shell code at {} was not executed", "; to run a command send [RUN_COMMAND]"
 _WORDS = {
     Kind.SEARCH_REPLACE: "SEARCH/REPLACE",
     Kind.DIFF: "The difference",
@@ -56,7 +56,7 @@ class Items:
         self._items: list[Step | Problem] = []
         self._notes: list[str] = []
         self._unused = 0
-        self._asides: dict[str, list[int]] = {}
+        self._asides: dict[tuple[str, str], list[int]] = {}
         self._wholes: dict[str, int] = {}
         self._run: _Run | None = None
         # Paths that parts delete or move, and those of parts that were not used.
@@ -71,7 +71,8 @@ class Items:
         return (*self._notes, *more)
 
     def asides(self) -> tuple[str, ...]:
-        return tuple(why.format(_lines(at)) for why, at in sorted(self._asides.items()))
+        told = sorted(self._asides.items())
+        return tuple(Note(fact.format(_lines(at)), how) for (fact, how), at in told)
 
     # --- operations ----------------------------------------------------------------------------
 
@@ -172,7 +173,7 @@ class Items:
         else:
             self._unused += 1
 
-    def pass_over(self, why: str, line: int) -> None:
+    def pass_over(self, why: tuple[str, str], line: int) -> None:
         """Keep the line of a block that names no file, or that is shell code, which is never executed."""
         self.flush()
         self._asides.setdefault(why, []).append(line)

@@ -19,6 +19,7 @@ from codingagent.model.operations import (
     RunCommand,
 )
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import Note
 from codingagent.protocols.foreign.parser import ForeignAnswer
 from codingagent.protocols.tags.reply import Foreign, Problem, Reply, Step, finishes
 
@@ -49,7 +50,7 @@ def mixed(found: Reply, other: ForeignAnswer, foreign: Foreign) -> Reply:
     if placed:
         what, was = ("an edit", "was") if len(placed) == 1 else (f"{len(placed)} edits", "were")
         beside = "in another format beside the commands"
-        notes.append(f"{what} {beside} {was} taken, too: write commands next time")
+        notes.append(Note(f"{what} {beside} {was} taken, too", ": write commands next time"))
     kept = list(ours)
     # From the last on, so that no place moves before it is used.
     for place, _, step in sorted(placed, key=lambda each: each[:2], reverse=True):

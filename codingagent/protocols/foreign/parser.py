@@ -18,7 +18,7 @@ from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern, words
-from codingagent.model.plain_text import blanks
+from codingagent.model.plain_text import Note, blanks
 from codingagent.model.rule import Rule
 from codingagent.protocols.foreign import (
     begin_patch,
@@ -243,11 +243,12 @@ class _AnswerReader:
             )
             self._items.refuse(Kind.FILE, line, fault, path)
         elif near is not None and (above or near.is_heading or path in self._files):
-            self._items.note(
+            fact = (
                 f"the block at line {line} was not used: '{shown}' is named at line {near.line + 1},"
-                " but not as the path of a whole file; for one, write its path alone on the line above"
-                " the fence, for a piece of one send SEARCH/REPLACE"
+                " but not as the path of a whole file"
             )
+            how = "; for one, write its path alone on the line above the fence, for a piece of one send"
+            self._items.note(Note(fact, f"{how} SEARCH/REPLACE"))
         elif start:
             self._items.pass_over(UNNAMED, line)
 

@@ -14,7 +14,7 @@ from codingagent.model import commands, paths
 from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import AT_ONCE, EditFile, Finish, Kind, Operation, Replacement
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import some
+from codingagent.model.plain_text import Note, some
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import continuation, decoder, repair, tag_blocks
 from codingagent.protocols.tags.arrivals import Arrivals, Mended
@@ -184,10 +184,8 @@ def read(text: str) -> Reply:
             " text was ignored"
         )
     if found.header is not None and not found.ended and not done and not cut:
-        notes.append(
-            "the answer has no [END], so it may have been cut short: what arrived whole was executed;"
-            " send only what is missing"
-        )
+        fact = "the answer has no [END], so it may have been cut short: what arrived whole was executed"
+        notes.append(Note(fact, "; send only what is missing"))
     is_bare = not found.blocks
     if not (is_bare or found.ended or done):
         cut = cut or continuation.opening_of(mended.text, found.blocks[-1])

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from codingagent.model import citations
 from codingagent.model.commands import HAS_BODY
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import Note
 from codingagent.protocols.tags.tag_blocks import (
     Block,
     InnerTag,
@@ -167,7 +168,8 @@ class _Scanner:
             is_inner = head.until is None
             self._add_closed(name, head, start, (line_end + 1, close), notes=notes, inner=is_inner)
         elif name == "DONE" and _BEHIND_LAST.fullmatch(self._text, line_end):
-            note = "a bare DONE was taken as the end; write a summary and its closing tag after it"
+            how = "; write a summary and its closing tag after it"
+            note = Note("a bare DONE was taken as the end", how)
             self._add(name, head, "", start, line_end, notes=(note,))
         else:
             self._add(name, head, self._text[line_end + 1 :], start, len(self._text), closed=False)
@@ -333,17 +335,18 @@ class _Scanner:
         self._blocks.append(Block(*said, self._ended, start, end, is_doubtful, inner))
         self._at = end
 
-    def _note(self, offset: int, text: str, *, is_unread: bool = False) -> None:
+    def _note(self, offset: int, text: str, advice: str = "", *, is_unread: bool = False) -> None:
         """Add a note; with `is_unread` it is of what was meant as a block, and is none."""
         if len(self._notes) < _NOTE_LIMIT:
-            self._notes.append(f"line {self._line_number(offset)}: {text}")
+            line = f"line {self._line_number(offset)}: "
+            self._notes.append(Note(f"{line}{text}", advice) if advice else f"{line}{text}")
             self._unread += self._notes[-1:] if is_unread else []
 
     def _note_stray_closing(self, name: str, found: re.Match[str]) -> None:
         if HAS_BODY.get(name) and self._text.startswith("]", found.end()):
-            why = "closes nothing; if the body before it holds this line as text, send the block again"
-            note = f'[/{name}] {why} with until="TOKEN" and [/{name} TOKEN]'
-            self._note(found.start(), note, is_unread=True)
+            how = "; if the body before it holds this line as text, send the block again with"
+            how += f' until="TOKEN" and [/{name} TOKEN]'
+            self._note(found.start(), f"[/{name}] closes nothing", how, is_unread=True)
 
     def _note_lookalike(self, name: str, found: re.Match[str]) -> None:
         """Note tags that look like ours. Each look ahead costs a search, so there are few of them."""
