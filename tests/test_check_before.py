@@ -56,7 +56,7 @@ def test_a_terminal_that_waits_shows_it_beside_the_line(tmp_path: Path) -> None:
     go_on = tmp_path / "go-on"
     check = f"{LOGGED} until test -e {go_on}; do sleep 0.05; done; echo 'FAILED a.py::test_b - x'; exit 1"
     with terminal(tmp_path, "new", *OPTIONS, "--check", check, "task") as asked:
-        asked.says("paste it here")
+        asked.says("Paste the answer")
         wait_until(lambda: runs(tmp_path) == 1)
         asked.types("half a w")
         asked.says("half a w")
@@ -286,7 +286,7 @@ def test_one_is_proposed_and_run_only_when_it_is_accepted(tmp_path: Path) -> Non
     makefile.write_text(f"test:\n\t@{LOGGED}exit 1\n", "utf-8")
     with terminal(tmp_path, "new", *OPTIONS, "task") as asked:
         asked.says("you named no check: type 1 to run `make test` now and after changes")
-        asked.says("paste it here")
+        asked.says("Paste the answer")
         assert runs(tmp_path) == 0
         enter(asked, "1")
         asked.says("your check fails before any change: ")

@@ -164,9 +164,9 @@ def turns_told(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the file to send and the folder to save in, each time that a person is told of them."""
     request = ""
     for line in lines:
-        if found := re.search(r"request \d+ is ready: (/\S+_seq\d+\.txt) ", line):
+        if found := re.search(r"Request \d+: (/\S+_seq\d+\.txt) ", line):
             request = found[1]
-        elif found := re.search(r"save the chat's whole answer .* in: (/\S+)$", line):
+        elif found := re.search(r"save the answer as a \.txt file in (/\S+)$", line):
             yield request, found[1]
 
 

@@ -109,9 +109,9 @@ def test_the_first_commands_of_readme(venv: Path, tmp_path: Path, more: tuple[st
     machine = Machine(venv, tmp_path, {"sh", "cat", "ls", "env", *more})
     if not more or len(more) == 2:
         said = machine.run("demo", folder=tmp_path)
-        first, _, second = said.partition("turn 1: ")
+        first, _, second = said.partition("Turn 1: ")
         assert "AssertionError: 1800 != 5400" in first
-        assert "turn 2: 5 ok" in second
+        assert "Turn 2: 5 ok" in second
         assert f"in the folder of your project: '{machine.script}' new --here" in second
         assert ("run in a sandbox" in first) or not has_sandbox
 

@@ -334,8 +334,10 @@ def test_the_person_decides(tmp_path: Path) -> None:
     with with_app(tmp_path) as live:
         (name,) = set(NAME.findall(live.contents()))
         told = [each.text for each in live.notices if isinstance(each, Remark)]
-        assert f"app.py line 2: a secret (GITHUB) is hidden as {name}" in told
-        assert "1 secret is hidden in the request: codingagent secrets" in told
+        assert (
+            f"Hidden: {name} (app.py:2). 1 secret in this request; list: codingagent secrets"
+            in told
+        )
         assert command_line(tmp_path, "secrets").stdout == f"{name}  app.py line 2\n"
         refused = command_line(tmp_path, "secrets", "show", name)
         assert (refused.returncode, refused.stdout) == (2, "")

@@ -22,6 +22,7 @@ from codingagent.model import paths
 from codingagent.model.effects import file_changes
 from codingagent.model.events import CommandRan, FileFetched, FileRequested, Refused, succeeded
 from codingagent.model.observations import digest_of
+from codingagent.model.plain_text import estimated
 from codingagent.model.plain_text import size as size_of
 from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.model.ui_events import Waiting
@@ -42,10 +43,7 @@ if TYPE_CHECKING:
 
 # Many chats take no longer message, or forget its beginning.
 _MUCH_TOKENS = 32_000
-_MUCH = (
-    "about {tokens:,} tokens are more than many chats take: attach the file, do not paste it;"
-    " a lower context_chars makes requests smaller"
-)
+_MUCH = "Request {}, {}, is too long for many chats: attach it instead of pasting, or lower context_chars"
 
 # What is read for a request is cut to fair shares later; more than this is of no use.
 _VIEWS_PER_BUDGET = 4
@@ -194,27 +192,30 @@ class Requests:
         atomic_write.put_in_place(path)
         # Later ones are only in the whole request, which the chat need not see.
         first = guess if sequence == 1 else None
-        self.choice = () if first is None else first.numbered
-        for line in () if first is None else first.told():
+        before, self.choice = self.choice, () if first is None else first.numbered
+        is_told = self.choice == before
+        if not before and self.session.requested == sequence:  # another process told of it
+            is_told = {*self.session.known, *self.session.parts}.issuperset(self.choice)
+        for line in () if first is None or is_told else first.told():
             remark(line)
         self._record_written(text, context, first, "" if short is None else short[1])
-        for line in filter(None, (*secrecy.news(), secrecy.summary(text))):
-            remark(line)
+        if told := secrecy.told(text):
+            remark(told)
         for reason in context.listing.unread:
             remark(f"left out of the file list: {reason}")
-        for view in context.conventions if sequence == 1 else ():
+        for view in context.conventions if sequence == 1 and not self.session.is_rewritten else ():
             told = f"{shown_path(view.path)} goes along as the repository's conventions"
             remark(f"{told} (--no-conventions leaves it out)")
         for view in context.views:
             if view.beside_bytes:
                 remark(f"also attach: {self._place_of(view.path)}, {size_of(view.beside_bytes)}")
         for part in file_contents.cuts(text, context.files):
-            remark(f"the request shows a part of {part}")
-        if (size := tokens.estimate(text)) > _MUCH_TOKENS:
-            remark(_MUCH.format(tokens=size))
+            remark(f"Only part of {part}")
+        if (size := tokens.estimate(text)) > _MUCH_TOKENS and sequence == 1:
+            remark(_MUCH.format(sequence, estimated(size)))
         if len(text) > (limit := budget.characters):
             remark(
-                f"the request is longer than context_chars ({limit}), because the task itself is"
+                f"Longer than context_chars ({limit:,}): the task alone exceeds it; shorten it, or raise that"
             )
 
     def _guess(self, context: render.Material) -> "Guess | None":

@@ -4,7 +4,7 @@ import base64
 import contextlib
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from codingagent.model.events import FileFetched
 from codingagent.model.journal_entries import OperationEnded, OperationStarted, Record, TurnEnded
 from codingagent.model.paths import is_glob, shown
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import plural
+from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Session
 from codingagent.model.ui_events import FileChanged, Notice
 from codingagent.secrets.texts import mapped
@@ -55,6 +55,8 @@ class Secrecy:
         self._file = None if self.is_off else file
         self._files: dict[str, None] = {}
         self._read: dict[str, object] = {}
+        self._told = 0
+        """How many secrets the person was told that a request hides."""
         self.vault = Vault() if self.is_off else new_vault() if file is None else file.load()
         self.hide, self.hide_diff = self.vault.hide, self.vault.hide_diff
         self.quote, self.counts = self.vault.hide_quote, self.vault.counts
@@ -201,22 +203,19 @@ class Secrecy:
         """Hide a value wherever it is met."""
         self.vault.learn(value, "VALUE", where)
 
-    def news(self) -> Iterator[str]:
-        """Yield messages about the secrets found since the last call."""
+    def told(self, request: str) -> str:
+        """Return what is new about secrets since the last request; empty: nothing."""
         found, self.vault.news = self.vault.news, []
-        yield from map(told, found[:_NAMED])
-        if len(found) > _NAMED:
-            yield f"{len(found) - _NAMED} more secrets were found: codingagent secrets"
-
-    def summary(self, request: str) -> str:
-        """Return a message with the number of secrets that a request hides; empty: none."""
+        total = -1 if self.is_off else sum(self.counts(request).values())
+        is_known, self._told = total == self._told, total
         if self.is_off:
-            return "secrets are not looked for (--secrets off): read the request before you send it"
-        total = sum(self.counts(request).values())
-        if not total:
+            how = "secrets are not looked for (--secrets off): read the request before you send it"
+            return "" if is_known else how
+        if not found and (is_known or not total):
             return ""
-        what = plural(total, "secret is", "secrets are")
-        return f"{total} {what} hidden in the request: codingagent secrets"
+        news = f"Hidden: {some([*map(told, found)], _NAMED)}. " if found else ""
+        what = f"{total} {plural(total, 'secret')}" if total else "None"
+        return f"{news}{what} in this request; list: codingagent secrets"
 
 
 def _in_bytes(data: bytes, path: str, hide: Hides) -> bytes:
@@ -234,10 +233,10 @@ NO_SECRECY = Secrecy()
 
 
 def told(held: HiddenValue) -> str:
-    """Return where a value was found, and its name, in words for the person."""
+    """Return a value's name, and where it was found, in words for the person."""
     path, line = next(iter(held.places.items()), ("", 0))
-    where = f"{shown(path)} line {line}: " if line else f"{shown(path)}: " if path else ""
-    return f"{where}a secret ({held.kind}) is hidden as {held.name}"
+    where = f" ({shown(path)}{f':{line}' if line else ''})" if path else ""
+    return f"{held.name}{where}"
 
 
 class HiddenStream:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from codingagent.checkpoints import history
 from codingagent.checkpoints.checkpointer import Checkpointer
-from codingagent.checkpoints.history import LeftOut, UndoStep, named, steps
+from codingagent.checkpoints.history import Change, LeftOut, UndoStep, named, steps
 from codingagent.checkpoints.layout import LazyStore, place_of
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import OperationStarted, UndoBegan, UndoEnded
@@ -185,8 +185,10 @@ class _Undo:
         left_alone = f"; left as it is: {named([left.path for left in alone])}" if alone else ""
         is_void = bool(failed) and not restored
         words = "nothing was undone" if is_void else self._words(began)
-        note = f"{words}; restored {named(restored)}{left_alone}"
         after = self.checkpoints.take(self.held).id
+        note = (
+            f"{words}: {_done(restored, self.checkpoints.changes(began.name, after))}{left_alone}"
+        )
         kept, missing = tuple(sorted(edited)), tuple(sorted(failed))
         ended = UndoEnded(after, (note,), now(), "", kept, missing, is_void)
         told = self.log.session.undo_note if is_void else self._told(began, ended, left_alone)
@@ -229,7 +231,7 @@ class _Undo:
         kinds = (("undid", since - before), ("redid", before - since))
         said = [f"{word} {_turns(turns)}" for word, turns in kinds if turns]
         words = " and ".join(() if began.files else said) or self._words(began)
-        return f"the person {words}; restored {named(differing)}{left_alone}"
+        return f"the person {words}: {_done(differing, net)}{left_alone}"
 
     def _touched(self, index: int, present: str) -> set[str]:
         """Return the files of a step to undo; for an undone step, those that were left."""
@@ -244,6 +246,15 @@ class _Undo:
         turns = {self.steps[index].sequence for index in first.undoes or began.steps}
         part = " in part" * bool(began.files)
         return f"{'redid' if first.undoes else 'undid'} {_turns(turns)}{part}"
+
+
+def _done(paths: Collection[str], changes: Collection[Change]) -> str:
+    """Say which files an undo restored, and which it removed."""
+    gone = {change.path for change in changes if change.kind == "deleted"}
+    removed = [path for path in paths if path in gone]
+    restored = [path for path in paths if path not in gone]
+    told = [f"restored {named(restored)}"] if restored or not removed else []
+    return ", ".join((*told, *(["removed " + named(removed)] if removed else [])))
 
 
 def _turns(numbers: Collection[int]) -> str:

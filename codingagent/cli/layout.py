@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from codingagent.cli.stdio import can_show_marks, is_seen
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import plural
+from codingagent.model.plain_text import estimated, plural
 
 Span = tuple[str, str]
 Line = Sequence[Span]
@@ -200,8 +200,8 @@ def plain_lines(lines: Iterable[Line]) -> str:
 
 
 def size(characters: int, tokens: int) -> str:
-    """Return the size of a text in words; the number of tokens is an estimate."""
-    return f"{characters:,} characters, about {tokens:,} tokens"
+    """Return the size of a text in words."""
+    return f"{characters:,} characters, {estimated(tokens)}"
 
 
 def counted(added: int, removed: int, look: Look) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from codingagent.cli import layout
 from codingagent.cli.hints import runnable
 from codingagent.cli.layout import Line, Span
-from codingagent.cli.record_words import Hung, laid_out, lines_of, margin
+from codingagent.cli.record_words import Hung, laid_out, lines_of, margin, request_line
 from codingagent.cli.stdio import has_no_reader, silence
 from codingagent.editing import diff
 from codingagent.editing.diff import LINES_LIMIT, Difference
@@ -69,8 +69,8 @@ class Screen:
         self.changes: Callable[[], ui.Changes] = ui.Changes
         self._budget = Settings().context_chars
         """How many characters a request may have."""
-        self._asked = 0
-        """The request with which the model's question was shown last."""
+        self.copied = ""
+        """What was done to put the waiting request on the clipboard, if it was."""
 
     def show(self, notice: ui.Notice) -> None:
         self._note(notice)
@@ -138,8 +138,12 @@ class Screen:
     def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
         """Show a sign of life until the next notice, if that takes long; it may count files."""
 
+    def settle(self) -> None:
+        """Show what waits to be shown with what comes next."""
+
     def close(self) -> None:
-        """Restore the terminal, if it is one."""
+        """Show what is left to show; restore the terminal, if it is one."""
+        self._output(self.settle)
 
     def _note(self, notice: ui.Notice) -> None:
         """Record a change that was not shown for approval; the diff is computed later."""
@@ -180,6 +184,12 @@ class Lines(Screen):
     )
     _look = layout.PIPE
     _has_shown_output = False
+    _knows_steps = False
+    """The person was told in full what to do, while this process waits."""
+    _turn: Hung | None = None
+    """How the turn ended, until its request is shown."""
+    _request: tuple[entries.RequestWritten, Session] | None = None
+    """The request that was written, until it is known what the person is to do with it."""
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines that were laid out to fit."""
@@ -201,23 +211,47 @@ class Lines(Screen):
     def _record(self, record: entries.Record, session: Session) -> None:
         beside: Line = ()
         below: Iterable[Hung] = ()
+        if isinstance(record, entries.RequestWritten):
+            self._request = record, session
+            return
+        self.settle()
         match record:
+            case entries.TurnEnded() if not session.is_complete:
+                self._turn, *notes = lines_of(record, session, self.mailbox, self._look)
+                self._lay(notes)
+                return
             case entries.OperationEnded() | entries.CheckEnded():
                 beside, below = self._details(record.event)
             case entries.ApprovalAsked():
                 shown = unmasked(record.question.shown).split("\n")
                 below = [self._below(line, diff_style(line)) for line in shown]
-            case entries.RequestWritten(egress=entries.Egress(characters=size)) if size:
-                below = self._budget_line(size)
             case _:
                 pass
         self._lay(lines_of(record, session, self.mailbox, self._look, beside, below))
-        is_answered = session.is_complete and session.is_only_words
-        if isinstance(record, entries.TurnEnded) and (is_answered or session.awaits_words):
-            self._show_question(session.session_id, session.sequence, is_answered=is_answered)
+        if isinstance(record, entries.TurnEnded) and session.is_complete and session.is_only_words:
+            self._say(("? ", "warn"), (runnable(self._how_to_ask(session.session_id)), ""))
 
-    def _budget_line(self, size: int) -> list[Hung]:
-        return [([("  ", ""), *layout.budget_line(size, self._budget, self._look)], 2)]
+    def settle(self, notice: ui.Waiting | None = None) -> None:
+        """Show how the turn ended, its request, and what to do now, if a notice tells that."""
+        turn, written = self._turn, self._request
+        self._turn = self._request = None
+        if turn is not None:
+            self._lay([turn])
+        if written is not None:
+            record, session = written
+            self._lay(lines_of(record, session, self.mailbox, self._look))
+            self._show_budget(record)
+            if session.awaits_words:
+                self._show_question(session.session_id, session.sequence)
+        if notice is not None:
+            is_again = written is not None and written[1].is_rewritten
+            self._show_steps(notice, has_request=written is not None, is_again=is_again)
+
+    def _show_budget(self, record: entries.RequestWritten) -> None:
+        size = 0 if record.egress is None else record.egress.characters
+        if size >= layout.NEARLY_FULL * self._budget:
+            budget = layout.budget_line(size, self._budget, self._look)
+            self._lay([([("  ", ""), *budget], 2)])
 
     def _details(self, event: Event) -> tuple[Line, list[Hung]]:
         """Return the number of changed lines, and what is shown below an operation."""
@@ -242,10 +276,7 @@ class Lines(Screen):
     def _show(self, notice: ui.Notice) -> None:
         match notice:
             case ui.Waiting():
-                self._show_steps(notice)
-                self._wait(notice)
-                if notice.asks:
-                    self._show_question(notice.session_id, notice.sequence)
+                self.settle(notice)
             case ui.OutputCame() | ui.FileChanged():
                 pass  # shown with the operation's result
             case ui.Remark():
@@ -253,47 +284,38 @@ class Lines(Screen):
             case _:
                 assert_never(notice)
 
-    def _show_question(self, session_id: str, sequence: int, *, is_answered: bool = False) -> None:
-        """Show how the model's words are answered, once for each request; or how to ask more."""
-        if self._asked != sequence:
-            self._asked = sequence
-            how = (self._how_to_ask if is_answered else self._how_to_answer)(session_id)
-            self._say(("? ", "warn"), (runnable(how), ""))
-
     def _how_to_ask(self, session_id: str) -> str:
         say = f"codingagent say {session_id}"
         return f'ask more with {say} "…"; have something done with {say} --do "…"'
 
-    def _how_to_answer(self, session_id: str) -> str:
-        return (
-            "the model has a question or a message (see above); to answer:"
-            f' codingagent say {session_id} "your words" (this rewrites the request)'
-        )
+    def _show_question(self, session_id: str, sequence: int) -> None:
+        """Show how the model's words are answered."""
+        way = runnable(f'`codingagent say {session_id} "…"`')
+        self._say(("? ", "warn"), (f"The model asks. Reply: {way}; {OR_SEND.format(sequence)}", ""))
 
-    def _show_steps(self, notice: ui.Waiting) -> None:
-        """Show what the person has to do now, for a newcomer."""
-        self._say(("now it is your turn:", ""))
-        if notice.short:
-            self._step("1.", "in the same chat send this file, attached or pasted:", notice.short)
-            self._step("  ", "or in a new chat send this complete one:", notice.outbox)
-        else:
-            first = "attach this file to any chat, or paste its text, and send it:"
-            self._step("1.", first, notice.outbox)
-        self._step("2.", "save the chat's whole answer as a .txt file in:", notice.inbox)
+    def _show_steps(self, notice: ui.Waiting, *, has_request: bool, is_again: bool) -> None:
+        """Show what the person has to do now."""
+        resume = runnable(f"codingagent resume {notice.session_id}")
+        inbox = on_screen(notice.inbox)
+        if not has_request and not notice.watched:
+            self._whole(f"Save it there as a .txt file, then: {resume}")
+            return
+        if not has_request:
+            path, look = on_screen(notice.short or notice.outbox), self._look
+            self._lay([request_line(notice.sequence, path, None, look, again=False)])
+        if notice.sequence == 1 and not is_again:
+            self._whole(f"Send it to a chat; save the answer as a .txt file in {inbox}")
+        if notice.elsewhere:
+            self._say(("The other terminal waits for the answer.", ""))
+        elif notice.watched and not self._knows_steps:
+            self._knows_steps = True
+            self._say((f"Waiting for the answer (Ctrl-C stops; `{resume}` continues)", ""))
+        elif not (notice.watched or is_again):
+            self._whole(f"Then: {resume}")
 
-    def _step(self, number: str, text: str, path: str) -> None:
-        spans: list[Span] = [("  ", ""), (number, "bold"), (f" {text}", "")]
-        place = (on_screen(path), "bold cyan")
-        if self._look.is_terminal:
-            self._say(*spans, indent=5)
-            # Never wrapped here, so that it can be copied whole.
-            self.lines([[("     ", ""), place]])
-        else:
-            self.lines([[*spans, (" ", ""), place]])
-
-    def _wait(self, notice: ui.Waiting) -> None:
-        said = "waiting for the answer" if self.is_passing else waiting_line(notice)
-        self._say((said, ""))
+    def _whole(self, text: str) -> None:
+        """Show a line that is not wrapped: a path or a command in it can be copied."""
+        self.lines([[(text, "")]])
 
 
 class JsonLines(Screen):
@@ -326,21 +348,12 @@ def write_json_line(stream: TextIO, document: object) -> None:
     stream.flush()
 
 
+OR_SEND = "or send request {} as it is to let it decide."
 _SIGNS = {"+": "good", "-": "bad", "@": "name", "…": "dim"}
 
 
 def diff_style(line: str) -> str:
     return "bold" if line.startswith(("+++", "---")) else _SIGNS.get(line[:1], "")
-
-
-def waiting_line(notice: ui.Waiting) -> str:
-    """Return what happens next: this process waits, another one does, or the person runs a command."""
-    if notice.elsewhere:
-        return "the other terminal waits for the answer"
-    resume = runnable(f"`codingagent resume {notice.session_id}`")
-    if notice.watched:
-        return f"waiting for the answer (Ctrl-C stops; {resume} continues)"
-    return f"then: {resume} takes the answer and continues"
 
 
 def _camel_keys(value: object) -> object:

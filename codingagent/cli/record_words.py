@@ -17,7 +17,7 @@ from codingagent.model.events import Event, succeeded
 from codingagent.model.journal_entries import Record
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import on_screen, one_line, plural
+from codingagent.model.plain_text import estimated, on_screen, one_line, plural
 from codingagent.model.session_state import Session
 
 if TYPE_CHECKING:
@@ -65,14 +65,16 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             for line in filter(None, (kept, runnable(record.remedy))):
                 yield [(f"  {line}", "")], 0
         case entries.RequestWritten():
-            yield from _request(record, session, mailbox, look, below)
+            path = "" if mailbox is None else _sent_path(mailbox, session, record)
+            again = session.is_rewritten
+            yield request_line(record.sequence, path, record.egress, look, again=again)
         case entries.TurnEnded():
             yield from _turn(record, session, look)
         case entries.PersonSaid():
             yield from _said(record)
         case entries.UndoEnded():
             for note in record.notes:
-                yield [("undo: ", "bold"), (note, "")], 2
+                yield [(note[:1].upper() + note[1:], "")], 2
         case entries.SessionStarted():
             terms = {
                 "asks for ": record.wants * (record.wants != "edits"),
@@ -205,34 +207,37 @@ def _question(record: entries.ApprovalAsked, shown: Sequence[Hung]) -> Iterator[
         yield [("  ", ""), ('"always" would cover:', "warn"), (f" {grant}", "")], 4
 
 
-def _request(
-    record: entries.RequestWritten,
-    session: Session,
-    mailbox: "Mailbox | None",
-    look: Look,
-    below: Iterable[Hung],
-) -> Iterator[Hung]:
-    egress = record.egress or entries.Egress(0, "")
-    size = layout.size(egress.characters, egress.tokens)
-    short = layout.size(egress.short_characters, egress.short_tokens)
-    if mailbox is not None and not look.is_terminal:
-        # On a terminal the paths follow, with what to do.
-        name = session.session_id, record.sequence
-        size = f"{mailbox.outbox_path(*name)} ({size})"
-        short = f"{mailbox.short_path(*name)} ({short})"
-    # Older records have no sizes.
-    told = f" is ready: {size}" if egress.characters else " is ready"
-    yield [(f"request {record.sequence}", "bold"), (told, "")], 2
-    yield from below
-    if egress.short_characters:
-        yield [(f"  short, for the same chat: {short}", "dim")], 4
+def sent_size(egress: entries.Egress | None) -> tuple[int, int]:
+    """Return the characters and tokens of what is to be sent: the short request, if there is one."""
+    if egress is None:
+        return 0, 0
+    short = egress.short_characters, egress.short_tokens
+    return short if all(short) else (egress.characters, egress.tokens)
+
+
+def _sent_path(mailbox: "Mailbox", session: Session, record: entries.RequestWritten) -> str:
+    find = mailbox.short_path if record.sequence > 1 else mailbox.outbox_path
+    return str(find(session.session_id, record.sequence))
+
+
+def request_line(
+    number: int, path: str, egress: entries.Egress | None, look: Look, *, again: bool
+) -> Hung:
+    """Return the line for a request that is to be sent; it is not wrapped, so that it can be copied."""
+    size, tokens = sent_size(egress)
+    way = " was rewritten; send it again" * again
+    about = f", {estimated(tokens)}" * (look.is_terminal and tokens > 0)
+    told = f" ({layout.size(size, tokens)})" * (not look.is_terminal and tokens > 0)
+    colon = ": " if path else ""
+    what = (f"Request {number}", "bold")
+    return [what, (f"{way}{about}{colon}", ""), (path, "name"), (told, "")], 0
 
 
 def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[Hung]:
     failed = [event for event in session.results if not succeeded(event)]
     good, changed = len(session.results) - len(failed), len(record.changed)
     more = " or more" * (changed == entries.CHANGED_LIMIT)
-    told = f"turn {record.sequence}: {good} ok"
+    told = f"Turn {record.sequence}: {good} ok"
     told += f", {len(failed)} failed" * bool(failed)
     told += f", {changed}{more} {plural(changed, 'file')} changed" * bool(changed)
     yield [(told, "dim")], 2

@@ -65,6 +65,7 @@ def follow(work: Work, inbox: Inbox, home: Home, command: ReplyCommand, screen: 
                 raise _end(
                     session, f"{taken} turns were taken (--max-turns) and the task is not done"
                 )
+            screen.settle()
             screen.remark(f"request {session.sequence} goes to: {command.line}")
             screen.busy("waiting for that command", command.timeout_s)
             session_id, sequence = session.session_id, session.sequence

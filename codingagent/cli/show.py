@@ -174,7 +174,7 @@ def _way_on(
             yield [(f"request {session.sequence} waits for its answer{since}:", "name")], 2
             for path in requests:
                 yield [(f"  {path}", "bold")], 0
-            yield [("then: ", "dim"), (resume, "")], 0
+            yield [("Then: ", "dim"), (resume, "")], 0
         case Phase.AWAITING_APPROVAL:
             yield [("it waits for your approval:", "warn")], 0
             yield [(runnable(f"  codingagent approve {session.session_id}"), "")], 0

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from msgspec.structs import replace
 from rich.console import Console as RichConsole
 from rich.status import Status
 from rich.text import Text
@@ -19,8 +18,8 @@ from codingagent.cli import keyboard, layout
 from codingagent.cli.hints import runnable
 from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line
-from codingagent.cli.plain_output import Lines
-from codingagent.cli.record_words import COMMANDS, lines_of, margin
+from codingagent.cli.plain_output import OR_SEND, Lines
+from codingagent.cli.record_words import COMMANDS, margin, request_line, sent_size
 from codingagent.cli.stdio import is_terminal, obeys_codes
 from codingagent.errors import UsageError
 from codingagent.model import events
@@ -28,7 +27,7 @@ from codingagent.model import journal_entries as entries
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer, Decision
 from codingagent.model.operations import Kind
-from codingagent.model.plain_text import as_typed, on_screen, plural
+from codingagent.model.plain_text import as_typed, estimated, on_screen, plural
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.storage.mailbox import Mailbox
@@ -142,8 +141,6 @@ class Console(Lines):
         """Draws the status, if it is not stopped before."""
         self._drawing = threading.Lock()
         self._keys: Keyboard | None = None
-        self._knows_steps = False
-        """The person was told in full what to do, while this terminal waits."""
         self._printed = _Output()
         self._notifies = self._has_title = False
 
@@ -170,8 +167,6 @@ class Console(Lines):
         match record:
             case entries.AnswerTaken():
                 self._rich.rule(f"Answer {record.sequence}", style="dim")
-            case entries.RequestWritten() if self._knows_steps:
-                self._show_ready(record, session)
             case _:
                 super()._record(record, session)
         match record:
@@ -203,11 +198,6 @@ class Console(Lines):
         if self._keys is None:
             return super()._how_to_ask(session_id)
         return "type the next question, or /do WISH to have something done; /quit ends"
-
-    def _how_to_answer(self, session_id: str) -> str:
-        if self._keys is None:
-            return super()._how_to_answer(session_id)
-        return "the model has a question or a message (see above): type your answer here"
 
     def ask(
         self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere
@@ -310,6 +300,7 @@ class Console(Lines):
 
     def close(self) -> None:
         self._stop_status()
+        super().close()
         if self._has_title:
             with contextlib.suppress(OSError):
                 self._rich.file.write(_OLD_TITLE)
@@ -363,22 +354,43 @@ class Console(Lines):
     def colours(self) -> str:
         return _COLOUR_SYSTEMS.get(self._rich.color_system or "", "no colours")
 
-    def _show_ready(self, record: entries.RequestWritten, session: Session) -> None:
-        """Show the size of what is to be sent, to who knows the steps."""
-        egress = record.egress or entries.Egress(0, "")
-        short, size = (egress.short_characters, egress.short_tokens), egress.characters
-        sent = short if all(short) else (size, egress.tokens)
-        egress = replace(egress, characters=sent[0], tokens=sent[1], short_characters=0)
-        self._lay(lines_of(replace(record, egress=egress), session, None, self._look))
-        if size >= layout.NEARLY_FULL * self._budget:
-            self._lay(self._budget_line(size))
-
-    def _show_steps(self, notice: ui.Waiting) -> None:
-        if self._knows_steps and notice.watched:
-            self.lines([[("  send ", ""), (notice.short or notice.outbox, "bold cyan")]])
+    def settle(self, notice: ui.Waiting | None = None) -> None:
+        if notice is None or self._keys is None or self.is_passing:
+            super().settle(None if self.is_passing else notice)
             return
-        super()._show_steps(notice)
-        self._knows_steps = notice.watched and self._keys is not None
+        turn, written = self._turn, self._request
+        self._turn = self._request = None
+        egress = None if written is None else written[0].egress
+        tokens = sent_size(egress)[1]
+        about = estimated(tokens) if tokens else ""
+        path, same = on_screen(notice.short or notice.outbox), "the same" if notice.short else "any"
+        is_first, self._knows_steps = not self._knows_steps, True
+        has_line = not (is_first or self.copied or notice.asks)
+        if turn is not None and not has_line and not notice.asks:
+            self._lay([turn])
+        if has_line:
+            again = written is not None and written[1].is_rewritten
+            line, _ = request_line(notice.sequence, path, egress, self._look, again=again)
+            before = [] if turn is None else [*turn[0], (". ", "dim")]
+            self.lines([[*before, *line]])
+        elif self.copied:
+            told = f" ({about})" if about else ""
+            self._whole(f"{self.copied}{told}: paste it into {same} chat")
+        elif is_first:
+            told = f", {about}" if about else ""
+            way = f"{told}. Send it to {same} chat: /copy and paste, or attach"
+            self._say((f"Request {notice.sequence}", "bold"), (way, ""))
+            self.lines([[("  ", ""), (path, "name")]])
+        if is_first:
+            inbox = on_screen(notice.inbox)
+            self._whole(
+                f"Then paste the chat's whole answer here, or save it as a .txt file in {inbox}"
+            )
+        if written is not None:
+            self._show_budget(written[0])
+        if notice.asks:
+            way = f"The model asks: type your reply, {OR_SEND.format(notice.sequence)}"
+            self._say(("? ", "warn"), (way, ""))
 
     def _show_changes(self) -> None:
         """Show what the session changed, and what keeps it or takes it back."""
@@ -400,13 +412,6 @@ class Console(Lines):
         for what, way in told.items():
             # Never wrapped here, so that it can be copied whole.
             self.lines([[(f"  to {what} ", "dim"), (way, "")]])
-
-    def _wait(self, notice: ui.Waiting) -> None:
-        hint = runnable("     (`codingagent copy` and `codingagent paste` use the clipboard)")
-        if not notice.watched or self._keys is None:
-            if not self.is_passing:
-                self._say((hint, "dim"), indent=5)
-            super()._wait(notice)
 
     def _show_output(self) -> None:
         output, self._printed = self._printed, _Output()

@@ -65,9 +65,9 @@ _KEY_EVENT, _ALT = 1, 18
 
 _PROMPT = "> "
 _HINTS = (
-    "waiting for the answer: paste it here, or type words or /help",
-    "waiting for the answer",
-    "waiting",
+    "Paste the answer, type a message, or /help",
+    "Paste the answer, or /help",
+    "Paste, or /help",
 )
 
 

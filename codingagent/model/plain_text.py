@@ -42,6 +42,11 @@ def joined(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def estimated(tokens: int) -> str:
+    """Return an estimated number of tokens, in two digits: `~1,600 tokens`."""
+    return f"~{round(tokens, 2 - len(str(tokens))):,} tokens"
+
+
 def blanks(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 

@@ -150,6 +150,7 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 known=known_files.after_request(session, record),
                 parts=session.parts.union(record.parts),
                 requested=record.sequence,
+                is_rewritten=record.sequence == session.requested,
                 request_bytes=_size_of(record.egress),
             )
         case entries.PersonSaid():

@@ -145,6 +145,8 @@ class Session(Struct, frozen=True):
     """Requests show AGENTS.md, or a file like it."""
     requested: int = 0
     """The number of the last request written."""
+    is_rewritten: bool = False
+    """It had been written before, otherwise."""
     written: AppendList[entries.OperationStarted] = NONE
     """The file changes of this turn so far."""
     spans: AppendList[tuple[str, str]] = NONE

@@ -195,8 +195,8 @@ def cuts(request: str, views: Iterable[FileView]) -> Iterator[str]:
         found = None if at < 0 else _CUT_FILE.match(request, at + len(start))
         if found is not None and found[1]:
             first, last, total = (f"{int(number):,}" for number in found.groups())
-            yield f"{view.path}: lines {first} to {last} of {total}"
+            yield f"{view.path} fits: lines {first}–{last} of {total}"
         elif found is not None:
-            yield f"{view.path}: none of its {view.total_lines:,} lines"
+            yield f"{view.path} fits: none of its {view.total_lines:,} lines"
     for left_out in _CUT_OUTPUT.findall(request):
-        yield f"the output of a command: all but {int(left_out):,} characters"
+        yield f"the output of a command fits: all but {int(left_out):,} characters"

@@ -83,7 +83,7 @@ def test_they_take_at_most_8000_characters(root: Path) -> None:
     shown = conventions_in(request)
     assert 6_000 < len(shown) <= 8_000
     assert "ask for the rest with start_line=" in shown
-    assert "the request shows a part of AGENTS.md: lines 1 to " in seen
+    assert "Only part of AGENTS.md fits: lines 1–" in seen
 
 
 def test_they_imitate_nothing_of_ours(root: Path) -> None:

@@ -34,9 +34,9 @@ from tests.warm import start_command
 
 MESSAGE = "[MESSAGE]\nTabs or blanks?\n[/MESSAGE]\n"
 REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
-QUESTION = "to answer: codingagent --home"
-AGAIN = "the request was rewritten: send the chat this one"
-ELSEWHERE = "the other terminal waits for the answer"
+QUESTION = "The model asks. Reply: `codingagent --home"
+AGAIN = " was rewritten; send it again: "
+ELSEWHERE = "The other terminal waits for the answer"
 LATER = "noted for the next request"
 
 
@@ -99,7 +99,7 @@ def holding(home: Path, *arguments: str) -> Iterator[Holder]:
     """Runs a command that waits for an answer, until it waits."""
     with started(home, *(arguments or ("resume",))) as process:
         holder = Holder(process)
-        holder.says("waiting for the answer")
+        holder.says("Waiting for the answer")
         yield holder
         process.kill()
 
@@ -254,7 +254,6 @@ def test_json_is_one_object_a_line(waiting: Path) -> None:
         assert [json.loads(line)["kind"] for line in out.splitlines()] == [
             kind,
             "outbox_written",
-            "remark",
             "waiting",
         ]
 
@@ -292,7 +291,7 @@ def test_a_message_alone_is_a_question(home: Path, protocol: str) -> None:
     drop(home, MESSAGE if protocol == "tags" else message)
     status, out, _ = command_line_here(home, "resume", "--once")
     assert status == 0
-    assert f'{QUESTION} {home} say {session_of(home)} "your words"' in out
+    assert f'{QUESTION} {home} say {session_of(home)} "…"' in out
     assert "adds nothing" in request(home, 2)
     assert run(home, "say", "blanks") == 0
     assert "adds nothing" not in request(home, 2)
@@ -364,7 +363,7 @@ def test_words_and_refreshes_beside_the_terminal_that_waits(home: Path) -> None:
         assert ELSEWHERE in out
         assert "The person says:\nwith a test\n" in request(home)
         holder.says("you said: ")
-        holder.says("waiting for the answer", 2)
+        holder.says("Request 1 was rewritten")
         (home / "workspace" / "new.py").touch()
         status, out, _ = command_line_here(home, "refresh", "--json")
         assert status == 0
@@ -384,12 +383,12 @@ def test_words_and_refreshes_beside_the_terminal_that_waits(home: Path) -> None:
 def test_an_undo_beside_the_terminal_that_waits(home: Path) -> None:
     with holding(home, "new", "Write a file") as holder:
         drop(home, CREATE)
-        holder.says("request 2 is ready")
+        holder.says("Request 2")
         made = next(path for path in (home / "workspace").iterdir() if path.is_file())
         status, out, err = command_line_here(home, "undo")
         assert (status, err, made.exists()) == (0, "", False)
         assert AGAIN in out
-        holder.says("undo: ")
+        holder.says("Undid turn 1: ")
         assert command_line_here(home, "undo", "--redo")[0] == 0
         assert made.exists()
         assert command_line_here(home, "undo", "--turns", "5")[0] in {0, 2}
@@ -402,9 +401,9 @@ def test_an_answer_that_another_terminal_takes_is_taken_once(home: Path) -> None
     with holding(home, "new", "Write a file") as first, holding(home) as second:
         drop(home, CREATE)
         for each in (first, second):
-            each.says("waiting for the answer", 2)
+            each.says("Request 2")
         wait_until(lambda: len(outboxes(home)) == 2)
-        assert [each.said.count("turn 1: 1 ok") for each in (first, second)] == [1, 1]
+        assert [each.said.count("Turn 1: 1 ok") for each in (first, second)] == [1, 1]
         told = [each.said.count("in another terminal:\nanswer 1: ") for each in (first, second)]
         assert sorted(told) == [0, 1]
         drop(home, DONE)
@@ -515,7 +514,7 @@ def test_an_answer_that_comes_with_the_words_is_taken_and_they_are_repeated(wait
             drop(waiting, CREATE.replace("a.txt", f"{number}.txt"))
             status, _, err = command_line_here(waiting, "say", f"word {number}")
             assert (status, err) == (0, "")
-            holder.says(f"turn {number}: 1 ok")
+            holder.says(f"Turn {number}: 1 ok")
         wait_until(lambda: len(outboxes(waiting)) == 4)
     assert words(waiting) == ["word 1", "word 2", "word 3"]
     assert run(waiting, "refresh") == 0
@@ -563,7 +562,7 @@ def test_one_that_executes_is_waited_for_and_ctrl_c_takes_it_back(waiting: Path)
                     if b"sleep\0" in Path(f"/proc/{pid}/cmdline").read_bytes()[:6]:
                         os.kill(pid, signal.SIGTERM)
             assert said.ends() == 0
-        holder.says("waiting for the answer", 2)
+        holder.says("Request 2")
     assert words(waiting) == ["in time"]
     assert "The person says:\nin time\n" in request(waiting, 2)
 
@@ -729,7 +728,7 @@ def test_an_approval_for_always_is_shown_and_revoked(building: Path) -> None:
         asked.says("\"always\" would cover: `rm -r` of 'build'")
         asked.says("Do it?")
         asked.types("a\n")
-        asked.says("request 2 is ready")
+        asked.says("Request 2")
         assert "always approved (1): `rm -r` of 'build'" in command_line_here(building, "show")[1]
         assert "`rm -r` of 'build'" in command_line_here(building, "config", "policy")[1]
         status, _, err = command_line_here(building, "revoke", session_of(building), "2")
@@ -756,12 +755,12 @@ def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> No
         assert (building / "workspace" / "build").exists()
         status, out, err = command_line_here(building, "approve", session_of(building), "op-1")
         assert (status, err) == (0, "")
-        assert "request 2 is ready" in out
+        assert "Request 2" in out
         assert ELSEWHERE in out
         asked.says("you said: ")
         asked.says("op-1 was answered yes")
         asked.says(" RUN_COMMAND: Ran 'rm -r build'")
-        asked.says("waiting for the answer")
+        asked.says("Paste the answer")
         assert not (building / "workspace" / "build").exists()
         assert "The person says:\nkeep src\n" in request(building, 2)
         drop(building, DONE)
@@ -774,7 +773,7 @@ def test_a_no_from_another_terminal_says_why(building: Path) -> None:
         asked.says("Do it?")
         assert run(building, "deny", session_of(building), "--reason", "keep it") == 0
         asked.says("op-1 was answered no")
-        asked.says("waiting for the answer")
+        asked.says("Paste the answer")
     assert "the person said no: keep it" in request(building, 2)
     _, told, _ = command_line_here(building, "log")
     assert "op-1 was answered no, by person, with `codingagent deny`: keep it" in told
@@ -788,8 +787,8 @@ def test_a_keyboard_still_answers_after_words_from_elsewhere(building: Path) -> 
         status, _, err = command_line_here(building, "refresh")
         assert (status, "it is awaiting approval" in err) == (2, True)
         asked.types("y\n")
-        asked.says("request 2 is ready")
-        asked.says("waiting for the answer")
+        asked.says("Request 2")
+        asked.says("Paste the answer")
         assert not (building / "workspace" / "build").exists()
     assert "The person says:\nfine\n" in request(building, 2)
 
@@ -805,7 +804,7 @@ def test_a_question_about_secrets_keeps_nobody_waiting(waiting: Path) -> None:
         asked.says("you said: ")
         asked.says("(y)es", 2)
         asked.types("n\n")
-        asked.says("request 2 is ready")
+        asked.says("Request 2")
     assert "The person says:\nhello\n" in request(waiting, 2)
     assert "hunter4" not in request(waiting, 2)
 

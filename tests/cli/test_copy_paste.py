@@ -318,7 +318,7 @@ def test_a_watched_clipboard_is_taken_from_only_what_answers_this_request(
     session_id = live.request.name[:8]
     with watching(live) as (process, out):
         seen = ""
-        while "waiting for the answer" not in seen:
+        while "Waiting for the answer" not in seen:
             seen += out.readline()
         # The request is there by then: a turn is paste, send, copy.
         is_put = live.clipboard.read_text() == live.request.read_text()

@@ -138,13 +138,13 @@ def test_what_a_request_shows_only_in_part_is_said_before_it_is_sent(
     words = ["--workspace", str(workspace), "--attach", "*.txt", "look"]
     assert main.run(["--home", str(home), "new", "--no-wait", *words]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"the request shows a part of big\.txt: lines 1 to \d,\d{3} of 20,000\n", said)
+    assert re.search(r"Only part of big\.txt fits: lines 1–\d,\d{3} of 20,000\n", said)
     assert "small.txt:" not in said
-    assert re.search(r"about \d+,\d{3} tokens are more than many chats take", said)
+    assert re.search(r"Request 1, ~\d+,\d{3} tokens, is too long for many chats", said)
     drop(home, "[RUN_COMMAND]\nseq 1 20000\n[/RUN_COMMAND]\n")
     assert main.run(["--home", str(home), "resume", "--once"]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"shows a part of the output of a command: all but \d\d,\d{3} char", said)
+    assert re.search(r"Only part of the output of a command fits: all but \d\d,\d{3} char", said)
 
 
 def test_context_before_the_first_session_looks_where_new_here_would(

@@ -127,7 +127,7 @@ def test_each_command_that_is_printed_works(
     said = seen("new", "--no-wait", *place, "the task")
     folder = folder if named else project / "sub"
     said += answered(1, FIRST) + seen("show")
-    resume = re.findall(r"then: `?(.*? resume \w+)", said)
+    resume = re.findall(r"Then: (.*? resume \w+)", said)
     assert len(resume) == 2, said
     for line in resume:
         shell(f"{line} --once", folder, variables)

@@ -228,7 +228,7 @@ def test_what_is_typed_while_it_waits_answers_no_question(
 ) -> None:
     """A line "a" in the waiting terminal is no "always" to what is asked a minute later."""
     with terminal(home, "resume") as asked:
-        asked.says("waiting for the answer")
+        asked.says("Paste the answer")
         asked.types("a\ny\nand half a li")
         asked.says("Its number:")
         drop(home, BUILD)
@@ -237,7 +237,7 @@ def test_what_is_typed_while_it_waits_answers_no_question(
         asked.types("n\n")
         asked.says("Why not?")
         asked.types("keep it\n")
-        asked.says("request 2 is ready")
+        asked.says("Request 2")
     assert folders(home) == ["build", "kept"]
     told = "answered no, by person, typed at the terminal: keep it"
     assert told in log(home, capsys)
@@ -270,7 +270,7 @@ def test_an_answer_typed_twice_answers_one_question(home: Path) -> None:
         asked.says("Why not?")
         assert "Request 2" not in asked.said  # its second line was typed before that
         asked.types("\n")
-        asked.says("request 2 is ready")
+        asked.says("Request 2")
     assert folders(home) == ["kept"]
 
 

@@ -52,7 +52,7 @@ def told(record: Record) -> list[str]:
         # As in journals from before this was recorded.
         (AnswerTaken(1, "a.txt", "", AT), ["answer 1: kept as a.txt"]),
         (AnswerSetAside("x.txt", "it is old", AT), ["rejected: x.txt: it is old"]),
-        (RequestWritten(1, AT), ["request 1 is ready"]),
+        (RequestWritten(1, AT), ["Request 1"]),
     ],
 )
 def test_each_record_has_its_lines(record: Record, lines: list[str]) -> None:

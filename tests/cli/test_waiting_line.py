@@ -37,7 +37,7 @@ from tests.rows import each_row
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a pty is what is tested")
 
-PROMPT = "paste it here"
+PROMPT = "Paste the answer"
 KEEP_TITLE, OLD_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 ASKED = "what is this paste"
 MAKE = '[CREATE_FILE path="notes.txt"]\ngrüß\tdich \n[/CREATE_FILE]\n'
@@ -111,29 +111,29 @@ def test_a_whole_session_in_one_terminal(home: Path) -> None:
         asked.says("pasted text is ignored: type the answer")
         asked.says("Do it?", 2)
         asked.types("y\r")
-        asked.says("request 2 is ready")
+        asked.says("Request 2")
         asked.says(PROMPT, 2)
         enter(asked, "keep the licence")
-        asked.says("request 2 is ready", 2)
+        asked.says("Request 2 was rewritten")
         assert "keep the licence" in request(home, 2)
         enter(asked, "/attach nothing.txt")
         asked.says("no file in the workspace matches")
         paste(asked, answers[1])
-        asked.says("request 3 is ready")
+        asked.says("Request 3")
         enter(asked, "/diff")
         asked.says("+grüß", 2)
         enter(asked, "/undo")
-        asked.says("undid turn 2")
+        asked.says("Undid turn 2")
         assert not made.exists()
         enter(asked, "/redo")
-        asked.says("request 3 is ready", 3)
+        asked.says("Request 3 was rewritten", 2)
         assert made.read_text("utf-8") == "grüß\tdich \n"
         paste(asked, answers[2])
         asked.says("to see it: codingagent --home")
         assert asked.process.wait(HANG_S) == 0
         # What to do is told in full once; then the request and its file do.
-        assert asked.said.count("now it is your turn") == 1
-        assert asked.said.count("  send /") > 3
+        assert asked.said.count("Then paste the chat's whole answer here") == 1
+        assert asked.said.count("send it again, ~") == 3
     assert taken(home) == [text.encode() for text in answers]
 
 
@@ -227,7 +227,7 @@ def test_another_session_has_what_this_one_has(home: Path) -> None:
         enter(asked, '/attach "')
         asked.says('/attach ": no closing quotation')
         enter(asked, "/new second")
-        asked.says("request 1 is ready")
+        asked.says("Request 1", 2)
         asked.says("your check passes already", 2)
         wait_until(is_ready)
         enter(asked, "/quit")
@@ -270,7 +270,7 @@ def test_a_check_that_is_refused_does_not_end_the_wait(home: Path) -> None:
         asked.says("is refused by the policy")
         asked.says(PROMPT, 2)
         paste(asked, answer(home, 1, MESSAGE))
-        asked.says("type your answer here")
+        asked.says("The model asks: type your reply")
         asked.says(PROMPT, 3)
         enter(asked, "/quit")
         assert asked.process.wait(HANG_S) == 0
@@ -295,7 +295,7 @@ def test_keys_that_edit_enter_or_search_a_line(
         press(asked, "e")
         press(asked, "\r")
         asked.types("\x1b#")
-        asked.says("request 1 is ready")
+        asked.says("Request 1 was rewritten")
     assert words(home) == ["#edited draft"]
 
 
@@ -366,7 +366,7 @@ def test_it_fits(home: Path, columns: int) -> None:
     """A hint that does not fit is left out, not wrapped."""
     shown = on_terminal(["--home", str(home), "resume"], columns, answers=[("?2004h", "\x04")])
     assert shown.status == 0
-    assert (PROMPT in shown.text) == (columns > 60)
+    assert (PROMPT in shown.text) == (columns > 20)
     lines = shown.text.partition("> ")[0].split("\n")
     assert all(len(line) <= columns for line in lines if "/" not in line)
 
@@ -442,7 +442,7 @@ def test_what_takes_back_is_not_done_on_what_came_after_it_was_typed(
         assert (home / "workspace" / "notes.txt").exists()
         assert "theirs" in request(home, 2)
         enter(asked, words)
-        asked.says("the request was rewritten")
+        asked.says("Request 2 was rewritten")
 
 
 def test_a_question_at_the_line_keeps_nobody_waiting(home: Path) -> None:

@@ -214,7 +214,6 @@ def _write_anew(
             change(conversation.requests)
             write_request(conversation, has_words=has_words)
             if conversation.session.is_awaiting_answer:
-                screen.remark("the request was rewritten: send the chat this one")
                 _, is_any_left = inbox_of(conversation, home).next()
                 if is_any_left:
                     screen.remark(_LIES_THERE.format(conversation.session.session_id))

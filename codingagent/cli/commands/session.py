@@ -150,11 +150,10 @@ class _Resume(Struct, frozen=True):
                 f"ignored, because it was in the inbox before: {', '.join(map(shown, left))}; to use"
                 f" one: codingagent resume {session.session_id} --accept FILE"
             )
-        waits = f"waits for the answer to request {session.sequence}"
-        self.screen.remark(
-            f"no answer in {self.home.mailbox.inbox}: nothing was done; session {session.session_id}"
-            f" {'is complete' if session.is_complete else waits}"
-        )
+        what = f"No answer to request {session.sequence}"
+        if session.is_complete:
+            what = f"Session {session.session_id} is complete; no answer"
+        self.screen.remark(f"{what} in {self.home.mailbox.inbox}; nothing was done.")
         if session.is_awaiting_answer:
             conversation.requests.announce(watched=False)
 
@@ -291,7 +290,6 @@ def _undo_here(home: Home, before: Session, what: "UndoChoice", screen: Screen) 
                 screen.remark(_COMMITTED.format(committed[-1].commit[:10]))
         conversation.recover()
         if not conversation.session.is_complete:
-            screen.remark("the request was rewritten: send the chat this one")
             announce(conversation)
     if left:
         raise WorkError(left)

@@ -88,8 +88,8 @@ _COMMANDS = {
     "/quit": "stop waiting; nothing is lost (also Ctrl-D)",
 }
 _HELP = (
-    "paste the chat's answer to have it taken; type words for the model, and Enter sends them (Alt-Enter"
-    " starts a new line, Ctrl-X Ctrl-E opens your editor); Tab completes a command:"
+    "Paste the chat's answer to apply it. Anything you type goes to the model (Enter sends, Alt-Enter: new"
+    " line, Ctrl-X Ctrl-E: editor). Tab completes:"
 )
 _FOR_THE_MODEL = "this looks like a command or an answer: is it for the model?"
 _SENT = (

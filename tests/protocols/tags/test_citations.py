@@ -187,4 +187,4 @@ def test_a_turned_line_in_a_program_is_said(tmp_path: Path) -> None:
         said = live.answer(
             '[EDIT_FILE path="a.py" start_line="1" end_line="1"]\nx = 3\n[/EDIT_FILE]\n', "b.txt"
         )
-        assert "U+202E, which" not in said.partition("=== PROMPT")[0].rpartition("turn 2")[2]
+        assert "U+202E, which" not in said.partition("=== PROMPT")[0].rpartition("Turn 2")[2]
