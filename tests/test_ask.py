@@ -19,7 +19,7 @@ from tests.rows import each_row
 CART = "def total(net, discount):\n    return net + discount\n"
 FIX = EDIT("cart.py", "    return net + discount", "    return net - discount")
 WORDS = "It is in `cart.py`, line 2.\n\n```python\nreturn net - discount\n```\n"
-PROMPT = "paste it here"
+PROMPT = "Paste the answer"
 
 
 @pytest.fixture(name="home")
@@ -206,19 +206,19 @@ def test_on_a_terminal_the_next_question_is_typed(home: Path) -> None:
         asked.says("type the next question")
         asked.says(PROMPT, 2)
         enter(asked, "is it right?")
-        asked.says("request 2 is ready")
+        asked.says("Request 2")
         asked.says(PROMPT, 3)
         paste(asked, "No.\nIt adds.\n")
         asked.says("type the next question", 2)
         asked.says(PROMPT, 4)
         enter(asked, "/do mend it")
-        asked.says("request 3 is ready")
+        asked.says("Request 3")
         asked.says(PROMPT, 5)
         paste(asked, FIX)
-        asked.says("request 4 is ready")
+        asked.says("Request 4")
         asked.says(PROMPT, 6)
         enter(asked, "/ask sure?")
-        asked.says("request 4 is ready", 2)
+        asked.says("Request 4 was rewritten")
         asked.says(PROMPT, 7)
         asked.types("/quit")
         confirm(asked)

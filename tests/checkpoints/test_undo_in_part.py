@@ -121,10 +121,10 @@ def test_one_file_of_a_turn_is_undone_and_the_rest_of_it_later(tmp_path: Path) -
     drop(home, '[CREATE_FILE path="src/a.txt"]\na\n[/CREATE_FILE]\n')
     (home / "workspace" / "src" / "own.txt").write_text("the person's\n", "utf-8")
     status, said = undo(home, "edited.txt")
-    assert (status, "undid turn 1 in part; restored edited.txt" in said) == (0, True), said
+    assert (status, "Undid turn 1 in part: restored edited.txt" in said) == (0, True), said
     assert read(home) == {"edited.txt": "old\n", "made.txt": "made\n", "src/a.txt": "a\n"}
     request = min((home / "outbox").glob("*_seq0003.txt")).read_text("utf-8")
-    assert "the person undid turn 1 in part; restored edited.txt" in request
+    assert "the person undid turn 1 in part: restored edited.txt" in request
     status, said = undo(home, "edited.txt")
     assert (status, "no turn changed edited.txt" in said) == (2, True), said
     assert undo(home, "--redo", "edited.txt")[0] == 2
