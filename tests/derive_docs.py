@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import typer
 from msgspec.structs import fields
@@ -16,15 +15,11 @@ from msgspec.structs import fields
 from codingagent.agent.batch import RETURNED_LIMIT
 from codingagent.cli import command_table
 from codingagent.cli import main as command_line
-from codingagent.editing import body_rules, indentation, places, shapes
 from codingagent.model.commands import COMMANDS
-from codingagent.model.rule import Rule
 from codingagent.model.settings import Settings, meanings
 from codingagent.policy.shell_parser import TEXT_LIMIT_BYTES
 from codingagent.process.output import STREAM_LIMIT_BYTES
-from codingagent.protocols.foreign import parser
 from codingagent.protocols.json import wire as json_wire
-from codingagent.protocols.tags import repair, tag_lines
 from codingagent.rpc import client
 from codingagent.rpc.protocol import BATCH_LIMIT, LINE_LIMIT_BYTES, Code
 from tests import recorded_session
@@ -119,56 +114,6 @@ def wire() -> str:
     return "\n".join([*_table(("what", "limit"), rows), ""])
 
 
-def repairs() -> str:
-    """Return the rules by which damaged answers are read."""
-    return "\n".join(
-        (
-            "A byte-order mark is removed. The rules for an answer as a whole, in their order:",
-            "",
-            *_rules(repair.RULES),
-            "",
-            "The rules for a line that may be a damaged tag, up to the one after which it is a tag:",
-            "",
-            *_rules(tag_lines.RULES),
-            "",
-        )
-    )
-
-
-def bodies() -> str:
-    """Return the rules for bodies and for the lines of an edit."""
-    tables = (
-        ("The rules for the body of a file, in their order:", body_rules.RULES),
-        ("Of these, the rules for indentation; the first that fits counts:", indentation.RULES),
-        (
-            "A command has its own rules in place of the last three:",
-            tuple(rule for rule in body_rules.COMMAND_RULES if rule not in body_rules.RULES),
-        ),
-        ("SEARCH is looked for as one of these, in their order:", places.RULES),
-        (
-            "If it fits nowhere so, its characters are mended, and one of these is undone:",
-            shapes.RULES,
-        ),
-    )
-    return "\n".join(line for head, rules in tables for line in (head, "", *_rules(rules), ""))
-
-
-def formats() -> str:
-    """Return the rules by which other formats are recognized."""
-    return "\n".join(
-        (
-            "The first rule that fits a line of the answer reads it and what follows:",
-            "",
-            *_rules(parser.PARTS),
-            "",
-            "In a code block:",
-            "",
-            *_rules(parser.FENCED),
-            "",
-        )
-    )
-
-
 PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "settings": settings,
@@ -176,9 +121,6 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "limits": limits,
     "codes": codes,
     "wire": wire,
-    "repairs": repairs,
-    "bodies": bodies,
-    "formats": formats,
 }
 
 _PART = re.compile(r"(<!-- (\w+): [^\n]* -->\n).*?(<!-- end of \2 -->\n)", re.DOTALL)
@@ -209,14 +151,6 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]
     yield "|---" * len(heads) + "|"
     for row in rows:
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
-
-
-def _rules(rules: Iterable[Rule[Any]]) -> Iterator[str]:
-    rows = (
-        (each.name.replace("<", "\\<"), each.recognises, each.proof, each.does)
-        for each in dict.fromkeys(rules)
-    )
-    return _table(("rule", "recognizes", "proof", "does"), rows)
 
 
 def _words(text: str) -> str:

@@ -377,60 +377,35 @@ def _odd_command(case: BodyCase) -> None:
 
 # In their order: what is round the lines, what is before each, then the lines themselves.
 _SHARED: tuple[Rule[BodyRule], ...] = (
-    Rule("code fence", "a code fence, or the label of one, round the whole body or only before it",
-         "no file of this kind begins so, the file on disk begins inside of it, or the fence is never closed",
-         "takes it off", fences.NOTE, _fence),
-    Rule("line numbers", "consecutive numbers before all lines, with `|`, `:`, `→` or a tab",
-         "lines on disk fit without them, they are the numbers of the request, or no such file has any;"
-         " a line of the file with its number proves them where others have none", "takes them off",
-         "the line numbers copied along were taken off", _numbers),
-    Rule("marks of a diff", "a `+` before all lines",
-         "lines on disk fit without it, or the indentation does, or only then it can be parsed",
-         "takes it off; asks again where it is code", "the + of a diff before each line was taken off",
-         _marks),
-    Rule("indentation of the tags", "each line is indented at least as its tags are",
-         "lines on disk, the parser, or an answer that is all indented", "shifts the body back",
-         "the body was indented with its tags, and was shifted back", _lead),
-    Rule("trailing blanks", "blanks at the end of all lines",
-         "lines on disk fit without them, or it is a program and no line of its file has any",
-         "takes them off", "blanks at the end of each line were taken off", _trail),
-    Rule("blanks in blank lines", "blanks in lines that hold nothing else",
-         "the blank lines of the file have none, and one of these is in no string", "takes them off",
-         "blanks were taken off the blank lines", lambda case: blank_lines.bare(case.lines, case.ground)),
-    Rule("spaced answer", "a blank line after each line of the answer, of the tags too",
-         "the tags themselves, and in a text for people the neighbours on disk",
-         "takes them out; asks again where it is new text for people",
-         "the blank line after each line, of the tags too, was taken out", _spaced),
-    Rule("blank lines", "blank lines doubled, put after each line, or lost",
-         "neighbours on disk, the blank lines of the text itself, or levels of a program",
-         "takes them out; asks again where they are lost or in twos",
-         "blank lines that were doubled were taken out", _blank_lines),
-    Rule("characters",
-         "characters that a chat makes of others: entities, typographic quotes, no-break spaces …",
-         "lines on disk fit without them, the tags have them too, or no such file can hold them",
-         "puts the plain characters back; asks again where some may be meant",
-         "{damage} were undone in the body, {proof}", _characters),
-)  # fmt: skip
+    Rule("code fence", fences.NOTE, _fence),
+    Rule("line numbers", "the line numbers copied along were taken off", _numbers),
+    Rule("marks of a diff", "the + of a diff before each line was taken off", _marks),
+    Rule(
+        "indentation of the tags",
+        "the body was indented with its tags, and was shifted back",
+        _lead,
+    ),
+    Rule("trailing blanks", "blanks at the end of each line were taken off", _trail),
+    Rule(
+        "blanks in blank lines",
+        "blanks were taken off the blank lines",
+        lambda case: blank_lines.bare(case.lines, case.ground),
+    ),
+    Rule(
+        "spaced answer", "the blank line after each line, of the tags too, was taken out", _spaced
+    ),
+    Rule("blank lines", "blank lines that were doubled were taken out", _blank_lines),
+    Rule("characters", "{damage} were undone in the body, {proof}", _characters),
+)
 CHARACTERS = _SHARED[-1:]
 RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
-    Rule("indentation", "indentation lost, thinned, shifted, or of the wrong kind (the next table)",
-         "lines on disk, the parser, or the kind of the file",
-         "restores it; asks again where it can't be known for each line",
-         "{what}: it was given back as {ground}", _indentation),
-    Rule("broken lines", "a long line that goes on in the next",
-         "it is one line on disk, or all such lines of a program end before the same column", "asks again",
-         "a line is broken into two", _wrapped),
-    Rule("kind of the file",
-         "a Makefile without tabs, YAML with tabs, a program whose levels are not indented",
-         "no such file works", "asks again", "recipes begin with blanks, not with a tab", _whole_file),
-)  # fmt: skip
+    Rule("indentation", "{what}: it was given back as {ground}", _indentation),
+    Rule("broken lines", "a line is broken into two", _wrapped),
+    Rule("kind of the file", "recipes begin with blanks, not with a tab", _whole_file),
+)
 COMMAND_RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
-    Rule("indented command", "all lines indented, and the end of a here-document with them",
-         "a shell reads such an end only at the margin", "shifts them back", "the command was indented",
-         _shell_indentation),
-    Rule("characters of a command",
-         "entities, typographic quotes, odd spaces or long dashes outside of quotes", "no shell reads them",
-         "asks again", "no-break spaces part its words", _odd_command),
-)  # fmt: skip
+    Rule("indented command", "the command was indented", _shell_indentation),
+    Rule("characters of a command", "no-break spaces part its words", _odd_command),
+)

@@ -359,17 +359,7 @@ def _is_too_deep(moves: _Moves, shift: str) -> bool:
 
 
 RULES: tuple[Rule[Callable[[_Moves], MendedLines | None]], ...] = (
-    Rule("tabs or blanks",
-         "indentation by blanks where the replaced lines have tabs, or by tabs where they have blanks",
-         "known lines, always with as many blanks for a tab",
-         "writes it as the file does; asks again where a line has no whole number of tabs",
-         "the indentation came as {kind}", _tabs),
-    Rule("lost indentation", "no line is indented by more than a blank, and the replaced lines are",
-         "known lines that are deeper on disk, the parser, or levels that are not deeper",
-         "indents each line as the line it replaces; asks again where it has none",
-         "the body has lost its indentation", _lost),
-    Rule("deeper by the same", "all lines are deeper by the same",
-         "known lines, the parser, or a new program that begins indented",
-         "shifts them back; asks again where they are only deeper than a next line can be",
-         "the body was indented", _shifted),
-)  # fmt: skip
+    Rule("tabs or blanks", "the indentation came as {kind}", _tabs),
+    Rule("lost indentation", "the body has lost its indentation", _lost),
+    Rule("deeper by the same", "the body was indented", _shifted),
+)

@@ -173,23 +173,15 @@ def _without_indentation(_: Sequence[str], search: Sequence[str]) -> Fit:
     return ("fitted with the indentation of the file", str) if is_flush else None
 
 
-_ONE_PLACE = "it fits one place only"
 # What changes least comes first.
 FitRule = Rule[Callable[[Sequence[str], Sequence[str]], Fit]]
 RULES: tuple[FitRule, ...] = (
-    Rule("exact", "lines of the file, to the letter", _ONE_PLACE, "replaces them", "", _exact),
-    Rule("trailing blanks", "lines of the file, but for blanks at their ends", _ONE_PLACE,
-         "takes blanks that SEARCH has on each line off REPLACE, too", "fitted up to trailing blanks",
-         _up_to_trailing_blanks),
-    Rule("shifted", "lines of the file, all deeper or all less deep by the same blanks", _ONE_PLACE,
-         "shifts REPLACE alike", "fitted when indented by {count} more", _up_to_indentation),
-    Rule("tabs", "lines of the file, with blanks for their leading tabs or tabs for blanks",
-         "always as many blanks for a tab", "writes REPLACE as the file is written",
-         "fitted with {kind} for its indentation", _up_to_tabs),
-    Rule("no indentation", "lines of the file, all without indentation", _ONE_PLACE,
-         "indents each new line as the line that it replaces; asks again where there is none",
-         "fitted with the indentation of the file", _without_indentation),
-)  # fmt: skip
+    Rule("exact", "", _exact),
+    Rule("trailing blanks", "fitted up to trailing blanks", _up_to_trailing_blanks),
+    Rule("shifted", "fitted when indented by {count} more", _up_to_indentation),
+    Rule("tabs", "fitted with {kind} for its indentation", _up_to_tabs),
+    Rule("no indentation", "fitted with the indentation of the file", _without_indentation),
+)
 AS_IT_CAME = RULES[:3]
 
 

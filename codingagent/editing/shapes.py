@@ -149,20 +149,15 @@ def _unspaced(lines: Sequence[str], side: str) -> tuple[str, ...] | None:
 _BOTH = (_added, _unspaced)
 
 RULES: tuple[Rule[Callable[[Sequence[str], str], tuple[str, ...] | None]], ...] = (
-    Rule("code fences in an edit", "a code fence round SEARCH", "SEARCH fits without it",
-         "takes it off SEARCH and REPLACE", "without the code fences in it", _unfenced),
-    Rule("citation marks in an edit", "a line that is only the citation marks of a chat",
-         "SEARCH fits without it", "takes it out", "without the chat's citation marks", _uncited),
-    Rule("line numbers in an edit", "a number, a mark and a blank before each line",
-         "SEARCH fits without them; REPLACE has them on all lines, or the depth of the others is known",
-         "takes them off", "without the line numbers copied along", _unnumbered),
-    Rule("line numbers, closely", "a number and a mark before each line, without a blank", "the same",
-         "takes them off", "without the line numbers copied along", _unnumbered_closely),
-    Rule("marks of a diff in an edit", "`-` before lines of SEARCH, `+` before those of REPLACE",
-         "SEARCH fits without them", "takes them off", "without the marks of a diff", _unmarked),
-    Rule("marks of new lines in an edit", "`+` before all lines of SEARCH and REPLACE",
-         "SEARCH fits without them", "takes them off", "without the + of a diff before each line", _added),
-    Rule("blank lines between the lines of an edit",
-         "a blank line after each line of SEARCH and REPLACE, two at least", "SEARCH fits without them",
-         "takes them out", "without the blank line after each line", _unspaced),
-)  # fmt: skip
+    Rule("code fences in an edit", "without the code fences in it", _unfenced),
+    Rule("citation marks in an edit", "without the chat's citation marks", _uncited),
+    Rule("line numbers in an edit", "without the line numbers copied along", _unnumbered),
+    Rule("line numbers, closely", "without the line numbers copied along", _unnumbered_closely),
+    Rule("marks of a diff in an edit", "without the marks of a diff", _unmarked),
+    Rule("marks of new lines in an edit", "without the + of a diff before each line", _added),
+    Rule(
+        "blank lines between the lines of an edit",
+        "without the blank line after each line",
+        _unspaced,
+    ),
+)

@@ -1,8 +1,4 @@
-"""A rule by which a damaged answer is read, as a row of a table.
-
-Each module that reads answers has a table of these rows, `RULES`, and one loop over it. The help page
-`answers` shows the rows.
-"""
+"""A rule by which a damaged answer is read. The help page `answers` says what each does, and its proof."""
 
 from typing import Generic, TypeVar
 
@@ -12,16 +8,12 @@ F = TypeVar("F")
 
 
 class Rule(Struct, Generic[F], frozen=True):
-    """One rule: its words for the help page, and its function.
+    """A row of a table of rules: its name on the help page, what the result says of it, and its function.
 
-    `recognises`, `proof` and `does` are phrases without a full stop. `said` is the note that the result
-    shows, with `{…}` for what differs; it is empty if nothing is said. `run` does the work; the loop
-    over the table defines its arguments.
+    `said` has `{…}` for what differs, and is empty if nothing is said. The loop over the table defines what
+    `run` is given.
     """
 
     name: str
-    recognises: str
-    proof: str
-    does: str
     said: str
     run: F

@@ -19,7 +19,6 @@ from codingagent.model import paths
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import Note, blanks
-from codingagent.model.rule import Rule
 from codingagent.protocols.foreign import (
     begin_patch,
     blocks,
@@ -97,7 +96,7 @@ class _AnswerReader:
             if start < at:
                 continue
             if start in self._edits or line.lstrip().startswith(_STARTS):
-                end = _first(rule.run(self, start) for rule in PARTS)
+                end = _first(read(self, start) for read in PARTS)
                 if end is not None:
                     at = self._names.floor = end
                     continue
@@ -125,7 +124,7 @@ class _AnswerReader:
         close = self._fences.first_close(fence, at + 1)
         start = None if close is None else self._first_line(at + 1, close)
         found = _Fenced(fence, close, start, self._names.above(fence))
-        return _first(rule.run(self, found) for rule in FENCED)
+        return _first(read(self, found) for read in FENCED)
 
     def read_fenced_edits(self, found: _Fenced) -> int | None:
         fence, close, start = found.fence, found.close, found.start
@@ -383,32 +382,16 @@ def _first(ends: Iterable[int | None]) -> int | None:
     return next((end for end in ends if end is not None), None)
 
 
-PARTS: tuple[Rule[Callable[[_AnswerReader, int], int | None]], ...] = (
-    Rule("code block", "a line of three or more backquotes or tildes", "it has a certain end",
-         "reads its content by the next table", "", _AnswerReader.read_fence),
-    Rule("SEARCH/REPLACE", "`<<<<<<< SEARCH` or another spelling of it",
-         "all its markers are there, and one path is above it", "edits the file", "",
-         _AnswerReader.read_bare_edit),
-    Rule("element", '`<file path="a.py">`', "no block of this table begins in its next line",
-         "asks for a command, by the name of the file", "", _AnswerReader.read_element),
-    Rule("patch", "`*** Begin Patch`, `*** Update File: a.py`", "`*** End Patch` is there",
-         "does each section", "", _AnswerReader.read_bare_patch),
-    Rule("difference", "the header that git writes, `Index:`, `---` above `+++`, or `@@`",
-         "its lines have marks, and its last hunk is not cut short", "applies it to each file that it names",
-         "", _AnswerReader.read_bare_difference),
-)  # fmt: skip
-
-FENCED: tuple[Rule[Callable[[_AnswerReader, _Fenced], int | None]], ...] = (
-    Rule("SEARCH/REPLACE", "its opening marker, and no difference that begins above it",
-         "all its markers are there, and one path is in or above the code block", "edits the file", "",
-         _AnswerReader.read_fenced_edits),
-    Rule("patch", "`*** Begin Patch` or a section in the first three lines", "the code block ends",
-         "does each section", "", _AnswerReader.read_fenced_patch),
-    Rule("difference", "a code block that says `diff`, or begins as a difference",
-         "the code block ends; the path is not that of a `.diff` or `.patch` file",
-         "applies it to each file that it names", "", _AnswerReader.read_fenced_difference),
-    Rule("whole file", "a path in the fence line, alone on the line above, or in the first line as a comment",
-         "its end is certain, all paths are the same, and nothing is left out",
-         "writes the file; shell lines and code without a path are only named", "",
-         _AnswerReader.read_fenced_file),
-)  # fmt: skip
+PARTS: tuple[Callable[[_AnswerReader, int], int | None], ...] = (
+    _AnswerReader.read_fence,
+    _AnswerReader.read_bare_edit,
+    _AnswerReader.read_element,
+    _AnswerReader.read_bare_patch,
+    _AnswerReader.read_bare_difference,
+)
+FENCED: tuple[Callable[[_AnswerReader, _Fenced], int | None], ...] = (
+    _AnswerReader.read_fenced_edits,
+    _AnswerReader.read_fenced_patch,
+    _AnswerReader.read_fenced_difference,
+    _AnswerReader.read_fenced_file,
+)

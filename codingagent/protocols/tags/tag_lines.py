@@ -51,17 +51,13 @@ class _Line:
         return self.text[found.end() :]
 
 
-def _row(
-    name: str, recognises: str, does: str, undo: Callable[[str], str]
-) -> Rule[Callable[[_Line], str]]:
-    return Rule(name, recognises, _PROOF, does, SAID, lambda line: undo(line.text))
+def _row(name: str, undo: Callable[[str], str]) -> Rule[Callable[[_Line], str]]:
+    return Rule(name, SAID, lambda line: undo(line.text))
 
 
-def _mark(
-    name: str, recognises: str, pattern: str, does: str = "takes it off"
-) -> Rule[Callable[[_Line], str]]:
+def _mark(name: str, pattern: str) -> Rule[Callable[[_Line], str]]:
     compiled = re.compile(pattern)
-    return Rule(name, recognises, _PROOF, does, SAID, lambda line: line.without(compiled))
+    return Rule(name, SAID, lambda line: line.without(compiled))
 
 
 def _without_emphasis(text: str) -> str:
@@ -83,51 +79,30 @@ def _without_underscore_escapes(line: _Line) -> str:
     return undone if _head(undone, line.names) else line.text
 
 
-_PROOF = "it is then a tag of ours, and was not before"
-_EMPHASIS = _row(
-    "bold or code",
-    "`**`, `_` or backquotes around the tag or its name",
-    "takes them off",
-    _without_emphasis,
-)
+_EMPHASIS = _row("bold or code", _without_emphasis)
 RULES: tuple[Rule[Callable[[_Line], str]], ...] = (
-    _row(Damage.BREAKS.value, "`<br>` after the tag", "takes it off, off each line of the body too",
-         lambda text: _BREAK.sub("", text).rstrip()),
-    _row(Damage.SOFT_HYPHENS.value, "U+00AD within its words", "removes them",
-         lambda text: chat_damage.without_soft_hyphens(text).rstrip()),
-    _row(Damage.ZERO_WIDTH.value, "characters that nobody sees", "removes them",
-         lambda text: chat_damage.without_zero_width(text).rstrip()),
-    _row(Damage.DIRECTION.value, "U+200F and the like, which turn the direction of a line", "removes them",
-         lambda text: chat_damage.TURN.sub("", text).rstrip()),
-    _row(Damage.CITATIONS.value, "`【12†source】`, `[cite: 3]`, `[1]` beside the tag or in it",
-         "takes them off", lambda text: citations.off_tag(text).rstrip()),
-    _row(Damage.BLANKS.value, "no-break and other unusual spaces", "replaces them with spaces",
-         lambda text: chat_damage.with_plain_blanks(text).rstrip()),
-    _mark("quoted", "`>` before the tag", r"[ \t]*(?:>[ \t]?)+", "takes it off, off the body too"),
-    _mark("a list item", "`-` or `1.` before the tag", r"[ \t]*(?:[-*+•‣◦]|\d{1,3}[.)])[ \t]+"),
-    _mark("a heading", "`#` before the tag", r"[ \t]*#{1,6}[ \t]+"),
-    Rule("indentation", "blanks before the tag", "the specification trims the lines of tags",
-         "passes over them", "", lambda line: line.without(re.compile(r"\s+"))),
-    _row("a comment", "the marks of an HTML comment around the tag", "takes it off",
-         lambda text: _COMMENT.sub(r"\1", text)),
+    _row(Damage.BREAKS.value, lambda text: _BREAK.sub("", text).rstrip()),
+    _row(Damage.SOFT_HYPHENS.value, lambda text: chat_damage.without_soft_hyphens(text).rstrip()),
+    _row(Damage.ZERO_WIDTH.value, lambda text: chat_damage.without_zero_width(text).rstrip()),
+    _row(Damage.DIRECTION.value, lambda text: chat_damage.TURN.sub("", text).rstrip()),
+    _row(Damage.CITATIONS.value, lambda text: citations.off_tag(text).rstrip()),
+    _row(Damage.BLANKS.value, lambda text: chat_damage.with_plain_blanks(text).rstrip()),
+    _mark("quoted", r"[ \t]*(?:>[ \t]?)+"),
+    _mark("a list item", r"[ \t]*(?:[-*+•‣◦]|\d{1,3}[.)])[ \t]+"),
+    _mark("a heading", r"[ \t]*#{1,6}[ \t]+"),
+    Rule("indentation", "", lambda line: line.without(re.compile(r"\s+"))),
+    _row("a comment", lambda text: _COMMENT.sub(r"\1", text)),
     _EMPHASIS,
-    _row(Damage.BRACKETS.value, "`【` or `［` in place of `[`", "replaces them",
-         chat_damage.with_ascii_brackets),
-    _row(Damage.ENTITIES.value, "`&#91;`, `&quot;` and the like", "decodes them once",
-         chat_damage.without_entities),
-    Rule(Damage.UNDERSCORES.value, r"`\_` in the name and nothing else escaped", _PROOF,
-         "removes the backslashes", SAID, _without_underscore_escapes),
-    _row(Damage.ESCAPES.value, r"`\[`, `\_` and the like", "removes the backslashes",
-         chat_damage.without_escapes),
-    _row(Damage.QUOTES.value, '`“` or `„` in place of `"`', "replaces them",
-         chat_damage.with_straight_quotes),
-    _row("quotes of other languages", "`«a»`, `「a」` or `''a''` in place of double quotes", "replaces them",
-         lambda text: _CORNERS.sub(r'="\1"', text)),
+    _row(Damage.BRACKETS.value, chat_damage.with_ascii_brackets),
+    _row(Damage.ENTITIES.value, chat_damage.without_entities),
+    Rule(Damage.UNDERSCORES.value, SAID, _without_underscore_escapes),
+    _row(Damage.ESCAPES.value, chat_damage.without_escapes),
+    _row(Damage.QUOTES.value, chat_damage.with_straight_quotes),
+    _row("quotes of other languages", lambda text: _CORNERS.sub(r'="\1"', text)),
     _EMPHASIS,
-    _row("blanks inside its brackets", '`[ EDIT_FILE path="x" ]`', "takes them out", _without_inner_blanks),
-    _row("attributes without double quotes", "`path=x` or `path='x'`", "writes double quotes",
-         lambda text: _VALUE_QUOTES.sub(_double_quoted, text)),
-)  # fmt: skip
+    _row("blanks inside its brackets", _without_inner_blanks),
+    _row("attributes without double quotes", lambda text: _VALUE_QUOTES.sub(_double_quoted, text)),
+)
 
 
 class Tag(Struct, frozen=True):
