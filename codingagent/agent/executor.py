@@ -5,6 +5,7 @@ do: what had not begun is done, an interrupted file operation is settled by look
 interrupted command is never run again.
 """
 
+import contextlib
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -123,20 +124,12 @@ class Agent:
         if found == [change.before for change in started.changes]:
             return None
         if isinstance(started.event, FileMoved):
-            old, new = started.changes
-            is_copied = found == [old.before, new.after]
-            if self._has_both_names(started.event, is_copied=is_copied):
-                return started.event
+            with contextlib.suppress(OperationError):
+                if self._context.workspace.finish_move(started.event.path, started.event.to):
+                    return started.event
         fact = "the file is neither as it was before nor as it should be now"
         notes = (f"{fact}: read it",)
         return Interrupted(started.kind, started.subject, notes=notes, facts=(fact,))
-
-    def _has_both_names(self, event: FileMoved, *, is_copied: bool) -> bool:
-        """Finish a move that a kill stopped between its two steps; return whether it did."""
-        try:
-            return self._context.workspace.finish_move(event.path, event.to, is_copied=is_copied)
-        except OperationError:
-            return False
 
     def _digest_now(self, path: str, follow_last: bool) -> str | None:
         """Return the digest of the file that a kill left at a path, and remove a partial one beside it."""

@@ -20,7 +20,14 @@ from msgspec import Struct, field
 from codingagent.checkpoints.history import State
 from codingagent.checkpoints.repository_files import real, stored
 from codingagent.errors import disk_errors
-from codingagent.workspace.git_files import OWN_CONFIG, Git, GitError, own_variables, together
+from codingagent.workspace.git_files import (
+    ALONE,
+    OWN_CONFIG,
+    Git,
+    GitError,
+    own_variables,
+    together,
+)
 from codingagent.workspace.git_repository import text_of
 from codingagent.workspace.sharing import retried
 
@@ -160,12 +167,8 @@ class Store:
         nowhere = os.fspath(self.path / "nowhere")
         variables = own_variables(self.path, self.root) | {
             "GIT_INDEX_FILE": os.fspath(index or self.index("")),
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_SYSTEM": os.devnull,
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_ATTR_NOSYSTEM": "1",
+            **ALONE,
             "GIT_LITERAL_PATHSPECS": "1",
-            "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_TERMINAL_PROMPT": "0",
             "HOME": nowhere,
             "XDG_CONFIG_HOME": nowhere,

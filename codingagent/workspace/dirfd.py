@@ -9,7 +9,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import shutil
 import stat
 import sys
 import threading
@@ -353,37 +352,6 @@ def _give(file: int, mode: int, owner: tuple[int, int] | None) -> None:
             with contextlib.suppress(PermissionError):
                 os.fchown(file, *owner)
         os.fchmod(file, mode)
-
-
-def copy_file(
-    source: Position, found: os.stat_result, target: Position, *, overwrite: bool
-) -> None:
-    """Copy a file to another disk, whole or not at all, with its permissions and times.
-
-    OSError if it can't be done, or the file could not be removed afterwards. Nothing was changed then.
-    """
-    if not os.access(source.folder.at("."), os.W_OK, dir_fd=source.folder.fd):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), source.name)
-    temporary, folder = temporary_name(target.name), target.folder
-    with contextlib.suppress(FileNotFoundError):
-        folder.unlink(temporary)  # a leftover of a kill, or a trap
-    with open(
-        source.folder.open_file(source.name, os.O_RDONLY | NO_FOLLOW | _BINARY), "rb"
-    ) as file:
-        try:
-            with open(folder.open_file(temporary, _NEW_FILE), "wb", buffering=0) as new:
-                shutil.copyfileobj(file, new, 2**20)
-                _give(new.fileno(), found.st_mode & 0o777, (found.st_uid, found.st_gid))
-                if os.utime in os.supports_fd:
-                    os.utime(new.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
-                sync(new.fileno())
-            if state_of(os.fstat(file.fileno())) != state_of(found):
-                raise OSError(errno.EBUSY, "it was changed meanwhile")  # noqa: TRY301
-            folder.move(temporary, folder, target.name, overwrite=overwrite)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                folder.unlink(temporary)
-            raise
 
 
 def regular(place: Position, path: str) -> os.stat_result:

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 
 from codingagent.errors import WorkError
+from codingagent.model.observations import PastCommit
 from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace.dirfd import composed, walk_names
 from codingagent.workspace.git_repository import OF_FINDER, Repository, repository_of, text_of
@@ -29,6 +30,11 @@ from codingagent.workspace.sharing import retried
 
 # git lists a hundred thousand files in a fraction of this time.
 _PATIENCE_S = 0.5
+# git reads a thousand commits of a large repository in a fraction of this time.
+_HISTORY_S = 3.0
+_COMMIT = lazy_pattern(r"[0-9a-f]{40}")
+# As `git init` would write it, and nothing else.
+_BARE = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 # Between two looks whether git waits for a pipe.
 _SHORT_S = 0.0005
 # Nobody writes an ignore file that needs so much memory at once; a forged one may claim it.
@@ -74,6 +80,16 @@ _LIST = ("ls-files", "-z")
 _MISSING = "; files that git tracks although an ignore rule names them are missing here"
 _OF_FINDER = lazy_pattern(rb"(?:\A|/)\.(?:DS_Store|_[^/]*)\Z")
 _SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
+
+
+ALONE = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+}
+"""Variables with which git obeys nothing but its directory."""
 
 
 def own_variables(directory: Path, tree: Path) -> dict[str, str]:
@@ -171,6 +187,52 @@ def addable(root: Path, git: Git, paths: Collection[str]) -> set[str]:
         words = ("--literal-pathspecs", *_LIST, "-co", "--exclude-standard", "--", *named)
         [done] = together(root, partial(directory.run, *words))
         return {*paths} & {*map(text_of, fields(done.stdout))}
+
+
+def history(root: Path, git: Git) -> list[PastCommit]:
+    """Return the latest commits of the repository around a folder, the newest first; none without one.
+
+    git reads the objects alone, with an empty directory of ours: no configuration, hook, attribute or remote
+    of the repository takes effect.
+    """
+    with (
+        repository_of(root) as found,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name,
+    ):
+        head = found[0].head() if found else ""
+        if found is None or not _COMMIT.fullmatch(head):
+            return []
+        repository, names = found
+        top = root.parents[len(names) - 1] if names else root
+        own, common = Path(name), top / repository.common
+        (own / "refs").mkdir()
+        (own / "config").write_text(_BARE, "ascii")
+        (own / "HEAD").write_text(f"{head}\n", "ascii")
+        variables = own_variables(own, own) | {
+            **ALONE,
+            "GIT_OBJECT_DIRECTORY": os.fspath(common / "objects"),
+            "GIT_SHALLOW_FILE": os.fspath(common / "shallow"),
+            # Where Windows has the parts of programs.
+            "SYSTEMROOT": git.variables.get("SYSTEMROOT", ""),
+        }
+        options = ("--no-merges", "--no-renames", "--name-only", "-z", "--no-show-signature")
+        words = (git.program, "log", "-1000", *options, "--format=%x01%ct %B%x02", head, "--")
+        try:
+            # Whatever in the repository is a pipe, git waits for it: seconds, then without history.
+            run: Any = git.run
+            told = run(words, variables, b"", timeout_s=_HISTORY_S).stdout
+        except WorkError:
+            return []
+    commits: list[PastCommit] = []
+    above = "".join(f"{name}/" for name in names)
+    # What was told before git failed holds: a partial clone lacks trees.
+    for part in told.decode("utf-8", "surrogateescape").split("\1")[1:]:
+        message, _, rest = part.partition("\2")
+        at_s, _, message = message.partition(" ")
+        paths = (path.strip("\n") for path in rest.split("\0"))
+        inner = (path.removeprefix(above) for path in paths if path and path.startswith(above))
+        commits.append(PastCommit(message.strip(), tuple(inner), int(at_s)))
+    return commits
 
 
 def _directory(

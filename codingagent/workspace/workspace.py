@@ -101,10 +101,10 @@ class Workspace(PathWalk):
 
     def history(self) -> "list[PastCommit]":
         """Return the latest commits of the repository around it; none without one, or without git."""
-        from codingagent.workspace.git_history import recent
+        from codingagent.workspace.git_files import history
 
         git = self._git()
-        return [] if git is None else recent(self.root, git)
+        return [] if git is None else history(self.root, git)
 
     def addable(self, files: Collection[str]) -> set[str]:
         """Return those of some paths that `git add` takes; none without a repository, or without git."""
@@ -223,45 +223,35 @@ class Workspace(PathWalk):
                     advice=": read it and send the move again",
                 )
             replaces = _check_target(found, source.path, target, to, overwrite=overwrite)
-            is_copied = False
             try:
-                try:
-                    source.folder.move(source.name, target.folder, target.name, overwrite=replaces)
-                except OSError as fault:
-                    if fault.errno != errno.EXDEV:
-                        raise
-                    dirfd.copy_file(source, found, target, overwrite=replaces)
-                    is_copied = True
+                source.folder.move(source.name, target.folder, target.name, overwrite=replaces)
             except FileExistsError:
                 raise _is_there(to) from None
             except OSError as fault:
+                if fault.errno == errno.EXDEV:
+                    raise OperationError(
+                        f"'{paths.shown(to)}' is on another disk than '{paths.shown(path)}'",
+                        advice="; use mv in RUN_COMMAND",
+                    ) from fault
                 raise OperationError(dirfd.reason_of(fault, path)) from fault
             target.made.clear()
             if not self._leads_to(target):
                 with contextlib.suppress(OSError):
-                    if is_copied:
-                        target.folder.unlink(target.name)
-                    elif not replaces:
+                    if not replaces:
                         target.folder.move(target.name, source.folder, source.name, overwrite=False)
                 raise OperationError(
                     f"'{paths.shown(to)}': its folder was moved away meanwhile",
                     advice="; look where it is now",
                 )
-            if is_copied:
-                source.folder.unlink(source.name)
 
-    def finish_move(self, path: str, to: str, *, is_copied: bool) -> bool:
-        """Remove a file's old name where a kill left it both; return whether that was so.
-
-        `is_copied`: what is at the new path is what was moved, so it may be a copy from another disk.
-        """
+    def finish_move(self, path: str, to: str) -> bool:
+        """Remove a file's old name where a kill left it both; return whether that was so."""
         with (
             self._walk(path, writing=True, follow_last=False) as source,
             self._walk(to, writing=True, follow_last=False) as target,
         ):
             old, new = source.folder.lstat(source.name), target.folder.lstat(target.name)
-            is_both = old is not None and new is not None and os.path.samestat(old, new)
-            if is_copied or (is_both and old is not None and old.st_nlink > 1):
+            if old and new and os.path.samestat(old, new) and old.st_nlink > 1:
                 source.folder.unlink(source.name)
                 return True
             return False

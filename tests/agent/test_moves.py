@@ -12,7 +12,6 @@ from codingagent.model.events import FileMoved
 from codingagent.model.journal_entries import AnswerTaken, ContentChange, OperationStarted
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import Kind
-from codingagent.workspace.dirfd import temporary_name
 from codingagent.workspace.workspace import READ_LIMIT_BYTES
 from tests.builders import LATER
 from tests.helpers import LiveSession, live_session, plain_session, small_disk
@@ -267,78 +266,15 @@ def test_a_file_that_the_chat_never_saw_is_not_known_at_its_new_path(
 # --- to another disk -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("more", ["", ' overwrite="true"'], ids=["new", "over another"])
-def test_a_file_is_moved_to_another_disk(tmp_path: Path, more: str) -> None:
-    """Design, operations: it is copied whole, with mode and times, then removed; undo brings it back."""
+def test_a_move_to_another_disk_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    """It could not be done in one step."""
     home = tmp_path / "home"
     with small_disk(home / "workspace" / "far"):
         lay(home / "workspace")
-        old, new = home / "workspace" / "a.txt", home / "workspace" / "far" / "z.txt"
-        os.utime(old, ns=(10**18, 10**18 + 1))
-        if more:
-            new.write_text("other\n")
-        with live_session(home, settings=settings_for("none")) as live:
-            assert live.answer(move("a.txt", "far/z.txt", more)).startswith("[OK] MOVE_FILE")
-            about = new.stat()
-            assert (new.read_text(), about.st_mode & 0o777) == ("a\n", 0o751)
-            assert about.st_mtime_ns == 10**18 + 1
-            assert not old.exists()
-            assert [path.name for path in new.parent.iterdir()] == ["z.txt"]
-        assert command_line_here(home, "undo")[0] == 0
-        assert (old.read_text(), new.exists()) == ("a\n", bool(more))
-
-
-@pytest.mark.parametrize("fault", ["full", "read-only", "source read-only"])
-def test_a_move_to_another_disk_that_fails_changes_nothing(tmp_path: Path, fault: str) -> None:
-    """Design, operations: whole or not at all."""
-    home = tmp_path / "home"
-    with small_disk(home / "workspace" / "far") as mount_again:
-        lay(home / "workspace")
-        (home / "workspace" / "a.txt").write_bytes(bytes(2 * 2**20))
-        (home / "workspace" / "far" / "old").write_text("old")
-        if fault != "full":
-            mount_again("ro")
-        ends = ("far/old", "z.txt") if fault == "source read-only" else ("a.txt", "far/z.txt")
         before = tree(home / "workspace")
         with live_session(home, settings=settings_for("none")) as live:
-            said = live.answer(move(*ends))
-        assert said.startswith("[FAILED] MOVE_FILE"), said
+            said = live.answer(move("a.txt", "far/new/z.txt"))
+        assert said.startswith(
+            "[FAILED] MOVE_FILE: 'far/new/z.txt' is on another disk than 'a.txt'; use mv"
+        )
         assert tree(home / "workspace") == before
-
-
-@pytest.mark.parametrize("left", ["half a copy", "both", "a copy only"])
-@pytest.mark.parametrize("is_over", [False, True])
-def test_a_move_to_another_disk_that_was_killed_is_finished(
-    tmp_path: Path, left: str, *, is_over: bool
-) -> None:
-    """Design, nothing is lost: what a kill left is settled by the digests in the journal."""
-    home = tmp_path / "home"
-    with small_disk(home / "workspace" / "far"):
-        lay(home / "workspace")
-        old, new = home / "workspace" / "a.txt", home / "workspace" / "far" / "z.txt"
-        if is_over:
-            new.write_text("other\n")
-        reply = move("a.txt", "far/z.txt", ' overwrite="true"' * is_over)
-        with live_session(home, settings=settings_for("none")) as live:
-            live.drop(reply)
-            taken = live.home.mailbox.take("reply.txt", live.session_id, 1)
-            log = live.conversation.context.log
-            log.record(AnswerTaken(1, taken, digest_of(reply.encode()), LATER))
-            before, moved = digest_of(b"other\n") if is_over else None, digest_of(b"a\n")
-            changes = (
-                ContentChange("a.txt", moved, None),
-                ContentChange("far/z.txt", before, moved),
-            )
-            event = FileMoved("a.txt", "far/z.txt", 2, is_over)
-            log.record(OperationStarted(0, Kind.MOVE_FILE, "a.txt", LATER, changes, event))
-        if left == "half a copy":
-            new.with_name(temporary_name(new.name)).write_text("a")
-        else:
-            new.write_text("a\n")
-        if left == "a copy only":
-            old.unlink()
-        with live_session(home, session_id=live.session_id, settings=settings_for("none")) as again:
-            assert again.results().startswith("[OK] MOVE_FILE")
-        assert not old.exists()
-        assert new.read_text() == "a\n"
-        assert [path.name for path in new.parent.iterdir()] == ["z.txt"]
