@@ -10,7 +10,15 @@ from codingagent.agent import put_back
 from codingagent.agent.context import Context
 from codingagent.agent.plan import Order, Plan
 from codingagent.checkpoints.repository_files import gives_git_programs, holds_below
-from codingagent.editing import answer_checks, apply, body_repair, diff, elisions, syntax_check
+from codingagent.editing import (
+    answer_checks,
+    apply,
+    body_repair,
+    diff,
+    elisions,
+    notebooks,
+    syntax_check,
+)
 from codingagent.errors import OperationError
 from codingagent.model import encoding, events, known_files, paths, plain_text
 from codingagent.model.effects import changes_of
@@ -90,6 +98,8 @@ def create(context: Context, order: Order, operation: CreateFile) -> Plan | even
     before_text = None if old is None else old.text
     operation, notes = _as_meant(operation, before_text)
     _check_whole(operation, before_text)
+    if isinstance(operation.content, str) and notebooks.is_shown(operation.content):
+        operation = replace(operation, content=_as_notebook(operation, before_text))
     data, text, changed = _bytes_of(operation, old)
     before = workspace.digest(path) if exists else None
     if seen is not None and old is None and isinstance(operation.content, str):
@@ -116,18 +126,25 @@ def edit(
     # An error, and the lines around the edit, quote it.
     context.secrecy.hide(text.text, path)
     try:
-        edited = answer_checks.apply_edit(operation, text.text, earlier)
-        data = text.encode(edited.text)
+        shown = notebooks.shown(path, text.text)
+        change = operation.change
+        if isinstance(change, Substitutions) and any(e.old not in shown for e in change.edits):
+            shown = text.text  # operations in JSON read a file as it is
+        edited = answer_checks.apply_edit(operation, shown, earlier)
+        new = edited.text
+        if shown != text.text:
+            new = notebooks.written(text.text, new)
+        data = text.encode(new)
     except OperationError as fault:
         raise fault.but(f"'{path}': {fault.fact}") from fault
     put_back.check_cuts(context.secrecy.vault, text.text, operation)
     notes += edited.notes + _shift_notes(operation, earlier)
-    notes += _check_reading(order, operation, text.text, edited.text)
-    if edited.text == text.text:
+    notes += _check_reading(order, operation, shown, edited.text)
+    if new == text.text:
         notes += ("the new lines are the same as the old ones: the file is as it was",)
     excerpt = apply.excerpt(edited.text, edited.hunks)
     excerpt = context.secrecy.quote(excerpt, path, order.names)
-    broken = _fault_of_new(order, operation, edited.text)
+    broken = _fault_of_new(order, operation, new)
     notes += (_UNPARSED.format(broken),) if broken else ()
     event = events.FileEdited(path, edited.hunks, excerpt, _count(operation), broken, notes=notes)
     return _write(context, order, _Change(path, seen, data, digest_of(seen.data), event))
@@ -367,7 +384,11 @@ def _refusal(context: Context, order: Order, change: _Change, known: str) -> eve
     present = None if decoded is None else decoded.text
     hide = context.secrecy.hide
     # As requests show it: a text that was kept is without its secrets.
-    present = None if present is None else hide(present.replace("\r\n", "\n"), path)
+    present = (
+        None
+        if present is None
+        else hide(notebooks.shown(path, present).replace("\r\n", "\n"), path)
+    )
     old = None if old is None else hide(old, path)
     is_edit = isinstance(change.event, events.FileEdited)
     if is_edit and _has_same_lines(order, old, present):
@@ -470,6 +491,18 @@ def _check_whole(operation: CreateFile, old: str | None) -> None:
             " and a part never takes the place of a whole file",
             advice="; send all of its lines, or use EDIT_FILE",
         )
+
+
+def _as_notebook(operation: CreateFile, old: str | None) -> str:
+    """Return the JSON of a notebook that came in the form in which it is shown."""
+    shown = notebooks.shown(operation.path, old or "")
+    if not notebooks.is_shown(shown):
+        raise OperationError(
+            f"'{operation.path}' has the form in which notebooks are shown, and is none",
+            advice=": make one with a program that uses nbformat, then edit it",
+        )
+    assert old is not None, "it is shown"
+    return notebooks.written(old, str(operation.content))
 
 
 def _bytes_of(

@@ -1,5 +1,6 @@
 """Read files of a workspace as a request shows them."""
 
+from codingagent.editing import notebooks
 from codingagent.errors import OperationError
 from codingagent.model import documents
 from codingagent.model.observations import digest_of
@@ -48,7 +49,7 @@ class Views:
         decoded = self._workspace.text(path, data)
         if decoded is None:
             raise OperationError(f"File '{path}' is not text ({len(data)} bytes)")
-        text = without_halves(decoded.text).replace("\r\n", "\n")
+        text = without_halves(notebooks.shown(path, decoded.text)).replace("\r\n", "\n")
         # A link may have a harmless name.
         real = self._workspace.resolved(path)
         # All of it, before anybody takes a part: a secret may be cut by the part's ends.

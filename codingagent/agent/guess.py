@@ -11,6 +11,7 @@ from codingagent.agent.context import may_read
 from codingagent.agent.file_views import Views
 from codingagent.context import choose, eligible, rank, show
 from codingagent.context.choose import Chosen
+from codingagent.editing import notebooks
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.observations import PastCommit
@@ -172,6 +173,7 @@ class Guess:
             text = data.decode("utf-8", "replace")
             if path in named and (decoded := self._workspace.text(path, data)) is not None:
                 text = decoded.text
+            text = notebooks.shown(path, text)
             why = eligible.why_not_text(text, is_named=path in named)
             if why is None:
                 yield rank.look(self._asked, path, text)
@@ -206,4 +208,4 @@ class Guess:
         decoded = self._workspace.text(file.path, self._workspace.read(file.path).data)
         if decoded is None:
             raise OperationError("it is not text, or in no encoding that is certain")
-        return decoded.text.replace("\r\n", "\n")
+        return notebooks.shown(file.path, decoded.text).replace("\r\n", "\n")

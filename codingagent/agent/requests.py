@@ -56,6 +56,9 @@ _PROGRAMS = (
     *("clang", "cmake", "make", "git", "rg", "jq", "sed", "patch", "curl", "docker"),
 )
 
+# Files of many lines that are all alike: unless they are named, their ends say enough.
+_DATA = (".csv", ".tsv", ".jsonl", ".ndjson", ".log")
+
 _ATTACHED_BEFORE = "attached by the person before"
 
 # How many of the files that one answer wrote are kept, to show what the person changes in them.
@@ -351,6 +354,10 @@ class Requests:
         unread: list[str] = []
         shown = Views(self.context.workspace, self._hide)
         room = _VIEWS_PER_BUDGET * self.context.settings.context_chars
+        events = self.session.results
+        named = {*self.session.attached}.union(
+            e.asked for e in events if isinstance(e, FileRequested)
+        )
         for path, start, end in self._wanted():
             if room <= 0:
                 unread.append(
@@ -362,6 +369,10 @@ class Requests:
             except OperationError as fault:
                 unread.append(f"{paths.shown(path)}: {fault.reason}")
                 continue
+            if path not in named and (start, end) == (None, None) and view.path.endswith(_DATA):
+                from codingagent.context.show import ends_of
+
+                view = ends_of(view)
             # Keep no more of a file than a whole request could hold.
             view = view.clipped(self.context.settings.context_chars)
             room -= len(view.text)

@@ -24,6 +24,8 @@ _NAMES_SHOWN, _NAME_CHARACTERS = 4, 40
 _SPANS_SHOWN, _WORDS_SHOWN = 3, 3
 # Of a file that a failed command names.
 _AROUND_LINES = 120
+# Of a file of data.
+_DATA_HEAD, _DATA_TAIL = 20, 10
 _DAY_S = 24 * 60 * 60
 
 
@@ -46,6 +48,16 @@ def part_of(view: FileView, wanted: Sequence[int]) -> FileView:
     if shown:
         shown |= imports(lines)
     return view if len(shown) in {0, len(lines)} else _part(view.path, view.text, sorted(shown))
+
+
+def ends_of(view: FileView) -> FileView:
+    """Return the first and the last lines of a file of data, and how many it has; all of a short one."""
+    total, ends = view.total_lines, (_DATA_HEAD, _DATA_TAIL)
+    if total <= 2 * sum(ends):
+        return view
+    return _part(
+        view.path, view.text, [*range(1, ends[0] + 1), *range(total - ends[1] + 1, total + 1)]
+    )
 
 
 def in_frame(view: FileView, text: str, *, imported: bool = True) -> FileView:

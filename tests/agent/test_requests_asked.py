@@ -250,3 +250,18 @@ def test_that_the_check_failed_is_told_until_it_succeeds(tmp_path: Path) -> None
         live.answer(create("b.py", "right = 1"))
         live.answer('[READ_FILE path="b.py"]\n')
         assert "The person's check" not in live.request()
+
+
+def test_data_that_is_not_named_goes_as_its_ends(tmp_path: Path) -> None:
+    """A glob fits it; by its name it goes whole."""
+    with plain_session(tmp_path) as live:
+        rows = "".join(f"row {number}\n" for number in range(1, 1001))
+        (live.workspace / "data.csv").write_text(rows, "utf-8")
+        (live.workspace / "some.csv").write_text(rows[:100], "utf-8")
+        live.answer('[READ_FILE path="*.csv"]')
+        text = live.contents()
+        assert "--- data.csv (parts of 1,000 lines) ---\nrow 1\n" in text
+        assert "row 20\n… lines 21-990\nrow 991\n" in text
+        assert rows[:100] in text
+        live.answer('[READ_FILE path="data.csv"]')
+        assert rows in live.contents()

@@ -1,0 +1,195 @@
+"""Show a Jupyter notebook (nbformat 4) as its cells, and put changed cells back into its JSON.
+
+An edit is applied to the text as shown. Only the strings of a cell whose text it changes are written anew;
+all other bytes stay, among them outputs, which are shown folded and without images.
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from codingagent.errors import OperationError
+from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import clip_middle, plural
+
+_ENDING = ".ipynb"
+_HEAD = "notebook: edit the text of its cells as it stands here"
+_OUTPUT_CHARACTERS = 600
+_BLANKS = lazy_pattern(r"[ \t\r\n]*")
+_ESCAPE_CODES = lazy_pattern(r"\x1b\[[0-9;]*m")
+_DECODER = json.JSONDecoder()
+
+
+class _Cell(Struct, frozen=True):
+    """The text of a cell, and where the JSON of it is."""
+
+    source: str
+    start: int
+    end: int
+
+
+def shown(path: str, text: str) -> str:
+    """Return the text of a file as it is shown: the cells of a notebook, else what it is."""
+    found = _read(text) if path.lower().endswith(_ENDING) else None
+    return text if found is None else "".join(line + body for line, body in found[1])
+
+
+def is_shown(text: str) -> bool:
+    """Return whether a text has the form in which notebooks are shown."""
+    return re.match(rf"# %+ {re.escape(_HEAD)}\n", text) is not None
+
+
+def written(text: str, new: str) -> str:
+    """Return a notebook's JSON once `new` takes the place of its shown text.
+
+    OperationError if cells would come, go or move, or an output would change.
+    """
+    found = _read(text)
+    assert found is not None, "it was shown"
+    cells, sections = found
+    new = new if new.endswith("\n") else f"{new}\n"
+    lines = [line for line, _ in sections]
+    bodies = _split(new, lines)
+    if bodies is None:
+        raise OperationError(
+            "the lines that begin with '# %%' are those of the notebook's cells and must stay",
+            advice=": edit the text of cells; to add or remove one, run a program that uses nbformat",
+        )
+    parts, at = [], 0
+    for (line, before), after in zip(sections, bodies, strict=True):
+        if before == after:
+            continue
+        if (cell := cells.get(line)) is None:
+            raise OperationError("outputs of a notebook can't be edited", advice=": edit its cells")
+        style = _style(text, (cell, *cells.values()))
+        parts += [text[at : cell.start], _spliced(text, cell, after.removesuffix("\n"), style)]
+        at = cell.end
+    result = "".join((*parts, text[at:]))
+    again = _read(result)
+    if again is None or "".join(line + body for line, body in again[1]) != new:
+        raise OperationError("the notebook would not say what the edit says: nothing was written")
+    return result
+
+
+def _read(text: str) -> tuple[dict[str, _Cell], list[tuple[str, str]]] | None:
+    """Return the cells by their first lines, and all that is shown: such a line and what is below it.
+
+    None: it is no notebook of a version that is known.
+    """
+    try:
+        document = json.loads(text)
+        cells = document["cells"]
+        sources = [_joined(cell["source"]) for cell in cells]
+        kinds = [str(cell["cell_type"]) for cell in cells]
+        if document["nbformat"] != 4:
+            return None
+        spans = list(_sources(text))
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    mark = "%%"
+    while any(re.search(rf"^# {mark} ", source, re.MULTILINE) for source in sources):
+        mark += "%"
+    known: dict[str, _Cell] = {}
+    sections = [(f"# {mark} {_HEAD}\n", "")]
+    for number, (cell, kind, source) in enumerate(zip(cells, kinds, sources, strict=True), 1):
+        line = f"# {mark} cell {number} ({kind})\n"
+        known[line] = _Cell(source, *spans[number - 1])
+        sections.append((line, f"{source}\n"))
+        if told := _outputs(cell.get("outputs")):
+            sections.append((f"# {mark} output of cell {number}\n", told))
+    return known, sections
+
+
+def _joined(source: Any) -> str:
+    return source if isinstance(source, str) else "".join(source)
+
+
+def _outputs(outputs: Any) -> str:
+    """Return what a cell printed, in brief, and what else it showed by its kind."""
+    texts, others = [], dict[str, int]()
+    for output in outputs if isinstance(outputs, list) else ():
+        data = output.get("data") or {}
+        trace = "\n".join(output.get("traceback") or ())
+        texts.append(_joined(output.get("text") or data.get("text/plain") or trace))
+        for kind in data.keys() - {"text/plain"}:
+            others[kind] = others.get(kind, 0) + 1
+    told = "\n".join(text.strip("\n") for text in texts if text)
+    text = clip_middle(_ESCAPE_CODES.sub("", told), _OUTPUT_CHARACTERS)
+    left = ", ".join(f"{count} {plural(count, kind)}" for kind, count in sorted(others.items()))
+    return "".join(f"{part}\n" for part in (text, left and f"(left out: {left})") if part)
+
+
+def _split(text: str, lines: Sequence[str]) -> list[str] | None:
+    """Return what is below each of these lines; None if they are not all there, or others of their kind."""
+    mark = lines[0].split()[1]
+    pieces = re.split(rf"^(# {mark} .*\n)", text, flags=re.MULTILINE)
+    return pieces[2::2] if pieces[0] == "" and pieces[1::2] == [*lines] else None
+
+
+# --- the JSON --------------------------------------------------------------------------------------
+
+
+def _sources(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the `source` of each cell is."""
+    for start, _ in _members(text, _member(text, _after_blanks(text, 0), "cells")[0]).values():
+        yield _member(text, start, "source")
+
+
+def _member(text: str, at: int, key: str) -> tuple[int, int]:
+    return _members(text, at)[key]
+
+
+def _members(text: str, at: int) -> Mapping[str | int, tuple[int, int]]:
+    """Return where each value of an object or an array is that begins at an offset."""
+    found: dict[str | int, tuple[int, int]] = {}
+    is_object = text[at] == "{"
+    at = _after_blanks(text, at + 1)
+    while text[at] not in "]}":
+        key: str | int = len(found)
+        if is_object:
+            key, at = _DECODER.raw_decode(text, at)
+            at = _after_blanks(text, _after_blanks(text, at) + 1)
+        _, end = _DECODER.raw_decode(text, at)
+        found[key] = at, end
+        at = _after_blanks(text, end)
+        at = _after_blanks(text, at + 1) if text[at] == "," else at
+    return found
+
+
+def _after_blanks(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    assert found is not None, "it may be empty"
+    return found.end()
+
+
+def _style(text: str, cells: Iterable[_Cell]) -> tuple[str, str, str]:
+    """Return what stands before, between and after the strings of a cell: as in the first that has two."""
+    for cell in cells:
+        spans = [*_members(text, cell.start).values()] if text[cell.start] == "[" else []
+        if len(spans) > 1:
+            (first, end), (second, _), (_, last) = spans[0], spans[1], spans[-1]
+            return text[cell.start + 1 : first], text[end:second], text[last : cell.end - 1]
+    return "", ", ", ""
+
+
+def _spliced(text: str, cell: _Cell, source: str, style: tuple[str, str, str]) -> str:
+    """Return the JSON of a cell's new text: strings of lines that stay are kept as they are written."""
+    is_ascii = text.isascii() and "\\u" in text
+
+    def quoted(line: str) -> str:
+        return json.dumps(line, ensure_ascii=is_ascii)
+
+    if text[cell.start] != "[":
+        return quoted(source)
+    spans = _members(text, cell.start).values()
+    raw = [text[start:end] for start, end in spans]
+    old, new = [str(json.loads(each)) for each in raw], re.findall(r"[^\n]*\n|[^\n]+", source)
+    strings = list[str]()
+    for how, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        strings += raw[a:b] if how == "equal" else map(quoted, new[c:d])
+    before, between, after = style
+    return f"[{before}{between.join(strings)}{after}]" if strings else "[]"

@@ -1,0 +1,170 @@
+"""Notebooks are shown as their cells, and an edit of a cell keeps every other byte of the file."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codingagent.editing import notebooks
+from codingagent.errors import OperationError
+from tests.helpers import live_session, plain_session
+
+IMAGE = "iVBORw0KGgo" * 50
+CELLS = [
+    {"cell_type": "markdown", "id": "a1", "metadata": {}, "source": ["# Sums\n", "für alle"]},
+    {
+        "cell_type": "code",
+        "execution_count": 3,
+        "id": "b2",
+        "metadata": {"tags": ["x"]},
+        "outputs": [
+            {"name": "stdout", "output_type": "stream", "text": ["3\n", "4\n"]},
+            {
+                "data": {"image/png": IMAGE, "text/plain": ["<Figure>"]},
+                "metadata": {},
+                "output_type": "display_data",
+            },
+        ],
+        "source": ["import math\n", "total = 1 + 2\n", "print(total)"],
+    },
+    {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "outputs": [],
+        "source": "x = 1\ny = 2",
+    },
+    {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": []},
+]
+DOCUMENT = {"cells": CELLS, "metadata": {"b": 1, "a": 2.50}, "nbformat": 4, "nbformat_minor": 5}
+# As Jupyter writes it; with other blanks, escapes and an odd number, as other programs do.
+TEXT = json.dumps(DOCUMENT, indent=1, ensure_ascii=False) + "\n"
+ODD = json.dumps(DOCUMENT, separators=(" ,", ":\t")).replace("2.5", "2.500e0")
+
+SHOWN = """\
+# %% notebook: edit the text of its cells as it stands here
+# %% cell 1 (markdown)
+# Sums
+für alle
+# %% cell 2 (code)
+import math
+total = 1 + 2
+print(total)
+# %% output of cell 2
+3
+4
+<Figure>
+(left out: 1 image/png)
+# %% cell 3 (code)
+x = 1
+y = 2
+# %% cell 4 (code)
+
+"""
+
+
+@pytest.mark.parametrize("text", [TEXT, ODD, TEXT.replace("\n", "\r\n")])
+def test_cells_are_shown_and_edited(text: str) -> None:
+    """A changed line is one string; the others stay as they are written, escapes and blanks too."""
+    assert notebooks.shown("a.ipynb", text) == SHOWN
+    assert notebooks.shown("a.py", text) == text
+    assert notebooks.written(text, SHOWN) == text
+    new = notebooks.written(text, SHOWN.replace("1 + 2", "1 - 2"))
+    assert new == text.replace("1 + 2", "1 - 2")
+    new = notebooks.written(text, SHOWN.replace("x = 1", 'x = "ü"'))
+    quoted = "\\u00fc" if text is ODD else "ü"
+    assert new == text.replace("x = 1", f'x = \\"{quoted}\\"')
+
+
+def test_lines_come_and_go_in_the_way_of_the_file() -> None:
+    new = notebooks.written(TEXT, SHOWN.replace("import math\n", "import math\nimport os\n"))
+    assert new == TEXT.replace(
+        '    "import math\\n",\n', '    "import math\\n",\n    "import os\\n",\n'
+    )
+    new = notebooks.written(TEXT, SHOWN.replace("(code)\n\n", "(code)\na\nb\n"))
+    assert new == TEXT.replace('"source": []', '"source": [\n    "a\\n",\n    "b"\n   ]')
+    new = notebooks.written(TEXT, SHOWN.replace("# Sums\nfür alle\n", "\n"))
+    assert json.loads(new)["cells"][0]["source"] == []
+    assert (
+        new.partition("]")[2].partition("cells")[2] == TEXT.partition("]")[2].partition("cells")[2]
+    )
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        SHOWN.replace("3\n4\n", "5\n"),
+        SHOWN.replace("# %% cell 3 (code)\n", ""),
+        SHOWN + "# %% cell 5 (code)\nz = 3\n",
+        SHOWN.replace("as it stands here\n", "as it stands here\nmore\n"),
+    ],
+)
+def test_outputs_and_the_lines_between_cells_stay(new: str) -> None:
+    with pytest.raises(OperationError):
+        notebooks.written(TEXT, new)
+
+
+@given(st.lists(st.text(), max_size=4), st.text())
+def test_no_text_of_a_cell_is_taken_for_another(sources: list[str], source: str) -> None:
+    """Whatever cells hold, lines like ours too; each edit is either exact or refused."""
+    cells = [{"cell_type": "raw", "metadata": {}, "source": each} for each in ["# %% x", *sources]]
+    text = json.dumps({"cells": cells, "nbformat": 4}, ensure_ascii=False)
+    shown = notebooks.shown("a.ipynb", text)
+    assert notebooks.written(text, shown) == text
+    new = shown.replace("\n# %% x\n", f"\n{source}\n")
+    try:
+        found = json.loads(notebooks.written(text, new))
+    except OperationError:
+        return
+    assert [each["source"] for each in found["cells"]] == [source, *sources]
+
+
+def test_what_is_no_notebook_is_shown_as_it_is() -> None:
+    for text in (
+        "",
+        "{}",
+        "[]",
+        '{"cells": 1, "nbformat": 4}',
+        TEXT.replace('t": 4', 't": 3'),
+        "{" * 9999,
+    ):
+        assert notebooks.shown("a.ipynb", text) == text
+
+
+def test_a_session_shows_and_edits_a_notebook(tmp_path: Path) -> None:
+    """READ_FILE, SEARCH/REPLACE, line numbers, and a whole file in the form that was shown."""
+    with plain_session(tmp_path) as live:
+        path = live.workspace / "n.ipynb"
+        path.write_bytes(TEXT.encode())
+        live.answer('[READ_FILE path="n.ipynb"]')
+        assert SHOWN in live.contents()
+        assert IMAGE not in live.request()
+        edit = "<<<<<<< SEARCH\ntotal = 1 + 2\n=======\ntotal = 3\n>>>>>>> REPLACE\n"
+        told = live.answer(f'[EDIT_FILE path="n.ipynb"]\n{edit}[/EDIT_FILE]')
+        assert "[OK] EDIT_FILE" in told
+        assert path.read_text("utf-8") == TEXT.replace("1 + 2", "3")
+        line = SHOWN.split("\n").index("y = 2") + 1
+        at = f'start_line="{line}" end_line="{line}"'
+        live.answer(f'[EDIT_FILE path="n.ipynb" {at}]\ny = 5\n[/EDIT_FILE]')
+        assert path.read_text("utf-8") == TEXT.replace("1 + 2", "3").replace("y = 2", "y = 5")
+        told = live.answer(f'[CREATE_FILE path="n.ipynb"]\n{SHOWN}[/CREATE_FILE]')
+        assert path.read_text("utf-8") == TEXT, told
+        told = live.answer(f'[CREATE_FILE path="new.ipynb"]\n{SHOWN}[/CREATE_FILE]')
+        assert "[FAILED] CREATE_FILE" in told
+        other = "<<<<<<< SEARCH\n3\n4\n=======\n7\n>>>>>>> REPLACE\n"
+        told = live.answer(f'[EDIT_FILE path="n.ipynb"]\n{other}[/EDIT_FILE]')
+        assert "[FAILED] EDIT_FILE" in told
+        assert path.read_text("utf-8") == TEXT
+
+
+def test_an_operation_in_json_may_edit_the_file_as_it_is(tmp_path: Path) -> None:
+    """readFile gives it so."""
+    with live_session(tmp_path, protocol="json") as live:
+        path = live.workspace / "n.ipynb"
+        path.write_bytes(TEXT.encode())
+        edits = [{"oldContent": '"total = 1 + 2\\n"', "newContent": '"total = 3\\n"'}]
+        operation = {"type": "editFile", "path": "n.ipynb", "edits": edits}
+        live.answer(json.dumps({"protocolVersion": "1.0", "operations": [operation]}))
+        assert path.read_text("utf-8") == TEXT.replace("1 + 2", "3")
