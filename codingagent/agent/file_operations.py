@@ -1,6 +1,6 @@
 """Plan the operations that change files: what each would write, and why it may not."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from msgspec import Struct
@@ -99,7 +99,9 @@ def create(context: Context, order: Order, operation: CreateFile) -> Plan | even
     operation, notes = _as_meant(operation, before_text)
     _check_whole(operation, before_text)
     if isinstance(operation.content, str) and notebooks.is_shown(operation.content):
-        operation = replace(operation, content=_as_notebook(operation, before_text))
+        operation = replace(
+            operation, content=notebooks.replaced(path, operation.content, before_text)
+        )
     data, text, changed = _bytes_of(operation, old)
     before = workspace.digest(path) if exists else None
     if seen is not None and old is None and isinstance(operation.content, str):
@@ -131,14 +133,13 @@ def edit(
         if isinstance(change, Substitutions) and any(e.old not in shown for e in change.edits):
             shown = text.text  # operations in JSON read a file as it is
         edited = answer_checks.apply_edit(operation, shown, earlier)
-        new = edited.text
-        if shown != text.text:
-            new = notebooks.written(text.text, new)
+        is_same = shown == text.text
+        new = edited.text if is_same else notebooks.written(text.text, edited.text)
         data = text.encode(new)
     except OperationError as fault:
         raise fault.but(f"'{path}': {fault.fact}") from fault
     put_back.check_cuts(context.secrecy.vault, text.text, operation)
-    notes += edited.notes + _shift_notes(operation, earlier)
+    notes += edited.notes + apply.shift_notes(operation.change, earlier)
     notes += _check_reading(order, operation, shown, edited.text)
     if new == text.text:
         notes += ("the new lines are the same as the old ones: the file is as it was",)
@@ -456,20 +457,6 @@ def _count(operation: EditFile) -> int:
             return len(parts)
 
 
-def _shift_notes(operation: EditFile, earlier: Sequence[events.Hunk]) -> tuple[str, ...]:
-    """Return a note if earlier edits of this answer have moved the lines that this one counts."""
-    if not isinstance(operation.change, LineRange):
-        return ()
-    by = apply.shift_at(earlier, operation.change.start_line)
-    if not by:
-        return ()
-    note = (
-        f"earlier edits in this reply had moved these lines by {by:+d}; the numbers were counted"
-        " in the file as it stood after them: check the lines above"
-    )
-    return (note,)
-
-
 def _as_meant(operation: CreateFile, old: str | None) -> tuple[CreateFile, tuple[str, ...]]:
     """Return a file without certain damage from the chat, and notes about what was repaired."""
     if isinstance(operation.content, bytes) or operation.arrival is None:
@@ -491,18 +478,6 @@ def _check_whole(operation: CreateFile, old: str | None) -> None:
             " and a part never takes the place of a whole file",
             advice="; send all of its lines, or use EDIT_FILE",
         )
-
-
-def _as_notebook(operation: CreateFile, old: str | None) -> str:
-    """Return the JSON of a notebook that came in the form in which it is shown."""
-    shown = notebooks.shown(operation.path, old or "")
-    if not notebooks.is_shown(shown):
-        raise OperationError(
-            f"'{operation.path}' has the form in which notebooks are shown, and is none",
-            advice=": make one with a program that uses nbformat, then edit it",
-        )
-    assert old is not None, "it is shown"
-    return notebooks.written(old, str(operation.content))
 
 
 def _bytes_of(

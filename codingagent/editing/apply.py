@@ -239,6 +239,16 @@ def shift_at(hunks: Iterable[Hunk], line: int) -> int:
     return by
 
 
+def shift_notes(change: object, earlier: Iterable[Hunk]) -> tuple[str, ...]:
+    """Return a note if earlier edits of this answer have moved the lines that this one counts."""
+    by = shift_at(earlier, change.start_line) if isinstance(change, LineRange) else 0
+    note = (
+        f"earlier edits in this reply had moved these lines by {by:+d}; the numbers were counted"
+        " in the file as it stood after them: check the lines above"
+    )
+    return (note,) if by else ()
+
+
 def _moved(earlier: Hunk, later: Hunk) -> Hunk:
     """Return an earlier hunk with its place in the text after a later one."""
     if earlier.new_start <= later.old_start:

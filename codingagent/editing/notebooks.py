@@ -75,6 +75,16 @@ def written(text: str, new: str) -> str:
     return result
 
 
+def replaced(path: str, new: str, old: str | None) -> str:
+    """Return the JSON of a notebook whose new text came whole, in the form in which notebooks are shown."""
+    if old is None or not is_shown(shown(path, old)):
+        raise OperationError(
+            f"'{path}' has the form in which notebooks are shown, and is none",
+            advice=": make one with a program that uses nbformat, then edit it",
+        )
+    return written(old, new)
+
+
 def _read(text: str) -> tuple[dict[str, _Cell], list[tuple[str, str]]] | None:
     """Return the cells by their first lines, and all that is shown: such a line and what is below it.
 
