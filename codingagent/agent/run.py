@@ -150,20 +150,20 @@ class Run:
         if self._home is None:
             return
         self._context.sync()
-        messages = self._home.messages
-        if messages.has_document(self.run_id):
-            messages.write_document(self.run_id, self._document(()))
-        messages.drop(self.run_id)
+        runs = self._home.runs
+        if runs.has_document(self.run_id):
+            runs.show(self.run_id, self._document(()))
+        runs.drop_message(self.run_id)
         self._context.log.close()
 
     def _pause(self) -> None:
         """Show other programs what the run waits for, and what is still to come."""
         if self._home is None:
             return
-        message = value_of(self._home.messages.read(self.run_id))
+        message = value_of(self._home.runs.message(self.run_id))
         operations = message["operations"] if isinstance(message, dict) else []
         left = operations[len(self.session.ends) :]
-        self._home.messages.write_document(self.run_id, self._document(left))
+        self._home.runs.show(self.run_id, self._document(left))
 
     def _document(self, operations: Sequence[object]) -> dict[str, object]:
         """Return the run's document; `operations` are those still to come, as they were sent."""

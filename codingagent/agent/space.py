@@ -42,7 +42,7 @@ from codingagent.protocols.json.wire import Event, Operation, to_wire
 from codingagent.storage import atomic_write, homes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
-from codingagent.storage.session_log import SessionLog, Unkept
+from codingagent.storage.session_log import SessionLog
 from codingagent.storage.vault_file import VaultFile
 from codingagent.workspace.real_paths import root_of
 from codingagent.workspace.workspace import Workspace
@@ -211,7 +211,7 @@ class Space:
             raise UsageError(f"{run_id} works in '{session.workspace}', not in '{self._root}'")
         received: Received = ()
         if not session.is_complete:
-            data = self._home.messages.read(run_id)
+            data = self._home.runs.message(run_id)
             if session.reply is None or digest_of(data) != session.reply.digest:
                 raise WorkError(
                     f"the message of {run_id} was changed after it began; what is left of it is not"
@@ -254,13 +254,13 @@ class Space:
             settings.secrets,
         )
         if home is not None:
-            home.messages.keep(record.run_id, data)
+            home.runs.keep_message(record.run_id, data)
             home.runs.begin(record.run_id, record)
         return fold(None, record)
 
     def _run_of(self, session: Session, received: Received) -> Run:
         home, run_id = self._home, session.session_id
-        journal = Unkept() if home is None else home.runs.open(run_id)
+        journal = None if home is None else home.runs.open(run_id)
         log = SessionLog(journal, session, self._person.record)
         self._secrecy.look_again()
         context = context_of(self._ready(), log, self._person, secrecy=self._secrecy)
@@ -275,7 +275,7 @@ class Space:
         if home is not None:
             self._stack.callback(log.close)
             undo.finish_undo(home, context.checkpointer)
-            if session.is_complete and home.messages.has(run_id):
+            if session.is_complete and home.runs.has_message(run_id):
                 # A kill came between the last record and the steps after it.
                 run.finish()
             self._runs[run_id] = run

@@ -23,8 +23,8 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import on_screen
 from codingagent.model.session_fold import states
 from codingagent.model.session_state import Phase, Session
+from codingagent.storage.journal import document
 from codingagent.storage.mailbox import Mailbox
-from codingagent.storage.session_file import document
 
 Counts = Mapping[str, tuple[int, int]]
 """The number of added and removed lines, by path."""

@@ -24,7 +24,7 @@ from codingagent.model.journal_entries import Record
 from codingagent.model.session_fold import states
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.settings import Resolved, meanings
-from codingagent.storage.session_file import document
+from codingagent.storage.journal import document
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints

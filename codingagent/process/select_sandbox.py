@@ -30,7 +30,7 @@ from codingagent.process.bubblewrap import (
 )
 from codingagent.process.repositories import repositories_in
 from codingagent.process.runner import Runner, environment, run_tool, try_out
-from codingagent.storage.toml_file import read_toml
+from codingagent.storage.settings_file import read_toml
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import find_program, persons_path
 from codingagent.workspace.real_paths import resolved, with_slashes

@@ -30,7 +30,10 @@ def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
     with (
         clearing(_temporary(path), path),
-        open(_temporary(path), "wb", opener=_open_private) as file,
+        # Requests and records quote the person's files: nobody else reads them.
+        open(
+            _temporary(path), "wb", opener=lambda name, flags: os.open(name, flags, 0o600)
+        ) as file,
     ):
         file.write(data)
         if is_synced:
@@ -42,11 +45,6 @@ def put_in_place(path: Path) -> None:
     """Rename `{path}.tmp` to its final path."""
     with clearing(_temporary(path), path):
         sharing.retried(lambda: os.replace(_temporary(path), path))
-
-
-def _open_private(path: str, flags: int) -> int:
-    """Open a file that only its owner may read: requests and records quote the person's files."""
-    return os.open(path, flags, 0o600)
 
 
 def _temporary(path: Path) -> str:

@@ -11,7 +11,7 @@ import os
 import secrets
 from pathlib import Path
 
-from codingagent.storage.user_folder import user_folder
+from codingagent.storage.settings_file import user_folder
 from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.sharing import retried
 

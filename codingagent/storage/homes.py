@@ -14,11 +14,11 @@ from codingagent.model.journal_entries import Record, RunStarted, SessionStarted
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Resolved, Settings, Source
-from codingagent.storage import home_registry, user_settings
-from codingagent.storage.journal import Messages, Sessions
+from codingagent.storage import home_registry, settings_file
+from codingagent.storage.journal import Runs, Sessions
 from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import Mailbox
-from codingagent.storage.toml_file import read_toml
+from codingagent.storage.settings_file import read_toml
 from codingagent.workspace.dirfd import is_link_at
 from codingagent.workspace.path_walk import is_too_much
 from codingagent.workspace.real_paths import resolved
@@ -79,11 +79,13 @@ def resolve_settings(
     the person's for the workspace, if it is known, environment, options of the command line by name.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    from_file = _from_home(home, read_toml(home / settings_.FILE_NAME)) if with_file else {}
-    here = read_toml(user_settings.path_of(workspace)) if with_own and workspace else {}
+    from_file = read_toml(home / settings_.FILE_NAME) if with_file else {}
+    if isinstance(folder := from_file.get("workspace"), str) and folder:
+        from_file["workspace"] = str(home / folder)  # relative to the home, where the file is
+    here = read_toml(settings_file.path_of(workspace)) if with_own and workspace else {}
     return settings_.resolve(
         [
-            Source("your settings", read_toml(user_settings.path_of()) if with_own else {}),
+            Source("your settings", read_toml(settings_file.path_of()) if with_own else {}),
             Source(settings_.FILE_NAME, from_file),
             Source("your settings here", here),
             settings_.from_environment(variables),
@@ -101,8 +103,8 @@ def settings_for(
     """Return the settings in force for a workspace, and that workspace (default: the settings' own)."""
     resolved = resolve_settings(home, options, variables, workspace=workspace)
     folder = workspace or workspace_of(home, resolved.settings)
-    with_file, with_own = obeys_file(home, folder), user_settings.is_out_of_reach(folder)
-    has_more = with_own and workspace is None and user_settings.path_of(folder).exists()
+    with_file, with_own = obeys_file(home, folder), settings_file.is_out_of_reach(folder)
+    has_more = with_own and workspace is None and settings_file.path_of(folder).exists()
     if not with_file or not with_own or has_more:
         resolved = resolve_settings(
             home, options, variables, with_file=with_file, with_own=with_own, workspace=folder
@@ -159,21 +161,12 @@ def kept_settings(
     return replace(settings, **chosen)
 
 
-def _from_home(home: Path, values: dict[str, object]) -> dict[str, object]:
-    """Return the file's values; resolve a relative workspace from the home, where the file is."""
-    workspace = values.get("workspace")
-    if not isinstance(workspace, str) or not workspace:
-        return values
-    return {**values, "workspace": str(home / workspace)}
-
-
 class Home(Struct, frozen=True):
     """The folders of one home."""
 
     root: Path
     sessions: Sessions
-    runs: Sessions
-    messages: Messages
+    runs: Runs
     mailbox: Mailbox
     lock: HomeLock
     was_found: bool = False
@@ -188,11 +181,9 @@ class Home(Struct, frozen=True):
         `was_found`: nobody named it, so it must be registered or empty. `is_passing`: it is not registered.
         """
         check_home(root, was_found=was_found)
-        runs = Sessions(root / "sessions" / "runs", is_run_id, "run")
-        messages = Messages(runs.folder)
-        sessions = Sessions(root / "sessions")
+        sessions, runs = Sessions(root / "sessions"), Runs(root / "sessions" / "runs")
         lock = HomeLock(sessions.folder / ".lock")
-        home = cls(root, sessions, runs, messages, Mailbox(root), lock, was_found)
+        home = cls(root, sessions, runs, Mailbox(root), lock, was_found)
         folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
         if create:
             for folder in folders:
@@ -274,7 +265,7 @@ def workspaces_of(home: Path) -> list[Path]:
     """Return the folders that the sessions and runs of a home worked in, and the one of the next."""
     found = {default_workspace(home)}
     runs = home / "sessions" / "runs"
-    for where in (Sessions(runs.parent), Sessions(runs, is_run_id, "run")):
+    for where in (Sessions(runs.parent), Runs(runs)):
         folders = [where.folder / each for each in where.ids()]
         with contextlib.suppress(OSError):  # removed meanwhile
             folders.sort(key=lambda folder: folder.stat().st_mtime_ns, reverse=True)
@@ -351,7 +342,7 @@ def awaiting_approval(home: Home, on_damage: Callable[[str], object]) -> Session
     """Return the one session or run that awaits approval; UsageError if none does, or several do."""
     found = [each for each in all_sessions(home, on_damage) if each.is_awaiting_approval]
     # A waiting run still has its message; completed runs number in the thousands.
-    waiting = [run_id for run_id in home.runs.ids() if home.messages.has(run_id)]
+    waiting = [run_id for run_id in home.runs.ids() if home.runs.has_message(run_id)]
     runs = [run for run in map(home.runs.load, waiting) if run.is_awaiting_approval]
     if not (found := [*found, *runs]):
         raise UsageError("nothing awaits approval here; `codingagent list` shows all sessions")

@@ -8,10 +8,11 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from codingagent.errors import UsageError, WorkError, disk_errors, system_reason
+from codingagent.model.events import FileRequested, succeeded
 from codingagent.model.journal_entries import (
     MESSAGE_NAME,
     Record,
@@ -21,31 +22,59 @@ from codingagent.model.journal_entries import (
     is_session_id,
 )
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.results import result_of
 from codingagent.model.session_fold import replay
 from codingagent.model.session_state import Session
 from codingagent.storage import atomic_write
-from codingagent.storage.session_file import document
 from codingagent.workspace.sharing import retried, sync
 
 # What msgspec says of a name that this version does not know: no damage makes one in whole JSON.
 _NEWER = lazy_pattern(r"Invalid (enum )?value '")
 
 
-class Sessions:
-    """The folder `sessions/`, or the folder of runs in it; `what` is the noun for messages."""
+def document(session: Session) -> dict[str, object]:
+    """Return the session as the content of `sessions/{id}.json` (specification 003, session state)."""
+    requested = [path for e in session.results if isinstance(e, FileRequested) for path in e.paths]
+    results = ((*result_of(event), event) for event in session.results)
+    named = {"name": session.name} if session.name else {}
+    return {
+        "sessionId": session.session_id,
+        **named,
+        "task": session.task,
+        "sequenceNumber": session.sequence,
+        "isComplete": session.is_complete,
+        "createdAt": session.created_at,
+        "updatedAt": session.updated_at,
+        "lastResults": [
+            {
+                "commandType": kind,
+                "summary": words,
+                "success": succeeded(event),
+                "output": "\n".join((output, *event.notes)).strip("\n"),
+            }
+            for kind, words, output, event in results
+        ],
+        "readFileRequests": list(dict.fromkeys(requested)),
+        "workspace": session.workspace,
+    }
 
-    def __init__(
-        self, folder: Path, is_id: Callable[[str], bool] = is_session_id, what: str = "session"
-    ) -> None:
+
+class Sessions:
+    """The folder `sessions/`; `what` is the noun for messages."""
+
+    what = "session"
+
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._is_id = is_id
-        self._what = what
+
+    def is_id(self, text: str) -> bool:
+        return is_session_id(text)
 
     def ids(self, newest: int | None = None) -> list[str]:
         """Return the ids of all sessions that have a journal, or of the newest, by its time; none is read."""
         found: list[tuple[int, str]] = []
         with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
-            for name in filter(self._is_id, [entry.name for entry in entries]):
+            for name in filter(self.is_id, [entry.name for entry in entries]):
                 with contextlib.suppress(OSError):
                     about = os.stat(f"{self.folder}/{name}/journal.jsonl")
                     # An empty journal is from a session that a kill stopped before it began.
@@ -58,7 +87,7 @@ class Sessions:
         path = self._path(session_id)
         if not path.exists():
             raise UsageError(
-                f"no {self._what} {session_id} in {self.folder}; `codingagent list` shows all"
+                f"no {self.what} {session_id} in {self.folder}; `codingagent list` shows all"
             )
         return path
 
@@ -80,21 +109,21 @@ class Sessions:
         return session
 
     def write_document(self, session: Session) -> None:
-        atomic_write.write_json(self.folder / f"{session.session_id}.json", document(session))
+        atomic_write.write_json(self._document(session.session_id), document(session))
 
     def mend_document(self, session: Session) -> None:
         """Rewrite the session file if a kill left it out of step with the journal.
 
         A damaged file is left to `set_damaged_document_aside`.
         """
-        path = self.folder / f"{session.session_id}.json"
+        path = self._document(session.session_id)
         found, wanted = _read_document(path, session.session_id), document(session)
         if (found is not None or not path.exists()) and found != wanted:
             atomic_write.write_json(path, wanted)
 
     def set_damaged_document_aside(self, session_id: str) -> Path | None:
         """Rename a damaged session file so that it is never overwritten; return its new name."""
-        path = self.folder / f"{session_id}.json"
+        path = self._document(session_id)
         if not path.exists() or _read_document(path, session_id) is not None:
             return None
         number = 1
@@ -123,9 +152,12 @@ class Sessions:
                 path.parent.rmdir()
             raise
 
+    def _document(self, session_id: str) -> Path:
+        return self.folder / f"{session_id}.json"
+
     def _path(self, session_id: str) -> Path:
-        if not self._is_id(session_id):
-            raise UsageError(_not_an_id(session_id, self._what))
+        if not self.is_id(session_id):
+            raise UsageError(_not_an_id(session_id, self.what))
         return self.folder / session_id / "journal.jsonl"
 
 
@@ -138,46 +170,43 @@ def _not_an_id(text: str, what: str) -> str:
     return f"'{text}' is not a session id (8 hexadecimal digits); `codingagent list` shows them"
 
 
-class Messages:
-    """The messages of runs, each beside its journal, and the documents that show runs to other programs."""
+class Runs(Sessions):
+    """The folder of runs. Until all of one is done, its message lies beside its journal."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    what = "run"
 
-    def keep(self, run_id: str, data: bytes) -> None:
+    def is_id(self, text: str) -> bool:
+        return is_run_id(text)
+
+    def keep_message(self, run_id: str, data: bytes) -> None:
         """Keep the message of a run that is about to begin."""
-        path = self._path(run_id)
+        path = self._message(run_id)
         with disk_errors(f"{path} can't be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
         atomic_write.write_whole(path, data)
 
-    def read(self, run_id: str) -> bytes:
-        """Return the message of a run that is not complete."""
-        path = self._path(run_id)
+    def message(self, run_id: str) -> bytes:
+        path = self._message(run_id)
         with disk_errors(f"{path} can't be read"):
             return retried(path.read_bytes)
 
-    def has(self, run_id: str) -> bool:
-        """Return whether the message of a run is still kept."""
-        return self._path(run_id).exists()
+    def has_message(self, run_id: str) -> bool:
+        return self._message(run_id).exists()
 
-    def drop(self, run_id: str) -> None:
-        """Remove the message of a completed run."""
+    def drop_message(self, run_id: str) -> None:
         with contextlib.suppress(OSError):
-            self._path(run_id).unlink()
+            self._message(run_id).unlink()
 
     def has_document(self, run_id: str) -> bool:
         """Return whether a run ever had to wait."""
         return self._document(run_id).exists()
 
-    def write_document(self, run_id: str, document: object) -> None:
+    def show(self, run_id: str, document: object) -> None:
+        """Write the document that shows a run to other programs."""
         atomic_write.write_json(self._document(run_id), document)
 
-    def _path(self, run_id: str) -> Path:
-        return self._folder / run_id / MESSAGE_NAME
-
-    def _document(self, run_id: str) -> Path:
-        return self._folder / f"{run_id}.json"
+    def _message(self, run_id: str) -> Path:
+        return self.folder / run_id / MESSAGE_NAME
 
 
 class Journal:

@@ -1,13 +1,13 @@
-"""The home lock: one process works in a home at a time; the lock ends with that process."""
+"""Locks on files, which the system releases however the process ends; a home has one for who works in it."""
 
 import contextlib
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codingagent.errors import WorkError, disk_errors, system_reason
-from codingagent.storage import file_lock
 from codingagent.workspace.sharing import retried
 
 _LOOK_EVERY_S = 0.05
@@ -60,7 +60,7 @@ class HomeLock:
         with disk_errors(f"{self._path} can't be written"):
             handle = retried(lambda: os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         try:
-            file_lock.take(handle)
+            take(handle)
         except (BlockingIOError, PermissionError):
             # Windows locks the first byte; the pid follows it.
             os.lseek(handle, 1, os.SEEK_SET)
@@ -82,3 +82,34 @@ class HomeLock:
         if handle >= 0:
             with contextlib.suppress(OSError):
                 os.close(handle)
+
+
+def is_held(path: Path) -> bool:
+    """Return whether a living process holds a lock file; nothing is created or written."""
+    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        handle = retried(lambda: os.open(path, flags))
+    except OSError:
+        return False
+    try:
+        take(handle)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def take(handle: int) -> None:
+        """Lock an open file; raise OSError if another process has it."""
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def take(handle: int) -> None:
+        """Lock an open file; raise OSError if another process has it."""
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -13,9 +13,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from codingagent.errors import UsageError, disk_errors
-from codingagent.storage import user_settings
+from codingagent.storage import settings_file
 from codingagent.storage.homes import HERE_HOME
-from codingagent.storage.user_folder import user_folder
+from codingagent.storage.settings_file import user_folder
 
 _FOLDER, _END = "prompts", ".md"
 _LIMIT_BYTES = 100_000
@@ -41,12 +41,12 @@ class Prompt(Struct, frozen=True):
 
 
 def folder_of_own() -> Path:
-    return user_settings.path_of().with_name(_FOLDER)
+    return settings_file.path_of().with_name(_FOLDER)
 
 
 def prompts(workspace: Path) -> dict[str, Prompt]:
     """Return the prompts that there are, by name: the repository's, and over them the person's."""
-    is_own = user_settings.is_out_of_reach(workspace)
+    is_own = settings_file.is_out_of_reach(workspace)
     found = dict(_in(workspace.resolve() / HERE_HOME / _FOLDER, is_trusted=False))
     return {**found, **dict(_in(folder_of_own(), is_trusted=is_own))}
 

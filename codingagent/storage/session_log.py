@@ -15,11 +15,11 @@ Tell: TypeAlias = Callable[[Record, Session], object]
 
 
 class SessionLog:
-    """A session's journal and the state folded from all its records."""
+    """A session's journal, if it is kept, and the state folded from all its records."""
 
     def __init__(
         self,
-        journal: "Journal | Unkept",
+        journal: "Journal | None",
         session: Session,
         tell: Tell = lambda _record, _session: None,
     ) -> None:
@@ -32,13 +32,14 @@ class SessionLog:
         # Fold first: a record that can't follow must not be written, or the journal is damaged for
         # good.
         after = fold(self.session, record)
-        self._journal.append(record)
+        if self._journal is not None:
+            self._journal.append(record)
         self.session = after
         self._tell(record, after)
 
     def has_grown(self) -> bool:
         """Return whether another process has added records."""
-        return self._journal.has_grown()
+        return self._journal is not None and self._journal.has_grown()
 
     def catch_up(self) -> list[tuple[Record, Session]]:
         """Take the records that another process has added into the state, and return them.
@@ -46,38 +47,25 @@ class SessionLog:
         With each comes the state after it.
         """
         found: list[tuple[Record, Session]] = []
-        for record in self._journal.read_on():
+        for record in () if self._journal is None else self._journal.read_on():
             self.session = fold(self.session, record)
             found.append((record, self.session))
         return found
 
     def sync(self) -> None:
-        """Make all records durable."""
-        self._journal.sync()
+        if self._journal is not None:
+            self._journal.sync()
 
     def close(self) -> None:
-        self._journal.close()
-
-
-class Unkept:
-    """A journal that keeps nothing."""
-
-    def append(self, record: Record) -> None: ...
-    def has_grown(self) -> bool:
-        return False
-
-    def read_on(self) -> list[Record]:
-        return []
-
-    def sync(self) -> None: ...
-    def close(self) -> None: ...
+        if self._journal is not None:
+            self._journal.close()
 
 
 class UnkeptLog(SessionLog):
     """A log for single operations that belong to no session: it keeps nothing, and has no state."""
 
     def __init__(self) -> None:
-        self._journal = Unkept()
+        self._journal = None
 
     def record(self, record: Record) -> None:
         """Keep nothing."""

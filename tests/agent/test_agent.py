@@ -21,7 +21,7 @@ from codingagent.model.journal_entries import AnswerSetAside, OperationEnded, Tu
 from codingagent.model.operations import Kind
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice, OutputCame
-from codingagent.storage import homes, session_file
+from codingagent.storage import homes, journal
 from codingagent.workspace import git_files
 from tests.helpers import (
     HANG_S,
@@ -826,7 +826,7 @@ def test_a_turn_words_each_result_and_the_session_file_only_as_often_as_it_is_sh
     live.answer("".join(create(f"{n}.txt", f"{n}\n") for n in range(3)))
     again = "".join(create(f"{n}.py", f"{n}\n") for n in range(3))
     assert calls_of(results.result_of, lambda: live.answer(again)) == 3 * 3
-    assert calls_of(session_file.document, lambda: live.answer(create("last.py", "x\n"))) == 1
+    assert calls_of(journal.document, lambda: live.answer(create("last.py", "x\n"))) == 1
 
 
 def test_a_request_stays_within_its_budget(tmp_path: Path) -> None:

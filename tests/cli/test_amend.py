@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.storage.file_lock import is_held
-from codingagent.storage.lock import HomeLock
+from codingagent.storage.lock import HomeLock, is_held
 from tests.cli.test_cli import CREATE, DONE, drop, outboxes, run, session_of, started
 from tests.helpers import HANG_S, REPOSITORY, new_marker, none_left, processes_with, wait_until
 from tests.killing import (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.storage import user_settings
+from codingagent.storage import settings_file
 from tests.cli.test_cli import run
 
 
@@ -49,13 +49,13 @@ def test_a_relative_folder_for_settings_is_ignored(
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("config", "", "."):
         monkeypatch.setenv("XDG_CONFIG_HOME", name)
-        assert user_settings.path_of() == tmp_path / ".config" / "codingagent" / "settings.toml"
+        assert settings_file.path_of() == tmp_path / ".config" / "codingagent" / "settings.toml"
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_comments_stay(home: Path, tmp_path: Path, end: str) -> None:
     """A file that the person wrote is theirs, also where a link leads to it."""
-    path, kept = user_settings.path_of(), tmp_path / "dotfiles.toml"
+    path, kept = settings_file.path_of(), tmp_path / "dotfiles.toml"
     path.parent.mkdir(parents=True)
     path.symlink_to(kept)
     path.write_text(f"# mine{end}command_timeout = 40  # slow tests{end}zzz = 1{end}", newline="")
@@ -85,7 +85,7 @@ def test_what_can_not_be_set_changes_nothing(
     capsys.readouterr()
     assert run(home, "config", *words) == 2
     assert capsys.readouterr().err.startswith("codingagent: ")
-    assert not user_settings.path_of().exists()
+    assert not settings_file.path_of().exists()
 
 
 def test_a_workspace_that_holds_them_does_not_obey_them(
@@ -94,7 +94,7 @@ def test_a_workspace_that_holds_them_does_not_obey_them(
     """An answer there could have written them: `policy`, above all."""
     workspace = tmp_path / "ws"
     monkeypatch.setenv("XDG_CONFIG_HOME", str(workspace / ".config"))
-    path = user_settings.path_of()
+    path = settings_file.path_of()
     path.parent.mkdir(parents=True)
     path.write_text('policy = "permissive"\n', "utf-8")
     home = tmp_path / "home"

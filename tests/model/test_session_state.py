@@ -50,7 +50,7 @@ from codingagent.model.journal_entries import (
 from codingagent.model.operations import Kind
 from codingagent.model.session_fold import fold, replay
 from codingagent.model.session_state import Phase, Session
-from codingagent.storage.session_file import document
+from codingagent.storage.journal import document
 from tests.builders import CREATED_AT, LATER, SESSION_ID, session_of, started, turn
 from tests.rows import each_row
 

@@ -18,10 +18,9 @@ from codingagent.model.journal_entries import (
     Record,
     RequestWritten,
     SessionStarted,
-    is_run_id,
 )
 from codingagent.model.session_state import Phase
-from codingagent.storage.journal import Journal, Sessions
+from codingagent.storage.journal import Journal, Runs, Sessions
 
 SESSION = "a1b2c3d4"
 START = SessionStarted(SESSION, "the task", "/ws", "2025-01-15T10:30:00Z")
@@ -171,7 +170,7 @@ def test_the_id_of_the_other_kind_is_said(tmp_path: Path) -> None:
     ):
         Sessions(tmp_path).load("run_0123456789ab")
     with pytest.raises(UsageError, match=r"'a1b2c3d4' is not a run id \(run_ and 12"):
-        Sessions(tmp_path, is_run_id, "run").load("a1b2c3d4")
+        Runs(tmp_path).load("a1b2c3d4")
 
 
 def test_an_unknown_session_is_said(sessions: Sessions) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.errors import WorkError
-from codingagent.storage.file_lock import is_held
-from codingagent.storage.lock import HomeLock
+from codingagent.storage.lock import HomeLock, is_held
 from tests.helpers import children, line_from, new_marker, none_left, python
 
 HOLDER = """

@@ -30,11 +30,11 @@ from codingagent.workspace.path_walk import is_too_much
 print(is_too_much(here / "Max") and is_too_much(here) and not is_too_much(here / "Max/Proj"))
 """,
     "the person's settings": """
-from codingagent.storage import home_registry, user_settings
+from codingagent.storage import home_registry, settings_file
 one, other = here / "MAX/proj", here / "Max/Proj"
 os.environ["XDG_CONFIG_HOME"] = str(here / "max/Proj/config")
-is_same = all(of(one) == of(other) for of in (user_settings.path_of, home_registry.entry_of))
-print(is_same and not user_settings.is_out_of_reach(one))
+is_same = all(of(one) == of(other) for of in (settings_file.path_of, home_registry.entry_of))
+print(is_same and not settings_file.is_out_of_reach(one))
 """,
     "a home after a restart": """
 from codingagent.storage import home_registry

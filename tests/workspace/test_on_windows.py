@@ -23,7 +23,7 @@ from codingagent.model.paths import is_plain_on_windows
 from codingagent.model.session_state import Session
 from codingagent.policy.rules import PRESETS
 from codingagent.storage.homes import Home
-from codingagent.storage.toml_file import read_toml
+from codingagent.storage.settings_file import read_toml
 from codingagent.workspace import path_walk
 from codingagent.workspace.dirfd import Folder, is_link
 from codingagent.workspace.workspace import Workspace

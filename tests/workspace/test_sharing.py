@@ -80,14 +80,14 @@ _RecordedPerson(iter([reply]), inbox, "a1b2c3d4", SimpleNamespace(remark=print))
 """,
     "session file": """
 from pathlib import Path
-from codingagent.storage.journal import Messages, Sessions
+from codingagent.storage.journal import Runs, Sessions
 folder = Path(sys.argv[1])
 (folder / "a1b2c3d4.json").write_text('{"sessionId": "a1b2c3d4"}')
-Messages(folder).keep("held", b"x")
+Runs(folder).keep_message("held", b"x")
 left |= {"a1b2c3d4.json": 1, "held": 1}
 events.add("open")
 assert Sessions(folder).set_damaged_document_aside("a1b2c3d4") is None
-Messages(folder).read("held")
+Runs(folder).message("held")
 """,
     "workspace": """
 from pathlib import Path

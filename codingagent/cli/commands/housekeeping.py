@@ -21,8 +21,8 @@ from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Phase, Session
 from codingagent.storage import homes
 from codingagent.storage.clock import now
-from codingagent.storage.file_lock import is_held
 from codingagent.storage.homes import Home, told_as
+from codingagent.storage.lock import is_held
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.session_log import SessionLog
 from codingagent.workspace.sharing import retried

@@ -279,14 +279,14 @@ def _config(  # one for each command-line option
 def _change_settings(root: Path, words: list[str], *, here: bool) -> None:
     """Change the person's settings: for all workspaces, or for that of a home."""
     from codingagent.cli import edit_settings
-    from codingagent.storage import user_settings
+    from codingagent.storage import settings_file
 
     workspace: Path | None = None
     if here:
         _, workspace = homes.settings_for(root, {}, os.environ)
-        if not user_settings.is_out_of_reach(workspace):
+        if not settings_file.is_out_of_reach(workspace):
             raise UsageError(f"your settings are in {workspace}, where an answer can write them")
-    path = user_settings.path_of(workspace)
+    path = settings_file.path_of(workspace)
     match words:
         case ["set", "workspace", _] if here:
             raise UsageError("the settings of a workspace can't name another; leave out --here")

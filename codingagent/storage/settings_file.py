@@ -1,0 +1,59 @@
+"""Settings that a person wrote: in a home, for all homes, and for each workspace that has some.
+
+The latter two are kept with the person, not in the workspace, so that no clone and no answer can set them.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+
+from codingagent.errors import UsageError
+from codingagent.model.encoding import typed_text
+from codingagent.workspace.real_paths import resolved
+
+_NAME = "settings.toml"
+_LIMIT_BYTES = 1_000_000
+
+
+def read_toml(path: Path) -> dict[str, object]:
+    """Return the content of a TOML file; empty if it is missing. UsageError if it can't be read."""
+    if not path.exists():
+        return {}
+    import tomllib  # slow to import, and only a home with settings needs it
+
+    if not path.is_file() or path.stat().st_size > _LIMIT_BYTES:
+        raise UsageError(f"{path} can't be read: it is not a file, or too large for settings")
+    try:
+        return tomllib.loads(typed_text(path.read_bytes()))
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+    except (OSError, ValueError, RecursionError) as fault:
+        raise UsageError(f"{path} can't be read: {fault}") from fault
+
+
+def user_folder(variable: str, on_windows: str, usual: str) -> Path:
+    """Return this program's folder of a kind (XDG base directories, which ignore relative paths).
+
+    `variable` names it, or `on_windows` there; else it is `usual` in the person's own.
+    """
+    names = (variable, on_windows) if os.name == "nt" else (variable,)
+    named = (os.environ.get(name, "") for name in names)
+    found = next(filter(os.path.isabs, named), None)
+    return Path(found or Path("~").expanduser() / usual) / "codingagent"
+
+
+def path_of(workspace: Path | None = None) -> Path:
+    """Return the file of a workspace's settings; without one, that of all."""
+    if workspace is None:
+        return _folder() / _NAME
+    name = hashlib.sha256(os.fsencode(resolved(workspace))).hexdigest()[:32]
+    return _folder() / "workspaces" / f"{name}.toml"
+
+
+def is_out_of_reach(workspace: Path) -> bool:
+    """Return whether no answer in a workspace can write these files."""
+    return resolved(workspace) not in resolved(_folder()).parents
+
+
+def _folder() -> Path:
+    return user_folder("XDG_CONFIG_HOME", "APPDATA", ".config")
