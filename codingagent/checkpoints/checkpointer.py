@@ -63,7 +63,6 @@ class Checkpointer:
         return otherwise
 
     def sync(self) -> None:
-        """Make everything written durable."""
         atomic_write.sync(self._folders)
 
     # --- around turns --------------------------------------------------------------------------

@@ -50,7 +50,6 @@ class Notes(Struct, frozen=True):
     """Contents kept only because of operations, with their sizes, whose sum is limited."""
 
     def state(self, path: str, git_mode: int, blob: str) -> State | None:
-        """Return the state of a path that has a mode in git's tree."""
         if git_mode == 0 or stat.S_ISLNK(git_mode):
             return State(blob, git_mode) if git_mode else None
         odd = self.unusual.get(path)
@@ -159,7 +158,6 @@ class Reader:
         )
 
     def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
-        """Return the content of files in checkpoints, by its id."""
         return dict(self._store.contents([*ids]))
 
     def diff(

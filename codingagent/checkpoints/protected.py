@@ -51,8 +51,6 @@ _Changes = Mapping[str, tuple[Change, str, str]]
 
 
 class Protection(Struct, frozen=True):
-    """Find the protected files that a turn changed, and settle them."""
-
     checkpointer: Checkpointer
     workspace: Workspace
     rules: FilesystemRules
@@ -182,7 +180,6 @@ class Protection(Struct, frozen=True):
         return self.checkpointer.tried(lambda store: store.diff(old, new, names, _SHOWN_BYTES), "")
 
     def _put_back(self, old: str, new: str, names: list[str]) -> list[LeftOut]:
-        """Restore files; return those that were left as they are."""
         unread = [LeftOut(path, _NO_GIT if old else _UNHELD) for path in names]
         act = self.checkpointer.tried
         return act(lambda store: store.restore(old, new, names), unread) if old else unread

@@ -306,7 +306,6 @@ class _Taking(Struct):
             self.held_blobs[look.state.blob] = size
 
     def noted(self, *, is_first: bool) -> Notes:
-        """Return the notes of what was read."""
         left = tuple(sorted(self.left, key=lambda each: (each.is_ignored, each.path)))
         held = {**self.notes.held, **self.held_blobs}
         notes = replace(

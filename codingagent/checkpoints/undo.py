@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 
 class UndoChoice(Struct, frozen=True):
-    """What an undo shall do."""
-
     turns: int | None = 1
     """So many of the last turns that changed something; None: redo the last undo."""
     files: tuple[str, ...] = ()
@@ -75,8 +73,6 @@ def finish_undo(home: Home, checkpointer: Checkpointer) -> None:
 
 
 class _Undo:
-    """Undo steps of one session."""
-
     def __init__(self, home: Home, checkpointer: Checkpointer, *, force: bool) -> None:
         self.checkpointer, self.log, self.show = checkpointer, checkpointer.log, checkpointer.show
         self.checkpoints = checkpointer.lazy_store.needed()

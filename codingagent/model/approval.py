@@ -48,7 +48,6 @@ class Answer(Struct, frozen=True):
 
     @property
     def said(self) -> str:
-        """Describe the decision: who made it, how and why."""
         reason = f": {self.reason}" if self.reason else ""
         by = _HOW.get(self.how, self.by)
         if self.how == "command":

@@ -111,7 +111,6 @@ def without_escapes(text: str) -> str:
 
 
 def without_underscore_escapes(text: str) -> str:
-    """Remove only the escapes of `_`."""
     return text.replace("\\_", "_")
 
 

@@ -140,7 +140,6 @@ def forms_in(text: str) -> tuple[Citation, ...]:
 
 @cache
 def pattern_of(forms: tuple[Citation, ...] = FORMS) -> re.Pattern[str]:
-    """Return a pattern for the marks of some forms."""
     return re.compile("|".join(form.pattern for form in forms) or "(?!)")
 
 

@@ -35,11 +35,9 @@ class PathChange(Struct, frozen=True):
 
     @property
     def removes(self) -> bool:
-        """Whether no file is there any more."""
         return self.after == "nothing"
 
     def may_be_at(self, path: str) -> bool:
-        """Return whether this may change a path."""
         return self.path == path or self.after == "anything"
 
 

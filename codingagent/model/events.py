@@ -144,8 +144,6 @@ class MessageShown(_Noted, frozen=True, tag="message_shown"):
 
 
 class Finished(_Noted, frozen=True, tag="finished"):
-    """The model says that the task is done."""
-
     summary: str
 
 

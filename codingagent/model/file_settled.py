@@ -25,7 +25,6 @@ class Sighting(Struct, frozen=True):
     is_held: bool = False
 
     def is_same(self, other: "Sighting") -> bool:
-        """Return whether both observations saw the same file in the same state."""
         return (self.inode, self.size_bytes, self.modified_ns) == (
             other.inode,
             other.size_bytes,

@@ -74,8 +74,6 @@ class Outcome(Struct, frozen=True):
 
 
 class InboxFile(Struct, frozen=True):
-    """A file in the inbox, as last observed."""
-
     name: str
     sighting: Sighting
 

@@ -190,5 +190,4 @@ def size(count_bytes: int) -> str:
 
 
 def plural(number: int, one: str, many: str = "") -> str:
-    """Return the noun that goes with a number."""
     return one if number == 1 else many or f"{one}s"

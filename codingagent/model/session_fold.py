@@ -76,7 +76,6 @@ def fold(session: Session | None, record: entries.Record) -> Session:
 
 
 def replay(records: Iterable[entries.Record]) -> Session | None:
-    """Return the state after all records; None if there are none."""
     session: Session | None = None
     for _, after in states(records):
         session = after
@@ -84,7 +83,6 @@ def replay(records: Iterable[entries.Record]) -> Session | None:
 
 
 def states(records: Iterable[entries.Record]) -> Iterator[tuple[entries.Record, Session]]:
-    """Yield each record with the state after it."""
     session: Session | None = None
     for record in records:
         session = fold(session, record)

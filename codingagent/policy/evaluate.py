@@ -203,7 +203,6 @@ def _options_unseen(rules: ShellRules, command: ShellCommand, line: ShellLine) -
 
 
 def _setting(name: str) -> dict[str, str]:
-    """Return the doubt about a variable that is set."""
     if name not in presets.ASKED_VARIABLES:
         return {}
     return {f"shell.variable: {name}": f"it sets {name}, which makes other programs run"}

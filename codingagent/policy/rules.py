@@ -35,8 +35,6 @@ from codingagent.policy import presets
 
 
 class FilesystemRules(Struct, frozen=True):
-    """What file operations may do."""
-
     enabled: bool = True
     read_only: bool = False
     max_file_size: int = 10 * 1024 * 1024
@@ -49,8 +47,6 @@ class FilesystemRules(Struct, frozen=True):
 
 
 class ShellRules(Struct, frozen=True):
-    """What commands may do."""
-
     enabled: bool = True
     allowed_commands: tuple[str, ...] = ()
     """If not empty, all other commands are denied, and lines that can't be judged."""
@@ -64,8 +60,6 @@ class ShellRules(Struct, frozen=True):
 
 
 class NetworkRules(Struct, frozen=True):
-    """What commands may reach."""
-
     enabled: bool = False
 
 
@@ -86,7 +80,6 @@ _LINE_SHOWN_CHARACTERS = 200
 
 
 def deny_command(pattern: str, name: str) -> "Deny":
-    """Return the denial of a command that a pattern blocks."""
     return Deny(
         f"shell.blocked_commands: {pattern}",
         f"Command '{shown(name)}' is blocked",
@@ -95,7 +88,6 @@ def deny_command(pattern: str, name: str) -> "Deny":
 
 
 def deny_unlisted(rules: ShellRules) -> "Deny":
-    """Return the denial of a command that is none of the allowed ones."""
     return Deny(
         "shell.allowed_commands",
         "Command not in allowed list",
@@ -221,7 +213,6 @@ def _judge_path(rules: FilesystemRules, path: str) -> Deny | None:
 
 
 def deny_blocked(rules: FilesystemRules, path: str) -> Deny | None:
-    """Return the refusal of a blocked path; None if it is not blocked."""
     pattern = covering(rules.blocked_paths, path)
     if pattern is None:
         return None

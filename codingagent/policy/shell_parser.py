@@ -100,8 +100,6 @@ class _Draft(Struct):
 
 
 class _Reader:
-    """Reads a text from left to right, and the texts in it."""
-
     def __init__(self) -> None:
         self.commands: list[ShellCommand] = []
         self.doubts: list[str] = []

@@ -182,7 +182,6 @@ class Bubblewrap(Struct, frozen=True):
 
     @property
     def remark(self) -> str:
-        """Return the remark shown to the person once per session."""
         network = "with your network" if self.has_network else "without network"
         said = f"commands in answers run in a sandbox: they can write only to this workspace, {network}"
         if sys.platform == "linux" and os.geteuid() == 0 != os.stat(self.workspace).st_uid:
@@ -194,7 +193,6 @@ class Bubblewrap(Struct, frozen=True):
 
     @property
     def description(self) -> str:
-        """Return the description for the model."""
         masked = "; secret files look empty to them" if self.masks_secrets else ""
         return (
             "commands see the system read-only and write only the workspace and a private /tmp; HOME is"
@@ -208,16 +206,10 @@ class Bubblewrap(Struct, frozen=True):
     def confine(
         self, command: str, variables: Variables, folder: str, added: Variables = NOTHING
     ) -> Confined:
-        """Return the bwrap command line for one command.
+        """Return the bwrap command line for a shell line; OSError if the private /tmp can't be created.
 
-        Args:
-            command: a shell line.
-            variables: the environment, also visible to bwrap itself.
-            folder: the real path of the folder to run in.
-            added: untrusted variables, set inside the sandbox only: bwrap runs outside and must not
-                be affected by them (LD_PRELOAD).
-
-        OSError if the private /tmp can't be created.
+        `added` are untrusted variables, set inside the sandbox only: bwrap runs outside and must not be
+        affected by them (LD_PRELOAD).
         """
         mounts = self._mounts()
         head: list[str | int] = [self.program, *self._flags(_GATE), "--chdir", folder]

@@ -41,7 +41,6 @@ def limit_bytes(megabytes: int) -> int | None:
 
 
 def in_words(limit: int | None) -> str:
-    """Return a limit in readable form; empty for None."""
     return "" if limit is None else f"{limit // _MIB:,} MiB of memory"
 
 

@@ -89,8 +89,6 @@ CREATING = 0x40 | 0x40_0000
 
 
 class Machine(Struct, frozen=True):
-    """The architecture-specific numbers."""
-
     arch: int
     """Its AUDIT_ARCH_… (linux/audit.h)."""
     foreign_from: int | None

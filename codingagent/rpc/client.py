@@ -224,11 +224,7 @@ class Client:
         *,
         timeout_s: Patience = ...,
     ) -> Any:
-        """Call a method, with params by name or by position, and return its result.
-
-        Raises:
-            RpcError: see the package's list of exceptions.
-        """
+        """Call a method, with params by name or by position, and return its result."""
         if isinstance(timeout_s, EllipsisType):
             timeout_s = self._timeout_s
         with self._lock:
@@ -256,7 +252,6 @@ class Client:
         return response.result
 
     def ping(self) -> None:
-        """Check that the server answers."""
         self.call("ping", {})
 
     def exec(
@@ -275,15 +270,12 @@ class Client:
         return self._run("exec_code", {"lang": lang, "code": code}, limit_s, timeout_s)
 
     def read_file(self, path: str) -> str:
-        """Return a file's text."""
         return _typed(self.call("read_file", {"path": path}), str, "content")
 
     def write_file(self, path: str, content: str) -> None:
-        """Write a whole file."""
         self.call("write_file", {"path": path, "content": content})
 
     def list_dir(self, path: str) -> tuple[FileEntry, ...]:
-        """Return the contents of a folder."""
         found = self.call("list_dir", {"path": path})
         return _typed(found, tuple[FileEntry, ...], "entries")
 

@@ -40,7 +40,6 @@ def remember(home: Path) -> None:
 
 
 def entry_of(home: Path) -> Path:
-    """Return the file that registers a home."""
     name = hashlib.sha256(os.fsencode(resolved(home))).hexdigest()[:32]
     return user_folder("XDG_STATE_HOME", "LOCALAPPDATA", ".local/state") / "homes" / name
 

@@ -162,8 +162,6 @@ def kept_settings(
 
 
 class Home(Struct, frozen=True):
-    """The folders of one home."""
-
     root: Path
     sessions: Sessions
     runs: Runs

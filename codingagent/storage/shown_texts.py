@@ -23,7 +23,6 @@ class ShownTexts:
         return (self._folder / digest).exists()
 
     def read(self, digest: str) -> str | None:
-        """Return a text; None if it is not stored."""
         try:
             return (self._folder / digest).read_bytes().decode("utf-8", "replace")
         except OSError:

@@ -28,7 +28,6 @@ class _KeptVault(Struct):
 
 
 def new_vault() -> Vault:
-    """Return an empty vault with a key of its own."""
     return Vault(token_bytes(32))
 
 
@@ -54,7 +53,6 @@ class VaultFile:
             vault.is_changed = False
 
     def wishes(self) -> Wishes:
-        """Return the person's choices."""
         return self._read(self._wishes, Wishes) or Wishes()
 
     def keep_wishes(self, wishes: Wishes) -> None:

@@ -238,7 +238,6 @@ class Position:
             self.enter(name, create=False)
 
     def restart(self) -> None:
-        """Return to the root."""
         self._go(self._root)
         self._trail.clear()
 

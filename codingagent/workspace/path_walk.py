@@ -90,7 +90,6 @@ class PathWalk:
         return False
 
     def has_git(self) -> bool:
-        """Return whether the root contains `.git`."""
         return self._folder.lstat(".git") is not None
 
     def _leads_to(self, place: dirfd.Position) -> bool:

@@ -72,7 +72,6 @@ def put_first(folder: str) -> None:
 
 
 def persons_variables() -> dict[str, str]:
-    """Return the environment as the person has it."""
     return {**os.environ, "PATH": persons_path()} if _persons else dict(os.environ)
 
 

@@ -31,14 +31,7 @@ _ENTRIES_LIMIT = 200_000
 
 
 class Workspace(PathWalk):
-    """The workspace at `root`; paths are given in the plain form of `paths.workspace_path`.
-
-    Args:
-        root, hidden, open_folder, is_guest: as for `PathWalk`.
-        git: returns git, which knows the files that belong to the workspace; None if there is none.
-
-    UsageError if the root is not a folder, or too much of the machine to hand to a model.
-    """
+    """The workspace at `root`. `git` returns git, which knows the files that belong to it, or None."""
 
     def __init__(
         self,
@@ -117,12 +110,7 @@ class Workspace(PathWalk):
         return set()
 
     def check_writable(self, path: str) -> None:
-        """Check that a file may be created or replaced here, before anything is journalled.
-
-        Raises:
-            OperationError: if the path leads outside or into .git, or the existing file is not
-                regular or is read-only.
-        """
+        """Check that a file may be created or replaced here, before anything is journalled."""
         with contextlib.suppress(dirfd.NotFoundError), self._walk(path, writing=True) as place:
             if place.folder.lstat(place.name) is not None:
                 _check_replaceable(dirfd.regular(place, path), path)
@@ -132,10 +120,6 @@ class Workspace(PathWalk):
 
         Of a link to a file inside, the target is replaced. `seen` is the file as read before, None for a new
         one: if the file differs now, nothing is written.
-
-        Raises:
-            OperationError: as `check_writable`, or if the file changed meanwhile or the disk is
-                full.
         """
         with self._walk(path, writing=True, create=True) as place:
             folder, temporary = place.folder, dirfd.temporary_name(place.name)
@@ -184,11 +168,7 @@ class Workspace(PathWalk):
     def check_movable(
         self, path: str, to: str, *, overwrite: bool
     ) -> tuple[tuple[int, int, int, int], bool]:
-        """Make sure that a file may be moved, before anything is journalled.
-
-        Returns:
-            The file's state, as in `Seen`, and whether another is replaced.
-        """
+        """Return a file's state, as in `Seen`, and whether another is replaced, if it may be moved."""
         with self._walk(path, writing=True, follow_last=False) as source:
             found, real = dirfd.regular(source, path), source.path
         try:
@@ -205,11 +185,6 @@ class Workspace(PathWalk):
 
         No link is followed at the end of either path. `state` is what `check_movable` found: if that is no
         longer so, nothing is moved.
-
-        Raises:
-            OperationError: if there is no such file, it is no regular file, or was changed meanwhile; if
-                something is there that is not to be replaced, or is no regular file; if either path leads
-                outside or into .git.
         """
         with (
             self._walk(path, writing=True, follow_last=False) as source,
