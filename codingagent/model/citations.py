@@ -1,14 +1,15 @@
 """The marks that chats put behind what they cite: one row for each form, and how to take them off a text.
 
-Chats invent new ones each year. A new form is a new row of FORMS, and nothing else.
+Chats invent new ones each year. A new form is a new section of citations.txt, and nothing else.
 """
 
 import re
+from collections.abc import Iterator
 from functools import cache
 
 from msgspec import Struct
 
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, sections
 
 
 class Citation(Struct, frozen=True):
@@ -20,108 +21,33 @@ class Citation(Struct, frozen=True):
 
     chat: str
     example: str
-    traces: str
+    traces: tuple[str, ...]
     pattern: str
     is_typed: bool = False
     is_named: bool = True
 
 
 _NUMBERS = r"\d+(?:[ \t]*[-–,][ \t]*\d+)*"
-_CITE = rf"\[cite:[ \t]*{_NUMBERS}(?:†\w{{0,40}})?\]"
-_OAI = r"\[oai_citation[^\[\]\n]{0,200}\](?:\([^()\n]{0,500}\))?"
-FORMS = (
-    Citation(
-        "ChatGPT",
-        ":contentReference[oaicite:2]{index=2}",
-        "oaicite",
-        r"(?::?contentReference)?\[oaicite:[^\[\]\n]{0,20}\](?:\{index=\d+\})?",
-    ),
-    Citation(
-        "ChatGPT",
-        "【4:0†file.py】",
-        "†",
-        r"[【〖][^【】〖〗†\n]{0,200}†[^【】〖〗\n]{0,200}[】〗]"
-        r"|\[(?:\d+(?::\d+)?|F:[^\[\]†\n]{1,200})†[^\[\]\n]{0,200}\]",
-    ),
-    Citation(
-        "ChatGPT",
-        "U+E200 cite U+E202 turn0search1 U+E201",
-        "\ue200",
-        "\ue200(?:url\ue202([^\ue200-\ue202\n]{0,200})|[a-z_]{1,20})\ue202[^\ue200\ue201\n]{0,400}\ue201",
-    ),
-    Citation(
-        "ChatGPT",
-        "citeturn0search1",
-        "citeturn, 【turn",
-        r"(?:file|nav)?cite(?:turn\d+[a-z]+\d+)+(?:L\d+(?:-L?\d+)?)?|【turn\d[^【】\n]{0,200}】",
-    ),
-    Citation(
-        "ChatGPT",
-        "([source](https://example.org/?utm_source=chatgpt.com))",
-        "utm_source=",
-        r"\(\[[^\[\]\n]{1,80}\]\([^()\s]{1,500}[?&]utm_source=(?:chatgpt\.com|openai)[^()\s]{0,200}\)\)",
-    ),
-    Citation(
-        "ChatGPT", "[oai_citation:1‡a.py](sandbox:/a.py)", "[oai_citation", rf"\({_OAI}\)|{_OAI}"
-    ),
-    Citation(
-        "ChatGPT",
-        "[1](file:///a.py)",
-        "](file:, ](sandbox:",
-        rf"\[\^?{_NUMBERS}\]\((?:file|sandbox):[^()\n]{{0,400}}\)",
-    ),
-    Citation(
-        "ChatGPT",
-        "[source](file:///a.py)",
-        "](file:, ](sandbox:",
-        r"\(?\[(?:[Ss]ource|[\w-]+(?:\.[\w-]+)+)\]\((?:file|sandbox):[^()\n]{0,400}\)\)?",
-        is_typed=True,
-    ),
-    Citation("Gemini", "[cite_start]", "[cite_", r"\[cite_(?:start|end)\][ \t]?"),
-    Citation("Gemini", "[span_0](start_span)", "_span)", r"\[span_\d+\]\((?:start|end)_span\)"),
-    Citation("Gemini", "[cite: 3]", "[cite:", rf"\[{_CITE}\]|{_CITE}", is_typed=True),
-    Citation("DeepSeek", "[citation:3]", "[citation:", rf"\[citation:[ \t]*{_NUMBERS}\]"),
-    Citation(
-        "Perplexity",
-        "[web:3]",
-        "[web:, file:, [page:, [memory:, [source:, [ref:, [doc:, [chunk:, [来源:, [引用:, [Quelle:",
-        r"\[(?:web|(?:attached_|code_)?file|page|memory|source|ref|doc|chunk|来源|引用|Quelle):[ \t]*"
-        rf"{_NUMBERS}\]",
-        is_typed=True,
-        is_named=False,
-    ),
-    Citation(
-        "Copilot, Kimi",
-        "[^1^]",
-        "[^, ^[",
-        r"\[\^\d+\^\](?:\[\d+\]|\([^()\s]{0,500}\))?|\^\[\d+\]\^",
-        is_typed=True,
-        is_named=False,
-    ),
-    Citation(
-        "Copilot",
-        "<sup>[1]</sup>",
-        "<sup>",
-        rf"<sup>\[{{0,2}}{_NUMBERS}\]{{0,2}}(?:\([^()\s]{{0,500}}\))?</sup>",
-        is_typed=True,
-        is_named=False,
-    ),
-    Citation(
-        "Claude",
-        '<cite index="0-1">…</cite>',
-        "cite index=",
-        r'<(?:antml:)?cite index="[\d,:; -]{1,80}">|</(?:antml:)?cite>',
-    ),
-    Citation(
-        "Grok",
-        "<grok:render …>…</grok:render>",
-        "<grok:render",
-        r"<grok:render\b[^<>\n]{0,400}>[^\n]{0,400}?</grok:render>",
-    ),
-    Citation("Mistral", "[REF]3[/REF]", "[REF]", rf"\[REF\]{_NUMBERS}\[/REF\]"),
-    Citation("Cohere", "<co: 0>…</co: 0>", "<co:", rf"</?co: {_NUMBERS}>"),
-    Citation("Yuanbao", "[1](@ref)", "](@ref)", rf"\[{_NUMBERS}\]\(@ref\)"),
-)
+_PARTS = {
+    "<numbers>": _NUMBERS,
+    "<cite>": rf"\[cite:[ \t]*{_NUMBERS}(?:†\w{{0,40}})?\]",
+    "<oai>": r"\[oai_citation[^\[\]\n]{0,200}\](?:\([^()\n]{0,500}\))?",
+}
+
+
+def _forms() -> Iterator[Citation]:
+    for head, body in sections(__file__.removesuffix("py") + "txt").items():
+        text = re.sub(r"\\u(\w{4})", lambda found: chr(int(found[1], 16)), body)
+        for name, meaning in _PARTS.items():
+            text = text.replace(name, meaning)
+        traces, patterns = (re.findall(rf"^ +{key} (.+)$", text, re.MULTILINE) for key in _KEYS)
+        chat, _, example = head.partition(": ")
+        is_typed, is_named = "\n    typed" in text, "not named" not in text
+        yield Citation(chat, example, tuple(traces), "|".join(patterns), is_typed, is_named)
+
+
+_KEYS = ("trace", "pattern")
+FORMS = tuple(_forms())
 
 # What only the line of a tag can't mean: numbers and links in brackets.
 _BESIDE_TAGS = (
@@ -130,7 +56,7 @@ _BESIDE_TAGS = (
 )
 
 
-_TRACES = [(trace, form) for form in FORMS for trace in form.traces.split(", ")]
+_TRACES = [(trace, form) for form in FORMS for trace in form.traces]
 
 
 def forms_in(text: str) -> tuple[Citation, ...]:

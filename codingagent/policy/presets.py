@@ -3,11 +3,9 @@
 import re
 from functools import cache
 
-# A text of our own and not TOML: tomllib would take an eighth of the time of each start.
-with open(f"{__file__.removesuffix('presets.py')}rules.txt", encoding="utf-8") as _file:  # noqa: PTH123
-    _SECTIONS: dict[str, str] = dict(
-        re.findall(r"^(\w.*)\n((?: .*\n)+)", _file.read(), re.MULTILINE)
-    )
+from codingagent.model.patterns import sections
+
+_SECTIONS = sections(f"{__file__.removesuffix('presets.py')}rules.txt")
 
 
 def _patterns(name: str) -> tuple[str, ...]:

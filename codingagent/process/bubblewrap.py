@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from codingagent.model.observations import Confined
 from codingagent.process import credentials, seccomp, toolchains
+from codingagent.process.names import listed
 from codingagent.process.repositories import OpenRepository, git_folders
 from codingagent.storage import atomic_write
 from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY
@@ -36,19 +37,9 @@ _BWRAP = (
     *("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"),
 )
 
-_ROOTS = (
-    *("/usr", "/opt", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix"),
-    "/snap",
-)
-_SECRET_FILES = (
-    *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers"),
-    *("/etc/krb5.keytab", "/etc/security/opasswd"),
-)
-_SECRET_FOLDERS = (
-    *("/etc/ssh", "/etc/ssl/private", "/etc/sudoers.d", "/etc/wireguard", "/etc/openvpn"),
-    *("/etc/kubernetes", "/etc/rancher", "/etc/NetworkManager/system-connections"),
-    "/etc/pki/tls/private",
-)
+_ROOTS = listed("system folders")
+_SECRET_FILES = listed("secret files of the system")
+_SECRET_FOLDERS = listed("secret folders of the system")
 # Where systemd keeps the target of /etc/resolv.conf.
 _RESOLVER = "/run/systemd/resolve"
 

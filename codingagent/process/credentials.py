@@ -11,37 +11,13 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-from codingagent.model.patterns import words
+from codingagent.process.names import listed
 from codingagent.secrets.files import NAMES, is_secret_file
 
-# Names of files and folders, with or without a leading dot or underscore. Elsewhere the names added here are
-# common ones without a secret; inside a tool folder they are credentials.
-_NAMES = NAMES | words(
-    "git-credentials.d authorized_keys known_hosts keyring keyrings private-keys-v1.d uv.toml pip.conf",
-    "pip.ini condarc condarc.d yarnrc yarnrc.yml bunfig.toml gemrc auth.json gradle.properties nuget.config",
-    "hosts.yml token tokens passwd",
-)
-
-# Folders that are entirely one application's data: only their `bin` is shown.
-PRIVATE = words(
-    ".ssh .gnupg .pki .password-store .vault .aws .azure .oci .gcloud .docker .kube .gh .terraform.d",
-    ".config .cache .mozilla .thunderbird .gem .m2 .gradle .npm .pip .composer .fly .heroku .pulumi",
-    ".databricks .snowflake .claude .codex .gemini keyrings",
-)
-
-# Dot folders that are not secret: programs of dotnet, pnpm, npm, asdf, gcloud, mise and opam, and
-# what commonly accompanies source code.
-_OPEN = words(
-    ".store .pnpm .tools .bin .npm .install .mise.backend .opam-switch .keep .gitkeep .gitignore",
-    ".gitattributes .github .editorconfig .dockerignore .travis.yml",
-)
-
-# Package folders with thousands of files, none of them the person's; never searched.
-_PACKAGES = words("registry git pkg mod node_modules site-packages dist-packages pkgs __pycache__")
-# The same, but only below a tool folder.
-_CODE = words(
-    "lib lib32 lib64 libexec include src man doc docs info locale icons terminfo zoneinfo jmods legal",
-    "licenses examples test tests",
+_NAMES = NAMES.union(listed("credentials"))
+PRIVATE, _OPEN, _PACKAGES, _CODE = (
+    frozenset(listed(section))
+    for section in ("private folders", "open folders", "packages", "code")
 )
 
 _DEPTH, _FOLDERS = 4, 2000

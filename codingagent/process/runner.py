@@ -22,6 +22,7 @@ from codingagent.errors import UsageError, WorkError
 from codingagent.model.events import EndedBy
 from codingagent.model.observations import PLAIN, Confined, Extras, Outcome
 from codingagent.process import memory
+from codingagent.process.names import listed
 from codingagent.process.output import FLOOD_LIMIT_BYTES, Reading
 from codingagent.workspace import programs
 
@@ -41,38 +42,13 @@ from codingagent.process.supervisor import main
 main()
 """
 
-_PASSED = (
-    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"),
-    "VIRTUAL_ENV",
-    # All locale variables of POSIX and glibc: another name with this prefix may hold anything.
-    *("LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME"),
-    *("LC_ADDRESS", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_NAME", "LC_PAPER", "LC_TELEPHONE"),
-    # Windows programs do not start without these; getpass, MSBuild, node-gyp, .NET ask for the rest.
-    *("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA"),
-    *("LOCALAPPDATA", "PROGRAMFILES", "PROGRAMDATA", "WINDIR", "NUMBER_OF_PROCESSORS"),
-    *("USERNAME", "HOMEDRIVE", "HOMEPATH", "PROGRAMFILES(X86)", "PROGRAMW6432", "ALLUSERSPROFILE"),
-    *("COMMONPROGRAMFILES", "COMMONPROGRAMFILES(X86)", "COMMONPROGRAMW6432", "PUBLIC", "OS"),
-    *("PROCESSOR_ARCHITECTURE", "PROCESSOR_IDENTIFIER", "PSMODULEPATH", "COMPUTERNAME"),
-)
+_PASSED = (*listed("variables"), *listed("variables of windows"))
 # An interpreter may need these to start at all.
 _LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _SET = {
-    "TERM": "dumb",
-    "NO_COLOR": "1",
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-    "MANPAGER": "cat",
-    # A program that prompts here would wait forever.
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_EDITOR": "true",
-    "EDITOR": "true",
-    "DEBIAN_FRONTEND": "noninteractive",
-    "PIP_NO_INPUT": "1",
-    # A .pyc records its source's size and second: an edit right after a run might go unnoticed.
-    "PYTHONDONTWRITEBYTECODE": "1",
+    **dict(each.split("=") for each in listed("variables set")),
     **({"PYTHONIOENCODING": "utf-8"} if sys.platform == "win32" else {}),
 }
-
 
 Variables = Mapping[str, str]
 

@@ -20,6 +20,8 @@ from functools import cache
 
 from msgspec import Struct
 
+from codingagent.model.patterns import sections
+
 # --- what is refused -------------------------------------------------------------------------------
 
 _EPERM = 1
@@ -27,33 +29,15 @@ _ENOSYS = 38
 _EAFNOSUPPORT = 97
 
 
-def _calls(names: str, error: int) -> dict[str, int]:
-    return dict.fromkeys(names.split(), error)
+_ERRORS = {"EPERM": _EPERM, "ENOSYS": _ENOSYS}
+# Of each call its error or how it is judged, its name, and its numbers.
+_CALLS = [
+    [head.partition(":")[0], *row.split()]
+    for head, rows in sections(__file__.removesuffix("py") + "txt").items()
+    for row in rows.split(",")
+]
 
-
-REFUSED = {
-    # What these do is in memory that the filter can't read. Programs fall back to older calls.
-    **_calls("io_uring_setup io_uring_enter io_uring_register clone3 openat2", _ENOSYS),
-    # Change what is mounted where, and with it what is read-only and hidden.
-    **_calls("mount umount2 pivot_root chroot fsopen fsconfig fsmount fspick", _EPERM),
-    **_calls("move_mount open_tree open_tree_attr mount_setattr", _EPERM),
-    # Enter another namespace.
-    **_calls("setns unshare", _EPERM),
-    # Reach files by number, past every folder that hides them.
-    **_calls("open_by_handle_at", _EPERM),
-    # The kernel's key store belongs to the person, not to a namespace.
-    **_calls("add_key request_key keyctl", _EPERM),
-    # Large and often broken parts of the kernel that few programs need.
-    **_calls("bpf perf_event_open userfaultfd lookup_dcookie", _EPERM),
-    # Give a file capabilities, among other attributes that nothing needs here.
-    **_calls("setxattr lsetxattr fsetxattr setxattrat", _EPERM),
-    # Load code into the kernel.
-    **_calls("kexec_load kexec_file_load create_module init_module finit_module", _EPERM),
-    **_calls("delete_module query_module", _EPERM),
-    # Change the machine for everyone.
-    **_calls("reboot swapon swapoff acct quotactl quotactl_fd syslog clock_settime", _EPERM),
-    **_calls("settimeofday adjtimex clock_adjtime iopl ioperm", _EPERM),
-}
+REFUSED = {name: _ERRORS[error] for error, name, *_ in _CALLS if error in _ERRORS}
 """The error of each call that fails whatever its arguments."""
 
 # socket and socketpair: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. Not AF_VSOCK, which reaches a
@@ -97,35 +81,15 @@ class Machine(Struct, frozen=True):
     """The call numbers by name."""
 
 
-# Name, number on x86_64 (asm/unistd_64.h), number on aarch64 (asm-generic/unistd.h); "-" for none.
-_CALLS = """
-    acct 163 89, add_key 248 217, adjtimex 159 171, bpf 321 280, chmod 90 -, chroot 161 51,
-    clock_adjtime 305 266, clock_settime 227 112, clone 56 220, clone3 435 435, creat 85 -,
-    create_module 174 -, delete_module 176 106, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452,
-    finit_module 313 273, fsconfig 431 431, fsetxattr 190 7, fsmount 432 432, fsopen 430 430,
-    fspick 433 433, init_module 175 105, io_uring_enter 426 426, io_uring_register 427 427,
-    io_uring_setup 425 425, ioctl 16 29, ioperm 173 -, iopl 172 -, kexec_file_load 320 294,
-    kexec_load 246 104, keyctl 250 219, lookup_dcookie 212 18, lsetxattr 189 6, mknod 133 -,
-    mknodat 259 33, mount 165 40, mount_setattr 442 442, move_mount 429 429, open 2 -,
-    open_by_handle_at 304 265, open_tree 428 428, open_tree_attr 467 467, openat 257 56,
-    openat2 437 437, perf_event_open 298 241, pivot_root 155 41, query_module 178 -,
-    quotactl 179 60, quotactl_fd 443 443, reboot 169 142, request_key 249 218, setns 308 268,
-    settimeofday 164 170, setxattr 188 5, setxattrat 463 463, socket 41 198, socketpair 53 199,
-    swapoff 168 225, swapon 167 224, syslog 103 116, umount2 166 39, unshare 272 97,
-    userfaultfd 323 282
-"""
-
-
 def _numbers(column: int) -> dict[str, int]:
-    rows = (row.split() for row in _CALLS.split(","))
-    return {row[0]: int(row[column]) for row in rows if row[column] != "-"}
+    return {row[1]: int(row[column]) for row in _CALLS if row[column] != "-"}
 
 
 MACHINES = {
     # x32 (programs with short pointers) has the same arch, and the same calls at higher numbers.
-    "x86_64": Machine(0xC000_003E, 0x4000_0000, _numbers(1)),
+    "x86_64": Machine(0xC000_003E, 0x4000_0000, _numbers(2)),
     # Checked only in a simulator; never run on real hardware.
-    "aarch64": Machine(0xC000_00B7, None, _numbers(2)),
+    "aarch64": Machine(0xC000_00B7, None, _numbers(3)),
 }
 
 # --- the program -----------------------------------------------------------------------------------

@@ -3,15 +3,9 @@
 import re
 from functools import cache, partial
 
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, sections
 
-# A text of our own and not TOML: tomllib would take an eighth of the time of each start.
-with open(f"{__file__.removesuffix('rules.py')}rules.txt", encoding="utf-8") as _file:  # noqa: PTH123
-    _SECTIONS: dict[str, str] = dict(
-        re.findall(r"^([a-z].*)\n((?: .*\n)+)", _file.read(), re.MULTILINE)
-    )
-
-
+_SECTIONS = sections(f"{__file__.removesuffix('rules.py')}rules.txt")
 _PARTS: dict[str, str] = {}
 
 
