@@ -26,7 +26,7 @@ from codingagent.process.bubblewrap import Unconfined
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import choose_sandbox, policy_of, refuse_impossible_check
 from codingagent.storage.clock import now
-from codingagent.storage.homes import Home, check_apart, make_workspace
+from codingagent.storage.homes import Home, check_apart, make_workspace, own_folders
 from codingagent.storage.session_log import SessionLog
 from codingagent.storage.shown_texts import ShownTexts
 from codingagent.storage.vault_file import VaultFile
@@ -262,8 +262,7 @@ def guessed(
 
 def _workspace_in(home: Path, root: Path) -> "contextlib.closing[Workspace]":
     """Return a workspace to read before a session begins; a home in it stays unseen."""
-    hidden = (home, *(home / name for name in ("sessions", "outbox", "inbox")))
-    return contextlib.closing(Workspace(root, hidden, git=partial(git_for, root)))
+    return contextlib.closing(Workspace(root, own_folders(home, root), git=partial(git_for, root)))
 
 
 _NO_GIT = (

@@ -11,7 +11,7 @@ from codingagent.errors import UsageError
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Session
 from codingagent.process.runner import run_tool
-from codingagent.storage.homes import Home
+from codingagent.storage.homes import Home, own_folders
 from codingagent.workspace.programs import find_program
 from codingagent.workspace.real_paths import root_of
 
@@ -39,7 +39,7 @@ def place_of(home: Home, session: Session) -> WorkLayout:
     if session.is_run:
         return place_of_runs(home, root)
     own = home.sessions.folder / session.session_id
-    return WorkLayout(root, _hidden(home, root), own / "tmp", own / "checkpoints")
+    return WorkLayout(root, own_folders(home.root, root), own / "tmp", own / "checkpoints")
 
 
 def check_present(session: Session) -> None:
@@ -60,13 +60,9 @@ def place_of_runs(home: Home, root: Path) -> WorkLayout:
     """
     key = digest_of(os.fsencode(root_of(root)))[:12]
     folder = home.runs.folder
-    return WorkLayout(root, _hidden(home, root), folder / "tmp", folder / f"checkpoints-{key}")
-
-
-def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
-    """Return the agent's own folders that may be inside the workspace."""
-    folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
-    return folders if home.root.resolve() in workspace.resolve().parents else (home.root, *folders)
+    return WorkLayout(
+        root, own_folders(home.root, root), folder / "tmp", folder / f"checkpoints-{key}"
+    )
 
 
 @cache

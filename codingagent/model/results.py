@@ -134,14 +134,11 @@ def _words(event: Event, advice: str) -> tuple[Kind, str, str]:
 def _hunks(hunks: tuple[Hunk, ...]) -> str:
     if len(hunks) > 3:
         return f"{len(hunks)} places"
-    return "; ".join(map(_hunk, hunks))
-
-
-def _hunk(hunk: Hunk) -> str:
-    old = _range(hunk.old_start, hunk.old_count)
-    if not hunk.new_count:
-        return f"{old} removed"
-    return f"{old} replaced by {_range(hunk.new_start, hunk.new_count)}"
+    return "; ".join(
+        f"{_range(hunk.old_start, hunk.old_count)} "
+        + (f"replaced by {_range(hunk.new_start, hunk.new_count)}" if hunk.new_count else "removed")
+        for hunk in hunks
+    )
 
 
 def _range(start: int, count: int) -> str:

@@ -174,28 +174,25 @@ def judge_read(policy: Policy, path: str) -> Verdict:
     return _judge_path(policy.filesystem, path) or Allow()
 
 
-def judge_write(policy: Policy, path: str, size_bytes: int) -> Verdict:
-    """Judge writing a file of this size; the path as in `judge_read`."""
+def judge_change(policy: Policy, after: After, path: str, size_bytes: int) -> Verdict:
+    """Judge what an operation leaves at a path, of this size; the path as in `judge_read`."""
     rules = policy.filesystem
-    if (denied := _judge_change(rules, path)) is not None:
+    if rules.enabled and rules.read_only:
+        return Deny(
+            "filesystem.read_only",
+            f"'{shown(path)}' can't be changed: files may only be read",
+            "Say in a message what you would change",
+        )
+    if (denied := _judge_path(rules, path)) is not None:
         return denied
-    if size_bytes > rules.max_file_size:
+    # What is moved takes no more room than before.
+    if after not in ("nothing", "moved") and size_bytes > rules.max_file_size:
         return Deny(
             "filesystem.max_file_size",
             f"'{shown(path)}' would have {size_bytes} bytes, more than {rules.max_file_size}",
             "Write it in parts, as several files",
         )
     return ask_for_path(rules, path) or Allow()
-
-
-def judge_change(policy: Policy, after: After, path: str, size_bytes: int) -> Verdict:
-    """Judge what an operation leaves at a path, of this size; the path as in `judge_read`."""
-    if after == "nothing":
-        rules = policy.filesystem
-        return _judge_change(rules, path) or ask_for_path(rules, path) or Allow()
-    if after == "moved":
-        size_bytes = 0  # It takes no more room than before.
-    return judge_write(policy, path, size_bytes)
 
 
 def _judge_path(rules: FilesystemRules, path: str) -> Deny | None:
@@ -221,16 +218,6 @@ def deny_blocked(rules: FilesystemRules, path: str) -> Deny | None:
         f"Path '{shown(path)}' is blocked",
         "Leave it alone: work without this file",
     )
-
-
-def _judge_change(rules: FilesystemRules, path: str) -> Deny | None:
-    if rules.enabled and rules.read_only:
-        return Deny(
-            "filesystem.read_only",
-            f"'{shown(path)}' can't be changed: files may only be read",
-            "Say in a message what you would change",
-        )
-    return _judge_path(rules, path)
 
 
 def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:

@@ -171,16 +171,15 @@ def run(
         except OSError as fault:
             return Outcome(-1, "", 0.0, failure=fault.strerror or str(fault))
         stack.callback(job.close)
-        return watched(process, job, limits.timeout_s, show, extras, limits.is_cancelled)
+        return watched(process, job, limits, show, extras)
 
 
 def watched(
     process: "subprocess.Popen[bytes]",
     job: Job,
-    timeout_s: float | None,
+    limits: CommandLimits,
     show: Callable[[str], None],
     extras: Extras,
-    is_cancelled: Callable[[], bool] = bool,
 ) -> Outcome:
     """Read a command's output until it ends, or is ended; then end its job, and return the outcome."""
     started = time.monotonic()
@@ -201,10 +200,10 @@ def watched(
             if output.is_flood or (extras.is_flooded and extras.is_flooded()):
                 ended_by = "output_limit"
                 break
-            if is_cancelled():
+            if limits.is_cancelled():
                 ended_by = "agent"
                 break
-            if timeout_s is not None and time.monotonic() > started + timeout_s:
+            if limits.timeout_s is not None and time.monotonic() > started + limits.timeout_s:
                 ended_by = "time_limit"
                 break
     finally:

@@ -39,6 +39,7 @@ from codingagent.process.select_sandbox import choose_sandbox, policy_of
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.rpc.protocol import Code, Method, MethodError, method
 from codingagent.storage import atomic_write
+from codingagent.storage.homes import own_folders
 from codingagent.workspace.programs import persons_variables
 from codingagent.workspace.real_paths import below, with_slashes
 from codingagent.workspace.workspace import Workspace
@@ -97,7 +98,9 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
     no sandbox confines.
     """
     with contextlib.ExitStack() as stack:
-        hidden = () if is_machine(root) else _own_folders(home, root)
+        # It may be the current folder only, in which no home was ever created.
+        is_home = (home / "sessions").is_dir() and not is_machine(root)
+        hidden = own_folders(home, root) if is_home else ()
         workspace = Workspace(root, hidden, is_guest=True)
         stack.callback(workspace.close)
         if is_machine(root):
@@ -125,15 +128,6 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
 def is_machine(root: Path) -> bool:
     real = root.resolve()
     return real == Path(real.anchor)
-
-
-def _own_folders(home: Path, root: Path) -> tuple[Path, ...]:
-    """Return the folders of a home that may be inside the root (design, the workspace)."""
-    if not (home / "sessions").is_dir():
-        return ()  # the current folder only, in which no home was ever created
-    folders = tuple(home / name for name in ("sessions", "outbox", "inbox"))
-    real = root.resolve()
-    return folders if home.resolve() in (real, *real.parents) else (home, *folders)
 
 
 _Seconds = Annotated[float, Meta(gt=0)]

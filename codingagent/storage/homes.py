@@ -250,6 +250,13 @@ def check_home(root: Path, *, was_found: bool) -> None:
         )
 
 
+def own_folders(home: Path, root: Path) -> tuple[Path, ...]:
+    """Return a home's folders that are hidden in a workspace; without the home that is round it."""
+    folders = tuple(home / name for name in ("sessions", "outbox", "inbox"))
+    real = root.resolve()
+    return folders if home.resolve() in (real, *real.parents) else (home, *folders)
+
+
 def default_workspace(home: Path) -> Path:
     """Return `workspace/` in the home; for a home named `.codingagent`, the folder around it."""
     return home.parent if home.name == HERE_HOME else home / "workspace"

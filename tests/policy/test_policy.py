@@ -23,7 +23,6 @@ from codingagent.policy.rules import (
     in_sandbox,
     judge_change,
     judge_read,
-    judge_write,
 )
 from codingagent.policy.shell_line import command_name
 from codingagent.policy.shell_parser import read_line
@@ -168,14 +167,14 @@ def test_restrictive_reads_and_runs_nothing() -> None:
     """Design, commands, policy: restrictive is read-only, without shell."""
     policy = PRESETS["restrictive"]
     assert judge_read(policy, "a/b") == Allow()
-    assert isinstance(judge_write(policy, "a", 1), Deny)
+    assert isinstance(judge_change(policy, "whole", "a", 1), Deny)
     assert isinstance(judge_change(policy, "nothing", "a", 0), Deny)
     assert isinstance(judged("ls", policy), Deny)
 
 
 def test_permissive_asks_for_no_file() -> None:
     """Design, commands, policy: permissive asks nothing."""
-    assert judge_write(PERMISSIVE, ".vscode/tasks.json", 1) == Allow()
+    assert judge_change(PERMISSIVE, "whole", ".vscode/tasks.json", 1) == Allow()
 
 
 _WRAPPERS = [
@@ -260,7 +259,7 @@ PROTECTED = """
 @each_row("path", [*PROTECTED.split(), ".vs\u200bcode/tasks.json", "\uff0evscode/tasks.json"])
 def test_protected_files_are_asked_for_under_any_spelling(path: str) -> None:
     """Protected names, compared as the most forgiving file system would; reading is free."""
-    assert isinstance(judge_write(STANDARD, path, 1), Ask)
+    assert isinstance(judge_change(STANDARD, "whole", path, 1), Ask)
     assert isinstance(judge_change(STANDARD, "nothing", path, 0), Ask)
     assert judge_read(STANDARD, path) == Allow()
 
@@ -277,7 +276,7 @@ ORDINARY = """
 @each_row("path", ORDINARY.split())
 def test_ordinary_files_are_not_asked_for(path: str) -> None:
     """Design, commands, policy: standard asks for protected files only."""
-    assert judge_write(STANDARD, path, 1) == Allow()
+    assert judge_change(STANDARD, "whole", path, 1) == Allow()
     assert judge_change(STANDARD, "nothing", path, 0) == Allow()
 
 
@@ -287,8 +286,8 @@ def test_the_order_for_files_is_enabled_blocked_allowed_approval() -> None:
         max_file_size=10, allowed_paths=("src", "*.md"), blocked_paths=("src/secret", "**/*.pem")
     )
     policy = Policy("mine", rules)
-    assert judge_write(policy, "src/a/b.py", 10) == Allow()
-    assert judge_write(policy, "README.md", 10) == Allow()
+    assert judge_change(policy, "whole", "src/a/b.py", 10) == Allow()
+    assert judge_change(policy, "whole", "README.md", 10) == Allow()
     for path, size, rule in [
         ("src/a.py", 11, "filesystem.max_file_size"),
         ("SRC/Secret/x", 1, "filesystem.blocked_paths: src/secret"),
@@ -296,7 +295,7 @@ def test_the_order_for_files_is_enabled_blocked_allowed_approval() -> None:
         ("docs/README.md", 1, "filesystem.allowed_paths"),
         ("SRC/a.py", 1, None),
     ]:
-        verdict = judge_write(policy, path, size)
+        verdict = judge_change(policy, "whole", path, size)
         assert isinstance(verdict, Deny)
         assert verdict.suggestion
         assert verdict.rule == (rule or "filesystem.allowed_paths")

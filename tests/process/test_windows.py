@@ -150,7 +150,9 @@ def watched(
     )
     shown: list[str] = []
     with process:
-        outcome = windows.watched(process, Group(process), timeout_s, shown.append, extras)
+        outcome = windows.watched(
+            process, Group(process), windows.CommandLimits(timeout_s, None), shown.append, extras
+        )
     return outcome, "".join(shown)
 
 
@@ -191,7 +193,9 @@ def test_limits_hold_while_the_screen_is_slower_than_the_command() -> None:
         def show(text: str) -> None:
             threading.Event().wait(0.002 if text else 0)
 
-        outcome = windows.watched(process, Group(process), 0.2, show, PLAIN)
+        outcome = windows.watched(
+            process, Group(process), windows.CommandLimits(0.2, None), show, PLAIN
+        )
     assert outcome.ended_by == "time_limit"
 
 
