@@ -15,6 +15,8 @@ from msgspec.structs import fields
 from codingagent.agent.batch import RETURNED_LIMIT
 from codingagent.cli import command_table
 from codingagent.cli import main as command_line
+from codingagent.model.chats import Figure
+from codingagent.model.chats import chats as known_chats
 from codingagent.model.commands import COMMANDS
 from codingagent.model.settings import Settings, meanings
 from codingagent.policy.shell_parser import TEXT_LIMIT_BYTES
@@ -49,6 +51,20 @@ def settings() -> str:
         default = f"`{default}`" if default not in ("", ()) else "(none)"
         rows.append((f"`{each.name}`", default, meanings()[each.name]))
     return "\n".join([*_table(("setting", "default", "meaning"), rows), ""])
+
+
+def chats() -> str:
+    """Return what each chat takes, and who says so."""
+
+    def said(figure: Figure | None, unit: str) -> str:
+        return f"[{figure.value:,}{unit}]({figure.source})" if figure else "unknown"
+
+    names = ("setting", "chat", "pasted, characters", "a longer paste is attached", "files", "each")
+    rows = []
+    for name, each in known_chats().items():
+        figures = said(each.pasted, ""), said(each.folds, ""), said(each.files, "")
+        rows.append((f"`{name}`", each.title, *figures, said(each.megabytes, " MB")))
+    return "\n".join([*_table(names, rows), ""])
 
 
 def options() -> str:
@@ -115,6 +131,7 @@ def wire() -> str:
 
 
 PARTS: Mapping[str, Callable[[], str]] = {
+    "chats": chats,
     "commands": commands,
     "settings": settings,
     "options": options,

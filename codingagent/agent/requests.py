@@ -214,8 +214,15 @@ class Requests:
                 remark(f"also attach: {self._place_of(view.path)}, {size_of(view.beside_bytes)}")
         for part in file_contents.cuts(text, context.files):
             remark(f"Only part of {part}")
-        if (size := tokens.estimate(text)) > _MUCH_TOKENS and sequence == 1:
-            remark(_MUCH.format(sequence, estimated(size)))
+        advice = ""
+        if sequence == 1 and settings.chat != "custom":
+            from codingagent.model.chats import chats
+
+            advice = chats()[settings.chat].advice(len(text))
+        elif (size := tokens.estimate(text)) > _MUCH_TOKENS and sequence == 1:
+            advice = _MUCH.format(sequence, estimated(size))
+        if advice:
+            remark(advice)
         if len(text) > (limit := budget.characters):
             remark(
                 f"Longer than context_chars ({limit:,}): the task alone exceeds it; shorten it, or raise that"

@@ -110,6 +110,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         _told("files that are never chosen, as globs: `docs/**`"),
     ] = ()
     conventions: Annotated[bool, _told("show AGENTS.md, or a file like it, in requests")] = True
+    chat: Annotated[
+        Literal["custom", "chatgpt", "claude", "copilot", "deepseek", "gemini", "le-chat"],
+        _told("the chat that you use: it sets context_chars to what it takes pasted, if known"),
+    ] = "custom"
 
 
 class Source(Struct, frozen=True):
@@ -135,6 +139,11 @@ def resolve(sources: list[Source]) -> Resolved:
             _check_name(name, source)
             values[name] = _checked(name, value, source)
             origins[name] = source.name
+    if values.get("chat", "custom") != "custom" and "context_chars" not in values:
+        from codingagent.model import chats  # the table is read only where it says something
+
+        if (limit := chats.pasted(str(values["chat"]))) is not None:
+            values["context_chars"], origins["context_chars"] = limit, f"chat {values['chat']}"
     return Resolved(Settings(**values), origins)  # type: ignore[arg-type]  # each was checked by name
 
 

@@ -60,6 +60,7 @@ def test_a_later_source_is_stronger_and_is_named() -> None:
         "always_attach": "default",
         "never_choose": "default",
         "conventions": "default",
+        "chat": "default",
     }
 
 
@@ -71,7 +72,7 @@ def test_an_unknown_setting_is_an_error_that_names_it() -> None:
     assert refusal(Source("codingagent.toml", {"zzz": 1})) == (
         "codingagent.toml: unknown setting 'zzz'; the settings are workspace, context_chars, list_entries,"
         " command_timeout, command_memory, pass_env, check, check_timeout, policy, sandbox, network, secrets,"
-        " diff, notify, clipboard, context, always_attach, never_choose, conventions"
+        " diff, notify, clipboard, context, always_attach, never_choose, conventions, chat"
     )
     assert "unknown setting 'list_entry'" in refusal(
         settings.from_environment({"CODINGAGENT_LIST_ENTRY": "1"})

@@ -15,9 +15,10 @@ from codingagent.cli.output import screen_for
 from codingagent.cli.stdio import be_utf8, is_terminal
 from codingagent.cli.task_input import edited
 from codingagent.errors import UsageError, disk_errors
-from codingagent.model import documents
+from codingagent.model import chats, documents
 from codingagent.model.encoding import typed_text
 from codingagent.model.session_state import Phase, Session, no_request_waits
+from codingagent.model.settings import Settings
 from codingagent.prompt import split as parts
 from codingagent.prompt import tokens
 from codingagent.storage.homes import Home
@@ -46,8 +47,8 @@ def _copy(
     """Put the waiting request on the clipboard; in a pipe, print it."""
     home = home_of(context)
     state = waiting_of(home) if session is None else home.sessions.load(session)
-    budget = settings_of(home, state, {}, executes=False).context_chars
-    _put_request(home, state, short=short, limit=split, budget=budget)
+    settings = settings_of(home, state, {}, executes=False)
+    _put_request(home, state, settings, short=short, limit=split)
 
 
 @app.command(epilog="Example: codingagent paste --editor", name="paste")
@@ -66,11 +67,11 @@ def _paste(
 
 
 def _put_request(
-    home: Home, session: Session, *, short: bool, limit: int | None, budget: int
+    home: Home, session: Session, settings: Settings, *, short: bool, limit: int | None
 ) -> None:
     """Put a request on the clipboard: its parts, also in `outbox/parts/`, one after the other.
 
-    In a pipe, print it, or the parts' file names. `budget` is the limit of a request, in characters.
+    In a pipe, print it, or the parts' file names. Without a `limit`, that of the person's chat makes parts.
     """
     if session.phase is not Phase.AWAITING_ANSWER:
         raise UsageError(no_request_waits(session))
@@ -81,6 +82,8 @@ def _put_request(
             raise UsageError("the first request has no short version; copy it without --short")
     with disk_errors(f"{path} can't be read"):
         text = path.read_text("utf-8")
+    takes = chats.pasted(settings.chat) if is_terminal(sys.stdout) else None
+    limit = limit or (takes if takes and len(text) > takes else None)
     pieces = (text,) if limit is None else parts.split(text, limit)
     names = [path] if limit is None else home.mailbox.write_parts(path.stem, pieces)
     if not is_terminal(sys.stdout):
@@ -93,7 +96,7 @@ def _put_request(
         size = layout.size(len(piece), tokens.estimate(piece))
         sys.stdout.write(f"{name.name} {done} ({size}): paste it into the chat\n{if_not}")
         if limit is None:
-            line = layout.budget_line(len(piece), budget, layout.PIPE)
+            line = layout.budget_line(len(piece), settings.context_chars, layout.PIPE)
             sys.stdout.write(f"  {layout.text_of(line)}\n")
         if number < len(pieces):
             sys.stdout.write("then press Enter for the next part\n")
