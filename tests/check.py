@@ -58,6 +58,10 @@ def tested(folder: str | None) -> list[str]:
     # The tests wait now and then, for a process or a limit: there is room for the types.
     with concurrent.futures.ThreadPoolExecutor(1) as beside:
         types = [beside.submit(types_for, system) for system in ("", *OTHER_SYSTEMS)]
+        # Each worker would compile all tests, at the same time as the others.
+        if not [*(ROOT / "tests" / "__pycache__").glob("conftest*pytest*")]:
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            subprocess.run([SCRIPTS / "pytest", "--collect-only"], cwd=ROOT, check=False, **quiet)
         if run("pytest", "-n", WORKERS, "--dist", "loadgroup", *sys.argv[1:], folder=folder):
             failed.append("pytest")
     for done in (each.result() for each in types):

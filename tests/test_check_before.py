@@ -25,7 +25,15 @@ LOGGED = "echo ran >> ../checks; "
 OLD = '[CREATE_FILE path="b.py"]\nb = 1\n[/CREATE_FILE]\n' + DONE
 NEW = '[CREATE_FILE path="test_c.py"]\ndef test_c(): assert 0\n[/CREATE_FILE]\n' + DONE
 TESTS = "def test_old(): assert 0\ndef test_good(): pass\n"
-PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+PYTEST = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest -q -p no:cacheprovider"
+# What it prints, for what does not hang on how it is run.
+LIKE_IT = "sh pytest"
+PRINTS = """
+test -e test_c.py && echo FAILED test_c.py::test_c
+echo FAILED test_a.py::test_old
+echo $(ls test_*.py | wc -l) failed in 1s
+exit 1
+"""
 OPTIONS = ("--sandbox", "off", "--context", "0")
 
 
@@ -171,27 +179,29 @@ def _old(tmp_path: Path) -> Path:
     """A workspace one of whose tests fails."""
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / "test_a.py").write_text(TESTS, "utf-8")
+    (tmp_path / "workspace" / "pytest").write_text(PRINTS, "utf-8")
     return tmp_path
 
 
 @pytest.mark.parametrize(
-    ("task", "options", "text", "is_done"),
+    ("task", "check", "text", "is_done"),
     [
-        ("Add b.py", "", OLD, True),
-        ("Add b.py", "", NEW, False),  # another one fails
-        ("Add b.py, and make the tests pass", "", OLD, False),  # it is what the task is about
-        ("Mend what test_old shows", "", OLD, False),
-        ("See test_a.py", "", OLD, False),
-        ("Add b.py", " -x", OLD, False),  # what comes after the first is unknown
-        ("Add b.py", " --no-summary", OLD, False),  # no names
-        ("Add b.py", "; true && false", OLD, False),  # more than the tests may fail
+        ("Add b.py", PYTEST, OLD, True),
+        ("Add b.py", LIKE_IT, OLD, True),
+        ("Add b.py", LIKE_IT, NEW, False),  # another one fails
+        ("Add b.py, and make the tests pass", LIKE_IT, OLD, False),  # it is what the task is about
+        ("Mend what test_old shows", LIKE_IT, OLD, False),
+        ("See test_a.py", LIKE_IT, OLD, False),
+        ("Add b.py", f"{PYTEST} -x", OLD, False),  # what comes after the first is unknown
+        ("Add b.py", f"{PYTEST} --no-summary", OLD, False),  # no names
+        ("Add b.py", f"{PYTEST}; true && false", OLD, False),  # more than the tests may fail
     ],
 )
 def test_done_counts_where_nothing_fails_but_what_failed_before(
-    old: Path, task: str, options: str, text: str, is_done: bool
+    old: Path, task: str, check: str, text: str, is_done: bool
 ) -> None:
     """Only where all failing tests are known by name, and the task does not ask for them."""
-    home = new(old, PYTEST + options, task)
+    home = new(old, check, task)
     drop(home, text)
     said = once(home)
     (session_id,) = home.sessions.ids()

@@ -419,6 +419,12 @@ def ran(
     return outcome.exit_code, outcome.output, outcome.ended_by
 
 
+def supervisor_knows_nothing() -> bool:
+    """Not even the one that starts a command has variables that it could read."""
+    os.environ["CANARY_API_KEY"] = "sesame"
+    return "sesame" not in ran("cat /proc/$PPID/environ")[1]
+
+
 def processes_of(marker: str) -> list[int]:
     found = []
     for folder in Path("/proc").iterdir():
@@ -510,6 +516,7 @@ CHECKS: dict[bool, tuple[tuple[Check, str], ...]] = {
         (outsider_does_not_hold_us, ""),
         (memory_bounded, ""),
         (no_core_dumps, ""),
+        (supervisor_knows_nothing, ""),
     ),
 }
 
