@@ -149,6 +149,7 @@ def test_what_is_too_much_to_be_kept_is_asked_about(tmp_path: Path) -> None:
     live = sit_down(tmp_path)
     huge = live.workspace / "huge.log"
     with huge.open("wb") as file:
+        file.write(b"\xff\x00")  # no text, which would be looked through
         file.truncate(100_000_001)
     replacing = '[CREATE_FILE path="huge.log"]\nsmall\n[/CREATE_FILE]\n'
     live.drop(replacing)
