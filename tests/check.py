@@ -60,8 +60,8 @@ def tested(folder: str | None) -> list[str]:
         types = [beside.submit(types_for, system) for system in ("", *OTHER_SYSTEMS)]
         # Each worker would compile all tests, at the same time as the others.
         if not [*(ROOT / "tests" / "__pycache__").glob("conftest*pytest*")]:
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            subprocess.run([SCRIPTS / "pytest", "--collect-only"], cwd=ROOT, check=False, **quiet)
+            words = [str(SCRIPTS / "pytest"), "--collect-only", "--quiet"]
+            subprocess.run(words, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
         if run("pytest", "-n", WORKERS, "--dist", "loadgroup", *sys.argv[1:], folder=folder):
             failed.append("pytest")
     for done in (each.result() for each in types):

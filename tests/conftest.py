@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import contextlib
 import functools
 import gc
 import importlib
@@ -60,6 +61,30 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="codingagent-test-", dir="/var/tmp") as folder:
         yield Path(folder)
+
+
+@functools.cache
+def _all_but_git() -> str:
+    """Return a folder with the programs of PATH, without git."""
+    folder = Path(_STATE.name) / "programs"
+    folder.mkdir()
+    for place in map(Path, os.environ["PATH"].split(os.pathsep)):
+        for program in place.iterdir() if place.is_dir() else ():
+            with contextlib.suppress(FileExistsError):
+                if not program.name.startswith("git"):
+                    (folder / program.name).symlink_to(program)
+    return str(folder)
+
+
+@pytest.fixture
+def plain(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have sessions start without git and sandbox: half of their time, for what has to do with neither.
+
+    Tests marked `with_git` have both all the same.
+    """
+    if sys.platform == "linux" and request.node.get_closest_marker("with_git") is None:
+        monkeypatch.setenv("PATH", _all_but_git())
+        monkeypatch.setenv("CODINGAGENT_SANDBOX", "off")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

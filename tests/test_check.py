@@ -26,6 +26,8 @@ from tests.helpers import (
 from tests.killing import command_line_here, kill_when, kinds_of
 from tests.sandboxes import needs_bwrap
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 # Tells each time that it ran; succeeds once the file is right.
 CHECK = "echo ran >> ../checks; echo 'said by the check'; grep -q right a.txt"
 WRONG = '[CREATE_FILE path="a.txt"]\nwrong\n[/CREATE_FILE]\n'
@@ -58,6 +60,7 @@ def command(line: str) -> str:
     return f"[RUN_COMMAND]\n{line}\n[/RUN_COMMAND]\n"
 
 
+@pytest.mark.with_git
 def test_it_runs_after_turns_that_changed_a_file_and_no_others(tmp_path: Path) -> None:
     """README, settings: after each turn that changed a file, by operations or by commands."""
     with live_with(tmp_path) as live:
@@ -75,6 +78,7 @@ def test_it_runs_after_turns_that_changed_a_file_and_no_others(tmp_path: Path) -
             assert (reply, runs(tmp_path)) == (reply, expected)
 
 
+@pytest.mark.with_git
 def test_without_git_every_command_may_have_changed_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +121,7 @@ def test_its_result_is_in_the_next_request_whole_and_short(tmp_path: Path, proto
             assert not conversation.session.is_complete
 
 
+@pytest.mark.with_git
 def test_done_needs_its_success(tmp_path: Path) -> None:
     """A DONE behind changes is checked; while it fails it is refused with what the check said."""
     with live_with(tmp_path) as live:
@@ -143,6 +148,7 @@ def test_one_that_failed_is_run_again_at_the_next_done(tmp_path: Path) -> None:
         assert (runs(tmp_path), is_complete(live)) == (3, True)
 
 
+@pytest.mark.with_git
 def test_one_that_succeeded_is_not_run_again_for_a_done_alone(tmp_path: Path) -> None:
     """Nothing has changed since."""
     with live_with(tmp_path) as live:
@@ -152,6 +158,7 @@ def test_one_that_succeeded_is_not_run_again_for_a_done_alone(tmp_path: Path) ->
         assert (runs(tmp_path), is_complete(live)) == (1, True)
 
 
+@pytest.mark.with_git
 def test_done_without_any_change_is_checked_too(tmp_path: Path) -> None:
     """Design, after DONE: the check succeeds on the files as they are, no matter who changed them."""
     with live_with(tmp_path) as live:
@@ -176,6 +183,7 @@ def test_one_that_succeeded_on_other_files_is_run_again_at_done(tmp_path: Path, 
         assert (runs(tmp_path), is_complete(live)) == (2, name != "a.txt")
 
 
+@pytest.mark.with_git
 def test_one_that_succeeded_is_known_after_a_turn_that_changed_nothing(tmp_path: Path) -> None:
     """Exactly these files were checked."""
     with live_with(tmp_path) as live:
@@ -195,6 +203,7 @@ def test_one_that_is_named_later_is_run_before_done_is_accepted(tmp_path: Path) 
         assert (runs(tmp_path), is_complete(again)) == (1, False)
 
 
+@pytest.mark.with_git
 def test_what_a_command_did_to_ignored_files_is_checked_at_done(tmp_path: Path) -> None:
     """No checkpoint holds them; a DONE behind them is none while the check fails."""
     with live_with(tmp_path, "grep -q right gen/a.txt") as live:
@@ -217,6 +226,7 @@ def test_another_one_is_run_before_done_is_accepted(tmp_path: Path) -> None:
         assert "the person's check fails: Ran 'false' (exit code 1)" in results
 
 
+@pytest.mark.with_git
 def test_what_an_undo_leaves_is_checked_at_done(tmp_path: Path) -> None:
     """The success was of files that are no longer there."""
     with live_with(tmp_path) as live:
@@ -281,6 +291,7 @@ def test_one_that_deletes_the_workspace_ends_the_work_in_one_line(tmp_path: Path
     assert "[FAILED] DONE: Not accepted" in request.read_text("utf-8")
 
 
+@pytest.mark.with_git
 def test_one_that_would_need_a_yes_is_not_asked_for(tmp_path: Path) -> None:
     """The person has said what they want."""
     with live_with(tmp_path, "rm -rf build && git push --dry-run 2>/dev/null; true") as live:
@@ -423,6 +434,7 @@ def test_a_run_never_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert runs(tmp_path) == 0
 
 
+@pytest.mark.with_git
 def test_it_is_confined_as_commands_are(tmp_path: Path) -> None:
     """It runs code that the answer wrote."""
     needs_bwrap()

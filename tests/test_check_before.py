@@ -19,7 +19,10 @@ from tests.sandboxes import needs_bwrap
 from tests.test_check import DONE, RIGHT, WRONG, runs
 from tests.warm import start_command
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the checks are lines of a shell")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="the checks are lines of a shell"),
+    pytest.mark.usefixtures("plain"),
+]
 
 LOGGED = "echo ran >> ../checks; "
 OLD = '[CREATE_FILE path="b.py"]\nb = 1\n[/CREATE_FILE]\n' + DONE
@@ -160,6 +163,7 @@ def test_a_command_that_answers_and_an_accepted_file_come_after_it_too(tmp_path:
     assert checked(home) == ["CommandRan"] * 2
 
 
+@pytest.mark.with_git
 def test_what_it_changes_is_undone_with_the_first_turn(tmp_path: Path) -> None:
     """As what a check changes in a turn; the person's files are as they were."""
     file = tmp_path / "workspace" / "mine.txt"
@@ -277,6 +281,7 @@ def test_why_it_can_not_start_is_told(tmp_path: Path, check: str, said: str) -> 
     assert said in once(home)
 
 
+@pytest.mark.with_git
 def test_what_the_sandbox_does_not_show_is_told(tmp_path: Path) -> None:
     needs_bwrap()
     tool = tmp_path / "elsewhere" / "tool"

@@ -33,6 +33,8 @@ from tests.hosting import served
 from tests.sandboxes import needs_bwrap
 from tests.test_secrets import token
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 NAME = re.compile(r"SECRET-[A-Z0-9]+-[A-Z0-9]{6}")
 PIN = "hunter4Blue!x"
 CAT = {"type": "shell", "command": "cat app.py; cat app.py >&2"}
@@ -83,6 +85,7 @@ def test_the_person_is_asked_before_the_chat_sees_a_file_of_secrets(
     assert any("codingagent secrets allow .env" in each for each in remarks) == (decision is None)
 
 
+@pytest.mark.with_git
 def test_a_yes_for_one_file_shows_no_value_of_another(tmp_path: Path) -> None:
     """A command can copy into a file that may be shown, or make one that has the name of a glob."""
     questions: list[Question] = []
@@ -145,6 +148,7 @@ def test_a_glob_allows_its_files(tmp_path: Path) -> None:
         assert PIN not in live.contents()
 
 
+@pytest.mark.with_git
 def test_commands_see_masked_files_empty(tmp_path: Path) -> None:
     """Also those that git ignores, in folders, and behind links; without a sandbox it refuses to work."""
     needs_bwrap()

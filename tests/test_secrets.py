@@ -23,6 +23,8 @@ from codingagent.model.ui_events import Remark
 from codingagent.storage.vault_file import VaultFile
 from tests.helpers import LiveSession, command_line, live_session
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 
 def token(channel: str) -> str:
     """Return a GitHub token that is none, made here so that no file holds one."""
@@ -118,6 +120,7 @@ TURNS = (
 )
 
 
+@pytest.mark.with_git
 @pytest.mark.parametrize("protocol", ["tags", "json"])
 def test_no_planted_value_leaves(tmp_path: Path, protocol: Protocol) -> None:
     """In requests whole and short, on the screen, in show, log, list and diff, also as JSON."""
@@ -255,6 +258,7 @@ def test_what_is_mended_in_an_answer_is_not_mended_in_a_value(
         assert value in file.read_text("utf-8")
 
 
+@pytest.mark.with_git
 def test_an_answer_learns_no_short_value_by_its_name(tmp_path: Path) -> None:
     """Such a value is hidden only where it was found: not in errors that quote it, nor in paths."""
     (tmp_path / "workspace").mkdir()

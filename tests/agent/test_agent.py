@@ -811,9 +811,7 @@ def test_a_hundred_edits_of_one_file_in_a_row_are_one(live: LiveSession) -> None
     changed = (live.workspace / "a.md").read_text()
     assert changed == "".join(f"new {line}" for line in lines[:500]) + "".join(lines[500:])
     # One of them that fits nowhere: none of its row is half applied.
-    text = live.answer(
-        "".join([*edits[500:549], edits[0].replace("word", "none"), *edits[550:]])
-    )
+    text = live.answer("".join([*edits[500:549], edits[0].replace("word", "none"), *edits[550:]]))
     assert "[FAILED] EDIT_FILE: 'a.md': SEARCH 50 of 100 " in text
     assert (live.workspace / "a.md").read_text() == changed
     assert live.answer("".join(edits[500:599])).count("[OK] EDIT_FILE") == 99

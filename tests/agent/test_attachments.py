@@ -10,6 +10,8 @@ from codingagent.model.settings import Settings
 from tests.helpers import plain_session
 from tests.killing import command_line_here
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 TASK = "mend it"
 
 
@@ -82,6 +84,7 @@ def test_files_are_found_from_the_current_folder_or_the_workspace(
     assert f"--- {path} ---\n{text}\n--- end {path} ---" in request
 
 
+@pytest.mark.with_git
 @pytest.mark.parametrize(
     ("pattern", "reason"),
     [

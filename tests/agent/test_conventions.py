@@ -8,6 +8,8 @@ import pytest
 from codingagent.agent.attachments import CONVENTIONS, told_in
 from tests.killing import command_line_here
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 
 def new(root: Path, *words: str) -> tuple[str, str]:
     """Start a session in a home beside the folder; return its request, and what the person saw."""

@@ -21,6 +21,8 @@ from codingagent.storage.homes import Home
 from tests.helpers import LiveSession, conversation_in
 from tests.killing import command_line_here
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 TASK = "A discount must lower the total"
 CART = "class Cart:\n    def total(self):\n        return self.net + self.discount\n"
 LONG = "".join(f"def step_{n}(value):\n    return value + {n}\n\n\n" for n in range(900))
@@ -200,6 +202,7 @@ def test_the_request_keeps_its_limit(shop: Path) -> None:
     assert len(request(home)) <= 12_000
 
 
+@pytest.mark.with_git
 def test_past_commits_count_and_no_configuration_is_obeyed(shop: Path) -> None:
     """The file that a like commit changed comes along, though none of the words is in it."""
     git = shutil.which("git") or "git"

@@ -17,6 +17,8 @@ from tests.builders import LATER
 from tests.helpers import LiveSession, live_session, plain_session, small_disk
 from tests.killing import command_line_here, settings_for, tree
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 
 def move(path: str, to: str, more: str = "") -> str:
     return f'[MOVE_FILE path="{path}" to="{to}"{more}]\n'
@@ -41,6 +43,7 @@ def moving(tmp_path: Path) -> "contextlib.AbstractContextManager[LiveSession]":
     return live_session(tmp_path / "home", settings=settings_for("none"))
 
 
+@pytest.mark.with_git
 @pytest.mark.parametrize(
     ("reply", "old", "new"),
     [
@@ -80,6 +83,7 @@ def test_a_file_is_moved_shown_as_changed_undone_and_redone(
     assert tree(workspace) == after
 
 
+@pytest.mark.with_git
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
@@ -211,6 +215,7 @@ def test_a_move_is_settled_after_a_kill_at_each_instant(
         assert (workspace / "a.txt").exists() == (left is other)
 
 
+@pytest.mark.with_git
 @pytest.mark.parametrize(
     "size", [6_000_000, pytest.param(READ_LIMIT_BYTES + 4096, marks=pytest.mark.deep)]
 )

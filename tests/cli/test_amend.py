@@ -31,6 +31,8 @@ from tests.killing import (
 from tests.sandboxes import needs_bwrap
 from tests.warm import start_command
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 MESSAGE = "[MESSAGE]\nTabs or blanks?\n[/MESSAGE]\n"
 REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
 QUESTION = "The model asks. Reply: `codingagent --home"
@@ -272,6 +274,7 @@ def test_what_was_said_is_shown(waiting: Path) -> None:
     assert (document["sequenceNumber"], document["isComplete"]) == (1, False)
 
 
+@pytest.mark.with_git
 def test_undo_after_words_keeps_them(waiting: Path) -> None:
     take(waiting, CREATE)
     assert run(waiting, "say", "not like that") == 0
@@ -335,6 +338,7 @@ def test_words_are_kept_though_the_request_can_not_be_written(waiting: Path) -> 
     assert request(waiting).count("hello") == 1
 
 
+@pytest.mark.with_git
 @pytest.mark.outside_dev
 def test_a_home_that_can_not_be_written_gets_one_line(waiting: Path) -> None:
     """Read-only for anyone who runs this, root too."""
@@ -379,6 +383,7 @@ def test_words_and_refreshes_beside_the_terminal_that_waits(home: Path) -> None:
     assert words(home) == ["with a test", ""]
 
 
+@pytest.mark.with_git
 def test_an_undo_beside_the_terminal_that_waits(home: Path) -> None:
     with holding(home, "new", "Write a file") as holder:
         drop(home, CREATE)
@@ -424,6 +429,7 @@ def test_a_session_for_which_a_terminal_waits_is_not_deleted(home: Path) -> None
         assert run(home, "delete", session, "--yes") == 0
 
 
+@pytest.mark.with_git
 def test_who_waits_for_a_session_that_is_gone_is_told(home: Path) -> None:
     with holding(home, "new", "Write a file") as holder:
         # It says that it waits, and prepares a checkpoint; from then on it writes nothing there.
@@ -434,6 +440,7 @@ def test_who_waits_for_a_session_that_is_gone_is_told(home: Path) -> None:
         assert "the session was deleted" in holder.process.stderr.read()
 
 
+@pytest.mark.with_git
 @pytest.mark.parametrize("words_", [("undo",), ("say", "THE WORDS"), ("refresh",)], ids=" ".join)
 def test_what_was_asked_in_a_terminal_that_was_closed_is_not_done_later(
     home: Path, words_: tuple[str, ...]
@@ -451,6 +458,7 @@ def test_what_was_asked_in_a_terminal_that_was_closed_is_not_done_later(
     assert (made.exists(), words(home), request(home, 2)) == (True, [], before)
 
 
+@pytest.mark.with_git
 def test_an_undo_is_refused_once_another_turn_is_the_last(home: Path) -> None:
     """Design, command line: what is asked for names the turn that it is about."""
     assert run(home, "new", "--no-wait", "--sandbox", "off", "Write a file") == 0
@@ -589,6 +597,7 @@ _MOMENTS: dict[str, Callable[[Path], bool]] = {
 }
 
 
+@pytest.mark.with_git
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("moment", _MOMENTS)
 def test_words_are_in_once_though_the_other_terminal_is_killed(waiting: Path, moment: str) -> None:
@@ -840,6 +849,7 @@ def test_an_answer_that_waited_for_the_lock_is_none_to_what_is_asked_by_then(
     assert not (waiting / "workspace" / next_).exists()
 
 
+@pytest.mark.with_git
 @pytest.mark.parametrize(
     ("hidden", "shown"),
     [

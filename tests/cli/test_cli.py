@@ -18,6 +18,8 @@ from codingagent.storage.lock import HomeLock
 from tests.helpers import HANG_S, REPOSITORY, run_here, wait_until
 from tests.warm import start_command
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 DONE = "[DONE]\nAll is well.\n[/DONE]\n"
 CREATE = '[CREATE_FILE path="a.txt"]\nalpha\n[/CREATE_FILE]\n'
 
@@ -209,6 +211,7 @@ def test_a_home_inside_a_project_works_in_that_project(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.with_git
 def test_a_session_says_once_that_commands_are_not_confined(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -296,6 +299,7 @@ def test_a_workspace_that_a_command_moves_away_ends_the_work(
     assert not (waiting / "other" / "a.txt").exists()
 
 
+@pytest.mark.with_git
 @pytest.mark.parametrize(
     ("words", "status"),
     [
@@ -371,6 +375,7 @@ def test_a_task_of_many_lines_comes_from_stdin_a_file_or_an_editor(
     assert "=== PROMPT ===\nFirst line\nsecond line\n" in text
 
 
+@pytest.mark.with_git
 def test_here_works_in_the_current_folder_and_is_found_from_below(
     tmp_path: Path,
 ) -> None:
@@ -651,6 +656,7 @@ def test_list_and_show_tell_of_a_session(waiting: Path, capsys: pytest.CaptureFi
     assert ended["changed"] == ["a.txt"]
 
 
+@pytest.mark.with_git
 def test_json_is_one_object_a_line_and_nothing_else(
     waiting: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,7 +23,10 @@ from tests.cli.terminals import on_terminal
 from tests.helpers import run_here
 from tests.warm import start_command
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the stand-in is Linux's xclip")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="the stand-in is Linux's xclip"),
+    pytest.mark.usefixtures("plain"),
+]
 
 CLIPBOARD = """#!/bin/sh
 case " $* " in *" -o "*) cat "$CLIPBOARD_FILE" ;; *) cat > "$CLIPBOARD_FILE" ;; esac
@@ -334,6 +337,7 @@ def test_a_watched_clipboard_is_taken_from_only_what_answers_this_request(
     assert not (live.root / "workspace" / "other.txt").exists()
 
 
+@pytest.mark.with_git
 def test_a_second_request_has_a_short_one(live: LiveSession) -> None:
     """Design, outbox: complete always; a short companion is in outbox/short/ under the same name."""
     edit = '[EDIT_FILE path="b.txt" start_line="1" end_line="1"]\nx\n[/EDIT_FILE]\n'

@@ -12,6 +12,8 @@ from tests.cli.test_cli import drop
 from tests.helpers import command_line
 from tests.killing import command_line_here
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 
 @pytest.fixture(name="project")
 def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -12,6 +12,8 @@ from tests.cli.test_amend import locked, terminal
 from tests.cli.test_cli import CREATE, DONE, drop, run, session_of, started
 from tests.helpers import HANG_S
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 
 @pytest.fixture(name="home")
 def _home(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
@@ -104,6 +106,7 @@ def test_a_session_in_the_middle_of_a_turn_is_not_closed(
     assert "first answer it with approve or deny" in capsys.readouterr().err
 
 
+@pytest.mark.with_git
 def test_delete_leaves_nothing_of_a_session_and_all_of_the_rest(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

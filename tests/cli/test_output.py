@@ -15,6 +15,8 @@ from codingagent.cli import main
 from tests.cli.terminals import HIDDEN, SHOWN, Shown, on_terminal
 from tests.helpers import run_here
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 CART = """\
 def total(items):
     result = 0
@@ -106,6 +108,7 @@ def _told(waiting: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return waiting
 
 
+@pytest.mark.with_git
 def test_a_diff_in_a_pipe_is_a_patch_whatever_the_pipe_is_said_to_be(waiting: Path) -> None:
     """On Windows a pipe is in the old code page of the system, in which most characters are none."""
     drop(waiting, '[CREATE_FILE path="a.txt"]\n中文 →\n[/CREATE_FILE]\n' + DONE)
@@ -118,6 +121,7 @@ def test_a_diff_in_a_pipe_is_a_patch_whatever_the_pipe_is_said_to_be(waiting: Pa
     assert "\n+中文 →\n".encode() in data.getvalue()
 
 
+@pytest.mark.with_git
 def test_a_diff_in_numbers_and_in_names(waiting: Path) -> None:
     """As git has them; programs get one object a file. And a session is found by words of its summary."""
     drop(
@@ -185,6 +189,7 @@ def test_the_output_of_a_command_is_folded(waiting: Path) -> None:
     assert "line 2\\nline 3" in piped(waiting, "show", "--json")
 
 
+@pytest.mark.with_git
 def test_what_is_longer_than_the_screen_goes_to_the_pager(waiting: Path, tmp_path: Path) -> None:
     """`diff`, in the person's own pager, on a terminal; a pipe, and what fits, go as they are."""
     pager, paged = tmp_path / "pager", tmp_path / "paged"
@@ -310,6 +315,7 @@ def test_a_change_of_bytes_is_said_in_words(waiting: Path) -> None:
 # --- what is looked at -----------------------------------------------------------------------------
 
 
+@pytest.mark.with_git
 @pytest.mark.one_in(14)
 @pytest.mark.parametrize(
     ("words", "columns", "kind"),
@@ -332,6 +338,7 @@ def test_every_screen_follows_its_terminal(told: Path, words: str, columns: int,
         assert session in shown.text  # it is what one copies
 
 
+@pytest.mark.with_git
 def test_the_list_on_a_terminal_of_60_columns(told: Path) -> None:
     """The state in a word, the time as people say it, and as much of the task as fits."""
     shown = seen(told, "list", columns=60)
@@ -342,6 +349,7 @@ def test_the_list_on_a_terminal_of_60_columns(told: Path) -> None:
     assert "\x1b[36mawaiting reply" in shown.raw
 
 
+@pytest.mark.with_git
 def test_the_list_on_a_terminal_of_20_columns(told: Path) -> None:
     """There each session has lines of its own."""
     shown = seen(told, "list", columns=20, kind="ascii")
@@ -350,6 +358,7 @@ def test_the_list_on_a_terminal_of_20_columns(told: Path) -> None:
     )
 
 
+@pytest.mark.with_git
 def test_a_session_as_a_timeline(told: Path) -> None:
     """Turns with what was asked and what came of it, what was taken back, and how to go on."""
     shown = seen(told, "show", columns=72, kind="no colours")
@@ -464,6 +473,7 @@ def test_a_command_that_is_interrupted_leaves_the_cursor_shown(waiting: Path, co
     assert shown.raw.rfind(HIDDEN) < shown.raw.rfind(SHOWN)
 
 
+@pytest.mark.with_git
 def test_colours_can_be_forced_into_a_pipe(told: Path) -> None:
     """As rich does it: for `less -R`; what moves stays away."""
     forced = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": ""}

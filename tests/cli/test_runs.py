@@ -21,6 +21,8 @@ from tests.cli.test_cli import started
 from tests.helpers import HANG_S, new_marker, none_left, wait_until
 from tests.killing import has_text, kill_when
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 SAY = {"type": "message", "content": "hello"}
 CREATE = {"type": "createFile", "path": "a.txt", "content": "alpha"}
 REMOVE = {"type": "shell", "id": "cleanup", "command": "rm -r build"}
@@ -223,6 +225,7 @@ def test_a_message_without_end_is_refused_unread(caller: Caller) -> None:
     caller.fault()
 
 
+@pytest.mark.with_git
 @pytest.mark.outside_dev
 def test_a_system_fault_is_exit_status_1(caller: Caller) -> None:
     """Design, exit status: 1 the work failed; the events message says it too."""
@@ -364,6 +367,7 @@ def test_an_unknown_operation_is_a_mistake(
     assert not (waiting.workspace / "b.txt").exists()
 
 
+@pytest.mark.with_git
 def test_an_unknown_run_is_a_mistake(waiting: Caller) -> None:
     """For each command that takes one."""
     for command in ("approve", "deny", "resume", "show", "log", "diff", "undo"):
@@ -372,6 +376,7 @@ def test_an_unknown_run_is_a_mistake(waiting: Caller) -> None:
         assert "run_000000000000" in waiting.fault()
 
 
+@pytest.mark.with_git
 def test_one_approval_after_the_other(caller: Caller) -> None:
     """They may end with 3 again; `--always` answers the like for the rest of the run."""
     push = {"type": "shell", "command": "git push"}
@@ -405,6 +410,7 @@ def test_the_answer_may_come_on_stdin(
     assert waiting.kinds() == [type_, "createFile"]
 
 
+@pytest.mark.with_git
 def test_options_hold_for_an_answer_on_stdin_too(caller: Caller) -> None:
     """`--always` and `--reason` say more than the message does."""
     again = {"type": "shell", "command": "mkdir build; rm -r build"}
@@ -469,6 +475,7 @@ def test_show_and_log_take_a_run(waiting: Caller) -> None:
     assert "approval_asked" in kinds
 
 
+@pytest.mark.with_git
 @pytest.mark.skipif(shutil.which("git") is None, reason="checkpoints need git")
 def test_without_a_session_the_latest_run_is_meant(caller: Caller) -> None:
     """README, commands: where there is no session, `show`, `log`, `diff` and `undo` mean the latest run."""
@@ -489,6 +496,7 @@ def test_without_a_session_the_latest_run_is_meant(caller: Caller) -> None:
     assert (caller.workspace / "first.txt").exists()
 
 
+@pytest.mark.with_git
 @pytest.mark.skipif(shutil.which("git") is None, reason="checkpoints need git")
 def test_undo_brings_the_bytes_back(caller: Caller) -> None:
     """Checkpoints hold here too: diff shows what a run changed, undo takes it back, --redo again."""

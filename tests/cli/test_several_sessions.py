@@ -14,6 +14,8 @@ from tests.helpers import HANG_S, wait_until
 from tests.killing import kill_when
 from tests.warm import start_command
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 
 def creating(name: str, session: str = "", sequence: int = 1) -> str:
     header = f'[REPLY session="{session}" sequence="{sequence}"]\n' if session else ""
@@ -92,6 +94,7 @@ def test_resume_without_a_name_leaves_an_answer_to_another_session(
     assert (sessions.made, sessions.lying) == (["1.txt", "2.txt"], [])
 
 
+@pytest.mark.with_git
 def test_an_answer_that_names_none_of_several_needs_a_name(
     sessions: Sessions, capsys: pytest.CaptureFixture[str]
 ) -> None:
