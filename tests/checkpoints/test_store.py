@@ -1288,7 +1288,7 @@ def test_a_full_disk_fails_the_checkpoint_and_harms_no_other(tmp_path: Path, fil
         old = checkpoints.take().id
         before = {p: p.read_bytes() for p in (tmp_path / "store").glob("index.*")}
         for number in range(files):
-            (root / f"b{number}").write_bytes(random.Random(number).randbytes(4_000_000))
+            (root / f"b{number}").write_bytes(random.Random(number).randbytes(600_000))
         is_full = True
         with pytest.raises(WorkError, match=r"^[^\n]*: the disk is full$"):
             checkpoints.take()

@@ -27,6 +27,7 @@ from codingagent.storage.settings_file import read_toml
 from codingagent.workspace import path_walk
 from codingagent.workspace.dirfd import Folder, is_link
 from codingagent.workspace.workspace import Workspace
+from tests import warm
 from tests.helpers import REPOSITORY, NamedWorkspace
 from tests.rows import each_row
 
@@ -567,9 +568,7 @@ def test_lines_of_the_person_are_read_and_written_as_windows_does(what: str) -> 
         "os.environ['PATH'] = ''; hints.Path = Mapped\n"
         f"os.name = 'nt'; os.path = ntpath; print(ascii({program}))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", line], cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
+    done = warm.run(line, capture_output=True, text=True)
     assert not done.stderr
     assert ast.literal_eval(done.stdout) == expected
 
