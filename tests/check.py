@@ -42,9 +42,13 @@ def main() -> int:
     if not (SCRIPTS / "python").exists() and not (SCRIPTS / "python.exe").exists():
         say(f"making a virtual environment in {ENVIRONMENT.name}/")
         venv.create(ENVIRONMENT, with_pip=True)
-    say("installing what the tests need; the first time takes a minute or two")
-    if run("python", "-m", *INSTALL):
-        return 1
+    wanted = f"{ROOT} {sys.version} " + (ROOT / "pyproject.toml").read_text("utf-8")
+    installed = ENVIRONMENT / "installed"
+    if not installed.exists() or installed.read_text("utf-8") != wanted:
+        say("installing what the tests need; the first time takes a minute or two")
+        if run("python", "-m", *INSTALL):
+            return 1
+        installed.write_text(wanted, "utf-8")
     failed = [" ".join(check) for check in CHECKS if run(*check)]
     with fast_folder() as folder:
         failed += tested(folder)
