@@ -7,6 +7,7 @@ the remarks `<!-- NAME: … -->` and `<!-- end of NAME -->`.
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -42,15 +43,29 @@ def commands() -> str:
     return "\n".join(lines)
 
 
+_GROUPS = {
+    "Requests": "chat context context_chars list_entries always_attach never_choose conventions",
+    "Commands": "check check_timeout command_timeout command_memory pass_env",
+    "Safety": "policy sandbox network secrets",
+    "Screen": "diff notify clipboard",
+}
+
+
 def settings() -> str:
-    """Return the table of settings."""
-    rows = []
-    for each in fields(Settings):
-        # As it is written in the file.
-        default = str(each.default).lower() if isinstance(each.default, bool) else each.default
-        default = f"`{default}`" if default not in ("", ()) else "(none)"
-        rows.append((f"`{each.name}`", default, meanings()[each.name]))
-    return "\n".join([*_table(("setting", "default", "meaning"), rows), ""])
+    """Return the settings by what they are about; what has no group comes first."""
+    found = {each.name: each for each in fields(Settings)}
+    grouped = {heading: names.split() for heading, names in _GROUPS.items()}
+    rest = [name for name in found if name not in " ".join(_GROUPS.values()).split()]
+    lines: list[str] = []
+    for heading, names in ({"Folder": rest} | grouped).items():
+        rows = []
+        for each in (found[name] for name in names):
+            # As it is written in the file.
+            default = str(each.default).lower() if isinstance(each.default, bool) else each.default
+            default = f"`{default}`" if default not in ("", ()) else "(none)"
+            rows.append((f"`{each.name}`", default, meanings()[each.name]))
+        lines += [f"### {heading}", "", *_table(("setting", "default", "meaning"), rows), ""]
+    return "\n".join(lines)
 
 
 def chats() -> str:
@@ -130,6 +145,10 @@ def wire() -> str:
     return "\n".join([*_table(("what", "limit"), rows), ""])
 
 
+def _screen(number: int) -> str:
+    return f"```text\n{recorded_session.screens()[number - 1]}\n```\n"
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
     "chats": chats,
     "commands": commands,
@@ -140,19 +159,29 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "wire": wire,
 }
 
+# What `help start` shows of the session that is played for README's picture.
+SCREENS: Mapping[str, Callable[[], str]] = {
+    f"screen_{number}": partial(_screen, number) for number in (1, 2, 3)
+}
+
 _PART = re.compile(r"(<!-- (\w+): [^\n]* -->\n).*?(<!-- end of \2 -->\n)", re.DOTALL)
 
 
-def derived(text: str) -> str:
+def derived(text: str, parts: Mapping[str, Callable[[], str]] = PARTS) -> str:
     """Return a page with its generated parts as they should be."""
-    return _PART.sub(lambda found: found[1] + PARTS[found[2]]() + found[3], text)
+
+    def written(found: re.Match[str]) -> str:
+        make = parts.get(found[2])
+        return found[0] if make is None else found[1] + make() + found[3]
+
+    return _PART.sub(written, text)
 
 
 def main() -> int:
     """Write what has changed, and say so."""
     for page in PAGES:
         text = page.read_text("utf-8")
-        if (wanted := derived(text)) != text:
+        if (wanted := derived(text, {**PARTS, **SCREENS})) != text:
             page.write_text(wanted, "utf-8")
             sys.stdout.write(f"{page.relative_to(ROOT)} written\n")
     drawn = recorded_session.picture()

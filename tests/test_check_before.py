@@ -291,7 +291,7 @@ def test_what_the_sandbox_does_not_show_is_told(tmp_path: Path) -> None:
     command_line(tmp_path, "new", "--no-wait", "--sandbox", "require", "--check", f"{tool} -q", "t")
     home = Home.at(tmp_path, create=False)
     drop(home, WRONG)
-    assert f"can't start: the sandbox does not show {tool}" in once(home)
+    assert f"can't start: {tool} is not visible in the sandbox" in once(home)
 
 
 def test_one_is_proposed_and_run_only_when_it_is_accepted(tmp_path: Path) -> None:

@@ -774,7 +774,9 @@ ASKED_NAMES = [
 @pytest.mark.one_in(3)
 def test_a_file_that_other_programs_obey_is_asked_for(path: str) -> None:
     """Design, policy: protected files are written after asking only; with nobody there, not at all."""
-    throw(Case(create(path) + create("later.txt"), ("awaits approval",), stops=ApprovalError), BARE)
+    throw(
+        Case(create(path) + create("later.txt"), ("waits for approval",), stops=ApprovalError), BARE
+    )
 
 
 def test_a_protected_name_behind_a_link_is_asked_for() -> None:
@@ -785,7 +787,8 @@ def test_a_protected_name_behind_a_link_is_asked_for() -> None:
         (root / "ws" / "plain").symlink_to(".vscode")
 
     throw(
-        Case(create("plain/tasks.json"), ("awaits approval",), lay=lay, stops=ApprovalError), BARE
+        Case(create("plain/tasks.json"), ("waits for approval",), lay=lay, stops=ApprovalError),
+        BARE,
     )
 
 
@@ -1008,7 +1011,7 @@ COMMANDS = {
     "another's rights": Case(run("sudo -S true"), ("DENIED.*'sudo' is blocked",)),
     "another machine": Case(
         run("ssh -o BatchMode=yes 127.0.0.1 true"),
-        ("awaits approval",),
+        ("waits for approval",),
         stops=ApprovalError,
         more=Settings(network=True),
     ),

@@ -439,7 +439,7 @@ def test_an_answer_that_was_journalled_counts_though_the_agent_was_killed(
     assert logged(live.workspace) == []
     status, _, fault = command_line_here(home, decision, session_id)
     assert (status, logged(live.workspace)) == (2, [])
-    assert "awaits approval" in fault
+    assert "waits for approval" in fault
     for _ in range(2):
         assert command_line_here(home, "resume", "--once")[0] == 0
         assert logged(live.workspace) == ([1] if decision == "approve" else [])
@@ -547,7 +547,7 @@ def test_a_second_executor_waits_for_the_first(tmp_path: Path) -> None:
         wait_until(lambda: logged(live.workspace) == [1])
         with start_command(*words, stdout=subprocess.PIPE, text=True) as second:
             assert second.stdout is not None
-            assert f"(pid {it.pid}) is at work in {home}; waiting" in second.stdout.readline()
+            assert f"(pid {it.pid}) is using {home}; waiting" in second.stdout.readline()
             it.kill()
             assert second.wait(HANG_S) == 0
     assert logged(live.workspace) == [1]

@@ -41,7 +41,7 @@ def test_the_generated_parts_are_current(name: str) -> None:
 def test_each_generated_part_is_on_one_page() -> None:
     """A part that no page has is written for nobody; one on two pages repeats itself."""
     begun = re.findall(r"^<!-- (\w+): written by", "".join(PAGES.values()), re.MULTILINE)
-    assert sorted(begun) == sorted(derive_docs.PARTS)
+    assert sorted(begun) == sorted([*derive_docs.PARTS, *derive_docs.SCREENS])
 
 
 def test_each_topic_has_its_page() -> None:
@@ -109,9 +109,10 @@ def test_readme_is_read_in_one_go() -> None:
     assert any(line.startswith("codingagent new ") for line in lines[:40])  # the reader's own task
 
 
-def test_the_picture_shows_the_session_of_today() -> None:
-    """It is made by `python -m tests.derive_docs`, from a session on a terminal."""
+def test_the_picture_and_the_screens_show_the_session_of_today() -> None:
+    """They are made by `python -m tests.derive_docs`, from a session on a terminal."""
     needs_bwrap()
+    assert derive_docs.derived(PAGES["start"], derive_docs.SCREENS) == PAGES["start"]
     assert words(derive_docs.PICTURE.read_text("utf-8")) == words(picture())
 
 

@@ -503,5 +503,5 @@ def test_an_error_that_ends_a_command_shows_no_secret(tmp_path: Path) -> None:
     message = {"protocolVersion": "1.0", "operations": [operation]}
     (home / "inbox" / "answer.txt").write_text(json.dumps(message), "utf-8")
     done = command_line(home, "resume", "--once")
-    assert (done.returncode, "awaits approval: " in done.stderr) == (3, True)
+    assert (done.returncode, "waits for approval: " in done.stderr) == (3, True)
     assert token("error") not in done.stdout + done.stderr

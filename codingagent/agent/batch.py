@@ -292,7 +292,7 @@ class Execution:
             ways = f"{approve} runs it, {deny} skips it"
             if asked.question.kind is Kind.FILES_CHANGED:
                 ways = f"{approve} keeps the changes, {deny} restores the files"
-            raise ApprovalError(f"{paths.shown(name)} awaits approval: {ways}")
+            raise ApprovalError(f"{paths.shown(name)} waits for approval: {ways}")
         return answer
 
     def answer(self, name: str | None, answer: Answer) -> None:
@@ -308,10 +308,10 @@ class Execution:
             # An answer that is sent twice must not approve the next operation of the same name.
             raise UsageError(
                 f"several operations are called '{paths.shown(name)}': leave the id out to answer the one"
-                " that awaits approval"
+                " that waits for approval"
             )
         if name not in (None, awaited):
-            raise UsageError(f"'{name}' does not await approval; {awaited} does")
+            raise UsageError(f"'{name}' does not wait for approval; {awaited} does")
         self.log.record(entries.ApprovalAnswered(asked.index, answer, now()))
 
     def end(self, sequence: int, notes: tuple[str, ...] = (), cut: str = "") -> None:

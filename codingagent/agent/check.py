@@ -143,7 +143,7 @@ class Check:
             where = "here" if event.sandbox == "none" else "in the sandbox"
             return f"{where} `{name}` is {host}" if host.is_file() else ""
         if host.is_file():
-            return f"the sandbox does not show {host}: put its folder on your PATH"
+            return f"{host} is not visible in the sandbox; put its folder on your PATH"
         return f"there is no program `{shown(name)}`" + " on your PATH" * ("/" not in name)
 
     # --- after a turn --------------------------------------------------------------------------

@@ -266,8 +266,8 @@ def _workspace_in(home: Path, root: Path) -> "contextlib.closing[Workspace]":
 
 
 _NO_GIT = (
-    "git is not installed here: nothing can be undone, and protected files that commands change are not"
-    " asked about"
+    "git is not installed: nothing can be undone, and you are not asked when a command changes a protected"
+    " file"
 )
 
 _BARE = (

@@ -16,39 +16,43 @@ class Entry(NamedTuple):
 # Only the command that is named is imported and built: typer's work on the options of all of them would
 # cost every start more than everything else. A test compares these lines with the definitions.
 COMMANDS = {
-    "The loop": {
+    "Work on a task": {
         "new": Entry("begin", "Start a task: write the first request, then wait for the answer."),
         "ask": Entry("begin", "Ask about the code: the answer is words, and nothing is changed."),
-        "context": Entry("inspect", "Show which files a task's first request would show."),
-        "resume": Entry("session", "Continue a task: take the answer, or wait for it."),
-        "say": Entry("amend", "Add your words, or files, to the waiting request."),
-        "refresh": Entry("amend", "Rewrite the waiting request from the files as they are now."),
-        "approve": Entry("session", "Approve the operation that awaits approval, and continue."),
-        "deny": Entry("session", "Refuse the operation that awaits approval, and continue."),
-        "revoke": Entry("amend", "Revoke an approval that you gave with --always."),
-        "copy": Entry("clipboard", "Put the waiting request on the clipboard."),
+        "resume": Entry("session", "Continue a session: apply the answer, or wait for one."),
+        "say": Entry("amend", "Add your words, or files, to the current request."),
+        "copy": Entry("clipboard", "Put the current request on the clipboard."),
         "paste": Entry("clipboard", "Save the chat's answer in the inbox."),
-        "close": Entry("housekeeping", "End a session whose task is not done."),
-        "rename": Entry("housekeeping", "Name a session."),
+        "approve": Entry("session", "Approve the operation that waits for approval, and continue."),
+        "deny": Entry("session", "Deny the operation that waits for approval, and continue."),
     },
-    "What happened": {
-        "list": Entry("inspect", "List the sessions, the latest first."),
+    "Look back, undo, commit": {
         "show": Entry("inspect", "Show one session: its turns, results, files."),
-        "log": Entry("inspect", "Show everything that happened in a session."),
         "diff": Entry("inspect", "Show what a session changed."),
-        "secrets": Entry("secrets", "List the secrets that requests hide, and allow some."),
+        "undo": Entry("session", "Undo the last turns: restore the files that they changed."),
         "commit": Entry("commit", "Commit what a session changed, and nothing else."),
-        "undo": Entry("session", "Undo turns: restore the files as they were before."),
-        "delete": Entry("housekeeping", "Delete a session with its checkpoints and requests."),
+        "list": Entry("inspect", "List the sessions, the latest first."),
+        "log": Entry("inspect", "Show everything that happened in a session."),
     },
-    "This machine": {
-        "help": Entry("help", "Show a documentation topic, or list the topics."),
-        "doctor": Entry("inspect", "Check this machine, and say how to get what is missing."),
+    "Adjust": {
+        "context": Entry("inspect", "Show which files a task's first request would show."),
+        "refresh": Entry("amend", "Rewrite the current request from the files as they are now."),
+        "secrets": Entry("secrets", "List the secrets that requests replace; allow (send) some."),
+        "revoke": Entry("amend", "Withdraw an approval that you gave with --always."),
         "config": Entry("inspect", "Show the settings and where each comes from, or change yours."),
+        "rename": Entry("housekeeping", "Name a session."),
+        "close": Entry("housekeeping", "End a session whose task is not done."),
+        "delete": Entry(
+            "housekeeping", "Delete a session, its undo history, requests and answers."
+        ),
+    },
+    "Help": {
+        "help": Entry("help", "Show a page of the documentation, or list the pages."),
+        "doctor": Entry("inspect", "Check this machine, and say how to get what is missing."),
         "demo": Entry("inspect", "Watch a small real task being solved, with recorded answers."),
     },
     "For programs": {
-        "run": Entry("run", "Execute a JSON operations message."),
+        "run": Entry("run", "Run a JSON operations message."),
         "schema": Entry("inspect", "Print the JSON Schema of operations, events or settings."),
         "serve": Entry("serve", "Serve a folder or a whole machine over JSON-RPC 2.0."),
         "call": Entry("serve", "Call a method of a JSON-RPC server."),

@@ -158,7 +158,9 @@ def _watching(inbox: Path) -> Finding:
             with contextlib.suppress(OSError):
                 trial.unlink()
     if trial.name in heard:
-        return Finding("inbox", True, f"{inbox} is watched: an answer is taken at once")
+        return Finding(
+            "inbox", True, f"{inbox} is watched: an answer is applied as soon as it is saved"
+        )
     why = (
         watch.fault
         or "no event came for a file written there; a network drive, WSL or a container?"

@@ -159,7 +159,7 @@ def _usage(fault: typer.TyperException, arguments: list[str]) -> str:
         lacks = "requires an argument" in message
         return f"{option} {'needs a value' if lacks else 'takes no value'}; {see}"
     if param is None:
-        message = _EXTRA.sub(r"too many words: \1", message)
+        message = _EXTRA.sub(r"unexpected argument: \1", message)
         return f"{message[:1].lower()}{message[1:]}; {see}"
     name = param.opts[0] if param.opts[0].startswith("-") else param.metavar or param.name.upper()
     if hasattr(fault, "param_type"):
@@ -194,7 +194,7 @@ def _option_meant(
     if command and option in _BEFORE_COMMANDS:
         return f" after{command}: it goes before the command, codingagent {option} …{command} …"
     if not command and not set(NAMES).isdisjoint(arguments):
-        return " before the command; put it after, and see `codingagent COMMAND --help`"
+        return " before the command; it goes after, see `codingagent COMMAND --help`"
     close = getattr(fault, "possibilities", None) or ()
     meant = f"; did you mean {' or '.join(close)}?" if close else ""
     return f"{meant or ';'} `codingagent{command} --help` lists all"

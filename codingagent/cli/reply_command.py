@@ -63,7 +63,7 @@ def follow(work: Work, inbox: Inbox, home: Home, command: ReplyCommand, screen: 
                 return
             if taken >= command.max_turns:
                 raise _end(
-                    session, f"{taken} turns were taken (--max-turns) and the task is not done"
+                    session, f"stopped after {taken} turns (--max-turns); the task is not done"
                 )
             screen.settle()
             screen.remark(f"request {session.sequence} goes to: {command.line}")

@@ -61,7 +61,7 @@ def is_about_secrets(rule: str) -> bool:
 
 def nothing_awaits(session_id: str) -> str:
     """Return the message that a session or a run has no pending approval."""
-    return f"nothing in {session_id} awaits approval: see `codingagent show {session_id}`"
+    return f"nothing in {session_id} waits for approval: see `codingagent show {session_id}`"
 
 
 def operation_id(index: int) -> str:

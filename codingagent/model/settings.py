@@ -63,7 +63,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 0
     pass_env: Annotated[
         tuple[Annotated[str, Meta(min_length=1)], ...],
-        _told("environment variables that commands see besides the usual"),
+        _told("environment variables that commands see in addition to the usual ones"),
     ] = ()
     check: Annotated[
         str, _told("a command to run before any change and after each; [DONE] needs its success")
@@ -182,7 +182,9 @@ def _check_name(name: str, source: Source) -> None:
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         hint = (
-            f"; did you mean '{close[0]}'?" if close else f"; the settings are {', '.join(known)}"
+            f"; did you mean '{close[0]}'?"
+            if close
+            else "; `codingagent config` lists the settings"
         )
         raise UsageError(f"{source.name}: unknown setting '{name}'{hint}")
 

@@ -113,7 +113,7 @@ class Unconfined(Struct, frozen=True):
         """Return the remark shown to the person once per session."""
         why = f" ({self.reason})" if self.reason else ""
         return (
-            "commands in answers run without a sandbox, with all your rights; only file operations are"
+            "commands in answers run without a sandbox, with your full permissions; only file operations are"
             f" confined to the workspace{why}"
         )
 

@@ -257,7 +257,7 @@ def _sandbox(outside: Path) -> Iterator[Finding]:
         yield Finding(name, holds, detail, is_promise=True)
 
 
-_UNCONFINED = "none: commands run with your own rights" + {
+_UNCONFINED = "none: commands run with your full permissions" + {
     "win32": ", so each is asked about, but your check and a few plain ones",
     "darwin": "; the policy asks before those that delete, publish or reach outside",
 }.get(sys.platform, "")

@@ -245,7 +245,7 @@ def check_home(root: Path, *, was_found: bool) -> None:
     holds = [n for n in ("sessions", settings_.FILE_NAME) if os.path.lexists(root / n)]
     if was_found and holds and not home_registry.is_known(root):
         raise UsageError(
-            f"{root} holds {' and '.join(holds)} that codingagent did not make here (a copy, or somebody"
+            f"{root} holds {' and '.join(holds)} that codingagent did not make here (a copy, or someone"
             " else's), so it is not used; `codingagent help troubleshooting` says what to do"
         )
 
@@ -316,7 +316,7 @@ def make_workspace(home: Path, path: Path) -> None:
     if path == home / "workspace":
         if is_link_at(path):
             raise UsageError(
-                f"'{path}' is a link to '{path.resolve()}'; to work there, name it: --workspace"
+                f"'{path}' is a link to '{path.resolve()}'; to work there, add --workspace"
             )
         try:
             path.mkdir(exist_ok=True)
@@ -329,9 +329,10 @@ def latest_session(sessions: list[Session]) -> Session:
     open_ones = [session for session in sessions if not session.is_complete]
     if open_ones:
         return open_ones[0]
-    name = f"name {told_as(sessions[0])} to reopen it" if len(sessions) == 1 else "name one"
+    name = sessions[0].session_id if len(sessions) == 1 else "ID"
     which = f"none of the {NEWEST} latest sessions" if len(sessions) == NEWEST else "no session"
-    raise UsageError(f"{which} is waiting; start one with `codingagent new`, or {name}")
+    remedy = f"start one with `codingagent new`, or reopen one with `codingagent resume {name}`"
+    raise UsageError(f"{which} is waiting; {remedy}")
 
 
 # Enough of a task to recognize it.
@@ -350,14 +351,14 @@ def awaiting_approval(home: Home, on_damage: Callable[[str], object]) -> Session
     waiting = [run_id for run_id in home.runs.ids() if home.runs.has_message(run_id)]
     runs = [run for run in map(home.runs.load, waiting) if run.is_awaiting_approval]
     if not (found := [*found, *runs]):
-        raise UsageError("nothing awaits approval here; `codingagent list` shows all sessions")
+        raise UsageError("nothing waits for approval here; `codingagent list` shows all sessions")
     if len(found) > 1:
         named = ", ".join(
             f"{each.session_id} ({one_line(each.asked.question.subject, _TASK_CHARACTERS)})"
             for each in found
             if each.asked is not None
         )
-        raise UsageError(f"{len(found)} await approval, name one: {named}")
+        raise UsageError(f"{len(found)} wait for approval; name one of: {named}")
     return found[0]
 
 

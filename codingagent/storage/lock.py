@@ -47,9 +47,9 @@ class HomeLock:
         started, has_said = time.monotonic(), False
         while holder := self._try():
             home = self._path.parent.parent
-            busy = f"another codingagent (pid {holder}) is at work in {home}"
+            busy = f"another codingagent (pid {holder}) is using {home}"
             if say is None:
-                raise WorkError(f"{busy}; let it finish, or stop it with Ctrl-C")
+                raise WorkError(f"{busy}; wait for it, or stop it there with Ctrl-C")
             if not has_said and time.monotonic() - started > _SAY_SO_AFTER_S:
                 say(f"{busy}; waiting for it (Ctrl-C cancels this)")
                 has_said = True

@@ -72,7 +72,7 @@ def test_a_yes_lets_it_be_done(tmp_path: Path) -> None:
     assert not (live.workspace / "build").exists()
     (asked,) = person.asked
     assert asked.shown == "rm -r build"
-    assert "may destroy" in asked.reasons[0]
+    assert "may delete" in asked.reasons[0]
     assert "[OK] RUN_COMMAND: Ran 'rm -r build'" in after.results()
 
 
@@ -160,16 +160,16 @@ def test_an_answer_to_something_else_does_nothing(tmp_path: Path) -> None:
     """Design, policy: an answer names what awaits approval, or nothing is executed."""
     live = sit_down(tmp_path)
     with live_session(tmp_path, session_id=live.session_id) as again:
-        with pytest.raises(UsageError, match=r"nothing in [0-9a-f]{8} awaits"):
+        with pytest.raises(UsageError, match=r"nothing in [0-9a-f]{8} waits"):
             again.conversation.answer(None, Answer("yes"))
         again.drop(REMOVE)
         with pytest.raises(ApprovalError):
             again.conversation.take("reply.txt")
-        with pytest.raises(UsageError, match="'op-7' does not await approval; op-1 does"):
+        with pytest.raises(UsageError, match="'op-7' does not wait for approval; op-1 does"):
             again.conversation.answer("op-7", Answer("yes"))
         assert (live.workspace / "build" / "o").exists()
         again.conversation.answer("op-1", Answer("yes"))
-        with pytest.raises(UsageError, match=r"nothing in [0-9a-f]{8} awaits"):
+        with pytest.raises(UsageError, match=r"nothing in [0-9a-f]{8} waits"):
             again.conversation.answer("op-1", Answer("yes"))
         again.conversation.recover()
     assert not (live.workspace / "build").exists()

@@ -680,17 +680,17 @@ def test_what_does_not_wait_is_not_approved(start: Start, project: Path) -> None
     run = start(REMOVE, shell("git push"))
     before = run.events
     for name in ("op-2", "op-9", ""):
-        with pytest.raises(UsageError, match=f"'{name}' does not await approval; op-1 does"):
+        with pytest.raises(UsageError, match=f"'{name}' does not wait for approval; op-1 does"):
             run.approve(name)
     assert run.events == before
     assert (project / "build").exists()
     run.approve("op-1")
-    with pytest.raises(UsageError, match="'op-1' does not await approval; op-2 does"):
+    with pytest.raises(UsageError, match="'op-1' does not wait for approval; op-2 does"):
         run.approve("op-1")
     run.deny()
     after = run.events
     for decide in (run.approve, run.deny):
-        with pytest.raises(UsageError, match=f"nothing in {run.run_id} awaits approval"):
+        with pytest.raises(UsageError, match=f"nothing in {run.run_id} waits for approval"):
             decide()
     assert run.events == after
 
@@ -712,7 +712,7 @@ def test_what_was_answered_is_not_answered_again(start: Start, project: Path) ->
     assert status_of(run) == "error"
     assert kinds(run) == ["error"]
     for decide in (run.approve, run.deny):
-        with pytest.raises(UsageError, match="awaits approval"):
+        with pytest.raises(UsageError, match="waits for approval"):
             decide()
     moved.rename(project)
     run.go_on()
@@ -754,7 +754,7 @@ def test_what_is_no_answer_changes_nothing(start: Start) -> None:
     run = start({**REMOVE, "id": "mine"})
     with pytest.raises(MessageError):
         run.answer({"type": "userMessage", "content": "maybe"})
-    with pytest.raises(UsageError, match="'other' does not await approval; mine does"):
+    with pytest.raises(UsageError, match="'other' does not wait for approval; mine does"):
         run.answer({"approval": {"operationId": "other", "decision": "approved"}})
     assert status_of(run) == "awaiting_approval"
 
@@ -845,7 +845,7 @@ def test_a_run_survives_a_restart(project: Path, home: Path) -> None:
         done = space.open_run(run_id)
         assert status_of(done) == "completed"
         assert kinds(done) == ["shell", "shell", "createFile"]
-        with pytest.raises(UsageError, match="awaits approval"):
+        with pytest.raises(UsageError, match="waits for approval"):
             done.approve()
 
 
@@ -854,7 +854,7 @@ def test_there_is_one_of_each_run(kept: Space, project: Path) -> None:
     run = kept.run(operations=[shell("rm -r build; echo >> a")])
     again = kept.open_run(run.run_id)
     again.approve()
-    with pytest.raises(UsageError, match="awaits approval"):
+    with pytest.raises(UsageError, match="waits for approval"):
         run.approve()
     assert (project / "a").read_text() == "\n"
 

@@ -377,7 +377,7 @@ def test_words_and_refreshes_beside_the_terminal_that_waits(home: Path) -> None:
         assert command_line_here(home, "say", "--attach", "new.py")[0] == 0
         assert "(attached: new.py)" in request(home)
         status, _, err = command_line_here(home, "approve", session_of(home))
-        assert (status, "awaits approval" in err) == (2, True)
+        assert (status, "waits for approval" in err) == (2, True)
         drop(home, DONE)
         assert holder.ends() == 0
     assert words(home) == ["with a test", ""]
@@ -450,7 +450,7 @@ def test_what_was_asked_in_a_terminal_that_was_closed_is_not_done_later(
     take(home, CREATE)
     made = next(path for path in (home / "workspace").iterdir() if path.is_file())
     with locked(home), started(home, *words_) as asker:
-        Holder(asker).says("is at work in")
+        Holder(asker).says("is using")
         asker.send_signal(signal.SIGHUP)
         asker.wait(HANG_S)
     before = request(home, 2)
@@ -469,7 +469,7 @@ def test_an_undo_is_refused_once_another_turn_is_the_last(home: Path) -> None:
         drop(home, "[RUN_COMMAND]\ntouch begun; cat wait\n[/RUN_COMMAND]\n")
         wait_until((home / "workspace" / "begun").exists)
         with started(home, "undo") as asker:
-            Holder(asker).says("is at work in")
+            Holder(asker).says("is using")
             (home / "workspace" / "wait").write_text("go", "utf-8")
             assert asker.wait(HANG_S) == 2
             assert asker.stderr is not None
@@ -557,13 +557,13 @@ def test_one_that_executes_is_waited_for_and_ctrl_c_takes_it_back(waiting: Path)
         wait_until(lambda: bool(processes_with(marker)))
         with started(waiting, "say", "too late") as asker:
             said = Holder(asker)
-            said.says("is at work in")
+            said.says("is using")
             assert "waiting for it (Ctrl-C cancels this)" in said.said
             asker.send_signal(signal.SIGINT)
             assert said.ends() == 130
         with started(waiting, "say", "in time") as asker:
             said = Holder(asker)
-            said.says("is at work in")
+            said.says("is using")
             for pid in processes_with(marker):
                 with contextlib.suppress(OSError):  # one of them ends with another
                     if b"sleep\0" in Path(f"/proc/{pid}/cmdline").read_bytes()[:6]:
@@ -582,7 +582,7 @@ def test_a_run_that_works_in_the_home_is_waited_for(waiting: Path, tmp_path: Pat
     with none_left(marker), started(waiting, "run", str(message)) as runner:
         wait_until(lambda: bool(processes_with(marker)))
         with started(waiting, "say", "behind it") as asker:
-            Holder(asker).says("is at work in")
+            Holder(asker).says("is using")
             runner.send_signal(signal.SIGINT)
             assert asker.wait(HANG_S) == 0
     assert words(waiting) == ["behind it"]
@@ -841,7 +841,7 @@ def test_an_answer_that_waited_for_the_lock_is_none_to_what_is_asked_by_then(
     journal.write_bytes(first)
     with started(waiting, "approve", session) as asker:
         with locked(waiting):
-            Holder(asker).says("is at work in")
+            Holder(asker).says("is using")
             journal.write_bytes(second)
         assert asker.wait(HANG_S) == 2
     assert (waiting / "workspace" / next_).exists()

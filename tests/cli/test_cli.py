@@ -335,7 +335,7 @@ def test_a_workspace_that_is_gone_can_only_be_put_back(
 def test_without_words_the_command_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
     """A newcomer's first word is the bare command."""
     assert main.run([]) == 0
-    assert "The loop:" in capsys.readouterr().out
+    assert "Work on a task:" in capsys.readouterr().out
 
 
 def test_a_task_that_is_no_utf_8_begins_a_session_that_can_be_read(home: Path) -> None:
@@ -560,7 +560,8 @@ def test_without_an_open_session_resume_says_so(
     assert run(waiting, "resume", "--once") == 2
     assert capsys.readouterr().err == (
         "codingagent: no session is waiting; start one with"
-        f" `codingagent --home {waiting} new`, or name {session_of(waiting)} (Write a file) to reopen it\n"
+        f" `codingagent --home {waiting} new`, or reopen one with"
+        f" `codingagent --home {waiting} resume {session_of(waiting)}`\n"
     )
     assert run(waiting, "new", "--no-wait", "more") == 0
     drop(waiting, DONE + "\n")
@@ -569,7 +570,7 @@ def test_without_an_open_session_resume_says_so(
     assert run(waiting, "resume", "--once") == 2
     assert capsys.readouterr().err == (
         f"codingagent: no session is waiting; start one with `codingagent --home {waiting} new`,"
-        " or name one\n"
+        f" or reopen one with `codingagent --home {waiting} resume ID`\n"
     )
 
 
@@ -631,7 +632,7 @@ def test_those_that_only_look_never_take_the_lock(
     with HomeLock(waiting / "sessions" / ".lock").held():
         for looks in ("list", "show", "log", "doctor"):
             assert run(waiting, looks) == 0
-    assert "is at work" not in capsys.readouterr().err
+    assert "is using" not in capsys.readouterr().err
 
 
 # --- looking ---------------------------------------------------------------------------------------
@@ -742,7 +743,7 @@ BAD_WORDS = [
     (["new", "--no-wiat", "x"], "there is no option --no-wiat; did you mean --no-wait?"),
     (["list", "--xyzzy"], "there is no option --xyzzy; `codingagent list --help` lists all"),
     (["list", "--home", "x"], "--home after list: it goes before the command"),
-    (["--policy", "x", "new"], "--policy before the command; put it after"),
+    (["--policy", "x", "new"], "--policy before the command; it goes after"),
     (["show", "a", "b"], "`codingagent show --help` shows how it is used"),
 ]
 

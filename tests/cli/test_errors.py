@@ -39,7 +39,7 @@ from tests.helpers import REPOSITORY, command_line, plain_session
         ("schema it", "WHAT is 'it'; it must be one of operations, events, settings"),
         ("run --workspace .", "FILE is missing; for example: codingagent run operations.json "),
         ("call", "METHOD is missing; for example: codingagent call ping "),
-        ("diff a b c", "too many words: b c; `codingagent diff --help` shows"),
+        ("diff a b c", "unexpected argument: b c; `codingagent diff --help` shows"),
         ("show --turn 1", "there is no option --turn; `codingagent show --help` lists all"),
     ],
 )

@@ -37,20 +37,20 @@ def test_who_stands_among_files_and_starts_beside_them_is_told(
     """`new` in a project, without --here: the model would see nothing."""
     status, out, _ = run("new", "--no-wait", "Add an option", capsys=capsys)
     assert status == 0
-    assert "the model sees no files; to work in this folder: codingagent new --here" in out
+    assert "the model gets no files; to work in this folder instead: codingagent new --here" in out
     (project / "workspace" / "a.py").touch()
-    assert "sees no files" not in run("new", "--no-wait", "Again", capsys=capsys)[1]
+    assert "gets no files" not in run("new", "--no-wait", "Again", capsys=capsys)[1]
 
 
 def test_who_works_here_or_in_an_empty_folder_is_told_nothing(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is as it should be needs no words."""
-    assert "sees no files" not in run("new", "--here", "--no-wait", "x", capsys=capsys)[1]
+    assert "gets no files" not in run("new", "--here", "--no-wait", "x", capsys=capsys)[1]
     empty = tmp_path / "empty"
     empty.mkdir()
     os.chdir(empty)
-    assert "sees no files" not in run("new", "--no-wait", "x", capsys=capsys)[1]
+    assert "gets no files" not in run("new", "--no-wait", "x", capsys=capsys)[1]
     assert project.is_dir()
 
 

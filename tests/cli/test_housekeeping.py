@@ -81,7 +81,7 @@ def test_a_closed_session_takes_no_answer_until_words_reopen_it(
     assert f"{session}  closed" in capsys.readouterr().out
     assert run(home, "resume", "--once") == 2
     assert run(home, "close", session) == 2
-    assert "is complete already" in capsys.readouterr().err
+    assert "is done already" in capsys.readouterr().err
     drop(home, DONE)
     assert run(home, "say", session, "go on") == 0
     request = (home / "outbox" / f"{session}_seq0003.txt").read_text("utf-8")
@@ -126,7 +126,7 @@ def test_delete_leaves_nothing_of_a_session_and_all_of_the_rest(
     other = next(s.stem for s in (home / "sessions").glob("*.json") if s.stem != first)
     capsys.readouterr()
     assert run(home, "delete", first) == 2  # nobody can be asked
-    assert "say --yes" in capsys.readouterr().err
+    assert "add --yes" in capsys.readouterr().err
     assert run(home, "delete", first, "--yes") == 0
     left = [path for path in home.rglob("*") if first in str(path)]
     assert left == []
@@ -167,7 +167,7 @@ def test_a_session_on_which_another_process_works_is_deleted_after_that(home: Pa
         with HomeLock(home / "sessions" / ".lock").held():
             assert process.stdout is not None
             line = process.stdout.readline()
-            assert f"another codingagent (pid {os.getpid()}) is at work in {home}; waiting" in line
+            assert f"another codingagent (pid {os.getpid()}) is using {home}; waiting" in line
             assert own.is_dir()
         assert process.wait(HANG_S) == 0
     assert not own.exists()
@@ -179,6 +179,6 @@ def test_its_question_keeps_nobody_waiting(home: Path) -> None:
         asked.says("Its number:")
         with locked(home):
             asked.types("1\r")
-            asked.says("is at work in")
+            asked.says("is using")
             assert (home / "sessions" / session).is_dir()
         asked.says(f"deleted session {session}")

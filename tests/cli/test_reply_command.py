@@ -135,7 +135,7 @@ def test_it_has_so_many_turns(home: Path) -> None:
     """--max-turns counts its answers; the request behind the last waits."""
     line = 'echo "[MESSAGE]"; echo "turn $CODINGAGENT_SEQUENCE"; echo "[/MESSAGE]"'
     status, _, err = start(home, line, "--max-turns", "3")
-    assert (status, "3 turns were taken (--max-turns) and the task is not done" in err) == (1, True)
+    assert (status, "stopped after 3 turns (--max-turns); the task is not done" in err) == (1, True)
     assert session_of(home).sequence == 4
     assert "adds nothing: go on as you think best" in request(home, 4)
 
@@ -339,6 +339,6 @@ def test_two_commands_do_not_answer_one_session(home: Path) -> None:
         holder = Holder(process)
         holder.says("request 1 goes to")
         status, _, err = go_on(home, "echo hello")
-        assert (status, f"(pid {process.pid}) is at work in" in err) == (1, True)
+        assert (status, f"(pid {process.pid}) is using" in err) == (1, True)
         (home / "late").write_text(DONE, "utf-8")
         assert holder.ends() == 0

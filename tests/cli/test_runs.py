@@ -333,7 +333,7 @@ def test_approve_executes_and_prints_the_new_events(waiting: Caller) -> None:
     assert not (waiting.workspace / "build").exists()
     assert waiting.call("approve", waiting.run_id) == 2
     assert waiting.out == ""
-    assert "awaits approval" in waiting.fault()
+    assert "waits for approval" in waiting.fault()
 
 
 def test_deny_goes_on_without_it(waiting: Caller) -> None:
@@ -350,9 +350,9 @@ def test_deny_goes_on_without_it(waiting: Caller) -> None:
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
-        (("op-9",), "'op-9' does not await approval; cleanup does"),
-        (("op-2",), "'op-2' does not await approval; cleanup does"),
-        (("",), "'' does not await approval; cleanup does"),
+        (("op-9",), "'op-9' does not wait for approval; cleanup does"),
+        (("op-2",), "'op-2' does not wait for approval; cleanup does"),
+        (("",), "'' does not wait for approval; cleanup does"),
     ],
 )
 @pytest.mark.one_in(2)

@@ -75,7 +75,7 @@ def test_approve_and_deny_answer_what_waits_unless_several_do(
 ) -> None:
     """Design, command line: without a name, the session or run that awaits approval is meant."""
     assert run(waiting, "approve") == 2
-    assert "nothing awaits approval here" in capsys.readouterr().err
+    assert "nothing waits for approval here" in capsys.readouterr().err
     drop(waiting, REMOVE + CREATE + REMOVE.replace("build", "other"))
     assert run(waiting, "resume", "--once") == 3
     assert run(waiting, "approve", "op-2") == 2
@@ -88,7 +88,9 @@ def test_approve_and_deny_answer_what_waits_unless_several_do(
     capsys.readouterr()
     assert run(waiting, "deny") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"codingagent: 2 await approval, name one: {session_of(waiting)} (rm -r")
+    assert line.startswith(
+        f"codingagent: 2 wait for approval; name one of: {session_of(waiting)} (rm -r"
+    )
     assert re.search(r", run_[0-9a-f]{12} \(rm -r src\)$", line)
     assert run(waiting, "deny", session_of(waiting)) == 0
     assert run(waiting, "deny", "--reason", "keep it") == 0
@@ -684,9 +686,7 @@ def test_without_git_diff_and_undo_say_so_and_the_rest_works(
     """Design, undo: git is a dependency of this feature only."""
     monkeypatch.setenv("PATH", "/nowhere")
     assert run(home, "new", "--no-wait", "--sandbox", "off", "x") == 0
-    lack = (
-        "git is not installed here: nothing can be undone, and protected files that commands change"
-    )
+    lack = "git is not installed: nothing can be undone, and you are not asked when a command changes a"
     assert lack in " ".join(capsys.readouterr().out.split())
     drop(home, CREATE)
     assert run(home, "resume", "--once") == 0

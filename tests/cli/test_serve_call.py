@@ -30,7 +30,7 @@ from tests.serving import mode_of
 from tests.warm import start_command
 
 PLAIN = ("--sandbox", "off")
-ENDPOINT = "name one endpoint: --stdio, --socket PATH, --tcp HOST:PORT or --vsock PORT"
+ENDPOINT = "choose one endpoint: --stdio, --socket PATH, --tcp HOST:PORT or --vsock PORT"
 SECONDS = "is not more than 0 and at most 2000000 seconds"
 
 

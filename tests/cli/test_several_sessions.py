@@ -102,7 +102,7 @@ def test_an_answer_that_names_none_of_several_needs_a_name(
     drop(sessions.home, creating("a.txt"))
     assert run(sessions.home, "resume", "--once") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "reply.txt names no session, and 2 wait" in line
+    assert "reply.txt doesn't say which session it answers, and 2 wait" in line
     for named in (f"{sessions.early} (the early task)", f"{sessions.late} (the late task)"):
         assert named in line
     assert (sessions.made, sessions.lying) == ([], ["reply.txt"])

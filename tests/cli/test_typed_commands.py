@@ -222,4 +222,8 @@ def test_close_and_say_mean_the_only_session(
         assert run(home, "new", "--no-wait", "--sandbox", "off", task) == 0
     assert run(home, "close") == 2
     said = capsys.readouterr().err
-    assert ("(one)" in said, "(two)" in said, "2 are open, name one" in said) == (True, True, True)
+    assert ("(one)" in said, "(two)" in said, "2 are open; name one of" in said) == (
+        True,
+        True,
+        True,
+    )

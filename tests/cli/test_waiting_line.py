@@ -435,7 +435,7 @@ def test_what_takes_back_is_not_done_on_what_came_after_it_was_typed(
         asked.says(PROMPT)
         with locked(home):
             enter(asked, words)
-            asked.says("is at work in")
+            asked.says("is using")
             worked_on(home, PersonSaid("theirs", (), now()))
         asked.says(f"{words} was typed before that")
         asked.says(PROMPT, 2)
@@ -463,7 +463,7 @@ def test_what_was_entered_as_the_session_ended_is_told(home: Path) -> None:
         asked.says(PROMPT)
         with locked(home):
             enter(asked, "keep the licence")
-            asked.says("is at work in")
+            asked.says("is using")
             worked_on(home, SessionClosed(now()))
         asked.says("the task ended before this was done: keep the licence")
         assert asked.process.wait(HANG_S) == 0
@@ -477,7 +477,7 @@ def test_an_answer_that_was_pasted_for_an_earlier_request_is_not_executed_on_the
         asked.says(PROMPT)
         with locked(home):
             paste(asked, MAKE)
-            asked.says("is at work in")
+            asked.says("is using")
             worked_on(home, AnswerTaken(1, "theirs.txt", "", now()))
             worked_on(home, OperationEnded(0, MessageShown("theirs"), now()))
             worked_on(home, TurnEnded(1, (), now()))

@@ -14,7 +14,7 @@ from codingagent.model.operations import Replacement
 from codingagent.model.rule import Rule
 from codingagent.protocols.tags import repair, tag_lines
 
-ANSWERS = Path(__file__).parents[2] / "codingagent" / "docs" / "answers.md"
+REPAIRS = Path(__file__).parents[2] / "codingagent" / "docs" / "repairs.md"
 CODE = (
     "def total(items):\n    net = 0\n    for each in items:\n        net += each\n    return net\n"
 )
@@ -127,7 +127,7 @@ def test_each_rule_for_a_search_has_a_case(rule: Rule[Any]) -> None:
 
 def test_the_help_page_has_each_rule() -> None:
     """And no name means two rules in one table."""
-    page = ANSWERS.read_text("utf-8")
+    page = REPAIRS.read_text("utf-8")
     tables: list[Iterable[Rule[Any]]] = [BODY_RULES, indentation.RULES, MATCHING]
     tables += [repair.RULES, tag_lines.RULES]
     for rules in tables:

@@ -125,7 +125,7 @@ def test_all_rules_that_ask_are_given_each_once() -> None:
         "shell.approval_required: rm -r",
     )
     assert verdict.reason == (
-        "'git push' may publish something in your name; 'rm -r b' may destroy what can't be restored"
+        "'git push' may publish something in your name; 'rm -r b' may delete data that can't be recovered"
     )
 
 

@@ -48,9 +48,7 @@ def test_a_second_one_waits_and_says_for_whom(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     with python(HOLDER, str(path)) as process:
         assert line_from(process) == "held"
-        expected = (
-            rf"pid {process.pid}\) is at work in {re.escape(str(tmp_path / 'home'))}; waiting"
-        )
+        expected = rf"pid {process.pid}\) is using {re.escape(str(tmp_path / 'home'))}; waiting"
         with pytest.raises(_SaidError, match=expected), HomeLock(path).held(_say):
             pass
         with python(HOLDER, str(path)) as second:

@@ -152,7 +152,7 @@ except WorkError as fault:
 """,
     "doctor": """
 from codingagent.process.select_sandbox import _UNCONFINED
-print(_UNCONFINED.startswith("none: commands run with your own rights; the policy asks before"))
+print(_UNCONFINED.startswith("none: commands run with your full permissions; the policy asks before"))
 """,
     "a policy file": """
 from codingagent.model.settings import Settings

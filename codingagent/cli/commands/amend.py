@@ -34,8 +34,8 @@ def _say(  # noqa: PLR0913, PLR0917  # one for each command-line option
         list[str] | None,
         argument(
             "[SESSION] TEXT...",
-            "Your words; - reads them from stdin. SESSION is the latest that is not complete,"
-            " unless named; a complete one is reopened.",
+            "Your words; - reads them from stdin. SESSION is the latest that is not done, unless"
+            " named; one that is done is reopened.",
         ),
     ] = None,
     file: Annotated[Path | None, value("--file", "FILE", "Add the text of a file.")] = None,
@@ -47,7 +47,7 @@ def _say(  # noqa: PLR0913, PLR0917  # one for each command-line option
     do: Annotated[bool, flag("--do", "After questions: have this done, in the same chat.")] = False,
     json: Json = False,
 ) -> None:
-    """Add your words, or files, to the waiting request; then send it again."""
+    """Add your words, or files, to the current request; then send it again."""
     if ask and do:
         raise UsageError("--ask and --do can't be combined; leave one out")
     home = home_of(context)
@@ -78,7 +78,7 @@ def say(
 
 @app.command(epilog="Example: codingagent refresh", name="refresh")
 def _refresh(context: typer.Context, session: OpenSessionName = None, json: Json = False) -> None:
-    """Rewrite the waiting request from the files as they are now."""
+    """Rewrite the current request from the files as they are now."""
     home = home_of(context)
     state = home.sessions.load(session) if session else _meant(home, [])[0]
     with screen_for(json) as screen:
@@ -92,12 +92,12 @@ def _revoke(
         list[str] | None,
         argument(
             "[SESSION] [NUMBER]...",
-            "The approvals to revoke, as `codingagent show` numbers them. [default: all]",
+            "The approvals to withdraw, as `codingagent show` numbers them. [default: all]",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Revoke approvals that you gave with --always: you are asked again."""
+    """Withdraw approvals that you gave with --always: you are asked again."""
     home = home_of(context)
     given = words or []
     first = given[0] if given else ""
@@ -114,7 +114,7 @@ def _numbered(session: Session, numbers: list[str]) -> tuple[str, ...]:
     """Return the approvals of a session with these numbers; without numbers, all of them."""
     granted = sorted(session.granted)
     if not granted:
-        raise UsageError(f"session {session.session_id} has no approvals to revoke")
+        raise UsageError(f"session {session.session_id} has no approvals to withdraw")
     for number in numbers:
         if not number.isdecimal() or not 0 < int(number) <= len(granted):
             raise UsageError(

@@ -239,7 +239,7 @@ def _agreed(name: str, workspace: Path, screen: Screen) -> str:
 _SEND = ("yes: and don't ask again while they stay so", "no: begin nothing")
 
 _ELSEWHERE = (
-    "the workspace is empty, so the model sees no files; to work in this folder:"
+    "the workspace is empty, so the model gets no files; to work in this folder instead:"
     " codingagent new --here"
 )
 

@@ -44,7 +44,7 @@ def _copy(
         ),
     ] = None,
 ) -> None:
-    """Put the waiting request on the clipboard; in a pipe, print it."""
+    """Put the current request on the clipboard; in a pipe, print it."""
     home = home_of(context)
     state = waiting_of(home) if session is None else home.sessions.load(session)
     settings = settings_of(home, state, {}, executes=False)
@@ -116,7 +116,7 @@ def _save_answer(home: Home, session: Session, ask: Ask | None, *, edits: bool) 
         data = clipboard.read().encode("utf-8", "replace")
     path, owner = save_answer(home, session, ask, data)
     way = runnable(f"`codingagent resume {owner}`")
-    sys.stdout.write(f"saved as {path}; a waiting session takes it at once, otherwise run {way}\n")
+    sys.stdout.write(f"saved as {path}; a waiting terminal applies it now, otherwise run {way}\n")
 
 
 def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> tuple[Path, str]:

@@ -78,11 +78,11 @@ def ask_whose(screen: Screen) -> "Ask":
 
     def ask(name: str, waiting: Sequence[Session]) -> str:
         told = [f"{told_as(each)}, request {each.sequence}" for each in waiting]
-        chosen = screen.choose(f"which session is {name} for? It names none", told)
+        chosen = screen.choose(f"{name} does not say which session it answers. Which one?", told)
         if chosen is None:
             raise UsageError(
-                f"{name} names no session, and {len(waiting)} wait: name the one that it is for:"
-                f" {', '.join(map(told_as, waiting))}"
+                f"{name} doesn't say which session it answers, and {len(waiting)} wait for one;"
+                f" run `codingagent resume` with one of: {', '.join(map(told_as, waiting))}"
             )
         return waiting[chosen].session_id
 

@@ -13,18 +13,22 @@ from codingagent.errors import UsageError
 
 app = typer.Typer()
 
-# One page of `codingagent/docs` each. A test compares the names with the files there.
+# One page of `codingagent/docs` each, in a reader's order. A test compares the names with the files there.
 TOPICS = {
-    "chats": "Which chats work, their limits, how to save an answer.",
-    "answers": "What an answer may say, and what is repaired in it.",
-    "commands": "Every command and option, and the exit statuses.",
-    "settings": "Every setting with its default, and where to set it.",
-    "safety": "What an answer can do to your machine, and what not.",
+    "start": "Install, and go through one session, screen by screen.",
+    "chats": "Which chats work, what they see, how to save an answer.",
+    "commands": "The waiting terminal, and what each command does.",
+    "safety": "What an answer can and can't do to your machine.",
     "troubleshooting": "What to do when something goes wrong.",
+    "settings": "Every setting with its default, and where to set it.",
+    "concepts": "What the words mean: request, answer, operation, turn …",
+    "answers": "The format of answers, and what is never done with one.",
+    "options": "Every command with all of its options.",
+    "repairs": "Which damage by chats is repaired, rule by rule.",
     "programs": "Run JSON operations from a program, or from Python.",
     "hosts": "Serve a virtual machine or a folder over JSON-RPC.",
     "changelog": "What changed in each version.",
-    "contributing": "Change this program: layout, tests, generated texts.",
+    "contributing": "Work on codingagent itself: layout, tests, generated text.",
 }
 
 

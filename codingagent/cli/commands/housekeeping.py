@@ -31,19 +31,19 @@ app = typer.Typer()
 
 _Named = Annotated[str, argument("SESSION", "The session.")]
 _Open = Annotated[
-    str | None, argument("[SESSION]", "The session. [default: the only one that is not complete]")
+    str | None, argument("[SESSION]", "The session. [default: the only one that is not done]")
 ]
 
 
 @app.command(epilog="Example: codingagent close a1b2c3d4", name="close")
 def _close(context: typer.Context, session: _Open = None, json: Json = False) -> None:
-    """End a session whose task is not done: its answers are no longer taken. `say` reopens it."""
+    """End a session whose task is not done: its answers are no longer applied. `say` reopens it."""
     home = home_of(context)
     session = session or _only_open(home)
     with screen_for(json) as screen, home.lock.held(screen.remark):
         state = home.sessions.load(session)
         if state.is_complete:
-            raise UsageError(f"session {told_as(state)} is complete already")
+            raise UsageError(f"session {told_as(state)} is done already")
         if state.phase not in (Phase.AWAITING_ANSWER, Phase.REQUEST_DUE):
             waits = state.phase is Phase.AWAITING_APPROVAL
             way = "answer it with approve or deny" if waits else f"`codingagent resume {session}`"
@@ -88,7 +88,7 @@ def _delete(
     yes: Annotated[bool, flag("--yes", "Do not ask.")] = False,
     json: Json = False,
 ) -> None:
-    """Delete a session with its checkpoints, secrets, requests and answers. The workspace stays."""
+    """Delete a session with its undo history, secrets, requests and answers. The workspace stays."""
     home = home_of(context)
     with screen_for(json) as screen, home.lock.held(screen.remark):
         # A damaged journal can be deleted too, and what an interrupted deletion left.
@@ -96,8 +96,10 @@ def _delete(
             home.sessions.journal_path(session)  # says what is wrong
         if not yes:
             if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-                raise UsageError("nobody can be asked here: say --yes")
-            question = f"delete session {session}? Then it can't be shown, undone or continued"
+                raise UsageError("there is no terminal to ask on; add --yes")
+            question = (
+                f"delete session {session} with its undo history and requests? It stays deleted"
+            )
             with home.lock.set_aside(screen.remark):
                 chosen = screen.choose(question, ("yes: delete it", "no: keep it"))
             if chosen != 0:
@@ -116,7 +118,7 @@ def _delete(
 def _only_open(home: Home) -> str:
     found = [each for each in homes.all_sessions(home, fail) if not each.is_complete]
     if len(found) != 1:
-        named = f"{len(found)} are open, name one: {', '.join(map(told_as, found))}"
+        named = f"{len(found)} are open; name one of: {', '.join(map(told_as, found))}"
         raise UsageError(named if found else "no session is open: nothing was closed")
     return found[0].session_id
 

@@ -146,11 +146,15 @@ def _log(
     context: typer.Context,
     session: SessionName = None,
     egress: Annotated[
-        bool, flag("--egress", "Show what each request carried out, of all sessions unless named.")
+        bool,
+        flag(
+            "--egress",
+            "Show what each request sent out: files, bytes, secrets. [default: of all sessions]",
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show everything that was asked, tried, refused and done, with its time."""
+    """Show everything that was asked, tried, blocked and done, with its time."""
     home = home_of(context)
     if egress:
         chosen = [home.load(session)] if session else homes.all_sessions(home, fail, newest=None)
@@ -251,9 +255,7 @@ def _config(  # one for each command-line option
             "Change your own settings file; or show what the policy asks about and blocks.",
         ),
     ] = None,
-    here: Annotated[
-        bool, flag("--here", "Change what you keep for this workspace, outside of it.")
-    ] = False,
+    here: Annotated[bool, flag("--here", "For this workspace only; kept outside of it.")] = False,
     json: Json = False,
 ) -> None:
     """Show the settings and where each comes from, or change yours."""

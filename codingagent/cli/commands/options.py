@@ -60,7 +60,7 @@ def _session(meaning: str, metavar: str = "[SESSION]") -> Any:
 _Text = str | None
 _File = Path | None
 
-_AWAITS = "[default: the one that awaits approval]"
+_AWAITS = "[default: the one that waits for approval]"
 
 SessionName = Annotated[
     _Text, _session("A session or run id. [default: the latest session, else the latest run]")
@@ -77,7 +77,7 @@ WaitingSessionName = Annotated[
     _Text, _session("A session id. [default: the latest that waits for an answer]")
 ]
 OpenSessionName = Annotated[
-    _Text, _session("A session or run id. [default: the latest session that is not complete]")
+    _Text, _session("A session or run id. [default: the latest session that is not done]")
 ]
 AwaitingName = Annotated[_Text, _session(f"A session or run id. {_AWAITS}", "[RUN_OR_SESSION]")]
 AnsweredOperation = Annotated[
@@ -110,14 +110,9 @@ OwnPrompt = Annotated[
 WorkspaceFolder = Annotated[
     _File, value("--workspace", "DIR", "Work in this folder. [default: workspace/ in home]")
 ]
-Here = Annotated[bool, flag("--here", "Work in the current folder, home .codingagent.")]
+Here = Annotated[bool, flag("--here", "Work in this folder; keep .codingagent/ in it.")]
 Worktree = Annotated[
-    _Text,
-    value(
-        "--worktree",
-        "BRANCH",
-        "Like --here, in a git worktree of BRANCH.",
-    ),
+    _Text, value("--worktree", "BRANCH", "Like --here, in a git worktree of BRANCH.")
 ]
 NoWait = Annotated[bool, flag("--no-wait", "Exit when the first request is written.")]
 Attach = Annotated[list[str] | None, value("--attach", "GLOB", "Put these files into the request.")]
@@ -126,16 +121,21 @@ ContextTokens = Annotated[
     _choice(
         "--context",
         "TOKENS",
-        "Tokens for files chosen from the task; 0: none.",
+        "Token budget for chosen files; 0: none.",
         *("0", "8k", "12k", "16k", "32k"),
     ),
 ]
 LeaveOut = Annotated[
-    list[str] | None, value("--leave-out", "GLOB", "Never choose these files: 'docs/**'.")
+    list[str] | None, value("--leave-out", "GLOB", "Never choose these files, such as 'docs/**'.")
 ]
 NoConventions = Annotated[bool, flag("--no-conventions", "Show no AGENTS.md, or a file like it.")]
 CheckCommand = Annotated[
-    _Text, value("--check", "COMMAND", "Run it first and after changes; [DONE] needs it.")
+    _Text,
+    value(
+        "--check",
+        "COMMAND",
+        "Run it first, and after each turn that changed a file; [DONE] counts only if it passes.",
+    ),
 ]
 Protocol = Annotated[
     Literal["tags", "json"],
@@ -145,10 +145,8 @@ Protocol = Annotated[
         help="The format of answers: tag blocks or JSON. [default: tags]",
     ),
 ]
-Once = Annotated[bool, flag("--once", "Take the answers that are in the inbox now, then exit.")]
-SetAside = Annotated[
-    _File, value("--accept", "FILE", "Execute this answer even though it was rejected.")
-]
+Once = Annotated[bool, flag("--once", "Apply the answers already in the inbox, then exit.")]
+SetAside = Annotated[_File, value("--accept", "FILE", "Apply this rejected answer anyway.")]
 Clipboard = Annotated[
     bool, flag("--clipboard", "Put requests on the clipboard, take the answer from there.")
 ]
@@ -177,14 +175,19 @@ PolicyName = Annotated[
     _choice(
         "--policy",
         "NAME",
-        "restrictive, standard, permissive, or a TOML file.",
+        "What is asked about or blocked: standard (usual), restrictive, permissive, or a TOML file.",
         *("restrictive", "standard", "permissive"),
     ),
 ]
 SandboxUse = Annotated[
     _Text,
     _choice(
-        "--sandbox", "HOW", "auto, require (refuse without one) or off.", "auto", "require", "off"
+        "--sandbox",
+        "HOW",
+        "Confine commands: auto (usual; where it works), require (or refuse to work) or off.",
+        "auto",
+        "require",
+        "off",
     ),
 ]
 Secrets = Annotated[
@@ -192,7 +195,7 @@ Secrets = Annotated[
     _choice(
         "--secrets",
         "HOW",
-        "redact (placeholders), mask (from commands, too) or off.",
+        "Secrets: redact (usual; send placeholders), mask (also from commands) or off (send all).",
         *("mask", "redact", "off"),
     ),
 ]

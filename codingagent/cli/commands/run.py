@@ -26,10 +26,10 @@ def _run(  # noqa: PLR0913, PLR0917  # one for each command-line option
     yes: options.Yes = False,
     events_stream: options.EventsStream = False,
 ) -> int:
-    """Execute a JSON operations message, and print the events message.
+    """Run a JSON operations message, and print the events message.
 
     Exit status: 0 done (a failed operation is an event), 1 a system fault stopped it, 2 not an
-    operations message, 3 an operation awaits approval: see `approve`.
+    operations message, 3 an operation waits for approval: see `approve`.
     """
     from codingagent.cli import runs  # pydantic with it: not for --help
 

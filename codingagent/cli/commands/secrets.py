@@ -20,7 +20,7 @@ from codingagent.workspace.real_paths import with_slashes
 
 app = typer.Typer()
 
-_NEXT = "it counts from the next request on: codingagent refresh writes one now"
+_NEXT = "this applies from the next request on; codingagent refresh rewrites the current one"
 
 
 @app.command(epilog="Example: codingagent secrets allow .env", name="secrets")
@@ -30,14 +30,15 @@ def _secrets(
         Literal["list", "allow", "hide", "show"], argument("[ACTION]", "list, allow, hide or show.")
     ] = "list",
     what: Annotated[
-        str, argument("[WHAT]", "A name, a file or a glob; with hide also any text, - reads it.")
+        str,
+        argument("[WHAT]", "A placeholder, a file or a glob; for hide also any text, - reads it."),
     ] = "",
     session: Annotated[
         str | None, value("--session", "ID", "A session or run id. [default: the latest session]")
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the secrets that requests hide; allow one or a file, hide a text, or show a value."""
+    """List the secrets that requests replace; allow (send) one, hide a text, or show a value."""
     home = home_of(context)
     state = latest_of(home) if session is None else home.load(session)
     file = vault_file_of(home.sessions.folder, state)
@@ -47,8 +48,9 @@ def _secrets(
         return
     what = read_words([what], None, edit=False, may_be_empty=True)
     if not what:
+        needed = "text, placeholder" if action == "hide" else "placeholder"
         raise UsageError(
-            f"secrets {action} needs a name or a file: `codingagent secrets` lists them"
+            f"secrets {action} needs a {needed} or file; `codingagent secrets` lists them"
         )
     if action == "show":
         _show(held, what)
@@ -69,7 +71,7 @@ def _after(wishes: Wishes, held: list[HiddenValue], what: str, *, is_allowed: bo
     if is_allowed:
         if not any(fits(what, each.name, *each.places) for each in held):
             raise UsageError(
-                f"'{shown(what)}' is neither a hidden secret nor a file or a glob of files that hold one"
+                f"no hidden secret matches '{shown(what)}'; `codingagent secrets` lists them"
             )
         allow.append(what)
     elif len(allow) == len(wishes.allow):
@@ -79,7 +81,7 @@ def _after(wishes: Wishes, held: list[HiddenValue], what: str, *, is_allowed: bo
 
 def _list(held: list[HiddenValue], *, json: bool) -> None:
     if not (held or json):
-        sys.stdout.write("no secret was found in this session so far\n")
+        sys.stdout.write("no secret was found in this session\n")
     for each in held:
         if json:
             about = {"name": each.name, "kind": each.kind, "allowed": each.is_allowed}
@@ -96,7 +98,7 @@ def _show(held: list[HiddenValue], name: str) -> None:
     found = next((each.value for each in held if each.name == name), None)
     if found is None:
         raise UsageError(
-            f"'{shown(name)}' names no hidden secret: `codingagent secrets` lists them"
+            f"'{shown(name)}' names no hidden secret; `codingagent secrets` lists them"
         )
     if not (is_living(sys.stdout) and is_terminal(sys.stdin)):
         raise UsageError("a value is shown on a terminal only")

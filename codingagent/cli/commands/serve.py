@@ -143,7 +143,7 @@ class _EndpointOptions(Struct, frozen=True):
         ]
         if sum(given) != 1:
             raise UsageError(
-                "name one endpoint: --stdio, --socket PATH, --tcp HOST:PORT or --vsock PORT"
+                "choose one endpoint: --stdio, --socket PATH, --tcp HOST:PORT or --vsock PORT"
             )
         if self.tcp is None and (self.token_file is not None or self.no_token):
             raise UsageError(

@@ -60,7 +60,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     diff: options.Changes = None,
     json: options.Json = False,
 ) -> int:
-    """Continue a task: take the answer from the inbox, or wait for it. Or finish a run."""
+    """Continue a session: apply the answer in the inbox, or wait for one. With a run id: finish that run."""
     from codingagent.agent.recipients import Recipients
 
     given = Given(policy, sandbox, network, diff, check, yes, accept_formats, secrets=secrets)
@@ -192,7 +192,7 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     diff: options.Changes = None,
     json: options.Json = False,
 ) -> int:
-    """Approve the operation that awaits approval, and continue."""
+    """Approve the operation that waits for approval, and continue."""
     answer = Answer("always" if always else "yes", how="command")
     given = Given(policy, sandbox, network, diff, yes=yes, secrets=secrets)
     return _answer(context, session, operation_id, answer, given, json=json)
@@ -212,7 +212,7 @@ def _deny(  # noqa: PLR0913, PLR0917  # one for each command-line option
     diff: options.Changes = None,
     json: options.Json = False,
 ) -> int:
-    """Refuse the operation that awaits approval, and continue without it."""
+    """Deny the operation that waits for approval, and continue without it."""
     answer = Answer("no", reason=reason, how="command")
     given = Given(policy, sandbox, network, diff, yes=yes, secrets=secrets)
     return _answer(context, session, operation_id, answer, given, json=json)
@@ -231,7 +231,7 @@ def _undo(  # one for each command-line option
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Undo turns: restore the files that they changed. The model is told."""
+    """Undo the last turns: restore the files that they changed. The next request tells the model."""
     from codingagent.checkpoints.undo import UndoChoice
 
     home = home_of(context)
@@ -339,7 +339,7 @@ def _answer_session(
         if asked is not None and asked != before:
             # Another process has meanwhile gone on to something that nobody has seen here.
             raise UsageError(
-                f"meanwhile another operation, {asked.name} of {session}, awaits approval;"
+                f"meanwhile another operation, {asked.name} of {session}, waits for approval;"
                 f" `codingagent show {session}` shows it"
             )
         with opened(home, state, screen, given) as shared:

@@ -343,7 +343,7 @@ def test_what_lies_in_the_inbox_approves_nothing(waiting: LiveSession, answer: o
     waiting.drop(json.dumps(answer), "approval.txt")
     status, _, err = command_line_here(waiting.home.root, "resume", waiting.session_id, "--once")
     assert status == 3
-    assert "awaits approval" in err
+    assert "waits for approval" in err
     assert (waiting.workspace / "build").exists()
     assert (waiting.home.mailbox.inbox / "approval.txt").exists()
 
