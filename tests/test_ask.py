@@ -79,6 +79,7 @@ def test_questions_then_edits_in_one_chat(home: Path) -> None:
     first = request(home)
     assert "[EDIT_FILE" not in first
     assert "## Environment" not in first
+    assert "edit it" not in first
     assert CART in first
 
     out = drop(home, WORDS + FIX + RUN("touch ran") + "[DONE]\nfixed\n[/DONE]\n")

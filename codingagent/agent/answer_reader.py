@@ -94,14 +94,8 @@ class AnswerReader:
 
     def _parse_words(self, text: str) -> Reply:
         """Parse the answer to a question: words to show, and what only reads; the rest is named."""
-        found, words = reply.read(text), prose.words_of(text)
-        if self._context.log.session.protocol == "json" and "{" in text:
-            from codingagent.protocols.json import messages
-
-            found = messages.read_reply(text) or found
-            told = [prose.said_in(item) for item in found.items]
-            words = "\n\n".join(filter(None, told)) or words
-        items = prose.answer_items(words, found.items)
+        found = reply.read(text)
+        items = prose.answer_items(prose.words_of(text), found.items)
         is_open = found.header is not None and "[END" not in text.replace("\\", "")
         notes = (prose.CUT,) if is_open else ()
         return replace(found, items=items, notes=notes, is_bare=False, cut="", beside="")

@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -176,7 +176,9 @@ class Requests:
         budget = render.Budget(settings.context_chars, settings.list_entries)
         guess = self._guess(context)
         context = (
-            context if guess is None else replace(context, choose=guess.show, likely=guess.likely)
+            context
+            if guess is None
+            else replace(context, choose=self._shown(guess), likely=guess.likely)
         )
         dialect, secrecy = self._dialect(), self.context.secrecy
         hidden = secrecy.session(self.session)
@@ -250,6 +252,14 @@ class Requests:
         log = self.context.workspace.history() if is_first else []
         workspace, policy, hide = self.context.workspace, self.context.policy, self._hide
         return Guess(workspace, policy, listing, wanted, log, hide)
+
+    def _shown(self, guess: "Guess") -> Callable[[int], str]:
+        """Return what shows the choice in so many characters; a question is not told how to edit."""
+        if not self.session.is_asking:
+            return guess.show
+        from codingagent.context.show import EDIT_IT
+
+        return lambda room: guess.show(room).replace(EDIT_IT, "", 1)
 
     def _record_written(
         self, text: str, context: render.Material, guess: "Guess | None", short: str

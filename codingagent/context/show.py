@@ -16,8 +16,11 @@ from codingagent.prompt.tokens import estimate
 _NOTE = (
     "## Chosen Files\n"
     "The program chose these parts of files from the task, by a guess. A line `… lines 41-110: add, drop`"
-    " stands for lines that are left out, and names what they define. What is shown is exact: edit it without"
-    " reading it again. Before you edit what is not shown, READ_FILE it: all that you need in one answer."
+    " stands for lines that are left out, and names what they define."
+)
+EDIT_IT = (
+    " What is shown is exact: edit it without reading it again. Before you edit what is not shown, READ_FILE"
+    " it: all that you need in one answer."
 )
 # Of a gap: so many names, so long; of a line for the person: so many spans and words.
 _NAMES_SHOWN, _NAME_CHARACTERS = 4, 40
@@ -33,7 +36,7 @@ def for_model(chosen: Sequence[Chosen], texts: Mapping[str, str]) -> str:
     """Return the choice as a request shows it, of the texts it was chosen from; nothing for no files."""
     parts = [_part(part.file.path, texts[part.file.path], part.shown) for part in chosen]
     shown = "".join(framed(part, frame_of(part) + len(part.text)) for part in parts)
-    return f"{_NOTE}\n\n{shown}\n" if shown else ""
+    return f"{_NOTE}{EDIT_IT}\n\n{shown}\n" if shown else ""
 
 
 def part_of(view: FileView, wanted: Sequence[int]) -> FileView:

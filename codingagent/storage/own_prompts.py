@@ -6,19 +6,17 @@ text and agreed to it; agreed texts are recorded by digest, out of reach of answ
 
 import contextlib
 import hashlib
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
 from codingagent.errors import UsageError, disk_errors
+from codingagent.model.encoding import typed_text
 from codingagent.storage import settings_file
 from codingagent.storage.homes import HERE_HOME
 from codingagent.storage.settings_file import user_folder
 
-_FOLDER, _END = "prompts", ".md"
-_LIMIT_BYTES = 100_000
+_FOLDER, _LIMIT = "prompts", 100_000
 
 
 class Prompt(Struct, frozen=True):
@@ -28,15 +26,14 @@ class Prompt(Struct, frozen=True):
     is_trusted: bool
 
     def text(self) -> str:
-        with disk_errors(f"{self.path} can't be read", UsageError):
-            data = self.path.read_bytes()[: _LIMIT_BYTES + 1]
         try:
-            text = data.decode("utf-8-sig").strip()
+            with disk_errors(f"{self.path} can't be read", UsageError):
+                text = typed_text(self.path.read_bytes()).strip()
         except UnicodeDecodeError:
-            raise UsageError(f"{self.path} is not UTF-8 text; save it as UTF-8") from None
-        if not text or len(data) > _LIMIT_BYTES:
-            how = f"longer than {_LIMIT_BYTES:,} bytes" if text else "empty"
-            raise UsageError(f"{self.path} is {how}; write the words for the model into it")
+            text = ""
+        if not 0 < len(text) <= _LIMIT:
+            how = f"text in UTF-8, of at most {_LIMIT:,} characters"
+            raise UsageError(f"{self.path} must hold words for the model: {how}")
         return text
 
 
@@ -47,31 +44,24 @@ def folder_of_own() -> Path:
 def prompts(workspace: Path) -> dict[str, Prompt]:
     """Return the prompts that there are, by name: the repository's, and over them the person's."""
     is_own = settings_file.is_out_of_reach(workspace)
-    found = dict(_in(workspace.resolve() / HERE_HOME / _FOLDER, is_trusted=False))
-    return {**found, **dict(_in(folder_of_own(), is_trusted=is_own))}
-
-
-def _in(folder: Path, *, is_trusted: bool) -> Iterator[tuple[str, Prompt]]:
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return
-    for name in names:
-        path = folder / name
+    folders = {workspace.resolve() / HERE_HOME / _FOLDER: False, folder_of_own(): is_own}
+    return {
+        path.stem: Prompt(path, is_trusted)
+        for folder, is_trusted in folders.items()
+        for path in sorted(folder.glob("*.md"))
         # A repository's link would show, and send, a file of anywhere.
-        is_there = path.is_file() and (is_trusted or path.resolve() == path)
-        if name.endswith(_END) and is_there:
-            yield name.removesuffix(_END), Prompt(path, is_trusted)
+        if path.is_file() and (is_trusted or path.resolve() == path)
+    }
 
 
 def named(name: str, workspace: Path) -> Prompt:
     """Return a prompt; UsageError lists those that there are."""
     found = prompts(workspace)
-    if name in found:
-        return found[name]
-    how = f"write it as {folder_of_own() / f'NAME{_END}'}"
-    there = f"there are {', '.join(found)}" if found else f"there is none yet; {how}"
-    raise UsageError(f"there is no prompt '{name}'; {there}")
+    if name not in found:
+        none = f"there is none yet; write it as {folder_of_own() / 'NAME.md'}"
+        there = f"there are {', '.join(found)}" if found else none
+        raise UsageError(f"there is no prompt '{name}'; {there}")
+    return found[name]
 
 
 def is_agreed(text: str) -> bool:

@@ -111,7 +111,9 @@ class _Resume(Struct, frozen=True):
                 if self.once and self.accept is None and not home.mailbox.look():
                     self._say_nothing_taken(conversation)
                     return
-                if not conversation.session.is_asking or screen.keyboard() is None:
+                if conversation.session.is_asking and screen.keyboard() is not None:
+                    screen.remark("answered: type the next question, or /do WISH; /quit ends")
+                else:
                     conversation.requests.reopen()
             if self.given.check is not None:
                 conversation.requests.name_check(self.given.check)

@@ -75,12 +75,6 @@ def words_of(text: str) -> str:
     return (words if fence is None else fence[2]).strip("\n")
 
 
-def said_in(item: Step | Problem) -> str:
-    """Return the words of a message, or of the end of a task."""
-    operation = item.operation if isinstance(item, Step) else None
-    return str(getattr(operation, "text", "") or getattr(operation, "summary", ""))
-
-
 def whole_file(text: str, path: str, old: str) -> CreateFile | None:
     """Return the new text of the only attached file, if an answer without a command can mean nothing else.
 
