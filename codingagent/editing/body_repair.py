@@ -9,12 +9,12 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from codingagent.editing import body_rules, fences, file_kinds
+from codingagent.editing import body_rules, edit_markers, file_kinds
 from codingagent.editing.body_rules import BodyCase
 from codingagent.editing.characters import Ground
 from codingagent.editing.places import split
 from codingagent.errors import OperationError
-from codingagent.model import chat_damage, citations
+from codingagent.model import chat_damage
 from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import joined
@@ -124,8 +124,8 @@ def _readings(body: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield a body as it came, then without what a chat does to markers, and notes on that."""
     notes: tuple[str, ...] = ()
     yield body, notes
-    if fences.is_marked_up(body) and (bare := fences.without_fence(body)) is not None:
-        body, notes = bare, (fences.NOTE,)
+    if body_rules.is_marked_up(body) and (bare := body_rules.without_fence(body)) is not None:
+        body, notes = bare, (body_rules.FENCE_NOTE,)
         yield body, notes
     if _with_markers(body) == body:
         return
@@ -143,7 +143,7 @@ def _readings(body: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _with_markers(body: str) -> str:
-    return "\n".join(marker_of(line) or line for line in body.split("\n"))
+    return "\n".join(edit_markers.marker_of(line) or line for line in body.split("\n"))
 
 
 def _can_be_decoded(body: str) -> bool:
@@ -152,22 +152,3 @@ def _can_be_decoded(body: str) -> bool:
     quotes = {"&quot;": '"', "&#34;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'"}
     is_partly = any(name in body and quote in rest for name, quote in quotes.items())
     return not is_partly and not any(c in rest for c in "<>&")
-
-
-_MARKER = lazy_pattern(r"(<{7,}) ?SEARCH|(={7,})|(>{7,}) ?REPLACE")
-
-
-def marker_of(line: str) -> str | None:
-    """Return the marker that a line is, whatever was done to it, or None.
-
-    Only used where the body can't be read otherwise, so that a body that holds such text is safe.
-    """
-    if len(line) > 200 or not any(mark in line for mark in ("SEARCH", "REPLACE", "===", "\\=")):
-        return None
-    text = chat_damage.with_plain_blanks(chat_damage.without_zero_width(line))
-    text = citations.behind_tag(chat_damage.without_direction(text))
-    text = chat_damage.without_escapes(chat_damage.without_entities(text)).strip().strip("*`~ ")
-    found = _MARKER.fullmatch(text)
-    if found is None:
-        return None
-    return f"{found[1]} SEARCH" if found[1] else found[2] or f"{found[3]} REPLACE"

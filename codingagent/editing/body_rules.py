@@ -11,23 +11,31 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from codingagent.editing import (
-    blank_lines,
-    characters,
-    fences,
-    file_kinds,
-    indentation,
-    levels,
-    shapes,
-)
+from codingagent.editing import blank_lines, characters, file_kinds, indentation, levels, shapes
 from codingagent.editing.characters import Ground
 from codingagent.editing.places import split
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Arrival, Damage, Kept
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import blanks, joined
 from codingagent.model.rule import Rule
 
+_FENCE = lazy_pattern(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
+FENCE_NOTE = "the code fence round the body was taken off"
+# The button of a code box, as pages show it in several languages.
+_COPY = lazy_pattern(
+    r"^[ \t]*(?:copy(?: code)?|copied!?|edit|(?:code )?kopieren|copier(?: le code)?|copiar(?: (?:o )?código)?"
+    r"|copia(?: codice)?|kopieer(?: code)?|kopiuj(?: kod)?|(?:kodu )?kopyala|с?копировать(?: код)?"
+    r"|复制(?:代码)?|编辑|複製(?:程式碼)?|編輯|(?:コードを)?コピー(?:する)?|(?:코드 )?복사"
+    r"|نسخ(?: الكود)?|คัดลอก(?:โค้ด)?)[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LANGUAGES = words(
+    "plaintext text python py javascript js typescript ts jsx tsx bash sh shell zsh console powershell json"
+    " yaml yml toml ini html xml css scss markdown md c cpp c++ csharp c# java kotlin swift go rust ruby php"
+    " perl lua r sql diff makefile dockerfile latex tex vue svelte scala haskell elixir dart"
+    " wrap run download"
+)
 _NUMBERED = lazy_pattern(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
 # No value of a mapping begins so.
 _NESTED = lazy_pattern(r"[ \t]*\d+:(?: {2,}[^#\s]| ?$)")
@@ -77,9 +85,9 @@ BodyRule = Callable[[BodyCase], list[str] | None]
 
 
 def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
-    if not fences.is_marked_up(joined(case.lines)):
+    if not is_marked_up(joined(case.lines)):
         return None
-    bare = fences.without_fence(joined(case.lines))
+    bare = without_fence(joined(case.lines))
     if (lines := None if bare is None else split(bare)) is not None and _wraps(case, lines):
         # In there no chat has escaped anything.
         way = case.arrival.way - {Damage.ESCAPES, Damage.UNDERSCORES}
@@ -89,10 +97,10 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
         return (_fence(case, is_first=False) if is_first else None) or lines
     if (rest := _without_extra_fence(case)) is not None:
         return rest
-    if lines is not None and fences.is_one_fence(case.lines):
+    if lines is not None and is_one_fence(case.lines):
         case.say("the body is one code fence from its first line to its last, and was written so")
     is_program = case.is_whole and file_kinds.is_program(case.path)
-    if lines is None and is_program and fences.is_fence(_first_line(case.lines)):
+    if lines is None and is_program and is_fence(_first_line(case.lines)):
         case.refuse("it begins with a code fence that ends before its last line")
     return None
 
@@ -102,16 +110,14 @@ def _without_extra_fence(case: BodyCase) -> list[str] | None:
     lines = case.lines[:]
     while lines and not lines[0].strip():
         del lines[0]
-    if len(lines) < 2 or lines[0].strip(" \t`~") or not fences.is_fence(lines[0]):
+    if len(lines) < 2 or lines[0].strip(" \t`~") or not is_fence(lines[0]):
         return None
     if case.is_whole:
         # In a fence of its own no chat has put another round it.
-        is_open = not case.arrival.in_code and fences.depth_after(lines[1:], lines[0]) == 0
+        is_open = not case.arrival.in_code and depth_after(lines[1:], lines[0]) == 0
         return lines[1:] if is_open else None
-    there, gone = (
-        sum(map(fences.is_fence, part)) for part in (case.ground.lines, case.ground.replaced)
-    )
-    with_all = there - gone + sum(map(fences.is_fence, lines))
+    there, gone = (sum(map(is_fence, part)) for part in (case.ground.lines, case.ground.replaced))
+    with_all = there - gone + sum(map(is_fence, lines))
     return lines[1:] if file_kinds.is_prose(case.path) and there % 2 == 0 and with_all % 2 else None
 
 
@@ -122,9 +128,9 @@ def _first_line(lines: Sequence[str]) -> str:
 def _wraps(case: BodyCase, bare: list[str]) -> bool:
     """Return whether a fence round a body is no part of the file."""
     old = [line for line in case.ground.replaced if line.strip()]
-    if any(fences.is_fence(line) for line in (*old[:1], *old[-1:])):
+    if any(is_fence(line) for line in (*old[:1], *old[-1:])):
         return False
-    if fences.has_label(case.lines) and not fences.has_label(old):
+    if has_label(case.lines) and not has_label(old):
         return True
     if case.is_whole:
         if file_kinds.is_program(case.path):
@@ -303,9 +309,12 @@ def _wrapped(case: BodyCase) -> None:
 def _whole_file(case: BodyCase) -> None:
     if not case.is_whole or not file_kinds.is_program(case.path):
         return
-    if file_kinds.is_makefile(case.path) and _lacks_tabs(joined(case.lines)):
+    text, is_yaml = joined(case.lines), file_kinds.ending(case.path) in ("yml", "yaml")
+    has_own = "\t" in text or ".RECIPEPREFIX" in text
+    if file_kinds.is_makefile(case.path) and not has_own and _RECIPE.search(text):
         case.refuse("recipes begin with blanks, not with a tab")
-    if file_kinds.ending(case.path) in ("yml", "yaml") and _has_tabs(case):
+    tabbed = {i for i, line in enumerate(case.lines) if is_yaml and line.startswith("\t")}
+    if tabbed and tabbed - case.ground.text_among(case.lines):
         case.refuse("it is indented by tabs, which YAML does not have")
     if case.ground.lines or case.arrival.in_code or case.ground.parses is False:
         return
@@ -313,7 +322,7 @@ def _whole_file(case: BodyCase) -> None:
     code = [line for i, line in enumerate(case.lines) if i not in within and line.strip()]
     leads = set(map(blanks, code))
     is_flat = not any(map(blanks, case.lines)) and not file_kinds.is_markup(case.path)
-    if is_yaml := file_kinds.ending(case.path) in ("yml", "yaml"):
+    if is_yaml:
         # An item of one value may be at the margin below its key.
         code = [_YAML_ITEM.sub(")", line) for line in code if not line.lstrip().startswith("#")]
     is_levelled = is_yaml or file_kinds.is_code(case.path) or file_kinds.is_markup(case.path)
@@ -324,14 +333,90 @@ def _whole_file(case: BodyCase) -> None:
 _YAML_ITEM = lazy_pattern(r"- (?!.*:(?:\s|$)).+")
 
 
-def _lacks_tabs(makefile: str) -> bool:
-    has_own = "\t" in makefile or ".RECIPEPREFIX" in makefile
-    return not has_own and _RECIPE.search(makefile) is not None
+# --- code fences ---
 
 
-def _has_tabs(case: BodyCase) -> bool:
-    text = case.ground.text_among(case.lines)
-    return any(line.startswith("\t") and i not in text for i, line in enumerate(case.lines))
+def is_marked_up(body: str) -> bool:
+    """Return, cheaply, whether a fence or a label can be round a body."""
+    head, tail = body[:200], body[-60:]
+    is_label = head.strip().partition("\n")[0].strip().lower() in _LANGUAGES
+    is_label = is_label or _COPY.search(head) is not None
+    return is_label or any(mark in part for mark in ("```", "~~~") for part in (head, tail))
+
+
+def has_label(lines: Sequence[str]) -> bool:
+    """Return whether lines begin with a language and the button of a code box: nobody writes both."""
+    words = [line.strip().lower() for line in lines[:4] if line.strip()]
+    return len(words) > 1 and words[0] in _LANGUAGES and _COPY.match(words[1]) is not None
+
+
+def is_fence(line: str) -> bool:
+    return _FENCE.fullmatch(line) is not None
+
+
+def is_one_fence(lines: Sequence[str]) -> bool:
+    """Return whether lines are one fence, open at the first and closed at the last that has a word."""
+    words = [line for line in lines if line.strip()]
+    is_pair = len(words) > 1 and is_fence(words[0]) and is_fence(words[-1])
+    return is_pair and depth_after(words[1:-1], words[0]) == 0
+
+
+def depth_after(lines: Sequence[str], opening: str) -> int:
+    """Return how many fences are still open in the lines of one, or -1 if they close it."""
+    marks = opening.strip()
+    mark = marks[: len(marks) - len(marks.lstrip(marks[0]))]
+    depth = 0
+    for line in lines:
+        found = _FENCE.fullmatch(line) if mark[:3] in line else None
+        if found is None or not found[1].startswith(mark):
+            continue
+        depth += 1 if found[2] else -1
+        if depth < 0:
+            return -1
+    return depth
+
+
+def without_fence(body: str) -> str | None:
+    """Return what a fence holds that opens on the first line of a body and closes on its last.
+
+    A line "Copy code" and the language before it belong to the fence. One of the two fences may be
+    outside of the tags. A fence that is balanced inside is no wrapper.
+    """
+    lines = body.split("\n")
+    start, end = 0, len(lines)
+    while start < end and not lines[start].strip():
+        start += 1
+    while end > start and not lines[end - 1].strip():
+        end -= 1
+    has_language = start < end and lines[start].strip().lower() in _LANGUAGES
+    label = start + has_language
+    copied = label
+    while copied < end and _COPY.fullmatch(lines[copied]):
+        copied += 1
+    # A language alone is a label only where both fences follow.
+    is_pair = label + 1 < end and is_fence(lines[label]) and is_fence(lines[end - 1])
+    # One alone is an empty body, such as that of `__init__.py`.
+    has_label = label < copied
+    first = copied if has_label else label if has_language and is_pair else start
+    opened = _FENCE.fullmatch(lines[first]) if first < end else None
+    closed = _FENCE.fullmatch(lines[end - 1]) if end - 1 > first else None
+    if closed is not None and (closed[2] or (has_label and opened is None)):
+        closed = None
+    if has_label and has_language and opened is not None:
+        language = opened[2].strip().lower()
+        if language not in ("", lines[start].strip().lower()):
+            opened = closed = None  # the label is that of the box, in which the fence is text
+    if opened is None and closed is None and not has_label:
+        return None
+    begin = first + 1 if opened is not None else first
+    stop = end - 1 if closed is not None else len(lines) - (not lines[-1])
+    if opened is not None:
+        depth = depth_after(lines[begin:stop], lines[first])
+        if depth < 0 or (depth and closed is not None):
+            return None
+    elif closed is not None and sum(map(is_fence, lines[begin:stop])) % 2:
+        return None
+    return joined(lines[begin:stop])
 
 
 # --- commands ---
@@ -377,7 +462,7 @@ def _odd_command(case: BodyCase) -> None:
 
 # In their order: what is round the lines, what is before each, then the lines themselves.
 _SHARED: tuple[Rule[BodyRule], ...] = (
-    Rule("code fence", fences.NOTE, _fence),
+    Rule("code fence", FENCE_NOTE, _fence),
     Rule("line numbers", "the line numbers copied along were taken off", _numbers),
     Rule("marks of a diff", "the + of a diff before each line was taken off", _marks),
     Rule(

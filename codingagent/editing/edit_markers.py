@@ -15,7 +15,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.model import chat_damage
+from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import UNHARMED, Channel, Damage
 from codingagent.model.operations import EqualByMeaning
 from codingagent.model.patterns import lazy_pattern
@@ -250,3 +250,22 @@ def _examples(lines: Sequence[str]) -> frozenset[int]:
         elif line.startswith(("    ", "\t")):
             inside.add(index)
     return frozenset(inside)
+
+
+_OURS = lazy_pattern(r"(<{7,}) ?SEARCH|(={7,})|(>{7,}) ?REPLACE")
+
+
+def marker_of(line: str) -> str | None:
+    """Return the marker that a line is, whatever was done to it, or None.
+
+    Only used where the body can't be read otherwise, so that a body that holds such text is safe.
+    """
+    if len(line) > 200 or not any(mark in line for mark in ("SEARCH", "REPLACE", "===", "\\=")):
+        return None
+    text = chat_damage.with_plain_blanks(chat_damage.without_zero_width(line))
+    text = citations.behind_tag(chat_damage.without_direction(text))
+    text = chat_damage.without_escapes(chat_damage.without_entities(text)).strip().strip("*`~ ")
+    found = _OURS.fullmatch(text)
+    if found is None:
+        return None
+    return f"{found[1]} SEARCH" if found[1] else found[2] or f"{found[3]} REPLACE"

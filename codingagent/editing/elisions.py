@@ -85,7 +85,9 @@ def is_elision(lines: Sequence[str], index: int, *, bare: bool = True) -> bool:
         if is_short or _DOTS.search(rest) or _WORDS.search(rest):
             return True
     # A sentence about something that is unchanged is none: these comments are short.
-    return bool(_WORDS.search(said)) and len(said.split()) <= 9 and _is_claim(said)
+    is_short = _WORDS.search(said) is not None and len(said.split()) <= 9
+    is_claim = _CLAIM.match(said) is not None or said.startswith(("(", "["))
+    return is_short and is_claim and _CLAIM_END.search(said) is not None
 
 
 _CLAIM = lazy_pattern(
@@ -98,10 +100,6 @@ _CLAIM_END = lazy_pattern(
     r"|content|contents|methods|imports|same|brevity|changes?|snip(?:ped)?|stays?|tests|routes)[.)\]]*$",
     re.IGNORECASE,
 )
-
-
-def _is_claim(said: str) -> bool:
-    return bool((_CLAIM.match(said) or said.startswith(("(", "["))) and _CLAIM_END.search(said))
 
 
 def _is_stub(lines: Sequence[str], index: int) -> bool:

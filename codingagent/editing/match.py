@@ -15,12 +15,7 @@ from functools import cached_property, reduce
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import (
-    body_repair,
-    elisions,
-    indentation,
-    shapes,
-)
+from codingagent.editing import body_repair, elisions, indentation, shapes
 from codingagent.editing.characters import Ground
 from codingagent.editing.nearest import EXCERPT_LIMIT_LINES, around, clip, common_ends, nearest
 from codingagent.editing.places import AS_IT_CAME, RULES, File, FitRule, Found, Place, Sought, only

@@ -11,21 +11,17 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.model.operations import Kind
+from codingagent.model.operations import DeleteFile, Kind
 from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import Note, blanks
-from codingagent.protocols.foreign import (
-    begin_patch,
-    blocks,
-    diffs,
-)
+from codingagent.protocols.foreign import blocks, diffs
 from codingagent.protocols.foreign.blocks import Ending, Fence, Fences
-from codingagent.protocols.foreign.diffs import Asked
+from codingagent.protocols.foreign.diffs import Asked, DiffPart
 from codingagent.protocols.foreign.file_names import (
     Files,
     Name,
@@ -42,6 +38,9 @@ from codingagent.protocols.tags.reply import BLOCK_LINE, Problem, Step
 
 _DIFF_LANGUAGES = words("diff patch udiff unidiff git-diff")
 _STARTS = ("```", "~~~", "<", "*** ", "--- ", "diff --git ", "Index: ", "@@")
+_BEGIN, _END, _END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
+_MOVE = "*** Move to:"
+_SECTIONS = ("*** Add File:", "*** Update File:", "*** Delete File:")
 # Words of a line that may tell of a deletion or a renaming.
 _CHANGE = lazy_pattern(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
 
@@ -168,7 +167,7 @@ class _AnswerReader:
 
     def _patch_start(self, start: int, close: int) -> int | None:
         first = range(start, min(start + 3, close))
-        return next((i for i in first if begin_patch.begins(self._lines[i])), None)
+        return next((i for i in first if _begins_patch(self._lines[i])), None)
 
     def read_fenced_file(self, found: _Fenced) -> int:
         """Read a fence that holds a file, a command or an example."""
@@ -347,7 +346,7 @@ class _AnswerReader:
     # --- differences and patches ---------------------------------------------------------------
 
     def read_bare_patch(self, at: int) -> int | None:
-        if not begin_patch.begins(self._lines[at]):
+        if not _begins_patch(self._lines[at]):
             return None
         return self._read_patch(at, len(self._lines), fenced=False)
 
@@ -367,15 +366,93 @@ class _AnswerReader:
         return max(behind, at + 1)
 
     def _read_patch(self, at: int, end: int, *, fenced: bool) -> int:
-        sections, behind = begin_patch.read(self._lines, at, end, fenced=fenced)
+        sections, behind = _read_patch(self._lines, at, end, fenced=fenced)
         self._items.flush()
         for each in sections:
-            asked = partial(begin_patch.operation_of, each, self._files)
+            asked = partial(_operation_of, each, self._files)
             self._items.take(Kind.PATCH, each.line, each.path, asked)
         if not sections:
             fault = OperationError("it has no sections", advice="; send them")
             self._items.refuse(Kind.PATCH, at + 1, fault, "")
         return behind
+
+
+# --- patches without numbers: `*** Begin Patch` ---
+
+
+class _Section(Struct):
+    """The part of a patch that is about one file; `line` is 1-based."""
+
+    line: int
+    kind: str
+    path: str
+    is_fenced: bool
+    body: list[str] = field(default_factory=list)
+    moved_to: str = ""
+    is_cut: bool = False
+
+
+def _begins_patch(line: str) -> bool:
+    """Return whether a line opens a patch, or a section of one."""
+    return line.rstrip() == _BEGIN or line.startswith(_SECTIONS)
+
+
+def _read_patch(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[_Section], int]:
+    """Read a patch from its first line on; return its sections and the index after it."""
+    sections: list[_Section] = []
+    while at < end:
+        line = lines[at].rstrip()
+        at += 1
+        if line == _END:
+            return sections, at
+        if line.startswith(_SECTIONS):
+            kind, _, path = line.partition(":")
+            sections.append(_Section(at, kind.split()[1], path.strip().strip("`"), fenced))
+        elif line.startswith(_MOVE) and sections and not sections[-1].body:
+            sections[-1].moved_to = line[len(_MOVE) :].strip()
+        elif sections and line != _BEGIN:
+            sections[-1].body.append(lines[at - 1])
+    if sections and not fenced:
+        sections[-1].is_cut = True
+    return sections, at
+
+
+def _operation_of(section: _Section, files: Files) -> Asked:
+    """Return the operation that a section asks for, and notes on how it was read."""
+    if section.is_cut:
+        raise OperationError(f"it has no {_END}, so it may be cut", advice="; send it again, whole")
+    hunks = _hunks_of(section)
+    if section.kind == "Add":
+        return diffs.creation_of(paths.workspace_path(section.path), hunks), ()
+    path, note = files.existing(section.path)
+    notes = (note,) if note else ()
+    if section.kind == "Delete":
+        return DeleteFile(path), notes
+    if section.moved_to:
+        raise diffs.renaming(path, section.moved_to, edited=bool(hunks))
+    return diffs.edit_of(path, hunks), notes
+
+
+def _hunks_of(section: _Section) -> list[DiffPart]:
+    found: list[DiffPart] = []
+    sections: list[str] = []
+    is_open = False
+    for at, line in enumerate(section.body, section.line + 1):
+        if line.startswith("@@"):
+            sections = [*([] if is_open else sections), *diffs.sections_of(line)]
+            is_open = False
+        elif line.rstrip() == _END_OF_FILE:
+            if found:
+                found[-1].without_trailing_blanks().at_end = True
+            is_open = False
+        elif is_open or line.strip():
+            if not is_open:
+                found.append(DiffPart(at, sections=tuple(sections), is_verbatim=section.is_fenced))
+                is_open = True
+            if not found[-1].take(line):
+                # Context that has lost its blank; that it fits the file will prove it.
+                found[-1].take(f" {line}")
+    return [hunk.without_trailing_blanks() for hunk in found]
 
 
 def _first(ends: Iterable[int | None]) -> int | None:

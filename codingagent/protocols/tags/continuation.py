@@ -111,8 +111,8 @@ def join(cut: str, text: str) -> Joined | None:
         if not body or text.startswith(body.partition("\n")[0], again.end()):
             return None
         text = text[: again.start()] + text[again.end() :]
-    closing = None if head is None else _line_of(head.closing, text)
-    end = len(text) if closing is None else closing
+    ends = head and re.search(rf"^[ \t]*{re.escape(head.closing)}[ \t]*$", text, re.MULTILINE)
+    end = ends.start() if ends else len(text)
     # Another tag of ours before the end: it starts the block again, or is about something else.
     if _OURS.search(text, _first(text), end):
         return None
@@ -121,7 +121,7 @@ def join(cut: str, text: str) -> Joined | None:
     overlap = _overlap(body)
     arrived = cut[: len(cut) - len(overlap)]
     at = _place(text[:end], overlap, arrived, _path(head)) if overlap else None
-    if at is None and again is None and closing is not None:
+    if at is None and again is None and ends:
         return _appended(cut, text, end)
     # A fence in what was added, and none in what was there, may be the chat's.
     if at is None or (_has_fence(text[at:end]) and not _has_fence(cut)):
@@ -316,9 +316,3 @@ def _place(text: str, overlap: str, arrived: str, path: str) -> int | None:
         if text.count("\n", 0, found.start()) > _LEAD_LINES:
             return None
     return None
-
-
-def _line_of(closing: str, text: str) -> int | None:
-    """Return where the line is that is a closing tag alone."""
-    found = re.search(rf"^[ \t]*{re.escape(closing)}[ \t]*$", text, re.MULTILINE)
-    return None if found is None else found.start()

@@ -24,10 +24,12 @@ from codingagent.model.operations import (
     RunCommand,
     ShowMessage,
 )
+from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.tags.tag_blocks import Block
 
 # Linux gives one argument 128 KiB; a longer script belongs in a file.
 _COMMAND_LIMIT_BYTES = 100_000
+_TOKEN = lazy_pattern(r"[A-Za-z0-9_.-]+")
 
 
 class _Values:
@@ -96,8 +98,8 @@ class _Values:
             raise OperationError(f"Invalid line range {start}-{end}", advice=f"; {how}")
         return start, end
 
-    def unchecked(self) -> bool:
-        return self.choice("unchecked", ("true", "false")) == "true"
+    def flag(self, name: str) -> bool:
+        return self.choice(name, ("true", "false")) == "true"
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str | None:
         value = self._attributes.get(name)
@@ -112,7 +114,7 @@ def _create_file(values: _Values) -> Operation:
     overwrite = values.choice("overwrite", ("true", "false")) != "false"
     eol = values.choice("eol", ("lf", "crlf"))
     ended = values.choice("final_newline", ("true", "false")) != "false"
-    unchecked = values.unchecked()
+    unchecked = values.flag("unchecked")
     if values.choice("encoding", ("utf-8", "base64")) == "base64":
         try:
             data = base64.b64decode("".join(values.body.split()), validate=True)
@@ -128,7 +130,7 @@ def _create_file(values: _Values) -> Operation:
 
 def _edit_file(values: _Values) -> Operation:
     path = values.path()
-    unchecked = values.unchecked()
+    unchecked = values.flag("unchecked")
     if values.get("start_line") is None and values.get("end_line") is None:
         arrival = values.arrival()
         if arrival is None:
@@ -151,8 +153,7 @@ def _edit_file(values: _Values) -> Operation:
 
 def _move_file(values: _Values) -> Operation:
     to = paths.workspace_path(values.need("to", "new/path"))
-    overwrite = values.choice("overwrite", ("true", "false")) == "true"
-    return MoveFile(values.path(), to, overwrite)
+    return MoveFile(values.path(), to, values.flag("overwrite"))
 
 
 def _words(values: _Values) -> str:
@@ -206,12 +207,8 @@ def decode(block: Block, arrival: Arrival = AS_IT_IS) -> tuple[Operation, tuple[
         raise OperationError(block.fault[0], advice=block.fault[1])
     values = _Values(block, arrival)
     until = values.get("until")
-    if command.has_body and until is not None and not _is_token(until):
+    if command.has_body and until is not None and not _TOKEN.fullmatch(until):
         how = "write letters, digits and -_. only"
         raise OperationError(f"Invalid until '{paths.shown(until)}'", advice=f"; {how}")
     operation = DECODE[block.name](values)
     return operation, values.unknown(_KNOWN[block.name]) + values.notes
-
-
-def _is_token(text: str) -> bool:
-    return bool(text) and all(c.isascii() and (c.isalnum() or c in "-_.") for c in text)

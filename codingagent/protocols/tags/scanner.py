@@ -380,16 +380,14 @@ class _Scanner:
         """Return the offset of the first line that is the closing tag and nothing else."""
         at = self._text.find(closing, start, end)
         while at >= 0:
-            if self._is_line_start(at) and not self._behind(at + len(closing)):
+            if self._is_line_start(at) and not citations.behind_tag(
+                self._text[at + len(closing) : self._line_end(at)].strip()
+            ):
                 return at
             # Perhaps this was meant: `> [/CREATE_FILE]`.
             self._passed_over = True
             at = self._text.find(closing, at + len(closing), end)
         return None
-
-    def _behind(self, at: int) -> str:
-        """Return what is behind a closing tag on its line, but for citation marks."""
-        return citations.behind_tag(self._text[at : self._line_end(at)].strip())
 
     def _next_opening(self, start: int, end: int | None = None) -> int:
         """Return the offset of the next line that opens one of our blocks, else `end`."""

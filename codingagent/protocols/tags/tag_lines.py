@@ -27,6 +27,7 @@ _VALUE_QUOTES = lazy_pattern(
 _CORNERS = lazy_pattern(
     r"=[ \t\u00a0]*(?:[「『«‹]|'')[ \t\u00a0]*([^「」『』«»‹›\"'\n]*?)[ \t\u00a0]*(?:[」』»›]|'')"
 )
+_INNER_BLANKS = lazy_pattern(r"\A(\[)[ \t]*(/?)[ \t]*(?=[A-Z])|[ \t]+(?=\]\Z)")
 _BREAK = lazy_pattern(r"(?:[ \t]*<br[ \t]*/?>)+[ \t]*$", re.IGNORECASE)
 _COMMENT = lazy_pattern(r"[ \t]*<!--[ \t]*(.*?)[ \t]*-->[ \t]*")
 _DAMAGES = {damage.value: damage for damage in Damage}
@@ -66,14 +67,6 @@ def _without_emphasis(text: str) -> str:
     return _WRAPPED_NAME.sub(r"[\1\2", text)
 
 
-def _without_inner_blanks(text: str) -> str:
-    return re.sub(r"[ \t]+\]\Z", "]", re.sub(r"\A\[[ \t]*(/?)[ \t]*(?=[A-Z])", r"[\1", text))
-
-
-def _double_quoted(found: re.Match[str]) -> str:
-    return f'="{next(value for value in found.groups() if value is not None)}"'
-
-
 def _without_underscore_escapes(line: _Line) -> str:
     undone = chat_damage.without_underscore_escapes(line.text)
     return undone if _head(undone, line.names) else line.text
@@ -100,8 +93,8 @@ RULES: tuple[Rule[Callable[[_Line], str]], ...] = (
     _row(Damage.QUOTES.value, chat_damage.with_straight_quotes),
     _row("quotes of other languages", lambda text: _CORNERS.sub(r'="\1"', text)),
     _EMPHASIS,
-    _row("blanks inside its brackets", _without_inner_blanks),
-    _row("attributes without double quotes", lambda text: _VALUE_QUOTES.sub(_double_quoted, text)),
+    _row("blanks inside its brackets", lambda text: _INNER_BLANKS.sub(r"\1\2", text)),
+    _row("attributes without double quotes", lambda text: _VALUE_QUOTES.sub(r'="\1\2\3"', text)),
 )
 
 

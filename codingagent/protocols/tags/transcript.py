@@ -192,7 +192,8 @@ def _last_answer(text: str, starts: list[int], turns: list[int]) -> tuple[int, i
             continue
         scan = scanner.scan_lines(text[start:])
         found.append((start, _end_of(text, start, scan, turns)))
-    telling = [(start, end) for start, end in found if _says_anything(text[start:end])]
+    bare = (_END.sub("", _REPLY.sub("", text[start:end], count=1)) for start, end in found)
+    telling = [each for each, rest in zip(found, bare, strict=True) if rest.strip()]
     return (telling or found)[-1]
 
 
@@ -223,8 +224,3 @@ def _end_of(text: str, start: int, scan: Scan, turns: list[int]) -> int:
         return end
     # A label is only a word of the chat's: it counts where nothing else tells the end.
     return min(end, first(found.start() for found in _PERSON.finditer(text, start, end)))
-
-
-def _says_anything(answer: str) -> bool:
-    rest = _REPLY.sub("", answer, count=1)
-    return bool(_END.sub("", rest).strip())
