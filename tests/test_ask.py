@@ -232,3 +232,5 @@ def test_both_ways_at_once_are_refused(home: Path) -> None:
     done = run_here("--home", str(home), "say", "--ask", "--do", "x")
     assert done.returncode == 2
     assert "can't be combined" in done.stderr
+    done = run_here("--home", str(home), "ask", "--no-wait")
+    assert 'ask "the question"' in done.stderr

@@ -11,12 +11,18 @@ from codingagent.model.plain_text import without_halves
 
 
 def read_task(
-    words: list[str], file: Path | None, edit: bool, *, may_be_empty: bool = False
+    words: list[str],
+    file: Path | None,
+    edit: bool,
+    what: str = "task",
+    *,
+    may_be_empty: bool = False,
 ) -> str:
-    """Return the task from the one source that was given."""
-    task = _read("the task", words, file, edit)
+    """Return the task, or the question, from the one source that was given."""
+    task = _read(f"the {what}", words, file, edit)
     if not (task or may_be_empty):
-        raise UsageError('no task given; write it in quotes: codingagent new "the task"')
+        verb = "new" if what == "task" else "ask"
+        raise UsageError(f'no {what} given; write it in quotes: codingagent {verb} "the {what}"')
     return task
 
 

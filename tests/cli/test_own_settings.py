@@ -6,6 +6,7 @@ import pytest
 
 from codingagent.storage import settings_file
 from tests.cli.test_cli import run
+from tests.helpers import run_here
 
 
 @pytest.fixture(name="home")
@@ -40,6 +41,24 @@ def test_own_settings_rank_below_the_home_and_those_of_a_workspace_above(
     assert run(home, "config", "unset", "diff", "--here") == 0
     assert row(home, capsys, "diff")[:2] == ["never", "codingagent.toml"]
     assert not list((home / "workspace").iterdir())
+
+
+@pytest.mark.usefixtures("home")
+def test_what_is_kept_for_a_folder_counts_in_its_first_session(tmp_path: Path) -> None:
+    """`config set … --here` before the first `new --here`, too: it means the current folder."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    for name in ("shown.py", "other.py"):
+        (folder / name).write_text("total = 1\n", "utf-8")
+    kept = {"always_attach": "shown.py", "never_choose": "other.py"}
+    for key, value in kept.items():
+        assert run_here("config", "set", key, value, "--here", folder=folder).returncode == 0
+    done = run_here("new", "--here", "--no-wait", "mend total", folder=folder)
+    assert done.returncode == 0
+    (request,) = (folder / ".codingagent" / "outbox").glob("*.txt")
+    text = request.read_text("utf-8")
+    assert "The person attaches shown.py" in text
+    assert "--- other.py ---" not in text
 
 
 def test_a_relative_folder_for_settings_is_ignored(

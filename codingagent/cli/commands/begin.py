@@ -110,7 +110,7 @@ def _ask(  # noqa: PLR0913, PLR0917  # one for each command-line option
     others = {"--no-wait": no_wait, "--clipboard": clipboard}
     reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
     place = _place_of(context, workspace, is_here=here)
-    question = read_task(words or [], file, edit, may_be_empty=prompt is not None)
+    question = read_task(words or [], file, edit, "question", may_be_empty=prompt is not None)
     start = _Start(place, question, "tags", given, attach, prompt, wants="words")
     _begin(start, reply, json=json, no_wait=no_wait, clipboard=clipboard)
 

@@ -262,7 +262,9 @@ def _config(  # one for each command-line option
     from codingagent.policy.rules import describe
     from codingagent.process.select_sandbox import policy_of
 
-    root, _ = trusted_home(context)
+    root, was_found = trusted_home(context)
+    if here and was_found and not (root / "sessions").is_dir():
+        root = Path.cwd() / homes.HERE_HOME  # as `new --here` would, which was not run yet
     if words and words != ["policy"]:
         _change_settings(root, words, here=here)
         return
