@@ -306,7 +306,7 @@ def test_one_that_the_policy_denies_is_refused_at_once(tmp_path: Path, policy: s
     words = ("new", "--no-wait", "task", "--check", check, "--policy", policy)
     status, _, err = command_line_here(tmp_path, *words)
     assert status == 2
-    assert f"the check `{check}` is refused by the policy" in err
+    assert f"the check `{check}` is blocked by the policy" in err
     assert not (tmp_path / "sessions").exists()
 
 

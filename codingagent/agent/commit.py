@@ -319,7 +319,7 @@ class PersonsRepository:
             files = self._follow(before)
         except UsageError as fault:
             made = f"commit {self.head[:10]} was made, and git's index could not follow it"
-            raise WorkError(f"{made} ({fault}): `git reset` mends that") from fault
+            raise WorkError(f"{made} ({fault}): `git reset` fixes that") from fault
         return Committed(self.head, self.branch, files)
 
     def _commit(self, plan: CommitPlan, message: str, *, edit: bool) -> None:

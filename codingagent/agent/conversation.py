@@ -113,7 +113,7 @@ class Conversation:
         """Move an answer to `rejected/`, and say why and what to do."""
         new = self._mailbox.set_aside(name, objection.reason)
         remedy = objection.remedy or (
-            "to execute it anyway: codingagent resume"
+            "to apply it anyway: codingagent resume"
             f" {self.session.session_id} --accept {quoted_path(self._mailbox.rejected / new)}"
         )
         self._log.record(AnswerSetAside(new, objection.reason, now(), remedy))

@@ -194,7 +194,7 @@ class _Undo:
         what = f"{'nothing' if is_void else 'not everything'} could be restored: {named([*failed])}"
         why = "; ".join(dict.fromkeys(failed.values()))
         again = f"`codingagent {self._command(began, {*failed})}`"
-        return f"{what} ({why}); once that is mended, {again} does the rest"
+        return f"{what} ({why}); once that is fixed, {again} does the rest"
 
     def _is_open(self, index: int, present: str) -> bool:
         return self.steps[index].undo is None or bool(self._touched(index, present))

@@ -41,10 +41,10 @@ def play(screen: Screen) -> None:
             # `python` is else the Store's or Apple's, which runs nothing.
             programs.put_first(str(Path(sys.executable).parent))
         screen.is_passing = True
-        screen.remark("this is a demo: the answers are recorded, everything else is real")
-        screen.remark(f"it works in {folder}, which is deleted at the end")
+        said = "The answers are recorded; the edits, commands and tests are real."
+        screen.remark(f"A demo in {folder}, which is deleted at the end. {said}")
         task = (recorded / "task.txt").read_text("utf-8").strip()
-        screen.remark(f"the task: {task}")
+        screen.remark(f"Task: {task}")
         with home.lock.held():
             session = factory.start_session(home, workspace, task, Settings())
             sees = screen.sees_changes
@@ -81,7 +81,7 @@ class _RecordedPerson(Struct, frozen=True):
         reply = next(self.replies, None)
         if reply is None:
             raise WorkError(
-                "the last recorded answer was not taken: its tests can't run on this machine (see above);"
+                "the last recorded answer was not accepted: its tests can't run on this machine (see above);"
                 " `codingagent doctor` shows what is missing"
             )
         text = reply.read_text("utf-8").replace(_RECORDED_SESSION, self.session_id)

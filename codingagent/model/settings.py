@@ -71,7 +71,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     check_timeout: Annotated[int, _told("seconds for that command", ge=1, le=3600)] = 300
     policy: Annotated[
         str,
-        _told("what needs approval or is refused: restrictive, standard, permissive, or a file"),
+        _told("what is asked about or blocked: restrictive, standard, permissive, or a file"),
     ] = "standard"
     sandbox: Annotated[
         Literal["auto", "require", "off"],

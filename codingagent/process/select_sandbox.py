@@ -75,7 +75,7 @@ def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path)
     verdict = judge_command(policy, settings.check, str(workspace))
     if isinstance(verdict, policies.Deny):
         raise UsageError(
-            f"the check `{settings.check}` is refused by the policy: {verdict.reason}; name another with"
+            f"the check `{settings.check}` is blocked by the policy: {verdict.reason}; name another with"
             " --check, or another policy"
         )
 
@@ -233,7 +233,7 @@ def _git(workspace: Path) -> Finding:
             "utf-8", "replace"
         )
     except WorkError as fault:
-        return Finding("git", False, str(fault), "mend or install git to get `diff` and `undo`")
+        return Finding("git", False, str(fault), "repair or install git to get `diff` and `undo`")
     return Finding("git", True, f"{said.strip()} at {program}: `diff` and `undo` work")
 
 

@@ -62,7 +62,7 @@ def test_the_demo_solves_its_task_and_says_that_the_answers_are_recorded(tmp_pat
     ) as demo:
         said, _ = demo.communicate(timeout=HANG_S)
     assert demo.returncode == 0, said
-    assert "the answers are recorded" in said
+    assert "The answers are recorded" in said
     first, _, second = said.partition("Turn 1: ")
     assert "FAILED RUN_COMMAND: Ran 'python3 -m unittest" in first
     assert "AssertionError: 1800 != 5400" in first

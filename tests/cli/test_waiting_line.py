@@ -267,7 +267,7 @@ def test_a_check_that_is_refused_does_not_end_the_wait(home: Path) -> None:
     with terminal(home, "resume") as asked:
         asked.says(PROMPT)
         enter(asked, "/check sudo make")
-        asked.says("is refused by the policy")
+        asked.says("is blocked by the policy")
         asked.says(PROMPT, 2)
         paste(asked, answer(home, 1, MESSAGE))
         asked.says("The model asks: type your reply")

@@ -32,11 +32,11 @@ def _prompts(incomplete: str) -> list[str]:
     return []
 
 
-def _choice(name: str, metavar: str, meaning: str, *words: str) -> Any:
+def _choice(name: str, metavar: str, meaning: str, words: str) -> Any:
     """Return an option that takes one of these words, which a shell completes, or other text."""
 
     def complete(incomplete: str) -> list[str]:
-        return [word for word in words if word.startswith(incomplete)]
+        return [word for word in words.split() if word.startswith(incomplete)]
 
     return typer.Option(name, metavar=metavar, help=meaning, autocompletion=complete)
 
@@ -118,12 +118,7 @@ NoWait = Annotated[bool, flag("--no-wait", "Exit when the first request is writt
 Attach = Annotated[list[str] | None, value("--attach", "GLOB", "Put these files into the request.")]
 ContextTokens = Annotated[
     _Text,
-    _choice(
-        "--context",
-        "TOKENS",
-        "Token budget for chosen files; 0: none.",
-        *("0", "8k", "12k", "16k", "32k"),
-    ),
+    _choice("--context", "TOKENS", "Token budget for chosen files; 0: none.", "0 8k 12k 16k 32k"),
 ]
 LeaveOut = Annotated[
     list[str] | None, value("--leave-out", "GLOB", "Never choose these files, such as 'docs/**'.")
@@ -176,7 +171,7 @@ PolicyName = Annotated[
         "--policy",
         "NAME",
         "What is asked about or blocked: standard (usual), restrictive, permissive, or a TOML file.",
-        *("restrictive", "standard", "permissive"),
+        "restrictive standard permissive",
     ),
 ]
 SandboxUse = Annotated[
@@ -185,9 +180,7 @@ SandboxUse = Annotated[
         "--sandbox",
         "HOW",
         "Confine commands: auto (usual; where it works), require (or refuse to work) or off.",
-        "auto",
-        "require",
-        "off",
+        "auto require off",
     ),
 ]
 Secrets = Annotated[
@@ -196,7 +189,7 @@ Secrets = Annotated[
         "--secrets",
         "HOW",
         "Secrets: redact (usual; send placeholders), mask (also from commands) or off (send all).",
-        *("mask", "redact", "off"),
+        "mask redact off",
     ),
 ]
 Network = Annotated[
@@ -212,10 +205,7 @@ Reason = Annotated[str, value("--reason", "TEXT", "The reason, which the model i
 Changes = Annotated[
     _Text,
     _choice(
-        "--diff",
-        "HOW",
-        "How much of changes to show: short, full or never.",
-        *("never", "short", "full"),
+        "--diff", "HOW", "How much of changes to show: short, full or never.", "never short full"
     ),
 ]
 EventsStream = Annotated[

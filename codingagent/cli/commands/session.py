@@ -240,7 +240,7 @@ def _undo(  # one for each command-line option
     names = list(words or ())
     session = names.pop(0) if names and (is_session_id(names[0]) or is_run_id(names[0])) else None
     if redo and names:
-        raise UsageError("--redo reverts the whole undo: leave out the files")
+        raise UsageError("--redo redoes the whole undo; leave out the files")
     with screen_for(json) as screen:
         state = latest_of(home, or_run=True) if session is None else home.load(session)
         files = tuple(_in_workspace(each, state.workspace) for each in names)
