@@ -1,5 +1,6 @@
 """macOS, imitated: a folder has many spellings there, and a path keeps the one that was typed."""
 
+import json
 import os
 import subprocess
 import sys
@@ -165,15 +166,38 @@ except UsageError as fault:
 }
 
 
-@pytest.mark.parametrize("what", PROGRAMS)
-def test_a_folder_is_found_in_any_spelling(tmp_path: Path, what: str) -> None:
-    here = tmp_path.resolve()
-    (here / "Max/Proj").mkdir(parents=True)
-    (here / "Max/Proj/policy.toml").touch()
-    (here / "caf\u00e9").mkdir()
-    words = [sys.executable, "-c", _BEGIN + PROGRAMS[what], str(here)]
-    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert done.stdout == "True\n", done.stderr
+# Each in a fork of its own: it changes what it likes.
+_EACH = """
+import json, traceback
+from codingagent.process import runner, select_sandbox
+from codingagent.storage import homes
+from codingagent.workspace import workspace
+for number, (what, program) in enumerate(json.load(sys.stdin).items()):
+    place = here / str(number)
+    (place / "Max/Proj").mkdir(parents=True)
+    (place / "Max/Proj/policy.toml").touch()
+    (place / "caf\\u00e9").mkdir()
+    print(what, end=": ", flush=True)
+    if os.fork():
+        os.wait()
+        continue
+    here = place
+    try:
+        exec(program)
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    os._exit(0)
+"""
+
+
+def test_a_folder_is_found_in_any_spelling(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", _BEGIN + _EACH, str(tmp_path.resolve())]
+    given = json.dumps(PROGRAMS)
+    done = subprocess.run(
+        words, input=given, cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == [f"{what}: True" for what in PROGRAMS], done.stderr
 
 
 class _AnyCase(Folder):
