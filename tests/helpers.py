@@ -138,14 +138,26 @@ def new_marker() -> str:
 
 def processes_with(marker: str) -> set[int]:
     """Return the living processes that have a marker in their arguments or their environment."""
-    found = set()
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and int(folder.name) != os.getpid():
-            with contextlib.suppress(OSError):
-                words = (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
-                if marker.encode() in words and not is_zombie(int(folder.name)):
-                    found.add(int(folder.name))
-    return found
+    word, own = marker.encode(), os.getpid()
+    # One that is a zombie, or the system's, has no arguments.
+    return {
+        pid
+        for pid in _processes()
+        if pid != own
+        and (words := _of_process(pid, "cmdline"))
+        and (word in words or word in _of_process(pid, "environ"))
+    }
+
+
+def _processes() -> Iterator[int]:
+    return map(int, filter(str.isdigit, os.listdir("/proc")))  # noqa: PTH208  # half of the time
+
+
+def _of_process(pid: int, name: str) -> bytes:
+    """Return a file of a process's; nothing once it is gone. A path object costs as much again."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/{name}", "rb", 0) as file:  # noqa: PTH123
+        return file.read()
+    return b""
 
 
 def is_zombie(pid: int) -> bool:
@@ -155,11 +167,10 @@ def is_zombie(pid: int) -> bool:
 def children(pid: int) -> set[int]:
     """Return a process's children, zombies too."""
     found = set()
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with contextlib.suppress(OSError):
-                if int(_stat(int(folder.name))[1]) == pid:
-                    found.add(int(folder.name))
+    for each in _processes():
+        with contextlib.suppress(OSError):
+            if int(_stat(each)[1]) == pid:
+                found.add(each)
     return found
 
 
@@ -176,7 +187,9 @@ def descriptors(pid: int | str = "self") -> list[str]:
 
 
 def _stat(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    if not (text := _of_process(pid, "stat").decode("utf-8", "replace")):
+        raise ProcessLookupError(pid)
+    return text.rpartition(")")[2].split()
 
 
 @contextlib.contextmanager
