@@ -86,7 +86,10 @@ def test_questions_then_edits_in_one_chat(home: Path) -> None:
     assert cart(home) == CART
     assert not (home / "workspace" / "ran").exists()
     assert all(line in out for line in WORDS.split("\n"))
-    assert "not executed: EDIT_FILE cart.py, RUN_COMMAND touch ran" in out
+    assert (
+        "Not executed, because the person only asked: EDIT_FILE cart.py, RUN_COMMAND touch ran"
+        in out
+    )
     assert "No command" not in out
     assert is_complete(home)
     assert len(list((home / "outbox").glob("*.txt"))) == 1
@@ -95,7 +98,10 @@ def test_questions_then_edits_in_one_chat(home: Path) -> None:
     assert "The person says:\nIs it tested?" in request(home, short=True)
     drop(home, '[READ_FILE path="cart.py"]\n')
     assert not is_complete(home)
-    assert "answer the question now" in request(home, short=True)
+    for is_short in (True, False):
+        asked = request(home, short=is_short)
+        assert "or answer the question:\nIs it tested?" in asked
+        assert asked.count("Is it tested?") == 1
     assert CART in request(home, short=True)
     drop(home, "No.\n")
     assert is_complete(home)
@@ -105,6 +111,7 @@ def test_questions_then_edits_in_one_chat(home: Path) -> None:
     assert guide.protocol_text() in asked
     assert "## Environment" in asked
     assert "The person says:\nMend it" in asked
+    assert "\nTask: Mend it\n" in asked
     assert guide.protocol_text() in request(home)
     drop(home, FIX)
     assert cart(home) != CART

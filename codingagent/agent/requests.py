@@ -214,7 +214,7 @@ class Requests:
         for view in context.views:
             if view.beside_bytes:
                 remark(f"also attach: {self._place_of(view.path)}, {size_of(view.beside_bytes)}")
-        for part in file_contents.cuts(text, context.files):
+        for part in file_contents.cuts(text if short is None else short[1], context.files):
             remark(f"Only part of {part}")
         advice = ""
         if sequence == 1 and settings.chat != "custom":

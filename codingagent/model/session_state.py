@@ -180,6 +180,17 @@ class Session(Struct, frozen=True):
         return goes_on or asked > self.worded
 
     @property
+    def question(self) -> str:
+        """What the person asked last."""
+        return next((said.text for said in reversed(self.said) if said.text), self.task)
+
+    @property
+    def wish(self) -> str:
+        """What is to be done: after questions, what the person wanted done first."""
+        done = (said.text for said in self.said if said.wants == "edits" and said.text)
+        return next(done, self.task) if self.wanted_first == "words" else self.task
+
+    @property
     def all_notes(self) -> tuple[str, ...]:
         """Return the notes of the next request: about the last answer, and about undos since."""
         return (*self.notes, *filter(None, (self.undo_note,)))

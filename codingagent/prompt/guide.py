@@ -82,7 +82,7 @@ you need at once:
 
 ## Rules
 
-1. Answer what is asked, first things first. Name the file and the line of what you speak of.
+1. Answer what is asked, first things first. Name the file and the function of what you speak of.
 2. Don't guess what a file says: READ_FILE what this request does not show, and answer once you have it.
 3. Nothing that edits a file or runs a command is executed now. If something should be changed, say
    what and where, in a few lines, not as whole files: the person may then ask you to do it.

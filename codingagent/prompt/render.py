@@ -26,8 +26,14 @@ CONTINUE = (
     " with a summary."
 )
 
-_DO_IT = "The person asked until now. Now something is to be done, with the commands that PROTOCOL teaches."
-_ANSWER_IT = "What you asked for is above, as far as it can be shown: answer the question now."
+_DO_IT = (
+    "The person asked until now, and nothing was changed so far. Now something is to be done, with the"
+    " commands that PROTOCOL teaches."
+)
+_ANSWER_IT = (
+    "What you asked for is above, as far as it fits. READ_FILE what is still missing, or answer the"
+    " question:"
+)
 
 _SEEN_CHARACTERS = 3_000
 
@@ -233,7 +239,7 @@ def _header(session: Session) -> str:
         "=== HEADER ===\n"
         f"Session: {session.session_id}\n"
         f"Sequence: {session.sequence}\n"
-        f"Task: {plain_text.one_line(session.task)}\n"
+        f"Task: {plain_text.one_line(session.wish)}\n"
     )
 
 
@@ -244,9 +250,13 @@ def _prompt(
     parts = [dialect.task or session.task]
     began = "The person asked first" if session.wanted_first == "words" else "The whole task"
     if session.sequence > 1 and session.is_asking:
-        parts = [] if is_short else [f"{began}:\n{session.task}"]
+        question = session.question
+        is_first = question == session.task
+        parts = [] if is_short or is_first else [f"{began}:\n{session.task}"]
         if all(said.sequence != session.sequence for said in session.said):
-            parts.append(dialect.go_on)
+            parts.append(f"{dialect.go_on}\n{question}")
+        elif is_first and not is_short:
+            parts.append(f"{began}:\n{session.task}")
     elif session.sequence > 1:
         parts = [dialect.go_on if session.is_taught else _DO_IT]
         # HEADER names it; a chat that saw the earlier requests has read it.
@@ -286,6 +296,8 @@ def _words(session: Session, room: int) -> list[str]:
     late = [said for said in session.said if said.is_late and said.sequence == last]
     missed = [] if session.worded == last else late
     earlier = [said for said in session.said if said not in (*new, *missed)]
+    if session.is_asking and not new:  # the prompt has the question
+        earlier = [said for said in earlier if said.text != session.question]
     parts = []
     if text := plain_text.clip_middle(_told(earlier), room) if room else "":
         parts.append(f"Earlier the person said:\n{text}")

@@ -30,7 +30,7 @@ _READS = (ReadFile, FetchFile, ListFolder)
 # Their words are shown with the others.
 _WORDS = (Kind.ANSWER, Kind.MESSAGE, Kind.DONE)
 _NAMED, _SUBJECT = 5, 60
-_ONLY_ANSWERS = "This answer only answers, so these were not executed: {}"
+_ONLY_ANSWERS = "Not executed, because the person only asked: {}"
 CUT = "the answer has no [END], so it may have been cut short"
 _NAME = lazy_pattern(r"[\w./-]+")
 
