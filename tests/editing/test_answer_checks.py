@@ -1,5 +1,7 @@
 """What an answer must not make of a file: Design, replies as chats really give them."""
 
+import itertools
+
 import pytest
 
 from codingagent.editing import answer_checks
@@ -16,6 +18,7 @@ from codingagent.model.operations import (
     Substitutions,
 )
 from tests.editing.test_edit_markers import SPELLINGS
+from tests.rows import each_row
 
 OLD = "a = 1\nb = 2\n"
 MARKED = "<<<<<<< SEARCH\nb = 2\n=======\nb = 3\n>>>>>>> REPLACE\n"
@@ -31,8 +34,7 @@ def refusal(whole: CreateFile, old: str | None) -> str:
 # --- text full of markers --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS, ids=" ".join)
-@pytest.mark.parametrize("path", ["a.py", "a.go", "a.txt"])
+@each_row("path, spelling", itertools.product(["a.py", "a.go", "a.txt"], SPELLINGS))
 def test_a_file_of_nothing_but_edits_is_an_edit(path: str, spelling: tuple[str, str, str]) -> None:
     """It never takes the place of the file; whether it fits, the file on disk says."""
     opening, middle, closing = spelling
@@ -43,8 +45,7 @@ def test_a_file_of_nothing_but_edits_is_an_edit(path: str, spelling: tuple[str, 
     assert meant == EditFile(path, (Replacement("b = 2\n", "b = 3\n"),))
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS[:-1], ids=" ".join)
-@pytest.mark.parametrize("path", ["a.go", "notes.md", "a.py"])
+@each_row("path, spelling", itertools.product(["a.go", "notes.md", "a.py"], SPELLINGS[:-1]))
 def test_edits_among_other_lines_are_asked_for_again(
     path: str, spelling: tuple[str, str, str]
 ) -> None:

@@ -8,13 +8,12 @@ name, the text that stands there, the body and how it came.
 import difflib
 from typing import Any
 
-import pytest
-
 from codingagent.editing import apply, body_repair
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival, Damage, Kept
 from codingagent.model.operations import Diff, DiffHunk, FileEnd, LineRange, Replacement
 from tests import golden
+from tests.rows import each_row
 
 Case = tuple[str, Any, Any, dict[str, Any]]
 
@@ -90,19 +89,19 @@ TABLES: dict[str, golden.Show] = {
 }
 
 
-@pytest.mark.parametrize(("case", "outcome"), golden.cases(__file__, "edits.txt"))
+@each_row(("case", "outcome"), golden.cases(__file__, "edits.txt"))
 def test_what_an_edit_makes_of_a_file(case: Case, outcome: str) -> None:
     """Specification 003, EDIT_FILE, and Design: right, or asked for again with what to do."""
     assert show_edit(case) == outcome
 
 
-@pytest.mark.parametrize(("case", "outcome"), golden.cases(__file__, "bodies.txt"))
+@each_row(("case", "outcome"), golden.cases(__file__, "bodies.txt"))
 def test_what_is_written_of_a_body(case: Case, outcome: str) -> None:
     """Design, replies as chats really give them: what can't be meant is undone, what may be is not."""
     assert show_body(case) == outcome
 
 
-@pytest.mark.parametrize(("body", "outcome"), golden.cases(__file__, "markers.txt"))
+@each_row(("body", "outcome"), golden.cases(__file__, "markers.txt"))
 def test_where_search_and_replace_are_in_a_body(body: str, outcome: str) -> None:
     """Design, tag blocks: never a guess; where lines equal a marker, all three markers are longer."""
     assert show_markers(body) == outcome
