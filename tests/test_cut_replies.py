@@ -159,7 +159,7 @@ BEHIND = '[CREATE_FILE path="b.txt"]\nb\n[/CREATE_FILE]\n[END]\n'
 @pytest.mark.parametrize("form", ["{0}{1}", "{0}```python\n{1}```\n", "{0}{2}\n{1}"])
 @pytest.mark.parametrize(("name", "text"), [("a.py", PROGRAM), ("a.go", GO)])
 @pytest.mark.parametrize("at", [0.4, 0.5, 0.63])
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 def test_a_sentence_before_the_second_half_costs_nothing(
     tmp_path: Path, said: str, form: str, name: str, text: str, at: float
 ) -> None:

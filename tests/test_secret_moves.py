@@ -285,6 +285,7 @@ BY_COMMANDS = {
 
 
 @pytest.mark.parametrize("way", BY_COMMANDS)
+@pytest.mark.one_in(2)
 def test_what_a_command_did_with_values_is_asked(tmp_path: Path, way: str) -> None:
     """A no puts everything back, in files that git ignores, too; so does undo after a yes."""
     line, subject, reason = BY_COMMANDS[way]
@@ -345,6 +346,7 @@ MOVES = {
 
 
 @pytest.mark.parametrize("way", MOVES)
+@pytest.mark.one_in(3)
 def test_what_was_a_file_of_secrets_stays_one(tmp_path: Path, way: str) -> None:
     """Its short values and common words are hidden under its new name; also after a restart."""
     with with_files(tmp_path, {".env": ENV}, has_git=True) as live:

@@ -181,6 +181,7 @@ def test_what_is_staged_of_the_same_file(repository: Repository, mine: str, stat
 
 
 @pytest.mark.parametrize("state", ["merge", "rebase", "cherry-pick", "revert", "lock", "detached"])
+@pytest.mark.one_in(3)
 def test_in_the_middle_of_something_else_it_refuses(repository: Repository, state: str) -> None:
     repository.write("other.txt", "1\n")
     repository.first()

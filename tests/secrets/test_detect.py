@@ -441,6 +441,7 @@ REPEATED = [
 
 
 @pytest.mark.parametrize("unit", [*HOSTILE, *REPEATED])
+@pytest.mark.one_in(2)
 def test_no_character_is_judged_many_times(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """So the time is linear: what is no value is not looked at again from each of the leads in it."""
     judged, is_plain = [0], values._is_plain  # noqa: SLF001
@@ -516,7 +517,7 @@ def test_a_private_key_has_a_secret_for_each_line() -> None:
     assert values_of(public) == []
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_the_time_is_linear(unit: str) -> None:
     """Four times the text takes about four times as long: not sixteen."""
