@@ -390,9 +390,9 @@ def test_it_shows_in_log_and_json(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in out.splitlines()]
     assert any("CHECK" in json.dumps(line) for line in lines)
     for words, said in (
-        (("log",), "  FAILED CHECK: Ran 'echo ran"),
+        (("log",), "  FAILED check: echo ran"),
         (("log", "--json"), '"check_ended"'),
-        (("show",), "  FAILED CHECK: Ran 'echo ran"),
+        (("show",), "  FAILED check: echo ran"),
         (("show", "--json"), '"CHECK"'),
     ):
         status, out, _ = command_line_here(tmp_path, *words)

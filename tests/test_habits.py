@@ -233,8 +233,8 @@ def test_driven_by_a_command_line_model(
         *("--check", "python3 -m unittest -q", "--reply-with", line),
     )
     assert is_mended(folder)
-    assert done.stdout.count("FAILED CHECK: Ran 'python3 -m unittest -q'") == 1
-    assert done.stdout.count("ok     CHECK: Ran 'python3 -m unittest -q'") == 1
+    assert done.stdout.count("FAILED check: python3 -m unittest -q") == 1
+    assert done.stdout.count("ok     check: ") == 1
     assert done.stderr == ""
     (first,) = (folder / ".codingagent" / "outbox").glob("*_seq0001.txt")
     assert "`python3 -m unittest -q`; [DONE] is accepted only when that succeeds" in (

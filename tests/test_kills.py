@@ -404,7 +404,7 @@ def test_a_kill_while_the_person_is_asked_decides_nothing(tmp_path: Path, tier: 
             os.close(theirs)
             try:
                 seen = b""
-                while b"Do it?" not in seen:  # it asks, and waits for the answer
+                while b"Approve?" not in seen:  # it asks, and waits for the answer
                     assert select.select([ours], [], [], HANG_S)[0], seen
                     seen += os.read(ours, 4096)
             finally:

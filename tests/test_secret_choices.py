@@ -328,9 +328,9 @@ def test_the_question_is_asked_in_plain_words(tmp_path: Path) -> None:
     command_line(tmp_path, "new", "x", "--no-wait")
     (tmp_path / "inbox" / "a.txt").write_text('[READ_FILE path=".env"]\n', "utf-8")
     words = ("--home", str(tmp_path), "resume", "--once")
-    shown = on_terminal(words, answers=[("Show them?", "y\r")])
-    assert "may the chat see the values in this file?" in shown.text
-    assert "Why not?" not in shown.text
+    shown = on_terminal(words, answers=[("Send them?", "y\r")])
+    assert "Send the secret values in" in shown.text
+    assert "Reason for the model" not in shown.text
     assert shown.status == 0
     (request,) = (tmp_path / "outbox").glob("*seq0002.txt")
     assert f"PIN={PIN}" in request.read_text("utf-8")

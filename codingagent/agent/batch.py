@@ -79,6 +79,7 @@ class Execution:
             context.checkpointer, context.workspace, context.policy.filesystem, self._moved
         )
         self._spellings = Spellings(context.workspace)
+        self._has_told_check = False
         self._edits: dict[str, list[events.FileEdited]] = {}
         """Those of the answer so far, by path: a search of all its events for each would be quadratic."""
 
@@ -209,10 +210,12 @@ class Execution:
             return f"Not taken, because this failed: {names}", "fix that"
         if not (self.check.run(ends=True) or self.check.fails_as_before()):
             assert self.session.checked is not None, "it was just run"
-            self.context.remark(
-                "if the check itself is wrong: stop with Ctrl-C, then name another: codingagent resume"
-                f' {self.session.session_id} --check "COMMAND"'
-            )
+            if not self._has_told_check:
+                way = f'codingagent resume {self.session.session_id} --check "COMMAND"'
+                self.context.remark(
+                    f"Wrong check? /check COMMAND sets another; or stop, then: {way}"
+                )
+            self._has_told_check = True
             why = results.fact_of(self.session.checked).words
             if compared(self.session).is_same:
                 return f"Not accepted: the person's check fails as before any change: {why}", _OLD

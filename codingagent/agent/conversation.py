@@ -28,10 +28,7 @@ from codingagent.workspace.programs import quoted_path
 if TYPE_CHECKING:
     from codingagent.workspace.git_files import Belonging
 
-_CUT = (
-    "the answer was cut short inside {}: copy the whole answer again, or send the request: it asks for the"
-    " rest"
-)
+_CUT = "The next request asks for the rest of {}; or give the whole answer again."
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
 _TOO_LARGE = Objection("it is too large to be an answer", _SAVE_AGAIN)
 _NO_TEXT = Objection("it is not text in UTF-8", _SAVE_AGAIN)

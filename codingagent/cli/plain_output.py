@@ -24,9 +24,10 @@ from codingagent.model import events
 from codingagent.model import journal_entries as entries
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer
+from codingagent.model.check_outcome import first_failure
 from codingagent.model.events import Event, succeeded
 from codingagent.model.operations import Kind
-from codingagent.model.plain_text import on_screen, unmasked
+from codingagent.model.plain_text import on_screen, plural, unmasked
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 
@@ -39,7 +40,7 @@ _SHORT_LINES = 12
 _SHORT_CONTEXT = 1
 
 # The end of a failure's output says most; the request to the model has more of it.
-_FAILURE_LINES = 12
+_FAILURE_LINES = 4
 
 Kinds = tuple[type[entries.Record], ...]
 
@@ -150,13 +151,15 @@ class Screen:
         if isinstance(notice, ui.FileChanged) and notice.path != self._approved:
             self._change = notice
 
-    def _take_change(self) -> tuple[Difference, tuple[str, ...]] | None:
+    def _take_change(
+        self, context: int = _SHORT_CONTEXT
+    ) -> tuple[Difference, tuple[str, ...]] | None:
         """Return what the last operation changed, and the lines of it to show; once."""
         change, self._change = self._change, None
         if change is None:
             return None
         is_full = self._how == "full"
-        found = diff.between(change.old or b"", change.new, *(() if is_full else (_SHORT_CONTEXT,)))
+        found = diff.between(change.old or b"", change.new, *(() if is_full else (context,)))
         if change.old is None:
             # The position of lines in a new file says nothing.
             found = replace(found, lines=found.lines[1:])
@@ -183,7 +186,7 @@ class Lines(Screen):
         *(entries.ApprovalAnswered, entries.SessionClosed, entries.CommitMade),
     )
     _look = layout.PIPE
-    _has_shown_output = False
+    _can_ask = False
     _knows_steps = False
     """The person was told in full what to do, while this process waits."""
     _turn: Hung | None = None
@@ -207,6 +210,14 @@ class Lines(Screen):
         """Return a line of a diff or an output; no piece of it begins where our own lines do."""
         indent = margin(self._look)
         return [(" " * indent + line, style)], indent
+
+    def ask(
+        self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere
+    ) -> Answer | None:
+        # Without an answer about secrets the work goes on.
+        if self._can_ask or asked.question.kind is not Kind.READ_FILE:
+            super().ask(asked, session, elsewhere)
+        return None
 
     def _record(self, record: entries.Record, session: Session) -> None:
         beside: Line = ()
@@ -255,22 +266,35 @@ class Lines(Screen):
 
     def _details(self, event: Event) -> tuple[Line, list[Hung]]:
         """Return the number of changed lines, and what is shown below an operation."""
-        told, below = self._take_change(), list[Hung]()
+        is_full = self._how == "full"
+        told, below = self._take_change(0), list[Hung]()
         found = None if told is None or not told[0].lines else told[0]
         count = f"  {layout.counted(found.added, found.removed, self._look)}" if found else ""
-        for line in told[1] if told is not None else ():
+        shown = () if told is None else told[1]
+        if not is_full:  # the line above says where
+            shown = tuple(self._look.dots if each[:2] == "@@" else each for each in shown)
+            shown = shown[shown[:1] == (self._look.dots,) :]
+        for line in shown:
             text = layout.cut(" " * margin(self._look) + line, self._look.width, self._look)
             below.append(([(text, _SIGNS.get(line[:1], ""))], 0))
-        output = ""
+        lines: list[str] = []
         match event:
-            case events.CommandRan() if not (succeeded(event) or self._has_shown_output):
-                output = event.output
+            case events.CommandRan() if is_full or not succeeded(event):
+                lines = event.output.rstrip("\n").split("\n") if event.output else []
+                if not is_full:
+                    first = first_failure(event.output).rstrip("\n").split("\n")
+                    left = len(lines) - _FAILURE_LINES
+                    lines = [line for line in first if line.strip()][-_FAILURE_LINES:]
+                    if left > 0:
+                        more = f"{left} more {plural(left, 'line')} in the next request"
+                        lines.append(f"{self._look.dots} {more}")
             case events.Refused() if event.kind is not Kind.ANSWER:
-                output = event.detail
+                # The rest of it is for the model.
+                lines = [each for each in event.detail.split("\n") if each[:1] in ("-", "+")]
+                lines = lines[:_SHORT_LINES]
             case _:
                 pass
-        for line in output.rstrip("\n").split("\n")[-_FAILURE_LINES:] if output else ():
-            below.append(self._below(on_screen(line), "dim"))
+        below += [self._below(on_screen(line), _SIGNS.get(line[:1], "dim")) for line in lines]
         return [(count, "dim")], below
 
     def _show(self, notice: ui.Notice) -> None:

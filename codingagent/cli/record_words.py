@@ -12,12 +12,12 @@ from codingagent.cli.hints import runnable
 from codingagent.cli.layout import Line, Look
 from codingagent.model import events, results
 from codingagent.model import journal_entries as entries
-from codingagent.model.check_outcome import told_before
+from codingagent.model.check_outcome import passed_in, told_before
 from codingagent.model.events import Event, succeeded
 from codingagent.model.journal_entries import Record
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import estimated, on_screen, one_line, plural
+from codingagent.model.plain_text import estimated, on_screen, one_line, plural, unmasked
 from codingagent.model.session_state import Session
 
 if TYPE_CHECKING:
@@ -27,6 +27,12 @@ Hung = tuple[Line, int]
 """A line, and the indent of those into which it is wrapped; 0: never wrapped, so that it can be copied."""
 
 COMMANDS = (Kind.RUN_COMMAND, Kind.CHECK)
+
+# Places of an edit that are named.
+_PLACES = 3
+
+# In a pipe, a longer command stands below the question about it.
+_LONGEST = 100
 
 # What Markdown escapes, chats show without the backslash.
 _ESCAPED = lazy_pattern(r"\\([_*#\[\]`~])")
@@ -54,7 +60,7 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
         case entries.OperationStarted():
             yield _started(record), 4
         case entries.ApprovalAsked():
-            yield from _question(record, list(below))
+            yield from _question(record, list(below), look)
         case entries.AnswerTaken():
             count = record.operations
             what = f"{count} {plural(count, 'operation')}, kept" if count else "kept"
@@ -156,25 +162,50 @@ def outcome_of(event: Event) -> str:
     match event:
         case events.Denied():
             return fact.replace(": the person said no", ": you said no", 1)
-        case events.Refused(advice=advice) if advice:
-            fact = fact.replace("the person's", "your") if event.kind is Kind.DONE else fact
-            return f"{fact}; the next request asks the model to fix it"
+        case events.Refused(kind=Kind.DONE):
+            return fact.replace("the person's", "your")
         case _:
             return fact
+
+
+def _told(event: Event, kind: Kind | None) -> tuple[str, str]:
+    """Return what came of an operation, for a line of a turn, and what is less important of it."""
+    match event:
+        case events.FileCreated():
+            return f"{event.path}, {'replaced' if event.replaced else 'new'}", ""
+        case events.FileEdited():
+            new = [results.range_of(each.new_start, each.new_count) for each in event.hunks]
+            new = new if all(each.new_count for each in event.hunks) else []
+            return ", ".join((event.path, *(new if len(new) <= _PLACES else ()))), ""
+        case events.FileDeleted():
+            return f"{event.path}, deleted", ""
+        case events.FileMoved():
+            return f"{event.path}, moved to {event.to}", ""
+        case events.CommandRan():
+            is_check = "check: " * (kind is Kind.CHECK)
+            words = passed_in(event) if kind is Kind.CHECK else ""
+            took = layout.duration(event.duration_s)
+            end = "" if succeeded(event) else f"{results.end_of(event)}, "
+            return f"{is_check}{words or one_line(event.command)}", f"  {end}{took}"
+        case events.Refused(kind=Kind.DONE):
+            return f"DONE: {outcome_of(event)}", ""
+        case events.Refused() if event.subject and event.fact.startswith(f"'{event.subject}'"):
+            return event.fact.replace("'", "", 2), ""
+        case _:
+            fact = outcome_of(event)
+            name = results.fact_of(event).kind
+            return fact if name in fact or succeeded(event) else f"{name}: {fact}", ""
 
 
 def _outcome(
     event: Event, look: Look, beside: Line, below: Iterable[Hung], kind: Kind | None = None
 ) -> Iterator[Hung]:
-    kind = kind or results.fact_of(event).kind
     if isinstance(event, events.MessageShown):
         yield from _quoted(event.text, look)
     elif not isinstance(event, events.Finished) or event.notes:
-        took = ""
-        if isinstance(event, events.CommandRan):
-            took = f", {layout.duration(event.duration_s)}"
-        what = (f" {kind}: {outcome_of(event)}", "")
-        yield [("  ", ""), look.mark(succeeded(event)), what, (took, "dim"), *beside], 4
+        what, aside = _told(event, kind)
+        mark = look.mark(succeeded(event))
+        yield [("  ", ""), mark, (f" {what}", ""), (aside, "dim"), *beside], 4
     yield from below
     for note in event.facts or event.notes:
         indent = margin(look)
@@ -193,18 +224,30 @@ def _started(record: entries.OperationStarted) -> Line:
     return [("  ", ""), ("$", "bold"), (f" {one_line(record.subject)}", ""), (whose, "dim")]
 
 
-def _question(record: entries.ApprovalAsked, shown: Sequence[Hung]) -> Iterator[Hung]:
+def _question(record: entries.ApprovalAsked, shown: Sequence[Hung], look: Look) -> Iterator[Hung]:
     question = record.question
-    subject = "" if shown else f" {one_line(question.subject)}"
-    what = f"{record.name} {question.kind} awaits approval:{subject}"
-    if question.kind is Kind.READ_FILE:
-        what = "may the chat see the values in this file?"
-    yield [("? ", "bold yellow"), (what, "")], 4
-    yield from shown
-    for reason in question.reasons:
-        yield [("  ", ""), ("because:", "warn"), (f" {reason}", "")], 4
-    for grant in question.grants:
-        yield [("  ", ""), ('"always" would cover:', "warn"), (f" {grant}", "")], 4
+    text = unmasked(question.subject)
+    # All of what is approved is shown: here, or below, where no piece of it begins as our own lines do.
+    room = layout.cells(text) < (look.width or _LONGEST) - len("? Run ``?")
+    is_here = room and (question.shown or question.subject) == question.subject
+    subject = f"`{text}`" if is_here else "this"
+    match question.kind:
+        case Kind.READ_FILE:
+            what = f"Send the secret values in {subject} to the chat? On no, it gets placeholders."
+        case Kind.RUN_COMMAND | Kind.CHECK:
+            what = f"Run {subject}?"
+        case Kind.FILES_CHANGED:
+            what = "Keep these changes?"
+        case _:
+            what = f"Approve {question.kind} {one_line(text)}?"
+    name = "" if look.is_terminal else f"{record.name}: "
+    yield [("? ", "bold yellow"), (f"{name}{what}", "")], 4
+    if not (is_here and question.kind in (*COMMANDS, Kind.READ_FILE)):
+        yield from shown
+    for reason in question.reasons if question.kind is not Kind.READ_FILE else ():
+        yield [("  ", ""), ("why:", "warn"), (f" {reason}", "")], 4
+    for grant in question.grants if question.kind is not Kind.READ_FILE else ():
+        yield [("  ", ""), ('"always" covers:', "warn"), (f" {grant}", "")], 4
 
 
 def sent_size(egress: entries.Egress | None) -> tuple[int, int]:
@@ -237,10 +280,10 @@ def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[H
     failed = [event for event in session.results if not succeeded(event)]
     good, changed = len(session.results) - len(failed), len(record.changed)
     more = " or more" * (changed == entries.CHANGED_LIMIT)
-    told = f"Turn {record.sequence}: {good} ok"
-    told += f", {len(failed)} failed" * bool(failed)
-    told += f", {changed}{more} {plural(changed, 'file')} changed" * bool(changed)
-    yield [(told, "dim")], 2
+    told = [f"{good} ok"] if good or not failed else []
+    told += [f"{len(failed)} failed"] if failed else []
+    told += [f"{changed}{more} {plural(changed, 'file')} changed"] if changed else []
+    yield [(f"Turn {record.sequence}: {', '.join(told)}", "dim")], 2
     for note in record.facts or record.notes:
         yield [("  ", ""), ("note:", "warn"), (f" {runnable(note)}", "")], 4
     if not session.is_complete or session.is_run or session.is_only_words:
@@ -250,8 +293,8 @@ def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[H
     yield [(f"done: {first}" if first else "done", "bold green")], 6
     yield from _marked(others, look, "bold green")
     if failed:
-        told = "; ".join(f"{results.fact_of(each).kind}: {outcome_of(each)}" for each in failed)
-        yield [(f"your check decides; what failed in the answer: {told}", "warn")], 4
+        what = "; ".join(f"{results.fact_of(each).kind}: {outcome_of(each)}" for each in failed)
+        yield [(f"your check decides; what failed in the answer: {what}", "warn")], 4
     size = layout.size(session.carried_bytes, session.carried_bytes // _BYTES_PER_TOKEN)
     answers = f"{session.answers} {plural(session.answers, 'answer')}"
     yield [(f"{answers}; you carried {size} to the chat", "dim")], 2

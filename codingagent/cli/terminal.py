@@ -5,7 +5,6 @@ import os
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -19,7 +18,7 @@ from codingagent.cli.hints import runnable
 from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line
 from codingagent.cli.plain_output import OR_SEND, Lines
-from codingagent.cli.record_words import COMMANDS, margin, request_line, sent_size
+from codingagent.cli.record_words import COMMANDS, request_line, sent_size
 from codingagent.cli.stdio import is_terminal, obeys_codes
 from codingagent.errors import UsageError
 from codingagent.model import events
@@ -27,7 +26,7 @@ from codingagent.model import journal_entries as entries
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer, Decision
 from codingagent.model.operations import Kind
-from codingagent.model.plain_text import as_typed, estimated, on_screen, plural
+from codingagent.model.plain_text import as_typed, estimated, on_screen, one_line, plural
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.storage.mailbox import Mailbox
@@ -35,12 +34,9 @@ from codingagent.workspace.programs import UntrustedError, command_line, for_sys
 
 _LOOK_ELSEWHERE_S = 0.2
 
-_DO_IT = "  Do it? ([bold]y[/])es, ([bold]n[/])o, ([bold]a[/])lways in this session: "
-_KEEP_IT = (
-    "  Keep what was changed? ([bold]y[/])es, ([bold]n[/])o: put it back, ([bold]a[/])lways in this"
-    " session: "
-)
-_SHOW_THEM = "  Show them? ([bold]y[/])es, ([bold]n[/])o: "
+_DO_IT = "  Approve? [y]es, [n]o, [a]lways this session: "
+_KEEP_IT = "  Keep them? [y]es, [n]o (restore the files), [a]lways this session: "
+_SHOW_THEM = "  Send them? [y]es, [n]o: "
 _PROMPTS = {Kind.FILES_CHANGED: _KEEP_IT, Kind.READ_FILE: _SHOW_THEM}
 
 # Longer lines of prose are hard to read.
@@ -57,8 +53,6 @@ _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
 # More names than this help nobody.
 _NAMES = 30
 
-# Longer output is folded.
-_OUTPUT_LINES = 10
 _LINE_CHARACTERS = 1_000
 # Shorter work needs no sign of life.
 _SOON_S = 0.5
@@ -81,44 +75,24 @@ _COLOUR_SYSTEMS = {
 }
 
 
-class _Output:
-    """The last lines that a command printed, and how many it printed."""
-
-    def __init__(self) -> None:
-        self._whole: deque[str] = deque(maxlen=_OUTPUT_LINES)
-        self._open = ""
-        self._number = 0
-
-    @property
-    def count(self) -> int:
-        return self._number + bool(self._open)
-
-    @property
-    def last(self) -> list[str]:
-        """Return the last lines, without what a carriage return overwrote."""
-        shown = [*self._whole, *([self._open] if self._open else ())]
-        return [line.rstrip("\r").rpartition("\r")[2] for line in shown[-_OUTPUT_LINES:]]
-
-    def add(self, text: str) -> None:
-        *ended, rest = (self._open + text).split("\n")
-        self._whole.extend(line[-_LINE_CHARACTERS:] for line in ended)
-        self._number += len(ended)
-        self._open = rest[-_LINE_CHARACTERS:]
-
-
 class _Sign:
     """A sign of life: what goes on, how far, for how long, and the last line that came of it."""
 
-    def __init__(
-        self, what: str, limit_s: float | None, output: _Output, count: Callable[[], int]
-    ) -> None:
-        self._what, self._limit_s, self._printed, self._count = what, limit_s, output, count
+    def __init__(self, what: str, limit_s: float | None, count: Callable[[], int]) -> None:
+        self._what, self._limit_s, self._count = what, limit_s, count
+        self._line = self._open = ""
         self._began_s = time.monotonic()
+
+    def add(self, text: str) -> None:
+        """Take what a command prints; what a carriage return overwrites is gone."""
+        *ended, self._open = (self._open + text)[-_LINE_CHARACTERS:].split("\n")
+        lines = [each.rstrip("\r").rpartition("\r")[2] for each in (*ended, self._open)]
+        self._line = next((each for each in reversed(lines) if each), self._line)
 
     def __rich__(self) -> Text:
         passed_s = time.monotonic() - self._began_s
         limit = f" of {self._limit_s:g}" if self._limit_s else ""
-        line = "".join(f": {on_screen(line)}" for line in self._printed.last[-1:])
+        line = f": {on_screen(self._line)}" if self._line else ""
         count = self._count()
         files = f": {count:,} {plural(count, 'file')}" if count else ""
         said = f"{self._what}{files}, {passed_s:.0f}{limit} s{line}"
@@ -141,7 +115,7 @@ class Console(Lines):
         """Draws the status, if it is not stopped before."""
         self._drawing = threading.Lock()
         self._keys: Keyboard | None = None
-        self._printed = _Output()
+        self._sign: _Sign | None = None
         self._notifies = self._has_title = False
 
     def obey(self, settings: Settings, mailbox: Mailbox, *, asked: bool) -> None:
@@ -151,7 +125,8 @@ class Console(Lines):
 
     def _show(self, notice: ui.Notice) -> None:
         if isinstance(notice, ui.OutputCame):
-            self._printed.add(notice.text)  # the status shows its last line
+            if self._sign is not None:
+                self._sign.add(notice.text)
             return
         self._interrupt()
         super()._show(notice)
@@ -166,12 +141,15 @@ class Console(Lines):
         self._interrupt()
         match record:
             case entries.AnswerTaken():
-                self._rich.rule(f"Answer {record.sequence}", style="dim")
+                rule = "──" if self._look.has_marks else "--"
+                self._say((f"{rule} Answer {record.sequence} {rule}", "dim"))
+            case entries.OperationStarted():
+                pass  # the sign of life shows it
             case _:
                 super()._record(record, session)
         match record:
             case entries.OperationStarted():
-                self.busy("running", record.limit_s)
+                self.busy(f"running {one_line(record.subject)}", record.limit_s)
             case entries.ApprovalAsked():
                 self._notify("your approval")
             case entries.TurnEnded() if session.is_complete:
@@ -189,10 +167,9 @@ class Console(Lines):
                 pass
 
     def _interrupt(self) -> None:
-        """Remove the sign of life, and show what a command printed: a line follows."""
+        """Remove the sign of life: a line follows."""
         self._stop_status()
         self._look = layout.look_of(sys.stdout)  # the window may have been resized
-        self._show_output()
 
     def _how_to_ask(self, session_id: str) -> str:
         if self._keys is None:
@@ -254,7 +231,7 @@ class Console(Lines):
         reason = ""
         if decision == "no" and prompt != _SHOW_THEM:
             with contextlib.suppress(EOFError):
-                why = "  Why not? (for the model; may be empty): "
+                why = "  Reason for the model (Enter for none): "
                 reason = (self._line(keys, why) or "").strip()
         return Answer(decision, reason=reason, how="terminal")
 
@@ -265,7 +242,7 @@ class Console(Lines):
         while True:
             keys.discard()
             try:
-                return keys.line(lambda: self._rich.print(prompt, end=""), elsewhere)
+                return keys.line(lambda: self._rich.print(prompt, end="", markup=False), elsewhere)
             except PasteError:
                 self._say((_PASTED, "warn"))
             except (KeyboardInterrupt, EOFError):
@@ -413,20 +390,11 @@ class Console(Lines):
             # Never wrapped here, so that it can be copied whole.
             self.lines([[(f"  to {what} ", "dim"), (way, "")]])
 
-    def _show_output(self) -> None:
-        output, self._printed = self._printed, _Output()
-        self._has_shown_output = output.count > 0
-        if output.count > len(output.last):
-            left = output.count - len(output.last)
-            told = f"… {left:,} {plural(left, 'line')} before these"
-            self.lines([[(" " * margin(self._look) + told, "dim")]])
-        self._lay([self._below(on_screen(line), "dim") for line in output.last])
-
     def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
         self._stop_status()
         if not is_terminal(sys.stdout):
             return  # colours were forced in a pipe; a spinner would only fill it
-        sign = _Sign(what, limit_s, self._printed, count)
+        sign = self._sign = _Sign(what, limit_s, count)
         self._timer = threading.Timer(_SOON_S, self._appear, (sign,))
         self._timer.daemon = True
         self._timer.start()
@@ -458,6 +426,7 @@ class Console(Lines):
 
     def _stop_status(self) -> None:
         with self._drawing:
+            self._sign = None
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None

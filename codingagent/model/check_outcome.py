@@ -19,6 +19,12 @@ _NAME = lazy_pattern(
 )
 # The last line of a run of pytest or unittest that failed.
 _END = lazy_pattern(r"^(?:=*\s?(?:\d+ [a-z]+(?:, )?)+ in [\d.]+s\b.*|FAILED \(.+\))$", re.MULTILINE)
+# What pytest, unittest, cargo and jest say at the end of a run that succeeded.
+_PASSED_IN = lazy_pattern(
+    r"^(?:=* ?(\d+ passed\b.*?) in [\d.]+s\b|Ran (\d+ tests?) in |test result: ok\. (\d+ passed)"
+    r"|Tests: +(.*))",
+    re.MULTILINE,
+)
 _COUNT = lazy_pattern(r"(\d+) (?:failed|errors?)\b|(?:failures|errors|successes)=(\d+)")
 _NO_TEST = lazy_pattern(
     r"no tests ran|^Ran 0 tests|^NO TESTS RAN|no test specified|no test files\]$", re.MULTILINE
@@ -140,6 +146,18 @@ def told_before(event: Event, sees: str) -> str:
             return f"your check can't be run: {why}"
         case _:
             return "your check was ended before it was through; it runs after the first change"
+
+
+def passed_in(event: CommandRan) -> str:
+    """Return the last words of a run of tests that succeeded; empty: it has none that say something."""
+    found = _PASSED_IN.findall(event.output) if events.succeeded(event) else ()
+    return "".join(found[-1]).strip() if found else ""
+
+
+def first_failure(output: str) -> str:
+    """Return the first failure of a run of tests; without one all of the output."""
+    parts = [part.rstrip() for part in _FAILURE.split(output) if _HEAD.match(part)]
+    return parts[0] if parts else output
 
 
 def lost_program(event: CommandRan) -> str:

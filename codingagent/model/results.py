@@ -114,7 +114,7 @@ def _words(event: Event, advice: str) -> tuple[Kind, str, str]:
         case events.FolderListed():
             return Kind.LIST_FOLDER, f"Listed '{event.path}' ({len(event.entries)} entries)", ""
         case events.CommandRan():
-            ran = f"Ran '{plain_text.one_line(event.command)}' ({_end_of(event)}{advice})"
+            ran = f"Ran '{plain_text.one_line(event.command)}' ({end_of(event)}{advice})"
             return Kind.RUN_COMMAND, ran, event.output
         case events.Interrupted():
             return event.kind, f"'{plain_text.one_line(event.subject)}' {NOT_RUN_AGAIN}", ""
@@ -135,13 +135,13 @@ def _hunks(hunks: tuple[Hunk, ...]) -> str:
     if len(hunks) > 3:
         return f"{len(hunks)} places"
     return "; ".join(
-        f"{_range(hunk.old_start, hunk.old_count)} "
-        + (f"replaced by {_range(hunk.new_start, hunk.new_count)}" if hunk.new_count else "removed")
+        f"{range_of(hunk.old_start, hunk.old_count)} "
+        + (f"replaced by {range_of(hunk.new_start, hunk.new_count)}" if hunk.new_count else "removed")
         for hunk in hunks
     )
 
 
-def _range(start: int, count: int) -> str:
+def range_of(start: int, count: int) -> str:
     return f"line {start}" if count == 1 else f"lines {start}-{start + count - 1}"
 
 
@@ -151,7 +151,7 @@ def _requested(event: FileRequested) -> str:
     return f"Read {len(event.paths)} files for '{event.asked}'"
 
 
-def _end_of(event: CommandRan) -> str:
+def end_of(event: CommandRan) -> str:
     if why := why_ended(event):
         return why
     if event.ended_by == "time_limit":

@@ -733,8 +733,8 @@ def _building(waiting: Path) -> Path:
 def test_an_approval_for_always_is_shown_and_revoked(building: Path) -> None:
     """Design, policy: the question, `show` and `config` say what it covers; `revoke` takes it back."""
     with terminal(building, "resume") as asked:
-        asked.says("\"always\" would cover: `rm -r` of 'build'")
-        asked.says("Do it?")
+        asked.says("\"always\" covers: `rm -r` of 'build'")
+        asked.says("Approve?")
         asked.types("a\n")
         asked.says("Request 2")
         assert "always approved (1): `rm -r` of 'build'" in command_line_here(building, "show")[1]
@@ -747,7 +747,7 @@ def test_an_approval_for_always_is_shown_and_revoked(building: Path) -> None:
         asked.says("no longer granted: `rm -r` of 'build'")
         (building / "workspace" / "build").mkdir()
         drop(building, f"once more\n{REMOVE}")
-        asked.says("Do it?", 2)
+        asked.says("Approve?", 2)
         asked.types("n\n\n")
         drop(building, DONE)
     assert command_line_here(building, "revoke")[0] == 2
@@ -756,7 +756,7 @@ def test_an_approval_for_always_is_shown_and_revoked(building: Path) -> None:
 def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> None:
     """Design, command line: whoever waits follows the journal."""
     with terminal(building, "resume") as asked:
-        asked.says("Do it?")
+        asked.says("Approve?")
         status, _, err = command_line_here(building, "approve", session_of(building), "op-7")
         assert (status, "op-1" in err) == (2, True)
         assert command_line_here(building, "say", "keep src")[0] == 0
@@ -767,7 +767,7 @@ def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> No
         assert ELSEWHERE in out
         asked.says("you said: ")
         asked.says("op-1 was answered yes")
-        asked.says(" RUN_COMMAND: Ran 'rm -r build'")
+        asked.says(" rm -r build")
         asked.says("Paste the answer")
         assert not (building / "workspace" / "build").exists()
         assert "The person says:\nkeep src\n" in request(building, 2)
@@ -778,7 +778,7 @@ def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> No
 
 def test_a_no_from_another_terminal_says_why(building: Path) -> None:
     with terminal(building, "resume") as asked:
-        asked.says("Do it?")
+        asked.says("Approve?")
         assert run(building, "deny", session_of(building), "--reason", "keep it") == 0
         asked.says("op-1 was answered no")
         asked.says("Paste the answer")
@@ -790,7 +790,7 @@ def test_a_no_from_another_terminal_says_why(building: Path) -> None:
 
 def test_a_keyboard_still_answers_after_words_from_elsewhere(building: Path) -> None:
     with terminal(building, "resume") as asked:
-        asked.says("Do it?")
+        asked.says("Approve?")
         assert run(building, "say", "fine") == 0
         status, _, err = command_line_here(building, "refresh")
         assert (status, "it is awaiting approval" in err) == (2, True)
@@ -806,11 +806,11 @@ def test_a_question_about_secrets_keeps_nobody_waiting(waiting: Path) -> None:
     (waiting / "workspace" / ".env").write_text("DB_PASSWORD=hunter4Blue!x\n", "utf-8")
     with terminal(waiting, "resume") as asked:
         drop(waiting, '[READ_FILE path=".env"]\n')
-        asked.says("(y)es")
+        asked.says("[y]es")
         with terminal(waiting, "say", "hello") as other:
             other.says("noted for the next request")
         asked.says("you said: ")
-        asked.says("(y)es", 2)
+        asked.says("[y]es", 2)
         asked.types("n\n")
         asked.says("Request 2")
     assert "The person says:\nhello\n" in request(waiting, 2)
@@ -864,7 +864,7 @@ def test_what_needs_a_yes_can_not_hide(building: Path, hidden: str, shown: str) 
     whole = f"rm -r build # {shown}"
     with terminal(building, "resume") as asked:
         asked.says(whole)
-        asked.says("Do it?")
+        asked.says("Approve?")
     for words_ in (("resume", "--once"), ("show",), ("log",)):
         _, out, _ = command_line_here(building, *words_)
         assert whole in out

@@ -649,7 +649,7 @@ def test_list_and_show_tell_of_a_session(waiting: Path, capsys: pytest.CaptureFi
     assert line.split()[:4] == [session, "awaiting", "reply", "2"]
     assert run(waiting, "show", session) == 0
     said = capsys.readouterr().out
-    assert "ok     CREATE_FILE: Created 'a.txt'" in said
+    assert "ok     a.txt, new" in said
     assert "files changed: a.txt" in said
     assert run(waiting, "show", "--json") == 0
     shown = json.loads(capsys.readouterr().out)

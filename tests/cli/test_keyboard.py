@@ -26,7 +26,7 @@ from tests.warm import start
 MARK, UNMARK = "\x1b[?2004h", "\x1b[?2004l\x1b[?25h"
 BUILD = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
 KEPT = "[RUN_COMMAND]\nrm -r kept\n[/RUN_COMMAND]\n"
-ASKED = "Do it?"
+ASKED = "Approve?"
 
 
 # --- the reader, on a terminal of its own ----------------------------------------------------------
@@ -235,7 +235,7 @@ def test_what_is_typed_while_it_waits_answers_no_question(
         asked.types("3\n")
         asked.says(ASKED)
         asked.types("n\n")
-        asked.says("Why not?")
+        asked.says("Reason for the model")
         asked.types("keep it\n")
         asked.says("Request 2")
     assert folders(home) == ["build", "kept"]
@@ -267,7 +267,7 @@ def test_an_answer_typed_twice_answers_one_question(home: Path) -> None:
         asked.says("pasted text is ignored: type the answer", 2)
         asked.says(ASKED, 4)
         asked.types("n\n\n")
-        asked.says("Why not?")
+        asked.says("Reason for the model")
         assert "Request 2" not in asked.said  # its second line was typed before that
         asked.types("\n")
         asked.says("Request 2")
@@ -342,7 +342,7 @@ def test_a_shell_has_its_terminal_while_the_question_is_stopped(home: Path) -> N
         seen = read_until(ours, lambda text: ASKED in text)
         assert re.search(r"\nicanon\r\n", seen)
         os.write(ours, b"\r")
-        read_until(ours, lambda text: "Why not?" in text)
+        read_until(ours, lambda text: "Reason for the model" in text)
         os.write(ours, b"\r")
         read_until(ours, lambda text: "ready> " in text)
         os.write(ours, b"exit\n")

@@ -62,19 +62,19 @@ def test_each_record_has_its_lines(record: Record, lines: list[str]) -> None:
 @each_row(
     ("event", "lines"),
     [
-        (FileRequested("a", ("a",)), ["  ok     READ_FILE: Read 'a'"]),
+        (FileRequested("a", ("a",)), ["  ok     Read 'a'"]),
         (
             CommandRan("x", -15, "", 30.0, "time_limit", "30 s"),
-            ["  FAILED RUN_COMMAND: Ran 'x' (ended at its time limit of 30 s), 30 s"],
+            ["  FAILED x  ended at its time limit of 30 s, 30 s"],
         ),
         (
             Refused(Kind.EDIT_FILE, "'a': not found", advice="; send the edit again"),
-            ["  FAILED EDIT_FILE: 'a': not found; the next request asks the model to fix it"],
+            ["  FAILED EDIT_FILE: 'a': not found"],
         ),
         (
             Refused(Kind.DONE, "Not yet: the person's check fails: 'a; b'", advice="; fix that"),
             [
-                "  FAILED DONE: Not yet: your check fails: 'a; b'; the next request asks the model to fix it",
+                "  FAILED DONE: Not yet: your check fails: 'a; b'",
             ],
         ),
         (

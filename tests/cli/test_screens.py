@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tests.cli.test_output import CREATE, drop
+from tests.cli.terminals import on_terminal
+from tests.cli.test_output import CART, CREATE, EDIT, drop
 from tests.helpers import run_here
 
 
@@ -26,3 +27,27 @@ def test_after_the_first_request_one_line_says_what_comes_next(tmp_path: Path) -
         assert len(shown) == 1 + (words[0] == "undo"), shown
         assert shown[-1].startswith("Request 2 was rewritten; send it again: /")
     assert lines("undo")[0] == "Undid turn 1: removed notes.txt"
+
+
+def test_a_turn_of_an_edit_and_a_green_check_is_read_at_a_glance(tmp_path: Path) -> None:
+    """At most 8 lines and 300 characters, the path aside: what was edited, and that it works."""
+    home = tmp_path / "home"
+    (home / "workspace").mkdir(parents=True)
+    (home / "workspace" / "cart.py").write_text(CART, "utf-8")
+    words = [
+        "--home",
+        str(home),
+        "new",
+        "--no-wait",
+        "--sandbox",
+        "off",
+        "Multiply by the quantity",
+    ]
+    assert run_here(*words, "--check", "echo '918 passed in 11.52s'").returncode == 0
+    drop(home, EDIT)
+    shown = on_terminal(["--home", str(home), "resume", "--once"], 200).text
+    turn = shown[shown.index("── Answer 1") :].replace(str(home), "")
+    assert "  ✓ cart.py, line 4  +1 −1\n" in turn
+    assert "  ✓ check: 918 passed  " in turn
+    assert len(turn.splitlines()) <= 8
+    assert len(turn) <= 300

@@ -106,10 +106,10 @@ def test_a_whole_session_in_one_terminal(home: Path) -> None:
     with terminal(home, "resume") as asked:
         asked.says(PROMPT)
         paste(asked, answers[0])
-        asked.says("Do it?")
+        asked.says("Approve?")
         asked.types("\x1b[200~y\r\x1b[201~")
         asked.says("pasted text is ignored: type the answer")
-        asked.says("Do it?", 2)
+        asked.says("Approve?", 2)
         asked.types("y\r")
         asked.says("Request 2")
         asked.says(PROMPT, 2)
@@ -193,7 +193,7 @@ def test_a_paste_is_not_cut_by_a_question(home: Path) -> None:
         asked.says("what is this paste (12 characters, 2 lines")
         asked.says("Its number:")
         asked.types("3\r")
-        asked.says("Do it?")
+        asked.says("Approve?")
 
 
 @pytest.mark.deep
