@@ -99,7 +99,14 @@ def lines() -> list[str]:
             _COLUMNS,
             {"HOME": home, "XDG_CONFIG_HOME": home, "XDG_STATE_HOME": home},
             # A paste counts where the line waits, which names /help.
-            [("any change", ""), ("/help", pasted[0]), ("your turn", ""), ("/help", pasted[1])],
+            [
+                ("any change", ""),
+                ("/help", pasted[0]),
+                ("your turn", ""),
+                ("/help", pasted[1]),
+                ("/quit ends", ""),
+                ("/help", "\x04"),
+            ],
             project,
         )
         return [_same(line, project) for line in _rows(shown.raw)]

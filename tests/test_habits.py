@@ -197,7 +197,7 @@ def test_inside_a_repository_from_a_subfolder(
     typed("say", "Python 3.9 must still work")
     sequence = 0
     said = ""
-    while "done: " not in said:
+    while "Done: " not in said:
         sequence += 1
         request = home / "outbox" / f"{session_id}_seq{sequence:04d}.txt"
         answer = ask(chat, request.read_text("utf-8"))

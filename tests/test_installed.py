@@ -127,7 +127,7 @@ def test_the_first_commands_of_readme(venv: Path, tmp_path: Path, more: tuple[st
     answer = project / ".codingagent" / "inbox" / "answer.txt"
     answer.write_text(f'[REPLY session="{session}" sequence="1"]\n{ANSWER}[END]\n')
     said = machine.run("resume", "--once", folder=project)
-    assert "done: There is an option now." in said
+    assert "Done: There is an option now." in said
     assert "ok     check: " in said
 
     said = machine.run("doctor", folder=project)

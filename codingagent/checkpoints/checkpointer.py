@@ -12,6 +12,7 @@ from codingagent.checkpoints.repository_files import is_of_git
 from codingagent.errors import WorkError
 from codingagent.model import paths
 from codingagent.model.journal_entries import CheckpointTaken
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.ui_events import Notice, Remark
 from codingagent.prompt.file_list import shown_path
 from codingagent.storage import atomic_write
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
     from codingagent.workspace.git_files import Belonging
 
 _TICK_NS = 10**7
+
+# What tools make again by themselves, by names that nobody gives to work of their own: so not `build`,
+# `dist` and `target`.
+_REBUILT = lazy_pattern(
+    r"(?:^|/)(?:__pycache__|\.(?:pytest|mypy|ruff|parcel)[-_]cache|\.hypothesis|\.tox|\.nox|\.gradle"
+    r"|node_modules/\.cache|\.coverage(?:\.[^/]+)?|htmlcov|[^/]+\.egg-info|[^/]+\.pyc)(?:/|$)"
+)
 
 _Result = TypeVar("_Result")
 _Other = TypeVar("_Other")
@@ -43,6 +51,8 @@ class Checkpointer:
     ) -> None:
         self.log, self.lazy_store, self.show = log, lazy_store, show
         self._folders = folders
+        self._said: set[str] = set()
+        """What undo does not cover, as far as the person was told."""
 
     @property
     def store(self) -> "Checkpoints | None":
@@ -88,7 +98,11 @@ class Checkpointer:
             if unseen := [left.path for left in found.left_out if left.reason == UNSEEN]:
                 what = "too large to be looked through for git repositories"
                 self.show(Remark(f"{what}: {named(unseen)}"))
-            if left := self._changed_outside(before, found.id, commands[0]):
+            changed = self._changed_outside(before, found.id, commands[0])
+            left = [each for each in changed if each.path not in self._said]
+            left = [each for each in left if not _REBUILT.search(each.path)]
+            self._said.update(each.path for each in left)
+            if left:
                 names = named([f"{each.path} ({each.reason})" for each in left])
                 self.show(Remark(f"undo does not cover what commands changed here: {names}"))
         return found.listed

@@ -235,26 +235,21 @@ class Glance:
         self._is_blind = not is_asked and is_the_terminals(os.environ)
         self._put = -1
 
-    def put(self, conversation: "Conversation") -> None:
-        """Put a new request on the clipboard: the short one if there is one."""
+    def put(self, conversation: "Conversation") -> tuple[str, str] | None:
+        """Put a new request on the clipboard, the short one if there is one; return what was done."""
         session, written = conversation.session, conversation.requests.written
         if self._is_mute or self._put == written or not session.is_awaiting_answer:
-            return
+            return None
         self._put = written
         paths = self._home.mailbox.waiting_paths(session.session_id, session.sequence)
         if not paths or (is_the_terminals(os.environ) and not is_terminal(sys.stdout)):
-            return
+            return None
         try:
-            done, if_not = put(
-                paths[0].read_text("utf-8"), self._home.root, Path(session.workspace)
-            )
+            return put(paths[0].read_text("utf-8"), self._home.root, Path(session.workspace))
         except (OSError, WorkError) as fault:
             self._is_mute = True
             self._complain(f"requests are not put on the clipboard: {fault}")
-            return
-        self._complain(
-            f"request {session.sequence} {done}" + (f";{if_not[1:].rstrip()}" * bool(if_not))
-        )
+            return None
 
     def __call__(self, conversation: "Conversation") -> None:
         if self._is_blind:

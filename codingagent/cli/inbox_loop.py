@@ -159,7 +159,7 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
     say: Callable[[str], None] = lambda _: None,
     line: Line | None = None,
 ) -> None:
-    """Take answers until the session is complete.
+    """Take answers until the session is complete, and on a terminal until the person leaves.
 
     Before each wait, and at the end, `attend` does what was entered on the `line`, and `glance` may bring
     answers to the inbox from elsewhere.
@@ -173,13 +173,15 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
         complaints.extend(inbox.complaints())
         return bool(complaints) or work.conversation.check.has_ended or inbox.has_any()
 
-    while not (session := work.conversation.session).is_complete or session.is_asking:
-        if session.is_complete:
+    def is_done() -> bool:
+        return work.conversation.session.is_complete
+
+    while True:
+        if is_done():
             attend(work.conversation)
-            if not work.conversation.session.is_complete:
-                continue
-            # The next question may be typed.
-            if line is None or not work.wait(partial(line.wait, bool, None)):
+            # What is to be done next may be typed, unless another terminal closed it.
+            stays = line is not None and not work.conversation.session.is_closed
+            if is_done() and not (line and stays and work.wait(partial(line.wait, bool, None))):
                 return
             continue
         file, any_left = inbox.next()
@@ -207,7 +209,6 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
         if not (can_type and work.wait(partial(can_type.wait, is_due, None))):
             longest_s = SETTLED_AFTER_S if any_left else LOOK_EVERY_S
             inbox.hear(work.wait(partial(patience.wait, longest_s)))
-    attend(work.conversation)
 
 
 def _take(work: Work, inbox: Inbox, file: InboxFile) -> None:

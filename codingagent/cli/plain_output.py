@@ -70,8 +70,8 @@ class Screen:
         self.changes: Callable[[], ui.Changes] = ui.Changes
         self._budget = Settings().context_chars
         """How many characters a request may have."""
-        self.copied = ""
-        """What was done to put the waiting request on the clipboard, if it was."""
+        self.offers: tuple[str, ...] = ()
+        """The commands that were offered by their numbers when the task was done."""
 
     def show(self, notice: ui.Notice) -> None:
         self._note(notice)
@@ -141,6 +141,10 @@ class Screen:
 
     def settle(self) -> None:
         """Show what waits to be shown with what comes next."""
+
+    def copied(self, sequence: int, done: str, if_not: str) -> None:
+        """Show that a request was put on the clipboard, and what to try if that does not help."""
+        self.remark(f"request {sequence} {done}" + (f";{if_not[1:].rstrip()}" * bool(if_not)))
 
     def close(self) -> None:
         """Show what is left to show; restore the terminal, if it is one."""
@@ -284,7 +288,9 @@ class Lines(Screen):
                 if not is_full:
                     first = first_failure(event.output).rstrip("\n").split("\n")
                     left = len(lines) - _FAILURE_LINES
+                    last = [line for line in lines if line.strip()][-1:]
                     lines = [line for line in first if line.strip()][-_FAILURE_LINES:]
+                    lines = lines if lines[-1:] == last else [*lines[1:], *last]
                     if left > 0:
                         more = f"{left} more {plural(left, 'line')} in the next request"
                         lines.append(f"{self._look.dots} {more}")

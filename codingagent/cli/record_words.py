@@ -290,7 +290,7 @@ def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[H
         return
     last = session.results[-1]
     first, *others = (last.summary if isinstance(last, events.Finished) else "").split("\n")
-    yield [(f"done: {first}" if first else "done", "bold green")], 6
+    yield [(f"Done: {first}" if first else "Done.", "bold green")], 6
     yield from _marked(others, look, "bold green")
     if failed:
         what = "; ".join(f"{results.fact_of(each).kind}: {outcome_of(each)}" for each in failed)

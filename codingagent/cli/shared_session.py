@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec.structs import replace
+
 from codingagent.errors import ApprovalError, InterruptError, UsageError, WorkError
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer
@@ -139,6 +141,20 @@ class SharedSession:
         except GoneOnError:
             self.follow()
             return None
+
+    def name_check(self, command: str) -> None:
+        """Use another check from now on, and tell the model; UsageError if it can't be run."""
+        from codingagent.process import select_sandbox
+
+        context, session = self.work.context, self.work.requests.session
+        if session.is_complete:
+            raise UsageError("the task is done: type what is next first, then /check")
+        settings = replace(context.settings, check=command)
+        select_sandbox.refuse_impossible_check(settings, context.policy, context.workspace.root)
+        self.conversation.check.end()
+        self.work.requests.name_check(command)
+        self._open(self._home.sessions.load(session.session_id))
+        self.go_on()
 
     def _tell(self) -> None:
         """Show what another process did, as it was shown there."""

@@ -117,6 +117,8 @@ class Console(Lines):
         self._keys: Keyboard | None = None
         self._sign: _Sign | None = None
         self._notifies = self._has_title = False
+        self._copied: tuple[str, str] | None = None
+        """What was done to put the waiting request on the clipboard, and what to try if that failed."""
 
     def obey(self, settings: Settings, mailbox: Mailbox, *, asked: bool) -> None:
         super().obey(settings, mailbox, asked=asked)
@@ -153,7 +155,7 @@ class Console(Lines):
             case entries.ApprovalAsked():
                 self._notify("your approval")
             case entries.TurnEnded() if session.is_complete:
-                self._show_changes()
+                self._show_changes(session)
                 self._notify("done")
             case entries.TurnEnded():
                 self.busy("writing the request", count=self.files_found)
@@ -259,9 +261,11 @@ class Console(Lines):
         """
         if self._fault is not None or not self._can_ask or not keyboard.is_ours(sys.stdin):
             return None
+        is_brief = tuple(choices) == ("yes", "no")
         self._say((f"? {question}", "bold yellow"))
-        for number, choice in enumerate(choices, start=1):
+        for number, choice in enumerate(() if is_brief else choices, start=1):
             self._say((f"  {number}  {choice}", ""))
+        prompt = "  [y]es, [n]o: " if is_brief else "  Its number: "
         meant = {str(number): number - 1 for number in range(1, len(choices) + 1)}
         for number, choice in enumerate(choices):
             if (word := choice.partition(":")[0]) in ("yes", "no"):
@@ -270,10 +274,16 @@ class Console(Lines):
         try:
             with self._keyboard() as keys:
                 while said not in meant:
-                    said = as_typed(self._line(keys, "  Its number: ") or "")
+                    said = as_typed(self._line(keys, prompt) or "")
         except EOFError:
             raise KeyboardInterrupt from None
         return meant[said]
+
+    def copied(self, sequence: int, done: str, if_not: str) -> None:
+        if self._keys is None:
+            super().copied(sequence, done, if_not)
+        else:
+            self._copied = done, if_not
 
     def close(self) -> None:
         self._stop_status()
@@ -342,7 +352,8 @@ class Console(Lines):
         about = estimated(tokens) if tokens else ""
         path, same = on_screen(notice.short or notice.outbox), "the same" if notice.short else "any"
         is_first, self._knows_steps = not self._knows_steps, True
-        has_line = not (is_first or self.copied or notice.asks)
+        copied, self._copied = self._copied, None
+        has_line = not (is_first or copied or notice.asks)
         if turn is not None and not has_line and not notice.asks:
             self._lay([turn])
         if has_line:
@@ -350,9 +361,12 @@ class Console(Lines):
             line, _ = request_line(notice.sequence, path, egress, self._look, again=again)
             before = [] if turn is None else [*turn[0], (". ", "dim")]
             self.lines([[*before, *line]])
-        elif self.copied:
+        elif copied:
             told = f" ({about})" if about else ""
-            self._whole(f"{self.copied}{told}: paste it into {same} chat")
+            sign = "→" if self._look.has_marks else "->"
+            self._whole(f"{sign} paste this in {same} chat: copied{told}")
+            if is_first and copied[1]:
+                self._whole(f"{copied[1].rstrip()}: {path}")
         elif is_first:
             told = f", {about}" if about else ""
             way = f"{told}. Send it to {same} chat: /copy and paste, or attach"
@@ -369,18 +383,24 @@ class Console(Lines):
             way = f"The model asks: type your reply, {OR_SEND.format(notice.sequence)}"
             self._say(("? ", "warn"), (way, ""))
 
-    def _show_changes(self) -> None:
+    def _show_changes(self, session: Session) -> None:
         """Show what the session changed, and what keeps it or takes it back."""
         found = self.changes()
-        if not found.paths:
-            return
         names = [
             path + " (deleted)" * (not os.path.lexists(Path(found.workspace) / path))
             for path in found.paths[:_NAMES]
         ]
         more = len(found.paths) - len(names)
-        self._say((f"changed: {', '.join(names)}{f' and {more:,} more' if more else ''}", "dim"))
-        if self.is_passing:
+        if names:
+            changed = f"{', '.join(names)}{f' and {more:,} more' if more else ''}"
+            self._say((f"Changed: {changed}", "dim"))
+        if self._keys is not None and not (session.is_asking or self.is_passing):
+            there = {"commit": found.can_commit, "diff": names, "undo": names and found.can_undo}
+            self.offers = tuple(f"/{name}" for name, is_there in there.items() if is_there)
+            words = (name[1:].replace("diff", "look") for name in self.offers)
+            numbers = "".join(f"{n} {word}  " for n, word in enumerate(words, start=1))
+            self._say((f"  {numbers}or type what to do next; /quit ends", "dim"), indent=4)
+        if self._keys is not None or self.is_passing or not names:
             return
         ways = {"see it:": "codingagent diff", "take the last turn back:": "codingagent undo"}
         told = {what: runnable(way) for what, way in ways.items() if found.can_undo}

@@ -136,7 +136,11 @@ def _hunks(hunks: tuple[Hunk, ...]) -> str:
         return f"{len(hunks)} places"
     return "; ".join(
         f"{range_of(hunk.old_start, hunk.old_count)} "
-        + (f"replaced by {range_of(hunk.new_start, hunk.new_count)}" if hunk.new_count else "removed")
+        + (
+            f"replaced by {range_of(hunk.new_start, hunk.new_count)}"
+            if hunk.new_count
+            else "removed"
+        )
         for hunk in hunks
     )
 

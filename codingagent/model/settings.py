@@ -90,9 +90,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         bool, _told("ring the bell and set the title where a terminal waits and it is your turn")
     ] = True
     clipboard: Annotated[
-        Literal["off", "auto"],
-        _told("auto: as with --clipboard, where there is a clipboard to use; off"),
-    ] = "off"
+        Literal["ask", "off", "auto"],
+        _told("auto: as with --clipboard, where there is a clipboard to use; ask: once; off"),
+    ] = "ask"
     context: Annotated[
         int,
         _told(

@@ -65,6 +65,21 @@ def test_what_commands_changed_and_no_undo_covers_is_said_at_once(tmp_path: Path
     assert told.endswith("here: large.bin (larger than 5 MB)")
 
 
+def test_what_tools_make_again_is_not_said_and_the_rest_once(tmp_path: Path) -> None:
+    live = sit_down(tmp_path)
+    (live.workspace / ".gitignore").write_text("*.log\n*cache*\nhtmlcov\nbuild\n", "utf-8")
+    tools = "mkdir -p __pycache__ lib/.mypy_cache htmlcov; touch __pycache__/a lib/.mypy_cache/b htmlcov/c"
+    with live_session(live.home.root, settings=SETTINGS, session_id=live.session_id) as again:
+        for line in (tools, "echo x >>run.log", "echo y >>run.log", "echo z >>old.log"):
+            again.answer(command(line))
+        told = [each.text for each in again.notices if isinstance(each, Remark)]
+    here = "undo does not cover what commands changed here: "
+    assert [each for each in told if here in each] == [
+        f"{here}run.log (ignored)",
+        f"{here}old.log (ignored)",
+    ]
+
+
 @pytest.mark.deep  # with a smaller limit in test_store.py
 def test_a_turn_that_makes_more_files_than_undo_can_hold_says_so(tmp_path: Path) -> None:
     live = sit_down(tmp_path)

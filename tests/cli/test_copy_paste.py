@@ -212,7 +212,6 @@ def test_where_tmux_passes_nothing_on_it_is_said_what_to_set(
     ("words", "complaint"),
     [
         (("copy", "--split", "10"), "it must be a whole number, 1000 or more"),
-        (("copy", "--short"), "the first request has no short version"),
         (("copy", "00000000"), "no session 00000000"),
     ],
 )
@@ -333,7 +332,7 @@ def test_a_watched_clipboard_is_taken_from_only_what_answers_this_request(
         rest = out.read()
     assert is_put
     assert process.returncode == 0
-    assert "done: all of it" in rest
+    assert "Done: all of it" in rest
     assert not (live.root / "workspace" / "other.txt").exists()
 
 
@@ -353,7 +352,8 @@ def test_a_second_request_has_a_short_one(live: LiveSession) -> None:
     assert "added: a.txt" in text
     assert "send only these blocks again" in text
     assert "EDIT_FILE: File 'b.txt' not found" in text
-    assert live.run("copy", "--short").stdout == text
+    assert live.run("copy").stdout == text
+    assert live.run("copy", "--whole").stdout == whole.read_text()
     # Saved into the inbox by mistake it is no more executed than the whole one.
     live.run("paste", stdin=f"{text}\n")
     assert "rejected: " in live.run("resume", "--once").stdout
@@ -364,12 +364,24 @@ def test_a_setting_uses_the_clipboard_where_there_is_one(live: LiveSession) -> N
     (live.root / "codingagent.toml").write_text('clipboard = "auto"\n', "utf-8")
     words = ["--home", str(live.root), "resume"]
     # It is watched from the moment that the request is there, so that moment ends the wait.
-    shown = on_terminal(words, 200, live.variables, [("is on the clipboard", "\x04")])
+    shown = on_terminal(words, 200, live.variables, [("in any chat: copied", "\x04")])
     assert live.clipboard.read_text() == live.request.read_text()
     remote = {**live.variables, "SSH_TTY": "/dev/pts/9"}
-    shown = on_terminal(words, 200, remote, [("was sent to your terminal's clipboard", "\x04")])
+    shown = on_terminal(words, 200, remote, [("in any chat: copied", "\x04")])
     assert "\x1b]52;c;" in shown.raw
     assert "is not watched" not in shown.text
+
+
+def test_a_terminal_with_a_clipboard_asks_once_whether_to_use_it(live: LiveSession) -> None:
+    """The answer is kept among the person's own settings; from then on each request is copied."""
+    own = live.root / "own"
+    variables = {**live.variables, "XDG_CONFIG_HOME": str(own)}
+    words = ["--home", str(live.root), "new", "--sandbox", "off", "another task"]
+    asked = [("[y]es, [n]o:", "y\r"), ("in any chat: copied (~", "\x04")]
+    assert on_terminal(words, 200, variables, asked).status == 0
+    assert 'clipboard = "auto"' in next(own.rglob("*.toml")).read_text("utf-8")
+    again = on_terminal(words, 200, variables, [("in any chat: copied (~", "\x04")])
+    assert "[y]es" not in again.text
 
 
 def test_a_request_that_another_terminal_wrote_is_put_there_too(live: LiveSession) -> None:

@@ -132,7 +132,7 @@ def test_each_command_that_is_printed_works(
     for line in resume:
         shell(f"{line} --once", folder, variables)
     said = answered(2, SECOND)
-    changed = re.search(r"changed: (.*)", said)
+    changed = re.search(r"Changed: (.*)", said)
     assert changed is not None
     names = "old.txt (deleted), it's new.py, build/ignored.txt, [a].txt, passing.txt (deleted), kept.txt"
     assert changed[1] == names
@@ -169,7 +169,7 @@ def test_where_there_is_no_repository_or_no_git_nothing_of_it_is_printed(
         said = on_terminal(
             words, 200, {"PATH": path}, folder=project, called=os.fspath(program)
         ).text
-        assert f"changed: {number}.txt" in said
+        assert f"Changed: {number}.txt" in said
         assert "commit it" not in said
         assert ("to see it: " in said) == (number == 0)
 

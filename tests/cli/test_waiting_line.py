@@ -129,12 +129,22 @@ def test_a_whole_session_in_one_terminal(home: Path) -> None:
         asked.says("Request 3 was rewritten", 2)
         assert made.read_text("utf-8") == "grüß\tdich \n"
         paste(asked, answers[2])
-        asked.says("to see it: codingagent --home")
-        assert asked.process.wait(HANG_S) == 0
+        # The prompt stays: there is no repository to commit to.
+        asked.says("1 look  2 undo  or type what to do next; /quit ends")
+        enter(asked, "1")
+        asked.says("+grüß", 3)
+        enter(asked, "and a test")
+        asked.says("Request 4")
+        assert "The person says:\nand a test\n" in request(home, 4)
+        enter(asked, "/check true")
+        asked.says("Request 4 was rewritten")
+        paste(asked, answer(home, 4, DONE))
+        asked.says("/quit ends", 2)
+        asked.leaves()
         # What to do is told in full once; then the request and its file do.
         assert asked.said.count("Then paste the chat's whole answer here") == 1
-        assert asked.said.count("send it again, ~") == 3
-    assert taken(home) == [text.encode() for text in answers]
+        assert asked.said.count("send it again, ~") == 4
+    assert taken(home)[:3] == [text.encode() for text in answers]
 
 
 def test_what_is_pasted_is_neither_command_nor_answer_to_a_question(home: Path) -> None:
@@ -176,7 +186,7 @@ def test_an_answer_without_marks_comes_in_pieces(home: Path, cuts: tuple[int, ..
             asked.types(text[start:end])
             asked.says(text[start:end])
         paste(asked, text[cuts[-1] if cuts else 0 :], marked=False)
-        asked.says("done: All is well.")
+        asked.says("Done: All is well.")
     assert taken(home) == [text.encode()]
 
 
@@ -203,7 +213,7 @@ def test_a_paste_that_never_ends_does_not_lock_the_person_out(home: Path) -> Non
         asked.says(PROMPT)
         asked.types("\x1b[200~first\r")
         drop(home, answer(home, 1, DONE))
-        asked.says("done: All is well.")
+        asked.says("Done: All is well.")
 
 
 def test_another_session_has_what_this_one_has(home: Path) -> None:
@@ -307,7 +317,7 @@ def test_a_paste_that_began_before_the_line_was_there_is_an_answer(home: Path) -
         first, rest = text.split("\n", 1)
         mixed = f"{first}\n{rest}".replace(rest, rest.replace("\n", "\r"))
         asked.types(f"\x1b[200~{mixed}\x1b[201~")
-        asked.says("done: All is well.")
+        asked.says("Done: All is well.")
     assert taken(home) == [text.encode()]
 
 
@@ -336,7 +346,7 @@ def test_megabytes_are_pasted(home: Path, megabytes: int) -> None:
     with terminal(home, "resume") as asked:
         asked.says(PROMPT)
         paste(asked, text)
-        asked.says("done: All is well.")
+        asked.says("Done: All is well.")
     assert taken(home) == [text.encode()]
 
 
@@ -465,7 +475,7 @@ def test_what_was_entered_as_the_session_ended_is_told(home: Path) -> None:
             enter(asked, "keep the licence")
             asked.says("is using")
             worked_on(home, SessionClosed(now()))
-        asked.says("the task ended before this was done: keep the licence")
+        asked.says("the session was closed before this was done: keep the licence")
         assert asked.process.wait(HANG_S) == 0
 
 

@@ -164,4 +164,4 @@ def test_without_an_inotify_instance_the_folder_is_looked_at(tmp_path: Path) -> 
         pytest.skip("no user namespace here")
     assert done.returncode == 0, done.stderr
     assert "can't be watched (inotify instance limit reached)" in done.stdout
-    assert "done: bye" in done.stdout
+    assert "Done: bye" in done.stdout

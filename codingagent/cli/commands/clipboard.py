@@ -27,12 +27,13 @@ from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
 app = typer.Typer()
 
 
-@app.command(epilog="Example: codingagent copy --short", name="copy")
+@app.command(epilog="Example: codingagent copy --split 8000", name="copy")
 def _copy(
     context: typer.Context,
     session: WaitingSessionName = None,
-    short: Annotated[
-        bool, flag("--short", "Copy the short request, for a chat that saw the earlier ones.")
+    whole: Annotated[
+        bool,
+        flag("--whole", "Copy the whole request, for a chat that saw none of the earlier ones."),
     ] = False,
     split: Annotated[
         int | None,
@@ -44,11 +45,11 @@ def _copy(
         ),
     ] = None,
 ) -> None:
-    """Put the current request on the clipboard; in a pipe, print it."""
+    """Put the current request on the clipboard; in a pipe, print it. The short one, if there is one."""
     home = home_of(context)
     state = waiting_of(home) if session is None else home.sessions.load(session)
     settings = settings_of(home, state, {}, executes=False)
-    _put_request(home, state, settings, short=short, limit=split)
+    _put_request(home, state, settings, whole=whole, limit=split)
 
 
 @app.command(epilog="Example: codingagent paste --editor", name="paste")
@@ -67,7 +68,7 @@ def _paste(
 
 
 def _put_request(
-    home: Home, session: Session, settings: Settings, *, short: bool, limit: int | None
+    home: Home, session: Session, settings: Settings, *, whole: bool, limit: int | None
 ) -> None:
     """Put a request on the clipboard: its parts, also in `outbox/parts/`, one after the other.
 
@@ -76,10 +77,8 @@ def _put_request(
     if session.phase is not Phase.AWAITING_ANSWER:
         raise UsageError(no_request_waits(session))
     path = home.mailbox.outbox_path(session.session_id, session.sequence)
-    if short:
-        path = home.mailbox.short_path(session.session_id, session.sequence)
-        if not path.exists():
-            raise UsageError("the first request has no short version; copy it without --short")
+    if not whole:
+        path = (*home.mailbox.waiting_paths(session.session_id, session.sequence), path)[0]
     with disk_errors(f"{path} can't be read"):
         text = path.read_text("utf-8")
     takes = chats.pasted(settings.chat) if is_terminal(sys.stdout) else None

@@ -11,6 +11,7 @@ import sys
 import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -24,11 +25,12 @@ from codingagent.cli.keyboard import Keyboard
 from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.shared_session import AT_WORK, SharedSession
-from codingagent.errors import UsageError
+from codingagent.errors import UsageError, WorkError
 from codingagent.model.journal_entries import Wants, is_session_id
 from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import one_line, plural
 from codingagent.model.session_state import Session
+from codingagent.storage import settings_file
 from codingagent.storage.homes import Home
 from codingagent.storage.watch import Watch
 from codingagent.workspace import programs
@@ -69,7 +71,7 @@ _NEAR = 0.75
 # A longer line is a sentence.
 _LINE_WORDS = 5
 _COMMANDS = {
-    "/copy": "[--short] put the request on the clipboard",
+    "/copy": "[--whole] put the request on the clipboard",
     "/attach": "GLOB    add files to the request",
     "/leave": "GLOB    choose none of these; -N: nor the choice's line N; +N: that whole",
     "/diff": "[--turn N] show what was changed",
@@ -96,6 +98,7 @@ _SENT = (
     "yes: it goes out with the request",
     "no: forget it (commands here begin with /: see /help)",
 )
+_BY_ITSELF = "Put each request on the clipboard by itself, and take the answer when you copy it?"
 _MEANINGS = ("words for the model", "the chat's answer all the same", "neither: forget it")
 # Enough of a paste to recognize it.
 _SHOWN_CHARACTERS = 60
@@ -110,7 +113,7 @@ def follow(
     uses_clipboard: bool,
     reply: "ReplyCommand | None" = None,
 ) -> None:
-    """Wait for answers until the session is complete."""
+    """Wait for answers until the session is complete, and on a terminal until the person leaves."""
     from codingagent.agent import factory
 
     inbox = inbox_of(work.conversation, home)
@@ -136,8 +139,8 @@ def follow(
         def attend(conversation: "Conversation") -> None:
             if line is not None:
                 line(conversation)
-            if glance is not None:
-                glance.put(conversation)
+            if glance is not None and (done := glance.put(conversation)):
+                screen.copied(conversation.session.sequence, *done)
 
         look, said = glance or (lambda _: None), screen.remark
         inbox_loop.follow(work, inbox, watch, look, attend, said, line)
@@ -147,9 +150,26 @@ def _glance(home: Home, shared: SharedSession, screen: Screen, *, is_asked: bool
     """Return what uses the clipboard: if asked to, or by the setting where one can be used."""
     if is_asked:
         return Glance(home, screen.remark)
-    is_there = clipboard.is_the_terminals(os.environ) or clipboard.lacking(os.environ) is None
-    is_wanted = shared.work.context.settings.clipboard == "auto" and screen.keyboard() is not None
-    return Glance(home, screen.remark, is_asked=False) if is_wanted and is_there else None
+    setting, requests = shared.work.context.settings.clipboard, shared.work.requests
+    if setting == "off" or screen.keyboard() is None:
+        return None
+    is_remote = clipboard.is_the_terminals(os.environ)
+    if not is_remote and clipboard.lacking(os.environ) is not None:
+        return None
+    if setting == "ask":
+        is_new = requests.written and requests.session.sequence == 1
+        ask = partial(screen.choose, _BY_ITSELF, ("yes", "no"))
+        chosen = shared.wait(ask) if is_new else None
+        if chosen is None:
+            return None
+        from codingagent.cli import edit_settings
+
+        setting = ("auto", "off")[chosen]
+        try:
+            edit_settings.set_value(settings_file.path_of(), "clipboard", setting)
+        except (UsageError, WorkError) as fault:
+            screen.remark(f"your answer is not kept: {fault}")
+    return Glance(home, screen.remark, is_asked=False) if setting == "auto" else None
 
 
 class Entered(Struct):
@@ -207,6 +227,10 @@ class Entered(Struct):
             self._entry = self._line.read(is_due_now, timeout_s)
         except EOFError:
             self._leave()
+        except KeyboardInterrupt:
+            if not self._shared.work.requests.session.is_complete:
+                raise
+            self._leave()
         except UsageError as fault:
             fail(str(fault))
         finally:
@@ -218,9 +242,9 @@ class Entered(Struct):
         entry, self._entry = self._entry, None
         if entry is None:
             return
-        if conversation.session.is_complete and not conversation.session.is_asking:
+        if conversation.session.is_closed:
             text = one_line(entry.text, _SHOWN_CHARACTERS)
-            self._screen.remark(f"the task ended before this was done: {text}")
+            self._screen.remark(f"the session was closed before this was done: {text}")
             return
         at_work = AT_WORK.set(self._shared)
         try:
@@ -239,6 +263,9 @@ class Entered(Struct):
         command = _command_in(text, is_asked=conversation.session.is_only_words)
         if text.strip() == "1" and conversation.session.sequence == 1:
             command = self._proposed or command
+        offers = self._screen.offers if conversation.session.is_complete else ()
+        if text.strip() in map(str, range(1, len(offers) + 1)):
+            command = offers[int(text) - 1]
         if command is None:
             self._say(text)
         elif entry.has_paste and command:
@@ -267,7 +294,7 @@ class Entered(Struct):
             asked = f'what is this paste ({size}: "{shown}")? It does not look like an answer'
             meaning = self._choice(asked, _MEANINGS)
         if meaning == 1 and is_answered:
-            raise UsageError(f"request {now} is answered: ask the next question first")
+            raise UsageError(f"request {now} is answered: type what is next first")
         if meaning == 0:
             self._say(text.encode("utf-8", "replace").decode())
         elif meaning == 1:
@@ -278,8 +305,6 @@ class Entered(Struct):
         return self._shared.wait(lambda: self._screen.choose(question, choices))
 
     def _command(self, name: str, rest: str) -> None:
-        from codingagent.cli import main
-
         requests, name, rest = self._shared.work.requests, _whole(name), rest.strip()
         session, root = requests.session, f"--home={self._home.root}"
         again = (root, "resume", session.session_id, *self._arguments)
@@ -299,24 +324,32 @@ class Entered(Struct):
             case "/leave":
                 self._choose(rest)
             case "/check":
-                raise LeaveError(*again, f"--check={rest}", otherwise=again)
+                self._shared.name_check(rest)
             case "/new":
                 given = (root, "new", *_kept(session), *self._arguments, "--", rest)
                 raise LeaveError(*given, otherwise=again)
             case _ if name in _WORDS:
-                words = _WORDS[name].replace("S", session.session_id).split()
-                try:
-                    status = main.run([root, *words, *programs.split(rest)])
-                except ValueError as fault:
-                    raise UsageError(f"{name} {rest}: {str(fault).lower()}") from fault
-                if status not in (0, 2) and not requests.session.is_awaiting_answer:
-                    self._leave()
+                self._run(name, rest)
             case _:
                 near = suggestion(name[1:], [each[1:] for each in _COMMANDS], "")
                 how = near.replace("'", "'/", 1) or "/help lists them"
                 raise UsageError(
                     f"there is no {name}; {how}; if it is for the model, put a space before it"
                 )
+
+    def _run(self, name: str, rest: str) -> None:
+        """Run the command that a line stands for."""
+        from codingagent.cli import main
+
+        requests = self._shared.work.requests
+        words = _WORDS[name].replace("S", requests.session.session_id).split()
+        try:
+            status = main.run([f"--home={self._home.root}", *words, *programs.split(rest)])
+        except ValueError as fault:
+            raise UsageError(f"{name} {rest}: {str(fault).lower()}") from fault
+        now = requests.session
+        if status not in (0, 2) and not (now.is_awaiting_answer or now.is_complete):
+            self._leave()
 
     def _choose(self, rest: str) -> None:
         requests = self._shared.work.requests
@@ -331,8 +364,9 @@ class Entered(Struct):
 
     def _leave(self) -> None:
         session = self._shared.work.requests.session
-        told = f"nothing is lost: `codingagent resume {session.session_id}` continues"
-        self._screen.remark(told)
+        if not session.is_complete:
+            way = f"`codingagent resume {session.session_id}` continues"
+            self._screen.remark(f"nothing is lost: {way}")
         raise LeaveError
 
 
