@@ -13,7 +13,7 @@ from codingagent.context import choose, eligible, rank, show
 from codingagent.context.choose import Chosen
 from codingagent.editing import notebooks
 from codingagent.errors import OperationError
-from codingagent.model import paths
+from codingagent.model import documents, paths
 from codingagent.model.observations import PastCommit
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
@@ -178,7 +178,8 @@ class Guess:
             if why is None:
                 yield rank.look(self._asked, path, text)
             elif path in named:
-                self._refused[path] = why
+                is_beside = documents.goes_beside(data)
+                self._refused[path] = "it is no text; --attach attaches it" if is_beside else why
 
     def _candidates(self) -> Iterator[tuple[str, str]]:
         """Yield the texts of the best files that may be shown, without their secrets being hidden yet."""

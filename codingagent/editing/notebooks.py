@@ -4,7 +4,6 @@ An edit is applied to the text as shown. Only the strings of a cell whose text i
 all other bytes stay, among them outputs, which are shown folded and without images.
 """
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -188,6 +187,8 @@ def _style(text: str, cells: Iterable[_Cell]) -> tuple[str, str, str]:
 
 def _spliced(text: str, cell: _Cell, source: str, style: tuple[str, str, str]) -> str:
     """Return the JSON of a cell's new text: strings of lines that stay are kept as they are written."""
+    import difflib  # a first request needs none
+
     is_ascii = text.isascii() and "\\u" in text
 
     def quoted(line: str) -> str:

@@ -116,7 +116,8 @@ def test_a_project_keeps_its_own_wishes(shop: Path) -> None:
 def test_what_is_named_and_can_not_go_is_said(shop: Path) -> None:
     """With the reason: secret, binary, ignored, too large, minified; another encoding goes."""
     (shop / "u16.ini").write_text("value = 1\n", "utf-16")
-    named = "made.py .env discount.bin discount_notes.txt large.txt packed.js u16.ini"
+    (shop / "shot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(90))
+    named = "shot.png made.py .env discount.bin discount_notes.txt large.txt packed.js u16.ini"
     home = shop.parent / "home"
     line = ("new", "--no-wait", "--workspace", str(shop), f"Mend {named}")
     status, out, err = command_line_here(home, *line)
@@ -124,6 +125,7 @@ def test_what_is_named_and_can_not_go_is_said(shop: Path) -> None:
     seen, chosen = " ".join((out + err).split()), chosen_in(request(home))
     for path, why in {
         "discount.bin": "it is not text",
+        "shot.png": "it is no text; --attach attaches it",
         "discount_notes.txt": "it is ignored; --attach sends it",
         "large.txt": "it is larger than 1 MB",
         "packed.js": "it is minified",
