@@ -16,26 +16,16 @@ from codingagent.editing.characters import Ground
 from codingagent.editing.places import split
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Arrival, Damage, Kept
-from codingagent.model.patterns import lazy_pattern, words
+from codingagent.model.patterns import lazy_pattern, sections, words
 from codingagent.model.plain_text import blanks, joined
 from codingagent.model.rule import Rule
 
 _FENCE = lazy_pattern(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
 FENCE_NOTE = "the code fence round the body was taken off"
-# The button of a code box, as pages show it in several languages.
-_COPY = lazy_pattern(
-    r"^[ \t]*(?:copy(?: code)?|copied!?|edit|(?:code )?kopieren|copier(?: le code)?|copiar(?: (?:o )?código)?"
-    r"|copia(?: codice)?|kopieer(?: code)?|kopiuj(?: kod)?|(?:kodu )?kopyala|с?копировать(?: код)?"
-    r"|复制(?:代码)?|编辑|複製(?:程式碼)?|編輯|(?:コードを)?コピー(?:する)?|(?:코드 )?복사"
-    r"|نسخ(?: الكود)?|คัดลอก(?:โค้ด)?)[ \t]*$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_LANGUAGES = words(
-    "plaintext text python py javascript js typescript ts jsx tsx bash sh shell zsh console powershell json"
-    " yaml yml toml ini html xml css scss markdown md c cpp c++ csharp c# java kotlin swift go rust ruby php"
-    " perl lua r sql diff makefile dockerfile latex tex vue svelte scala haskell elixir dart"
-    " wrap run download"
-)
+_BOX = sections(__file__.removesuffix("py") + "txt")
+_LANGUAGES = words(_BOX["languages"])
+_BUTTONS = "|".join(map(str.strip, _BOX["buttons"].splitlines()))
+_COPY = lazy_pattern(rf"^[ \t]*(?:{_BUTTONS})[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _NUMBERED = lazy_pattern(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
 # No value of a mapping begins so.
 _NESTED = lazy_pattern(r"[ \t]*\d+:(?: {2,}[^#\s]| ?$)")

@@ -9,19 +9,17 @@ from itertools import accumulate
 
 from codingagent.editing import file_kinds
 from codingagent.editing.indentation import is_alike
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, sections
 from codingagent.model.plain_text import blanks
 
 _DOTS = lazy_pattern(r"(?:\.{3,}|[…⋯⋮‥]+|(?:[·・。] ?){3,}|\. \. \.)")
-# "rest of the file", "unchanged", "existing code", "same as before", "omitted": in a comment only.
-_WORDS = lazy_pattern(
-    r"(?:\brest of\b|\b(?:rest|remainder|remaining|everything else)\b.*"
-    r"\b(?:same|unchanged|as is|as before|here)\b"
-    r"|\bunchanged\b|\b(?:existing|previous|original|other) (?:code|content|contents|imports?|methods?"
-    r"|functions?|fields?|lines?|routes?|tests?|rules?|styles?|props?|logic|implementation)\b"
-    r"|\bsame as (?:before|above)\b|\bno changes?\b|\b(?:omitted|truncated|elided|snipped?)\b"
-    r"|\bremain(?:s|ing|der)?\b.*\b(?:same|code|unchanged)\b|\bkeep (?:the )?(?:rest|existing)\b)",
-    re.IGNORECASE,
+_TOLD = {
+    name: [line.strip() for line in body.splitlines()]
+    for name, body in sections(__file__.removesuffix("py") + "txt").items()
+}
+_WORDS, _CLAIM, _CLAIM_END = (
+    lazy_pattern("|".join(_TOLD[name]), re.IGNORECASE)
+    for name in ("words", "claims", "ends of claims")
 )
 _COMMENT = lazy_pattern(
     r"(?:#|//|--|;+|%|\*|/\*+|\{/\*|<!--|\{#|\"\"\"|''')[ \t]*(.*?)[ \t]*"
@@ -90,18 +88,6 @@ def is_elision(lines: Sequence[str], index: int, *, bare: bool = True) -> bool:
     return is_short and is_claim and _CLAIM_END.search(said) is not None
 
 
-_CLAIM = lazy_pattern(
-    r"\(?(?:\.{3}|…)?[ \t]*(?:the )?(?:rest|remaining|remainder|everything else|unchanged|existing|previous"
-    r"|original|other|same|no change|omitted|truncated|snip|keep|all (?:other|existing))",
-    re.IGNORECASE,
-)
-_CLAIM_END = lazy_pattern(
-    r"(?:unchanged|the same|as before|as is|omitted|truncated|here|\.{3}|…|file|class|function|code|above"
-    r"|content|contents|methods|imports|same|brevity|changes?|snip(?:ped)?|stays?|tests|routes)[.)\]]*$",
-    re.IGNORECASE,
-)
-
-
 def _is_stub(lines: Sequence[str], index: int) -> bool:
     """Return whether `...` is Python's: the whole body of what the line above opens."""
     indent = blanks(lines[index])
@@ -120,20 +106,10 @@ _BEHIND = lazy_pattern(r"(?:\*+[/@]\}?|\*\)|-->|#[>}]|-*%>|-*\}\}|-\}|\"+|'+)$")
 _BARE = lazy_pattern(r"[#/*;%-]+")
 _BLOCKS = r"/\*+|\{/\*|<!--|\{#|<%(?:#|--)|\{\{(?:!-*|--)|@\*|<#"
 _OPENS = lazy_pattern(rf"{_BLOCKS}|[({{][*-]|\"{{3}}|'{{3}}")
-# What begins a comment where it is none of the usual marks.
 _MARKS = {
-    ("sql", "lua", "hs"): r"--|/\*+|\{-",
-    ("tex", "sty", "bib", "erl"): "%",
-    ("m",): r"%|//|/\*+",
-    ("rst",): r"\.\.[ \t](?![_\[|]|[\w-]+::)",
-    ("adoc", "asciidoc"): "//",
-    ("properties",): "[#!]",
-    ("cbl", "cob"): r"\*",
-    ("vb", "vbs", "bas"): r"'|(?i:rem\b)",
-    ("bat", "cmd"): r"::|(?i:rem\b)",
-    ("f90", "f95", "f03"): "!",
-    ("ml", "mli", "pas"): r"\(\*|//",
-    ("vim",): '"',
+    kind: marks
+    for kinds, marks in (line.split(": ", 1) for line in _TOLD["marks"])
+    for kind in kinds.split()
 }
 # They speak to a tool.
 _PRAGMA = lazy_pattern(
@@ -150,8 +126,8 @@ _FEWEST, _PART, _MANY, _SHRUNK, _GLUED = 3, 0.2, 60, 0.4, 0.3
 
 @cache
 def _marks(kind: str, path: str) -> re.Pattern[str]:
-    if own := [marks for kinds, marks in _MARKS.items() if kind in kinds]:
-        marks = own[0]
+    if kind in _MARKS:
+        marks = _MARKS[kind]
     elif file_kinds.is_prose(path):
         marks = "<!--|%%|\\{# "
     elif file_kinds.is_python(path):

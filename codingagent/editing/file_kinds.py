@@ -8,31 +8,16 @@ from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
 from codingagent.model.chat_damage import ENTITY
-from codingagent.model.patterns import lazy_pattern, words
+from codingagent.model.patterns import lazy_pattern, word_lists
 
-# Languages whose every character outside of strings and comments has a meaning.
-_CODE = words(
-    "py pyi pyw js mjs cjs ts mts cts java kt kts c h cc cpp cxx hpp hxx y yy cs go rs swift scala dart sql"
-    " lua css scss less"
-)
-_MARKUP = words("html htm xhtml xml svg vue svelte jsx tsx php erb ejs")
-# Formats in which text needs no quotes: anything but a fence round the whole may be meant.
-_LOOSE = words(
-    "sh bash zsh fish ps1 bat cmd yml yaml toml ini cfg conf env properties json jsonc tex sty bib rb pl"
-    " pm r ex exs erl hs ml clj el vim cmake mk gradle groovy tf proto graphql"
-    " mod sum lock geojson ipynb"
-)
-_NAMES = words(
-    "makefile gnumakefile dockerfile containerfile justfile procfile gemfile jenkinsfile vagrantfile"
-    " rakefile brewfile cmakelists.txt requirements.txt .gitignore .gitattributes .dockerignore"
-    " .editorconfig .env .npmrc .bashrc .profile"
-)
-_PROSE = words(
-    "md markdown mdown mkd mdx mdc qmd rmd rst adoc asciidoc txt text org textile prompt tmpl j2 svx"
-)
-# An & has its own meaning in these.
-_WITH_AMPERSANDS = words("tex sty sh bash zsh")
-_DASH_COMMENTS = words("sql lua")
+_WORDS = word_lists(__file__)
+_CODE = _WORDS["code"]
+_MARKUP = _WORDS["markup"]
+_LOOSE = _WORDS["loose"]
+_NAMES = _WORDS["names"]
+_PROSE = _WORDS["prose"]
+_WITH_AMPERSANDS = _WORDS["with ampersands"]
+_DASH_COMMENTS = _WORDS["dash comments"]
 
 
 @lru_cache(64)
@@ -86,7 +71,7 @@ def is_python(path: str) -> bool:
 _ENDS = {'"""': '"""', "'''": "'''", "`": "`", "/*": "*/", "<!--": "-->", "<pre": "</pre"}
 _ENDS |= {"<textarea": "</textarea", "=begin": "=end", r"\begin{verbatim}": r"\end{verbatim}"}
 _ENDS |= {r"\begin{lstlisting}": r"\end{lstlisting}"}
-_TICKED = words("js mjs cjs ts mts cts jsx tsx vue svelte go")
+_TICKED = _WORDS["ticked"]
 _SCALAR = lazy_pattern(r"(\s*)(?:- )?[^#]*[:-][ \t]+[|>][-+0-9]*[ \t]*(?:#.*)?")
 _HEREDOC = lazy_pattern(r"<<[-~]?[ \t]*(['\"]?)(\w+)\1")
 STRING = lazy_pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\])*`')

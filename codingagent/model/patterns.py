@@ -23,6 +23,11 @@ def words(*lines: str) -> frozenset[str]:
     return frozenset(" ".join(lines).split())
 
 
+def word_lists(module: str) -> dict[str, frozenset[str]]:
+    """Return the lists of words in the text file beside a module."""
+    return {name: words(body) for name, body in sections(f"{module.removesuffix('py')}txt").items()}
+
+
 def lazy_pattern(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return what `re.compile` returns, for its attributes and methods."""
     return cast("re.Pattern[AnyStr]", _Late(expression, flags))
@@ -33,5 +38,10 @@ def sections(path: str) -> dict[str, str]:
 
     A text of our own and not TOML: tomllib would take an eighth of the time of each start.
     """
+    return dict(re.findall(r"^(\w.*)\n((?: .*\n)+)", text_at(path), re.MULTILINE))
+
+
+def text_at(path: str) -> str:
+    """Return a text of our own, which lies beside a module."""
     with open(path, encoding="utf-8") as file:  # noqa: PTH123
-        return dict(re.findall(r"^(\w.*)\n((?: .*\n)+)", file.read(), re.MULTILINE))
+        return file.read()

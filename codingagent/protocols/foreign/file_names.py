@@ -13,7 +13,7 @@ from msgspec import Struct
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.chat_damage import TURN
-from codingagent.model.patterns import lazy_pattern, words
+from codingagent.model.patterns import lazy_pattern, word_lists, words
 
 # A longer line is no heading, whatever it says.
 _LINE_LIMIT = 300
@@ -40,40 +40,23 @@ _INFO_KEYS = words("file filename file_name path title name")
 # A longer line is a sentence about a file, not its label.
 _LABEL_WORDS, _LABEL_CHARACTERS = 5, 60
 
-# Words that may be beside a path in a line that is its heading, and say nothing of its content.
-_PLAIN_WORDS = words(
-    "a also and change changed changes code content contents edit edited edits file filename filepath"
-    " finally for here is lastly modified modify name now path replace replaced replacement rewrite s step"
-    " the this update updated updates version"
-)
-_NEW_WORDS = words("add added create created creating new")
-_GONE_WORDS = words("delete deleted remove removed")
-_MOVE_WORDS = words("move moved rename renamed")
-_SIDE_WORDS = words("as from old to")
-_WHOLE_WORDS = words("complete entire full final rewritten whole")
+_WORDS = word_lists(__file__)
+_PLAIN_WORDS = _WORDS["plain words"]
+_NEW_WORDS = _WORDS["new words"]
+_GONE_WORDS = _WORDS["gone words"]
+_MOVE_WORDS = _WORDS["move words"]
+_SIDE_WORDS = _WORDS["side words"]
+_WHOLE_WORDS = _WORDS["whole words"]
 
-_BUILD_NAMES = words(
-    "Makefile Dockerfile Containerfile Jenkinsfile Vagrantfile Procfile Gemfile Rakefile Brewfile Justfile"
-)
-# These are headings of a text as often as names of files, so that they need backticks.
-_TEXT_NAMES = words("LICENSE COPYING README CHANGELOG AUTHORS NOTICE CODEOWNERS WORKSPACE BUILD")
+_BUILD_NAMES = _WORDS["build names"]
+_TEXT_NAMES = _WORDS["text names"]
 # Names of products that look like names of files.
 _PRODUCTS = lazy_pattern(
     r"(?:node|next|vue|nuxt|react|express|three|d3|ember|backbone|chart|alpine|discord|socket|asp|vb|ml)"
     r"\.(?:js|io|net)",
     re.IGNORECASE,
 )
-# A bare name in a sentence is a file only with one of these; "os.path" and "v1.2" are none.
-_EXTENSIONS = words(
-    "adoc asm astro awk bas bash bat bzl c cc cfg clj cljs cmake cmd conf cpp cs csproj css csv cxx d"
-    " dart diff dockerfile el elm env erl ex exs f90 fish fs fsx gitignore go gql gradle graphql groovy h"
-    " haml hbs hcl hpp hs htm html hxx ini ino ipynb java jl js json json5 jsonc jsx kt kts less lisp lock"
-    " lua m md mdx mjs cjs mk ml mli mm mod nim nix patch php pl plist pm po properties proto ps1 pug py"
-    " pyi pyx r rake rb rs rst sass sbt scala scss service sh sln sol sql sum svelte svg swift tcl tex tf"
-    " tfvars toml ts tsv tsx twig txt v vb vim vue xml xsd yaml yml zig zsh"
-    " astro avsc bats cshtml cts ejs fsproj glsl j2 jinja jinja2 liquid mako mermaid mts mustache nuspec"
-    " plantuml prisma puml razor resx styl svx thrift tmpl tpl vbproj wgsl xaml xcconfig"
-)
+_EXTENSIONS = _WORDS["extensions"]
 _PART = r"[^\s/\\`'\"<>|*?:;,]+"
 _PATH = lazy_pattern(rf"(?:[~.]{{0,2}}[/\\])?{_PART}(?:[/\\]{_PART})*")
 # What a line calls a file is one, though its name looks like none: `File: bin/tool`.
