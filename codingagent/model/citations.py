@@ -48,6 +48,7 @@ def _forms() -> Iterator[Citation]:
 
 _KEYS = ("trace", "pattern")
 FORMS = tuple(_forms())
+_ANY = "|".join(form.pattern for form in FORMS)
 
 # What only the line of a tag can't mean: numbers and links in brackets.
 _BESIDE_TAGS = (
@@ -89,14 +90,12 @@ def without_unquoted(text: str) -> str:
     return "".join(part if index % 2 else without(part) for index, part in enumerate(parts))
 
 
-ANY = lazy_pattern("|".join(form.pattern for form in FORMS))
+ANY = lazy_pattern(_ANY)
 
 # What is longer is no mark beside a tag.
 _TAG_LIMIT = 2000
-_BEHIND_TAG = lazy_pattern(rf"(?:[ \t,;]*(?:{pattern_of().pattern}|{_BESIDE_TAGS}))+[ \t.]*$")
-_BEFORE_TAG = lazy_pattern(
-    rf"[ \t]*(?:(?:{pattern_of().pattern}|{_BESIDE_TAGS})[ \t,;]*)+(?=[*_`\\]{{0,4}}\[)"
-)
+_BEHIND_TAG = lazy_pattern(rf"(?:[ \t,;]*(?:{_ANY}|{_BESIDE_TAGS}))+[ \t.]*$")
+_BEFORE_TAG = lazy_pattern(rf"[ \t]*(?:(?:{_ANY}|{_BESIDE_TAGS})[ \t,;]*)+(?=[*_`\\]{{0,4}}\[)")
 
 
 def behind_tag(text: str) -> str:
