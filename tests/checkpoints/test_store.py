@@ -740,7 +740,7 @@ def test_the_persons_repository_is_not_touched(yard: Yard) -> None:
 
 @pytest.mark.parametrize("commits", [True, False], ids=["with commits", "without"])
 @pytest.mark.parametrize("is_file", [True, False], ids=[".git file", ".git folder"])
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(2)
 def test_repositories_inside_are_covered_like_folders(
     yard: Yard, commits: bool, is_file: bool
 ) -> None:
@@ -786,7 +786,7 @@ def test_repositories_inside_are_covered_like_folders(
 
 @pytest.mark.parametrize("inner", ["", "sub", "sub/inner"])
 @pytest.mark.parametrize("kind", ["modified", "deleted"])
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(2)
 def test_what_a_repository_tracks_is_covered_though_it_is_ignored(
     yard: Yard, inner: str, kind: str
 ) -> None:
