@@ -150,7 +150,10 @@ def _is_deep(item: pytest.Item, tables: _Tables) -> bool:
     return bool(place % one_in.args[0])
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Thousands of cases stay until the end: the garbage collector need not look at them each time."""
+    if session.config.option.collectonly:
+        # check.py begins so: hypothesis lays its table of characters on the disk once, not in each worker.
+        hypothesis.strategies.text().validate()
     gc.collect()
     gc.freeze()
