@@ -17,10 +17,14 @@ from codingagent.model.observations import PLAIN
 from codingagent.process import windows
 
 WINE, SERVER = shutil.which("wine"), shutil.which("wineserver")
-pytestmark = pytest.mark.skipif(
-    sys.platform == "darwin" or (sys.platform == "linux" and not (WINE and SERVER)),
-    reason="there is no wine, whose cmd.exe would run them: apt-get install wine64",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        sys.platform == "darwin" or (sys.platform == "linux" and not (WINE and SERVER)),
+        reason="there is no wine, whose cmd.exe would run them: apt-get install wine64",
+    ),
+    # Making a Windows to run them on takes 13 seconds.
+    *([pytest.mark.deep] if sys.platform == "linux" else []),
+]
 
 # A command, what it prints, its exit code. `b` is a batch file that ends with 3.
 CASES = {
