@@ -27,6 +27,11 @@ def cases(test: str, name: str, read: Read = ast.literal_eval) -> list[Any]:
     ]
 
 
+def text(test: str, name: str) -> str:
+    """Return a text beside a test's file, which a function of its `TEXTS` makes."""
+    return Path(test).with_name(name).read_text("utf-8")
+
+
 def _lines(table: Path) -> Iterator[tuple[int, str, str]]:
     for number, line in enumerate(table.read_text("utf-8").split("\n"), 1):
         if line and not line.startswith("# "):
@@ -36,12 +41,15 @@ def _lines(table: Path) -> Iterator[tuple[int, str, str]]:
 
 def _write_anew() -> None:
     for test in sorted(TESTS.rglob("test_*.py")):
-        if "golden.cases(" in test.read_text("utf-8"):
+        source = test.read_text("utf-8")
+        if "golden.cases(" in source or "golden.text(" in source:
             module = importlib.import_module(
                 ".".join(test.relative_to(TESTS.parent).with_suffix("").parts)
             )
+            for name, make in getattr(module, "TEXTS", {}).items():
+                test.with_name(name).write_text(make(), "utf-8", newline="\n")
             read: Read = getattr(module, "READ", ast.literal_eval)
-            for name, show in module.TABLES.items():
+            for name, show in getattr(module, "TABLES", {}).items():
                 table = test.with_name(name)
                 lines = table.read_text("utf-8").split("\n")
                 for number, given, _ in _lines(table):

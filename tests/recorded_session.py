@@ -7,7 +7,7 @@ to the next are made the same.
 import io
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from html import unescape
 from itertools import groupby
@@ -43,18 +43,18 @@ class TotalTest(unittest.TestCase):
 """,
 }
 TASK, CHECK = "The discount is added. Subtract it, but never go below 0.", "python3 -m unittest"
-_LINE = "        return self.net + self.discount"
-ANSWERS = tuple(
-    f'[EDIT_FILE path="cart.py"]\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
-    f"[DONE]\n{done}\n[/DONE]\n[END]\n"
-    for old, new, done in (
-        (_LINE, _LINE.replace("+", "-"), "total() subtracts the discount."),
-        (
-            _LINE.replace("+", "-"),
-            "        return max(0, self.net - self.discount)",
-            "total() subtracts the discount, and is never negative.",
-        ),
-    )
+LINE = "        return self.net + self.discount"
+EDITED = (
+    '[EDIT_FILE path="cart.py"]\n<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
+    "[DONE]\n{}\n[/DONE]\n[END]\n"
+)
+ANSWERS = (
+    EDITED.format(LINE, LINE.replace("+", "-"), "total() subtracts the discount."),
+    EDITED.format(
+        LINE.replace("+", "-"),
+        "        return max(0, self.net - self.discount)",
+        "total() subtracts the discount, and is never negative.",
+    ),
 )
 _COLUMNS = 80
 _SHOWN = "/home/alice/code/shop"
@@ -87,32 +87,27 @@ def screens() -> list[str]:
 @cache
 def lines() -> list[str]:
     """Return the lines that the session left on the terminal, with the codes that colour them."""
+    pasted = [f"\x1b[200~{answer}\x1b[201~" for answer in ANSWERS]
+    # A paste counts where the line waits, which names /help.
+    typed = [("any change", ""), ("/help", pasted[0]), ("your turn", ""), ("/help", pasted[1])]
+    return played([*typed, ("/quit ends", ""), ("/help", "\x04")])
+
+
+def played(typed: Iterable[tuple[str, str]], columns: int = _COLUMNS) -> list[str]:
+    """Return the lines that a session leaves on the terminal; `typed` as `on_terminal` has it."""
     # As long everywhere: where a line is broken depends on it.
     with tempfile.TemporaryDirectory(dir="/tmp") as home:
         project = Path(home) / "shop"
         project.mkdir()
         for name, text in FILES.items():
             (project / name).write_text(text, "utf-8")
-        pasted = [f"\x1b[200~{answer}\x1b[201~" for answer in ANSWERS]
-        shown = on_terminal(
-            ["new", "--here", TASK, "--check", CHECK],
-            _COLUMNS,
-            {"HOME": home, "XDG_CONFIG_HOME": home, "XDG_STATE_HOME": home},
-            # A paste counts where the line waits, which names /help.
-            [
-                ("any change", ""),
-                ("/help", pasted[0]),
-                ("your turn", ""),
-                ("/help", pasted[1]),
-                ("/quit ends", ""),
-                ("/help", "\x04"),
-            ],
-            project,
-        )
-        return [_same(line, project) for line in _rows(shown.raw)]
+        variables = {"HOME": home, "XDG_CONFIG_HOME": home, "XDG_STATE_HOME": home}
+        words = ["new", "--here", TASK, "--check", CHECK]
+        shown = on_terminal(words, columns, variables, typed, project)
+        return [same(line, project) for line in rows(shown.raw)]
 
 
-def _same(line: str, project: Path) -> str:
+def same(line: str, project: Path) -> str:
     line = line.replace(str(project), _SHOWN).replace(str(project.resolve()), _SHOWN)
     line = re.sub(r"[0-9a-f]{8}(?=_seq|\b)", "7f3a91c2", line)
     line = re.sub(r"\b\d+\.\d+(?= ?s\b)", "0.1", line)
@@ -125,7 +120,7 @@ def _same(line: str, project: Path) -> str:
     )
 
 
-def _rows(raw: str) -> Iterator[str]:
+def rows(raw: str) -> Iterator[str]:
     """Yield what stands on the screen in the end, line by line; it knows the few codes that come."""
     rows: list[list[tuple[str, str]]] = [[]]
     row = column = 0

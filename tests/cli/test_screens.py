@@ -1,10 +1,21 @@
 """A turn costs one glance: how many lines a session prints."""
 
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+from rich.text import Text
+
+from tests import golden
 from tests.cli.terminals import on_terminal
+from tests.cli.test_amend import Terminal, terminal
 from tests.cli.test_output import CART, CREATE, EDIT, drop
-from tests.helpers import run_here
+from tests.cli.test_waiting_line import PROMPT, enter, paste
+from tests.helpers import run_here, wait_until
+from tests.recorded_session import ANSWERS, CHECK, EDITED, FILES, LINE, TASK, rows, same
 
 
 def test_after_the_first_request_one_line_says_what_comes_next(tmp_path: Path) -> None:
@@ -51,3 +62,83 @@ def test_a_turn_of_an_edit_and_a_green_check_is_read_at_a_glance(tmp_path: Path)
     assert "  ✓ check: 918 passed  " in turn
     assert len(turn.splitlines()) <= 8
     assert len(turn) <= 300
+
+
+RIGHT = "        return max(0, self.net - self.discount)"
+ASKS = "[MESSAGE]\nNever below 0?\n[/MESSAGE]\n[END]\n"
+TURNS = (
+    ANSWERS[0].replace("[DONE]\ntotal() subtracts the discount.\n[/DONE]\n", ""),
+    ASKS,
+    EDITED.format("        return self.nett", RIGHT, "It is never negative."),
+    EDITED.format(LINE.replace("+", "-"), "        return -1000", "It is."),
+    EDITED.format("        return -1000", RIGHT, "It is never negative."),
+)
+NEW = ("new", "--sandbox", "off", TASK, "--check", CHECK)
+
+
+def laid(folder: Path) -> Path:
+    """Return a home whose workspace has the files."""
+    home = folder / "shop"
+    (home / "workspace").mkdir(parents=True)
+    for name, text in FILES.items():
+        (home / "workspace" / name).write_text(text, "utf-8")
+    return home
+
+
+def comes(asked: Terminal, text: str) -> None:
+    """Wait until a text was shown, and the line below it."""
+    wait_until(lambda: PROMPT in asked.said.rpartition(text)[2] and text in asked.said)
+
+
+def on_a_terminal(folder: Path) -> Iterator[str]:
+    home = laid(folder)
+    with terminal(home, *NEW) as asked:
+        asked.says("any change")
+        comes(asked, "any change")
+        for number, text in enumerate(TURNS, start=1):
+            paste(asked, text)
+            comes(asked, f"Answer {number}")
+            for words in ("and a docstring", "/undo", "/redo", "/refresh") if number == 1 else ():
+                enter(asked, words)
+                comes(asked, f"> {words}")
+        asked.leaves()
+    yield from (Text.from_ansi(same(line, home)).plain for line in rows(asked.raw))
+
+
+def in_a_pipe(folder: Path) -> Iterator[str]:
+    home = laid(folder)
+
+    def shown(*words: str) -> Iterator[str]:
+        yield f"$ codingagent {' '.join(words)}"
+        yield from (
+            same(line, home) for line in run_here("--home", str(home), *words).stdout.splitlines()
+        )
+
+    yield from shown(*NEW, "--no-wait")
+    for number, text in enumerate(TURNS, start=1):
+        drop(home, text)
+        yield from shown("resume", "--once")
+        for words in ("say hello", "undo", "undo --redo", "refresh") if number == 1 else ():
+            yield from shown(*words.split())
+
+
+def five_turns() -> str:
+    """Play an edit, words, an undo, a question, a failed edit, a red check, and the end, in both ways."""
+    told = list[str]()
+    for way in (on_a_terminal, in_a_pipe):
+        # As long everywhere: where a line is broken depends on it.
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            told += ["", f"--- {way.__name__.replace('_', ' ')} ---", *way(Path(folder))]
+    text = "".join(f"{line.rstrip()}\n" for line in told[1:])
+    # A request says what the machine has, and a traceback is Python's.
+    text = re.sub(r"[\d,]+(?= characters| more lines)", "N", text)
+    return re.sub(r"~[\d,]+ tokens", "~N tokens", text)
+
+
+TEXTS = {"five_turns.txt": five_turns}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pty is what is tested")
+def test_a_session_of_five_turns() -> None:
+    """`python -m tests.golden` writes it anew: `git diff` then shows what a person reads otherwise."""
+    assert five_turns() == golden.text(__file__, "five_turns.txt")
