@@ -6,6 +6,7 @@ to the next are made the same.
 
 import io
 import re
+import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -57,6 +58,7 @@ ANSWERS = (
     ),
 )
 _COLUMNS = 80
+_ALICE = ("-c", "user.name=Alice", "-c", "user.email=alice@example.com")
 _SHOWN = "/home/alice/code/shop"
 
 
@@ -101,6 +103,8 @@ def played(typed: Iterable[tuple[str, str]], columns: int = _COLUMNS) -> list[st
         project.mkdir()
         for name, text in FILES.items():
             (project / name).write_text(text, "utf-8")
+        for git in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "Begin"]):
+            subprocess.run(["git", *_ALICE, *git], cwd=project, check=True)
         variables = {"HOME": home, "XDG_CONFIG_HOME": home, "XDG_STATE_HOME": home}
         words = ["new", "--here", TASK, "--check", CHECK]
         shown = on_terminal(words, columns, variables, typed, project)
