@@ -11,6 +11,7 @@ import difflib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, reduce
+from itertools import product
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -159,8 +160,12 @@ def _as_it_came(lines: list[str], sought: Sought, place: Place, *, is_shifted: b
 
 def _mended(file: File, sought: Sought) -> Found | None:
     """Return the place that fits after undoing damage, if all repairs that fit come to the same."""
-    attempts = [each for each in _attempts(file, sought) if each.starts]
-    for rule in RULES:
+    every = [each for each in _attempts(file, sought) if each.starts]
+    # What fits the file as it is comes before what fits it undone.
+    folded = [
+        [each for each in every if each.repair.folds_file is folds] for folds in (False, True)
+    ]
+    for attempts, rule in product(folded, RULES):
         results: list[Found] = []
         several: list[Place] = []
         for each in attempts:
