@@ -153,7 +153,7 @@ class Conversation:
             if (undo := undos.get(turn.sequence)) is None or (undo.files and path not in undo.files)
         )
         paths = tuple(dict.fromkeys(changed))
-        can_undo = self.context.checkpointer.store is not None
+        can_undo = self.context.checkpointer.lazy_store.opened is not None
         can_commit = can_undo and bool(self.context.workspace.addable(paths))
         found = Changes(self.session.workspace, paths, can_undo, can_commit)
         return self.context.secrecy.hide_all(found)

@@ -55,11 +55,6 @@ class Checkpointer:
         """What undo does not cover, as far as the person was told."""
 
     @property
-    def store(self) -> "Checkpoints | None":
-        """The store; None without git."""
-        return self.lazy_store.opened
-
-    @property
     def written(self) -> set[str]:
         """The paths that operations of this turn changed."""
         return {each.place for start in self.log.session.written for each in start.changes}
@@ -69,7 +64,7 @@ class Checkpointer:
     ) -> "_Result | _Other":
         """Act on the store; return something else without git, or if it can't be read."""
         with contextlib.suppress(WorkError):
-            return otherwise if (store := self.store) is None else act(store)
+            return otherwise if (store := self.lazy_store.opened) is None else act(store)
         return otherwise
 
     def sync(self) -> None:
@@ -139,7 +134,7 @@ class Checkpointer:
         """Return whether undo does not cover a path, so that its current content would be lost."""
         with contextlib.suppress(WorkError):
             # Without git nothing is covered, and that was said; single operations have no session.
-            if (store := self.store) is None:
+            if (store := self.lazy_store.opened) is None:
                 return False
             commit = self.log.session.checkpoints.before
             return not commit or bool(store.left_out_of((commit,), (path,)))
@@ -165,7 +160,7 @@ class Checkpointer:
     def _take(self, held: Collection[str] = ()) -> Checkpoint | None:
         """Take a checkpoint; if it fails, the turn goes on without."""
         try:
-            if (store := self.store) is None:
+            if (store := self.lazy_store.opened) is None:
                 return None
             found = store.take(held)
         except WorkError as fault:

@@ -66,7 +66,7 @@ def take_back(home: Home, checkpointer: Checkpointer, what: "UndoChoice") -> str
 def finish_undo(home: Home, checkpointer: Checkpointer) -> None:
     """Finish an undo that a kill interrupted, if any; without git, leave it pending."""
     began = checkpointer.log.session.undoing
-    if began is not None and checkpointer.store is not None:
+    if began is not None and checkpointer.lazy_store.opened is not None:
         undo = _Undo(home, checkpointer, force=began.force)
         if complaint := undo.finish(began):
             checkpointer.show(Remark(complaint))

@@ -39,14 +39,13 @@ PLAIN = Extras()
 class Confined(Struct, frozen=True):
     """How to start a command. A number in `argv` is an index into `handles`.
 
-    The caller closes `handles`. `is_told`: descriptor 3 reports the start and end. `mounts` are
-    made before the command starts, while the sandbox waits at descriptor 4.
+    The caller closes `handles`. `mounts` are made before the command starts, while the sandbox waits at
+    descriptor 4; descriptor 3 then reports its start and end.
     """
 
     argv: tuple[str | int, ...]
     variables: Mapping[str, str]
     handles: tuple[int, ...] = ()
-    is_told: bool = False
     mounts: tuple[Mapping[str, object], ...] = ()
 
 

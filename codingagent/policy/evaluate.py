@@ -232,7 +232,7 @@ def fitting(patterns: tuple[str, ...], command: ShellCommand) -> Iterator[str]:
 
 
 def fits(pattern: str, command: ShellCommand) -> bool:
-    """Return whether a pattern matches a command, by the rules in the docstring of `rules`."""
+    """Return whether a pattern matches a command, by the rules in docs/settings.md."""
     name, wanted = _parts(pattern)
     called = command.name
     if called is None or not name.fullmatch(called):

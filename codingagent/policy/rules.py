@@ -3,17 +3,7 @@
 Operations are judged as written, before anything runs. For files this is a rule; for commands it
 guards against accidents, since a program may do anything: protection comes from the sandbox.
 
-A pattern for commands, as in `approval_required`, is a few words. The first is the command's name
-without folders. Each further word must match one of its arguments:
-
-- `-r` is a short option, alone or in a cluster such as `-rf`;
-- `--force` is a long option, also abbreviated (`--forc`), also with a value (`--force=yes`);
-- `push` is the subcommand: options before it are skipped (`git -C folder push`), and
-  `git commit -m push` is not a push. A second word is the subcommand of the first: `stash drop`;
-- a word with `*` matches any argument: `of=*`. It also works in a name: `mkfs*`.
-
-A pattern for paths is a glob on the whole path, `**/.vscode`; a match on a folder covers its
-content. What matches one with `!` first is not covered by the patterns after it.
+docs/settings.md says what the patterns for paths and commands mean.
 """
 
 import difflib

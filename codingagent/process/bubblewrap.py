@@ -141,21 +141,12 @@ class Unconfined(Struct, frozen=True):
 
 
 class Bubblewrap(Struct, frozen=True):
-    """Run commands under bubblewrap.
+    """Run commands under bubblewrap, which can write to `workspace`, a real path.
 
-    Args:
-        program: bwrap, from a folder that only root can write.
-        workspace: the real path of the folder that commands may write to.
-        hidden: the agent's own folders; those in the workspace are covered.
-        temporary: a folder of the agent's that commands see as /tmp, created when needed. No part
-            of its path may be a link.
-        home: the person's home folder; commands see only the tools in it.
-        has_network: leave the network on.
-        tools: folders outside the system's that commands need for their programs; credentials in or
-            beside them are hidden.
-        others: other people's home folders that commands would see along with the system's folders.
-        repositories: repositories inside the workspace, whose `.git` is read-only too.
-        masks_secrets: show secret files in the workspace as empty.
+    `hidden` are the agent's own folders. `temporary` is seen as /tmp and made when needed; no part of its
+    path may be a link. Of the person's `home` only the `tools` are seen, without credentials in or beside
+    them, and nothing of `others`, homes below system folders. `repositories` are inside the workspace, and
+    `.git` of them is read-only too.
     """
 
     program: str
@@ -210,7 +201,7 @@ class Bubblewrap(Struct, frozen=True):
         told = ("/bin/sh", "-c", _TELLER, "sh", command)
         orders = tuple(to_builtins(mount, enc_hook=os.fspath) for mount in mounts)
         chosen = self._variables(variables)
-        return Confined((*head, "--", *told), chosen, handles, is_told=True, mounts=orders)
+        return Confined((*head, "--", *told), chosen, handles, orders)
 
     def confine_trial(self, line: str) -> Confined:
         """Return the bwrap command line for a trial line of our own, without the person's folders."""

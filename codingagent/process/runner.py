@@ -184,7 +184,6 @@ class Runner:
                 "environment": dict(confined.variables),
                 "timeout_s": timeout_s,
                 "memory_bytes": self._memory_bytes,
-                "is_told": confined.is_told,
                 "mounts": list(confined.mounts),
                 "parts_streams": extras.parts_streams,
             }

@@ -211,8 +211,8 @@ def _run(
     return {
         "code": ended.get(pid, -signal.SIGKILL) if code is None else code,
         "ended_by": ended_by,
-        "stopped": left_running if order["is_told"] else len(stopped),
-        "has_begun": has_begun or not order["is_told"],
+        "stopped": left_running if order["mounts"] else len(stopped),
+        "has_begun": has_begun or not order["mounts"],
         "alive": len(living(stopped)),
         "took_s": took,
     }
@@ -238,7 +238,7 @@ def _start(
     output, folder, *more = handles
     errors = more.pop(0) if order["parts_streams"] else output
     actions = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, errors, 2)]
-    if order["is_told"]:
+    if order["mounts"]:
         # Move them first: one of ours may have the number that is wanted.
         more = [moved_up(handle) for handle in more]
         actions.append((os.POSIX_SPAWN_DUP2, status, _STATUS_HANDLE))

@@ -29,11 +29,9 @@ def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
     """Write the content of a path to `{path}.tmp`, ready for `put_in_place`; durable if `is_synced`."""
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
     with (
-        clearing(_temporary(path), path),
+        clearing(temporary := f"{path}.tmp", path),
         # Requests and records quote the person's files: nobody else reads them.
-        open(
-            _temporary(path), "wb", opener=lambda name, flags: os.open(name, flags, 0o600)
-        ) as file,
+        open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file,
     ):
         file.write(data)
         if is_synced:
@@ -43,12 +41,8 @@ def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
 
 def put_in_place(path: Path) -> None:
     """Rename `{path}.tmp` to its final path."""
-    with clearing(_temporary(path), path):
-        sharing.retried(lambda: os.replace(_temporary(path), path))
-
-
-def _temporary(path: Path) -> str:
-    return f"{path}.tmp"
+    with clearing(temporary := f"{path}.tmp", path):
+        sharing.retried(lambda: os.replace(temporary, path))
 
 
 @contextlib.contextmanager

@@ -93,18 +93,15 @@ class Folder:
     """An open folder, in which names are looked up even if it is renamed; by its path without handles."""
 
     def __init__(self, handle: int | str) -> None:
-        self._handle = handle
+        self.handle = handle
         self.fd = handle if isinstance(handle, int) else None
-
-    def handle(self) -> int | str:
-        return self._handle
 
     def close(self) -> None:
         if self.fd is not None:
             os.close(self.fd)
 
     def identity(self) -> tuple[int, int]:
-        found = os.stat(self._handle)
+        found = os.stat(self.handle)
         return found.st_dev, found.st_ino
 
     def open(self, name: str) -> "Folder":
@@ -180,11 +177,11 @@ class Folder:
             os.chmod(self.at(name), stat.S_IWRITE)
 
     def entries(self) -> list[os.DirEntry[str]]:
-        with _LISTING, os.scandir(self._handle) as entries:
+        with _LISTING, os.scandir(self.handle) as entries:
             return list(entries)
 
     def at(self, name: str) -> str:
-        return name if isinstance(self._handle, int) else os.path.join(self._handle, name)
+        return name if isinstance(self.handle, int) else os.path.join(self.handle, name)
 
 
 class Position:

@@ -269,7 +269,7 @@ class _Asking(Struct, frozen=True):
                 if not directory.index.exists():
                     raise
                 retried(directory.index.unlink)
-                unread = "it is not as git writes it"
+                unread = "it is in two parts, or not as git writes it"
                 nested = self._listed(prefix, directory, has_modules=False)
             if unread:
                 self.found.unread.append((f"{prefix}.git/index", unread + _MISSING))
@@ -330,18 +330,15 @@ class _Directory(Struct, frozen=True):
         retried(lambda: self.index.unlink(missing_ok=True))
         exclude = b"" if repository is None else repository.excludes()
         (self.path / "info" / "exclude").write_bytes(OF_FINDER.encode() + exclude)
-        kind, unread, has_modules = "", "", False
-        for name, data in ({} if repository is None else repository.indexes()).items():
-            if data is None:
-                unread = "it is too large"
-                continue
-            # Nothing else of the repository says which digests it uses.
-            kind = kind or _SHA256 * (hashlib.sha256(data[:-32]).digest() == data[-32:])
-            has_modules = has_modules or _GITLINK_MODE in data
-            (self.path / name).write_bytes(data)
-        (self.path / "config").write_text(OWN_CONFIG + kind, "utf-8", newline="\n")
+        index = b"" if repository is None else repository.index()
+        # Nothing else of the repository says which digests it uses.
+        is_wide = index and hashlib.sha256(index[:-32]).digest() == index[-32:]
+        if index:
+            self.index.write_bytes(index)
+        config = OWN_CONFIG + (_SHA256 if is_wide else "")
+        (self.path / "config").write_text(config, "utf-8", newline="\n")
         (self.path / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
-        return has_modules, unread
+        return _GITLINK_MODE in (index or b""), "it is too large" if index is None else ""
 
     def run(self, *words: str, ok: tuple[int, ...] = (0,)) -> GitResult:
         """Run git in the tree; GitError if it fails."""

@@ -26,8 +26,6 @@ OF_FINDER = ".DS_Store\n._*\n" if sys.platform == "darwin" else ""
 # About 600,000 files. A larger index is not read in part, because its end identifies it.
 _INDEX_LIMIT_BYTES = 1 << 26
 _LINE_LIMIT_BYTES = 1 << 13
-_LINK = lazy_pattern(rb"link\0.{3}", re.DOTALL)
-_LINKS_LIMIT = 50
 _SETTING = lazy_pattern(r"(?m)^\s*(?:\[.*\])?\s*([\w-]+)\s*=\s*(.*?)\s*$")
 _COMMENT = lazy_pattern(r"\s+[#;].*")
 _OWN = ("~/.gitconfig", "~/.config/git/config")
@@ -63,26 +61,12 @@ class Repository(Struct, frozen=True):
         found = re.search(rb"(?m)^([0-9a-f]+) " + re.escape(name.encode()) + b"$", packed)
         return found[1].decode() if found else ""
 
-    def indexes(self) -> dict[str, bytes | None]:
-        """Return its index, and the shared parts of a split one, by name; None for one too large."""
-        found: dict[str, bytes | None] = {}
-        left = _INDEX_LIMIT_BYTES
-        names = ["index"]
-        while names:
-            path = f"{self.own}/{(name := names.pop())}"
-            state = _found(self.folder, path)
-            if state is not None and state.st_size > left:
-                found[name] = None
-            elif data := _read(self.folder, path, left):
-                found[name] = data
-                left -= min(left, len(data))
-                if name == "index":
-                    # A split index names the rest near its end, by its digest.
-                    ends = [match.end() for match in _LINK.finditer(data)][-_LINKS_LIMIT:]
-                    names = [
-                        f"sharedindex.{data[at : at + n].hex()}" for at in ends for n in (20, 32)
-                    ]
-        return found
+    def index(self) -> bytes | None:
+        """Return its index; None if it is too large."""
+        path = f"{self.own}/index"
+        state = _found(self.folder, path)
+        is_large = state is not None and state.st_size > _INDEX_LIMIT_BYTES
+        return None if is_large else _read(self.folder, path, _INDEX_LIMIT_BYTES)
 
 
 def repository_in(folder: dirfd.Folder) -> Repository | None:

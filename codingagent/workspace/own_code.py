@@ -6,7 +6,7 @@ comes before another on its path. The next start is the person's, outside of eve
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +17,10 @@ from codingagent.workspace.dirfd import is_link_at
 from codingagent.workspace.real_paths import resolved, steps
 
 _PACKAGE = Path(__file__).parents[1]
-_INSTALL = "install it elsewhere: `pipx install codingagent`"
+_INSTALL = (
+    "install it elsewhere, `pipx install codingagent`, with nothing of the workspace in PYTHONPATH and"
+    " LD_LIBRARY_PATH"
+)
 # Where a workspace has environments of Python, in `lib/python3.x`.
 _ENVIRONMENTS = ("*", "*/*", "*/*/.venv", ".pixi/envs/*")
 
@@ -63,7 +66,7 @@ def _own_code_in(root: Path, path: tuple[str, ...], libraries: str) -> OwnCode:
     names = ", ".join(os.fspath(each.relative_to(root)) for each in outermost[:3])
     remark = (
         f"codingagent itself runs from {names} in the workspace, so answers can't change anything"
-        f" there; to let them, {_INSTALL}{_variable(outermost)}"
+        f" there; to let them, {_INSTALL}"
     )
     if linked:
         remark += "; what shares files with it, reinstall with UV_LINK_MODE=copy"
@@ -131,19 +134,8 @@ def _steps(place: Path, root: Path) -> Iterator[Path]:
         yield end
 
 
-def _variable(places: tuple[Path, ...]) -> str:
-    variables: Mapping[str, str] = os.environ
-    for name in ("PYTHONPATH", "LD_LIBRARY_PATH"):
-        for entry in variables.get(name, "").split(os.pathsep):
-            real = Path(os.path.realpath(entry)) if entry else None
-            if real is not None and any(each in (real, *real.parents) for each in places):
-                return f", and start it without {name}"
-    return ""
-
-
 def _fault(root: Path, place: Path) -> str:
-    remedy = _variable((root,)).removeprefix(", and ") or _INSTALL
     return (
         f"the workspace {root} is where codingagent itself runs from ({place}): an answer could change"
-        f" the program that confines it; {remedy}"
+        f" the program that confines it; {_INSTALL}"
     )

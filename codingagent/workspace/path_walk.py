@@ -39,15 +39,10 @@ _LINK_LIMIT = 40
 
 
 class PathWalk:
-    """Paths below a root, in the plain form of `paths.workspace_path`.
+    """Paths below a root, in the plain form of `paths.workspace_path`; its own links are resolved once, here.
 
-    Args:
-        root: the folder; its links are resolved once, here.
-        hidden: folders that operations can't see, though they may be inside.
-        open_folder: opens the root.
-        is_guest: the folder serves a whole machine, so any folder may be used.
-
-    UsageError if the root is not a folder, or too much of the machine to hand to a model.
+    Operations can't see the `hidden` folders, which may be inside. `is_guest`: it serves a whole machine, so
+    any folder may be used; else UsageError if it is too much of the machine to hand to a model.
     """
 
     def __init__(

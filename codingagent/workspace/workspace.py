@@ -19,7 +19,6 @@ from codingagent.workspace.file_texts import FileTexts
 from codingagent.workspace.path_walk import PathWalk
 
 if TYPE_CHECKING:
-    from codingagent.model.encoding import FileText
     from codingagent.model.observations import PastCommit
     from codingagent.workspace.git_files import Belonging, Git
 
@@ -46,7 +45,7 @@ class Workspace(PathWalk):
         self._git = git
         self._hidden_paths = hidden
         self._count_listed: Callable[[], int] = int
-        self._texts = FileTexts(self.read, self.read_each, self.listing)
+        self.text = FileTexts(self.read, self.read_each, self.listing).text
 
     # --- files ---------------------------------------------------------------------------------
 
@@ -69,10 +68,6 @@ class Workspace(PathWalk):
                 advice="; use RUN_COMMAND to look at parts of it",
             )
         return Seen(data, state, stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid))
-
-    def text(self, path: str, data: bytes) -> "FileText | None":
-        """Return the text of a file that has these bytes; None if they are no text."""
-        return self._texts.text(path, data)
 
     def read_each(self, files: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the beginning of each file that can be read; files of one folder in a row are one walk.
@@ -254,7 +249,7 @@ class Workspace(PathWalk):
     def folder(self, path: str) -> Iterator[int | str]:
         """Yield a folder to run a command in: a handle, or its name on systems without handles."""
         with self._opened(path) as folder:
-            yield folder.handle()
+            yield folder.handle
 
     def names(self, folder: str = ".") -> list[str]:
         """Return the names in a folder, unsorted; none if it can't be read."""

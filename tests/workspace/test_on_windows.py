@@ -95,7 +95,7 @@ class _Windows(Folder):
     target = ""
 
     def open(self, name: str) -> "Folder":
-        return _Windows(Folder.open(self, _long(name)).handle())
+        return _Windows(Folder.open(self, _long(name)).handle)
 
     def lstat(self, name: str) -> Any:
         found = Folder.lstat(self, _long(name))

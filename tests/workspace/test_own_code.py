@@ -161,7 +161,7 @@ def test_what_variables_lead_to_is_its_own_too(entry: str) -> None:
         assert at.call("list", **variables).returncode == 0
         assert not mark.exists()
         if entry != "src":
-            assert "start it without PYTHONPATH" in said
+            assert "nothing of the workspace in PYTHONPATH" in said
 
 
 @pytest.mark.parametrize("at", [".venv", "packages/api/.venv"])

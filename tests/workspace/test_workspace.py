@@ -611,13 +611,13 @@ class _Moving(Folder):
 
     def open(self, name: str) -> Folder:
         inner = super().open(name)
-        moving = _Moving(os.dup(int(inner.handle())))
+        moving = _Moving(os.dup(int(inner.handle)))
         moving.away = self.away
         inner.close()
         return moving
 
     def rename(self, name: str, new_name: str) -> None:
-        here = Path(f"/proc/self/fd/{self.handle()}").readlink()
+        here = Path(f"/proc/self/fd/{self.handle}").readlink()
         if here != self.away:
             here.rename(self.away)
         super().rename(name, new_name)
