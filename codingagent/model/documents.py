@@ -2,58 +2,32 @@
 
 import re
 
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, sections
 
-_SAVE = "open it, copy the chat's answer and save that as a plain .txt file in the inbox, or paste it here"
-_COPY = "copy the answer's text, or use the chat's copy button, and save that as a .txt file in the inbox"
-_TAKE_OUT = "take the text of the answer out of it and save that as a .txt file in the inbox"
-_READ = "a picture can't be read: copy the answer's text and save that as a .txt file in the inbox"
+_BY_ENDING: dict[str, tuple[str, str]] = {}
+_BY_MAGIC: dict[bytes, tuple[str, str]] = {}
+_IN_ZIP: dict[bytes, tuple[str, str]] = {}
+# What chats take beside a text, by the kinds and by endings.
+_BESIDE, _BESIDE_ENDINGS = set[str](), set[str]()
 
-_ZIP = b"PK\x03\x04"
-_IN_ZIP = {
-    b"word/": "a Word document (.docx)",
-    b"application/vnd.oasis.opendocument": "an OpenDocument file (.odt)",
-    b"application/epub+zip": "an e-book (.epub)",
-    b"Index/Document.iwa": "a Pages document",
-    b"xl/": "a spreadsheet (.xlsx)",
-    b"ppt/": "a presentation (.pptx)",
-}
-_BY_MAGIC = {
-    b"{\\rtf": ("a rich text document (RTF)", _SAVE),
-    b"%PDF-": ("a PDF file", _SAVE),
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": ("an old Word document (.doc)", _SAVE),
-    b"\x89PNG\r\n": ("a picture", _READ),
-    b"\xff\xd8\xff": ("a picture", _READ),
-    b"GIF8": ("a picture", _READ),
-    b"\x1f\x8b\x08": ("a packed file (gzip)", _TAKE_OUT),
-    b"7z\xbc\xaf\x27\x1c": ("an archive (7z)", _TAKE_OUT),
-    b"Rar!\x1a\x07": ("an archive (rar)", _TAKE_OUT),
-    b"bplist00": ("a web archive of Safari", _COPY),
-}
-_WEB = ("a web page (HTML)", _COPY)
-_MAIL = ("a message with its mail headers (.eml)", _SAVE)
-_SAVED_PAGE = ("a web page with its parts (MHTML)", _COPY)
-_BY_ENDING = {
-    "rtf": _BY_MAGIC[b"{\\rtf"],
-    "pdf": _BY_MAGIC[b"%PDF-"],
-    "doc": _BY_MAGIC[b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"],
-    **{
-        kind.rpartition("(.")[2].rstrip(")"): (kind, _SAVE)
-        for kind in _IN_ZIP.values()
-        if "(." in kind
-    },
-    **dict.fromkeys(("pages", "wps"), ("a word processor's document", _SAVE)),
-    **dict.fromkeys(("html", "htm", "xhtml"), _WEB),
-    **dict.fromkeys(("mhtml", "mht"), _SAVED_PAGE),
-    "webarchive": _BY_MAGIC[b"bplist00"],
-    **dict.fromkeys(("eml", "msg", "mbox"), _MAIL),
-    **dict.fromkeys(("zip", "gz", "7z", "rar", "tar", "tgz"), ("an archive", _TAKE_OUT)),
-    **dict.fromkeys(("png", "jpg", "jpeg", "gif", "webp", "heic"), ("a picture", _READ)),
-}
 
-# What chats take beside a text, by the kinds above and by endings.
-_BESIDE = ("a PDF file", "a picture", *(_IN_ZIP[part] for part in (b"word/", b"xl/", b"ppt/")))
-_BESIDE_ENDINGS = ("pdf", "png", "jpg", "jpeg", "gif", "webp", "docx", "xlsx", "pptx")
+def _read(advice: str, row: str) -> None:
+    kind, _, marks = row.rpartition(": ")
+    endings = [mark[1:] for mark in marks.split() if mark[0] == "."]
+    _BY_ENDING.update(dict.fromkeys(endings, (kind, advice)))
+    for mark in marks.split():
+        where, is_mark, text = mark.partition("=")
+        data = text.encode().decode("unicode_escape").encode("latin-1")
+        if is_mark:
+            (_IN_ZIP if where else _BY_MAGIC)[data] = kind, advice
+    if "beside" in marks:
+        _BESIDE.add(kind)
+        _BESIDE_ENDINGS.update(endings)
+
+
+for _advice, _rows in sections(__file__.removesuffix("py") + "txt").items():
+    for _row in _rows.splitlines():
+        _read(_advice, _row.strip())
 
 _HEAD_BYTES = 8192
 _PAGE = lazy_pattern(
@@ -70,12 +44,10 @@ _MAIL_WORD = lazy_pattern(
 
 def kind_of(data: bytes) -> tuple[str, str] | None:
     """Return what the bytes of a file are instead of plain text, and what to do; None if they may be text."""
-    if data.startswith(_ZIP):
-        name = next((kind for mark, kind in _IN_ZIP.items() if mark in data), None)
-        return (name, _SAVE) if name else ("an archive (zip)", _TAKE_OUT)
     for magic, found in _BY_MAGIC.items():
         if data.startswith(magic):
-            return found
+            inside = _IN_ZIP.items() if magic.startswith(b"PK") else ()
+            return next((kind for mark, kind in inside if mark in data), found)
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return _BY_ENDING["webp"]
     # UTF-16 has a NUL beside each of these characters.
@@ -86,15 +58,15 @@ def kind_of(data: bytes) -> tuple[str, str] | None:
         .lstrip("\ufeff\ufffd \t\r\n")
     )
     if head.startswith("{\\rtf"):
-        return _BY_MAGIC[b"{\\rtf"]
+        return _BY_ENDING["rtf"]
     if _PAGE.match(head):
-        return _WEB
+        return _BY_ENDING["html"]
     if _WEB_ARCHIVE.match(head):
-        return _BY_MAGIC[b"bplist00"] if "WebMainResource" in head else None
+        return _BY_ENDING["webarchive"] if "WebMainResource" in head else None
     mail = _MAIL_HEADER.match(head)
     if mail is None or not _MAIL_WORD.search(mail[0]):
         return None
-    return _SAVED_PAGE if "multipart/related" in mail[0] else _MAIL
+    return _BY_ENDING["mhtml" if "multipart/related" in mail[0] else "eml"]
 
 
 def goes_beside(data: bytes) -> bool:

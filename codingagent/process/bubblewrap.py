@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from codingagent.model.observations import Confined
 from codingagent.process import credentials, seccomp, toolchains
-from codingagent.process.names import listed
+from codingagent.process.names import listed, pairs
 from codingagent.process.repositories import OpenRepository, git_folders
 from codingagent.storage import atomic_write
 from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY
@@ -61,19 +61,6 @@ _TELLER = (
     'exec 4>&2 2>/dev/null; echo + >&3 || exit; /bin/sh -c -- "$1" 2>&4 3>&- 4>&-; code=$?;'
     " set -- /proc/[0-9]*; echo $(($# - 2)) >&3; exit $code"
 )
-
-_ADVICE = {
-    "Unknown option": "bubblewrap 0.8 or newer is needed",
-    "No permissions to create": "this system does not let users create namespaces",
-    "setting up uid map": "this system lets only selected programs create namespaces (AppArmor); install"
-    " bubblewrap from its own packages",
-    "Failed RTM_NEWADDR": "this system lets only selected programs create namespaces (AppArmor); install"
-    " bubblewrap from its own packages",
-    "Can't mount proc": "a container without the right to mount /proc: run it with"
-    " --security-opt systempaths=unconfined",
-    "Failed to make / slave": "a container that may not mount",
-    "Permission denied": "as root in a folder of another user: run codingagent as that user",
-}
 
 Variables = Mapping[str, str]
 NOTHING: Variables = MappingProxyType({})
@@ -355,7 +342,7 @@ def lack_for_mounts(program: str) -> str | None:
 
 def advice_on(message: str) -> str:
     """Explain an error message of bwrap; return the explanation with the message itself."""
-    for part, advice in _ADVICE.items():
+    for part, advice in pairs("what bubblewrap says").items():
         if part in message:
             return f"{message}: {advice}"
     return message

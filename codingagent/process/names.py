@@ -7,3 +7,9 @@ _SECTIONS = sections(__file__.removesuffix("py") + "txt")
 
 def listed(section: str) -> tuple[str, ...]:
     return tuple(_SECTIONS[section].split())
+
+
+def pairs(section: str) -> dict[str, str]:
+    """Return the lines of a section by what is before their first colon."""
+    lines = (line.strip().partition(": ") for line in _SECTIONS[section].splitlines())
+    return {name: rest for name, _, rest in lines}

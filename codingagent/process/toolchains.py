@@ -11,30 +11,21 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from codingagent.process import credentials
+from codingagent.process.names import listed, pairs
 from codingagent.workspace.dirfd import small_file
 from codingagent.workspace.real_paths import leads_through
 
 _BIN = ("bin", "sbin", "shims")
 
-# Folders whose `bin` is often on PATH but whose other contents are not all tools, and which of
-# these are. A person's own `bin` folders have private neighbours too.
-_PARTS = {
-    ".local": (
-        *("bin", "lib", "pipx/venvs", "share/pipx/venvs", "share/pipx/shared", "share/uv/python"),
-        *("share/uv/tools", "share/pnpm", "share/mise/installs", "share/mise/plugins"),
-    ),
-    ".cargo": ("bin", "registry", "git"),
-    "go": ("bin", "pkg"),
-}
-
+_PARTS = {name: rest.split() for name, rest in pairs("parts of tool folders").items()}
 # Folders that a tool needs beside itself in the home folder.
 _COMPANIONS = {".cargo": (".rustup",)}
 
 # Marks the Go toolchain, under any name; otherwise `go` holds a person's sources.
 _GO = "src/runtime"
 
-# Everything in these belongs to the tool. Any other folder needs one of the marks.
-_WHOLE = frozenset({".pyenv", ".rbenv", ".nodenv", ".asdf", ".nvm", ".volta", ".bun", ".deno"})
+# Any other folder needs one of the marks.
+_WHOLE = listed("whole tool folders")
 _MARKS = ("lib", "libexec", "pyvenv.cfg", "conda-meta")
 
 _FIRST_PERSON = 1_000

@@ -9,6 +9,7 @@ import os
 import queue
 import re
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -261,36 +262,11 @@ if sys.platform == "win32":
     _EXTENDED_LIMITS, _ACCOUNTING = 9, 1
     _LIMITS = 0x2000 | 0x8 | 0x200  # kill on close, number of processes, memory of the job
 
-    class _Limits(ctypes.Structure):
-        """JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
-
-        _fields_ = (
-            ("PerProcessUserTimeLimit", ctypes.c_int64),
-            ("PerJobUserTimeLimit", ctypes.c_int64),
-            ("LimitFlags", wintypes.DWORD),
-            ("MinimumWorkingSetSize", ctypes.c_size_t),
-            ("MaximumWorkingSetSize", ctypes.c_size_t),
-            ("ActiveProcessLimit", wintypes.DWORD),
-            ("Affinity", ctypes.c_size_t),
-            ("PriorityClass", wintypes.DWORD),
-            ("SchedulingClass", wintypes.DWORD),
-            ("IoInfo", ctypes.c_uint64 * 6),
-            ("ProcessMemoryLimit", ctypes.c_size_t),
-            ("JobMemoryLimit", ctypes.c_size_t),
-            ("PeakProcessMemoryUsed", ctypes.c_size_t),
-            ("PeakJobMemoryUsed", ctypes.c_size_t),
-        )
-
-    class _Accounting(ctypes.Structure):
-        """JOBOBJECT_BASIC_ACCOUNTING_INFORMATION."""
-
-        _fields_ = (
-            ("Times", ctypes.c_int64 * 4),
-            ("TotalPageFaultCount", wintypes.DWORD),
-            ("TotalProcesses", wintypes.DWORD),
-            ("ActiveProcesses", wintypes.DWORD),
-            ("TotalTerminatedProcesses", wintypes.DWORD),
-        )
+    # JOBOBJECT_EXTENDED_LIMIT_INFORMATION: two times; flags, two sizes, how many processes, a mask, two
+    # classes; six counters; two limits of memory, two peaks.
+    _LIMITS_FORM = "2q INNINII 6Q 2N2N"
+    # JOBOBJECT_BASIC_ACCOUNTING_INFORMATION: four times, page faults, processes in all, active, ended.
+    _ACCOUNTING_FORM = struct.Struct("4q 4I")
 
     class _JobObject:
         """A job object: what is started in it can't leave it, and ends with it."""
@@ -299,11 +275,12 @@ if sys.platform == "win32":
             self._kernel = ctypes.WinDLL("kernel32", use_last_error=True)
             self._kernel.CreateJobObjectW.restype = wintypes.HANDLE
             self._handle = wintypes.HANDLE(self._kernel.CreateJobObjectW(None, None))
-            limits = _Limits(LimitFlags=_LIMITS, ActiveProcessLimit=memory.PROCESS_LIMIT)
-            limits.JobMemoryLimit = memory_bytes or 2 ** (8 * ctypes.sizeof(ctypes.c_size_t)) - 1
+            most = memory_bytes or 2 ** (8 * ctypes.sizeof(ctypes.c_size_t)) - 1
+            numbers = (0, 0, _LIMITS, 0, 0, memory.PROCESS_LIMIT, 0, 0, 0, *[0] * 6, 0, most, 0, 0)
+            limits = struct.pack(_LIMITS_FORM, *numbers)
             self._check(
                 self._kernel.SetInformationJobObject(
-                    self._handle, _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)
+                    self._handle, _EXTENDED_LIMITS, limits, len(limits)
                 )
             )
 
@@ -315,16 +292,17 @@ if sys.platform == "win32":
             ctypes.WinDLL("ntdll").NtResumeProcess(handle)
 
         def end(self) -> int:
-            found = _Accounting()
+            found, active = ctypes.create_string_buffer(_ACCOUNTING_FORM.size), 0
             for _ in range(10):
                 self._kernel.QueryInformationJobObject(
-                    self._handle, _ACCOUNTING, ctypes.byref(found), ctypes.sizeof(found), None
+                    self._handle, _ACCOUNTING, found, len(found), None
                 )
-                if not found.ActiveProcesses:
+                active = _ACCOUNTING_FORM.unpack(found)[6]
+                if not active:
                     break
                 time.sleep(0.01)  # the console's own process ends a moment after the command
             self._kernel.TerminateJobObject(self._handle, 1)
-            return int(found.ActiveProcesses)
+            return active
 
         def close(self) -> None:
             self._kernel.CloseHandle(self._handle)

@@ -82,10 +82,10 @@ print(paths_below(here / "max/Proj", folders) == ("sessions",))
 from codingagent.workspace import real_paths
 sys.platform = system
 from watchdog.events import FileCreatedEvent
-from codingagent.storage.watch import _Heard
-heard = _Heard()
-heard.on_any_event(FileCreatedEvent(f"{here}/Max/Proj/a.txt"))
-print([*heard.wait(here / "MAX/proj", 0)] == ["a.txt"])
+from codingagent.storage.watch import Watch
+watch = Watch(here / "MAX/proj")
+watch.on_any_event(FileCreatedEvent(f"{here}/Max/Proj/a.txt"))
+print([*watch.wait(0)] == ["a.txt"])
 """,
     "a home in a subfolder": """
 from codingagent.storage.homes import check_apart
