@@ -312,7 +312,7 @@ def command_is_durable_first() -> bool:
     from codingagent.policy.rules import PRESETS
     from codingagent.process.bubblewrap import Unconfined
     from codingagent.process.runner import Runner, environment
-    from codingagent.storage.session_log import UnkeptLog
+    from codingagent.storage.journal import UnkeptLog
     from codingagent.workspace.workspace import Workspace
 
     root = Path("ws").absolute()

@@ -16,8 +16,7 @@ from codingagent.model.ui_events import Notice, Remark
 from codingagent.policy.rules import Deny, Policy, Verdict, judge_read
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner
-from codingagent.storage.session_log import SessionLog, Tell, UnkeptLog
-from codingagent.storage.shown_texts import ShownTexts
+from codingagent.storage.journal import SessionLog, ShownTexts, Tell, UnkeptLog
 from codingagent.workspace.workspace import Workspace
 
 

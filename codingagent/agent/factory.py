@@ -27,8 +27,7 @@ from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import choose_sandbox, policy_of, refuse_impossible_check
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, check_apart, make_workspace, own_folders
-from codingagent.storage.session_log import SessionLog
-from codingagent.storage.shown_texts import ShownTexts
+from codingagent.storage.journal import SessionLog, ShownTexts
 from codingagent.storage.vault_file import VaultFile
 from codingagent.workspace.git_repository import is_bare, named_in_config
 from codingagent.workspace.own_code import own_code_in

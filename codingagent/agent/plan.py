@@ -10,7 +10,7 @@ from codingagent.model.operations import Finish, Kind, Operation, RunCommand, Sh
 from codingagent.model.session_state import Session
 from codingagent.policy.rules import Ask, Deny
 from codingagent.protocols.tags.reply import Foreign
-from codingagent.storage.shown_texts import ShownTexts
+from codingagent.storage.journal import ShownTexts
 
 
 class Order(Struct, frozen=True):

@@ -33,8 +33,8 @@ from codingagent.prompt.file_list import Listing, shown_path
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
+from codingagent.storage.journal import ShownTexts
 from codingagent.storage.lock import is_held
-from codingagent.storage.shown_texts import ShownTexts
 from codingagent.workspace.programs import as_found
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from codingagent.protocols.json.wire import Event, Operation, to_wire
 from codingagent.storage import atomic_write, homes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
-from codingagent.storage.session_log import SessionLog
+from codingagent.storage.journal import SessionLog
 from codingagent.storage.vault_file import VaultFile
 from codingagent.workspace.real_paths import root_of
 from codingagent.workspace.workspace import Workspace

@@ -17,7 +17,7 @@ from codingagent.model.ui_events import Notice, Remark
 from codingagent.prompt.file_list import shown_path
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
-from codingagent.storage.session_log import SessionLog
+from codingagent.storage.journal import SessionLog
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints

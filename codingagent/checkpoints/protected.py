@@ -24,7 +24,7 @@ from codingagent.model.operations import Kind
 from codingagent.model.ui_events import Remark
 from codingagent.policy.rules import Ask, FilesystemRules, ask_for_change, ask_for_path, together
 from codingagent.storage.clock import now
-from codingagent.storage.session_log import SessionLog
+from codingagent.storage.journal import SessionLog
 from codingagent.workspace.workspace import Workspace
 
 NAME = "changed-files"

@@ -54,10 +54,10 @@ def _program() -> str:
 
 def _home_words() -> str:
     """Return the option that names the home, unless it is found without."""
-    from codingagent.storage import home_registry, homes
+    from codingagent.storage import homes
 
     if (named := HOME.get()) is None:
         return ""
     home = named.absolute()
     is_found = homes.find_home(None, Path.cwd(), os.environ) == home
-    return "" if is_found and home_registry.is_known(home) else f"--home {quoted([str(home)])} "
+    return "" if is_found and homes.is_registered(home) else f"--home {quoted([str(home)])} "

@@ -28,7 +28,7 @@ from codingagent.protocols.json.messages import SIZE_LIMIT_BYTES, MessageError, 
 from codingagent.protocols.json.wire import ErrorEvent, Event, EventsMessage, to_json
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
-from codingagent.storage.session_log import SessionLog
+from codingagent.storage.journal import SessionLog
 
 if TYPE_CHECKING:
     from codingagent.cli.plain_output import Screen

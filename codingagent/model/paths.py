@@ -178,13 +178,13 @@ def _literal(text: str) -> str:
     return ".".join(map(re.escape, text.split("?")))
 
 
-def shown(text: str) -> str:
+def shown(text: str, limit: int = 200) -> str:
     """Return text for a message: on one line, of bounded length, unprintable characters escaped."""
     line = "".join(
         c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode()
-        for c in text[:200]
+        for c in text[:limit]
     )
-    return line if len(text) <= 200 else f"{line}…"
+    return line if len(text) <= limit else f"{line}…"
 
 
 def _check_characters(text: str) -> None:

@@ -120,12 +120,6 @@ def clip_middle(text: str, limit: int, dropped: int = 0) -> str:
     return f"{head.rstrip(chr(10))}\n… {left_out} characters left out …\n{tail}"
 
 
-def visible(text: str, limit: int = 200) -> str:
-    """Return a text on one line, clipped, with unprintable characters escaped."""
-    clipped = text if len(text) <= limit else f"{text[:limit]}…"
-    return clipped if clipped.isprintable() else repr(clipped)[1:-1]
-
-
 def without_halves(text: str) -> str:
     """Replace lone surrogates with `?`: no UTF-8 and no JSON may hold them.
 

@@ -12,12 +12,11 @@ from msgspec.structs import replace
 
 from codingagent.model import events, known_files
 from codingagent.model import journal_entries as entries
-from codingagent.model.append_list import AppendList
 from codingagent.model.approval import is_about_secrets
 from codingagent.model.effects import changed_paths, file_changes, may_change_anything
 from codingagent.model.operations import Kind
 from codingagent.model.plain_text import json_length
-from codingagent.model.session_state import NONE, Phase, Said, Session
+from codingagent.model.session_state import NONE, AppendList, Phase, Said, Session
 
 _REOPENED = (
     "the person goes on with the task after your DONE: what FAILED above, or is missing from the"

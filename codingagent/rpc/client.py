@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, UnsetType, ValidationError, convert
 from msgspec.json import decode
 
 from codingagent.errors import CodingAgentError, UsageError, WorkError
-from codingagent.model.plain_text import visible
+from codingagent.model.paths import shown
 from codingagent.rpc.endpoints import Command, Endpoint, Listenable, Tcp, UnixSocket
 from codingagent.rpc.protocol import Code
 
@@ -66,7 +66,7 @@ class RemoteError(RpcError):
     """The server answered with an error."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
-        super().__init__(f"{visible(message, 1000)} (code {code})")
+        super().__init__(f"{shown(message, 1000)} (code {code})")
         self.code = code
         self.message = message
         self.data = data
@@ -294,8 +294,8 @@ class Client:
         try:
             response = decode(line, type=_Response)
         except (ValueError, RecursionError) as fault:
-            shown = visible(line[:400].decode("utf-8", "replace"), 100)
-            said = f"the answer is not a JSON-RPC 2.0 response: {shown} ({visible(str(fault))})"
+            said = shown(line[:400].decode("utf-8", "replace"), 100)
+            said = f"the answer is not a JSON-RPC 2.0 response: {said} ({shown(str(fault))})"
             raise AnswerError(said) from fault
         if (response.result is UNSET) == (not response.error):
             raise AnswerError("the answer is not a JSON-RPC 2.0 response: a result, or an error")
@@ -315,7 +315,7 @@ def _typed(result: Any, kind: type[T], name: str = "") -> T:
     try:
         return convert(result[name] if name else result, kind)
     except (KeyError, TypeError, ValidationError) as fault:
-        raise AnswerError(f"the answer is not as it should be: {visible(str(fault))}") from fault
+        raise AnswerError(f"the answer is not as it should be: {shown(str(fault))}") from fault
 
 
 def _ask(
@@ -385,7 +385,7 @@ def _dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
                     why = f"the guest does not listen on port {endpoint.guest_port}"
                     raise ConnectionResetError(why)
                 if not said.startswith(b"OK "):
-                    shown = visible(said.decode(errors="replace"))
-                    raise ConnectionAbortedError(f"the handshake failed: {shown}")
+                    why = f"the handshake failed: {shown(said.decode(errors='replace'))}"
+                    raise ConnectionAbortedError(why)
         stack.pop_all()
         return connection

@@ -10,7 +10,8 @@ from msgspec.json import Decoder, decode
 from msgspec.structs import astuple, fields
 
 from codingagent.errors import CodingAgentError
-from codingagent.model.plain_text import in_json, visible, without_halves
+from codingagent.model.paths import shown
+from codingagent.model.plain_text import in_json, without_halves
 
 # 004 sets no limit. A file operation carries at most 10 MB, which JSON makes longer.
 LINE_LIMIT_BYTES = 2**24
@@ -143,7 +144,7 @@ def refused(code: Code, why: str, id_json: bytes | None = b"null", name: str = "
     """
 
     def fail(_: object) -> None:
-        raise MethodError(code, f"{code.name.lower().replace('_', ' ')}: {visible(why)}")
+        raise MethodError(code, f"{code.name.lower().replace('_', ' ')}: {shown(why)}")
 
     return Request(name, id_json, fail)
 
@@ -157,7 +158,7 @@ def _request(data: bytes | bytearray | Raw, methods: Mapping[str, Method]) -> Re
         own = document.get("id") if isinstance(document, dict) else None
         id_json = _to_json(own) if type(own) in {int, str, float} else b"null"
         return refused(Code.INVALID_REQUEST, str(wrong), id_json)
-    name, given = visible(call.method), bytes(call.params)
+    name, given = shown(call.method), bytes(call.params)
     own_id = None if call.id is UNSET else _to_json(call.id)
     if given[:1] not in {b"{", b"[", b"n"}:
         why = "`params` must be an object or an array"

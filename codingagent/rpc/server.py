@@ -20,8 +20,8 @@ from queue import SimpleQueue
 from time import perf_counter
 from typing import Any
 
+from codingagent.model.paths import shown
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import visible
 from codingagent.rpc.endpoints import (
     WAITING,
     Listener,
@@ -237,7 +237,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if exc is not None:
-            self._log(f"the client is gone: {visible(str(exc))}")
+            self._log(f"the client is gone: {shown(str(exc))}")
         self._is_over = self._is_lost = True
         self._can_write.set()
         if self._call is None:
@@ -454,13 +454,13 @@ def _polled(handle: int, event: str) -> bool:
 def _bug(fault: BaseException) -> str:
     trace = traceback.extract_tb(fault.__traceback__)
     where = " < ".join(f"{each.name}:{each.lineno}" for each in reversed(trace[-4:]))
-    return f"internal error: {visible(f'{type(fault).__name__}: {fault}', 500)} in {where}"
+    return f"internal error: {shown(f'{type(fault).__name__}: {fault}', 500)} in {where}"
 
 
 def _shown(data: bytes | bytearray) -> str:
     # A character has at most four bytes: what is cut off here would not be shown.
     text = data[: 4 * _SHOWN_CHARACTERS].decode("utf-8", "replace")
-    return f"{visible(text, _SHOWN_CHARACTERS)} ({len(data)} bytes)"
+    return f"{shown(text, _SHOWN_CHARACTERS)} ({len(data)} bytes)"
 
 
 class HandleLog:

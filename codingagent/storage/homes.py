@@ -1,7 +1,9 @@
 """Find a home, decide whether to trust it, and resolve its settings and workspace."""
 
 import contextlib
+import hashlib
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -14,14 +16,15 @@ from codingagent.model.journal_entries import Record, RunStarted, SessionStarted
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Resolved, Settings, Source
-from codingagent.storage import home_registry, settings_file
+from codingagent.storage import settings_file
 from codingagent.storage.journal import Runs, Sessions
 from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import Mailbox
-from codingagent.storage.settings_file import read_toml
+from codingagent.storage.settings_file import read_toml, user_folder
 from codingagent.workspace.dirfd import is_link_at
 from codingagent.workspace.path_walk import is_too_much
 from codingagent.workspace.real_paths import resolved
+from codingagent.workspace.sharing import retried
 from codingagent.workspace.workspace import Workspace
 
 HERE_HOME = ".codingagent"
@@ -37,7 +40,7 @@ def find_home(named: Path | None, folder: Path, variables: Mapping[str, str]) ->
     if variable := variables.get(settings_.HOME_VARIABLE):
         return Path(variable).absolute()
     # A clone may look like a home.
-    if not (_is_home(folder) and home_registry.is_known(folder)):
+    if not (_is_home(folder) and is_registered(folder)):
         for above in (folder, *folder.parents):
             if _is_home(above / HERE_HOME):
                 return above / HERE_HOME
@@ -114,6 +117,51 @@ def settings_for(
         folder = workspace or workspace_of(home, resolved.settings)
     return resolved, folder
 
+
+# --- the registry ------------------------------------------------------------------------------
+
+# A home holds sessions, and a session says which workspace and policy it uses. A cloned repository, or an
+# answer that writes to its workspace, could contain a forged home. So one that the person did not name is
+# trusted only if it is the very folder that was registered, where no answer and no clone can write.
+_TOKEN = ".home"  # noqa: S105  # the name of its file
+
+
+def is_registered(home: Path) -> bool:
+    """Return whether this folder was registered under this path and is still the same folder."""
+    try:
+        return retried(lambda: registry_entry(home).read_text("utf-8").endswith(_identity(home)))
+    except (OSError, ValueError):
+        return False
+
+
+def register(home: Path) -> None:
+    """Register a home. If the registry can't be written, the home must be named each time."""
+    with contextlib.suppress(OSError):
+        token = home / "sessions" / _TOKEN
+        if not token.exists():
+            token.write_text(f"{secrets.token_hex(16)}\n", "utf-8")
+        entry = registry_entry(home)
+        entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary = entry.with_name(f"{entry.name}.{os.getpid()}.tmp")
+        temporary.write_text(_identity(home), "utf-8")
+        retried(lambda: os.replace(temporary, entry))
+
+
+def registry_entry(home: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(resolved(home))).hexdigest()[:32]
+    return user_folder("XDG_STATE_HOME", "LOCALAPPDATA", ".local/state") / "homes" / name
+
+
+def _identity(home: Path) -> str:
+    # An inode alone may recur for a new folder in place of a removed one. A disk's own number does not
+    # stay: it is another after a restart of macOS, and to Python 3.12 on Windows.
+    token = home / "sessions" / _TOKEN
+    is_own = token.is_file() and not token.is_symlink()
+    secret = token.read_text("utf-8", "replace")[:100] if is_own else ""
+    return f":{home.stat().st_ino} {resolved(home)} {secret}\n"
+
+
+# --- settings of a session --------------------------------------------------------------------
 
 # The values of each choice, strictest first.
 _STRICTNESS = {
@@ -206,7 +254,7 @@ class Home(Struct, frozen=True):
                 if os.name != "nt" and folder.stat().st_mode & 0o077:
                     folder.chmod(0o700)
         if not is_passing:
-            home_registry.remember(root)
+            register(root)
         if root.name == HERE_HOME:
             # git then ignores all of the folder but prompts, and this file with it.
             with (
@@ -243,7 +291,7 @@ def check_home(root: Path, *, was_found: bool) -> None:
     if was_found and is_link_at(root):
         raise UsageError(f"{root} is a link; if it is yours, name its target with --home")
     holds = [n for n in ("sessions", settings_.FILE_NAME) if os.path.lexists(root / n)]
-    if was_found and holds and not home_registry.is_known(root):
+    if was_found and holds and not is_registered(root):
         raise UsageError(
             f"{root} holds {' and '.join(holds)} that codingagent did not make here (a copy, or someone"
             " else's), so it is not used; `codingagent help troubleshooting` says what to do"

@@ -8,8 +8,9 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from codingagent.errors import UsageError, WorkError, disk_errors, system_reason
 from codingagent.model.events import FileRequested, succeeded
@@ -23,10 +24,13 @@ from codingagent.model.journal_entries import (
 )
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.results import result_of
-from codingagent.model.session_fold import replay
+from codingagent.model.session_fold import fold, replay
 from codingagent.model.session_state import Session
 from codingagent.storage import atomic_write
 from codingagent.workspace.sharing import retried, sync
+
+Tell: TypeAlias = Callable[[Record, Session], object]
+"""Show a record, with the session's state after it."""
 
 # What msgspec says of a name that this version does not know: no damage makes one in whole JSON.
 _NEWER = lazy_pattern(r"Invalid (enum )?value '")
@@ -262,6 +266,99 @@ class Journal:
             os.close(self._handle)
             # The descriptor number may belong to another file by now.
             self._handle = -1
+
+
+class SessionLog:
+    """A session's journal, if it is kept, and the state folded from all its records."""
+
+    def __init__(
+        self,
+        journal: Journal | None,
+        session: Session,
+        tell: Tell = lambda _record, _session: None,
+    ) -> None:
+        self._journal = journal
+        self.session = session
+        self._tell = tell
+
+    def record(self, record: Record) -> None:
+        """Append a record, update the state, and tell; if it can't be written, the state is unchanged."""
+        # Fold first: a record that can't follow must not be written, or the journal is damaged for
+        # good.
+        after = fold(self.session, record)
+        if self._journal is not None:
+            self._journal.append(record)
+        self.session = after
+        self._tell(record, after)
+
+    def has_grown(self) -> bool:
+        """Return whether another process has added records."""
+        return self._journal is not None and self._journal.has_grown()
+
+    def catch_up(self) -> list[tuple[Record, Session]]:
+        """Take the records that another process has added into the state, and return them.
+
+        With each comes the state after it.
+        """
+        found: list[tuple[Record, Session]] = []
+        for record in () if self._journal is None else self._journal.read_on():
+            self.session = fold(self.session, record)
+            found.append((record, self.session))
+        return found
+
+    def sync(self) -> None:
+        if self._journal is not None:
+            self._journal.sync()
+
+    def close(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+
+
+class UnkeptLog(SessionLog):
+    """A log for single operations that belong to no session: it keeps nothing, and has no state."""
+
+    def __init__(self) -> None:
+        self._journal = None
+
+    def record(self, record: Record) -> None:
+        """Keep nothing."""
+
+
+class ShownTexts:
+    """File texts as the chat last saw them, by digest in a folder, so that changes can be shown as a diff.
+
+    Nothing depends on them: if one is missing, the request shows the whole file instead of a diff.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def has(self, digest: str) -> bool:
+        return (self._folder / digest).exists()
+
+    def read(self, digest: str) -> str | None:
+        try:
+            return (self._folder / digest).read_bytes().decode("utf-8", "replace")
+        except OSError:
+            return None
+
+    def keep(self, texts: Mapping[str, str]) -> None:
+        """Store texts by their digests; ignore disk errors."""
+        with contextlib.suppress(OSError, WorkError):
+            for digest, text in texts.items():
+                if not self.has(digest):
+                    self._folder.mkdir(parents=True, exist_ok=True)
+                    atomic_write.write_beside(self._folder / digest, text, is_synced=False)
+                    atomic_write.put_in_place(self._folder / digest)
+
+    def prune(self, digests: Iterable[str]) -> None:
+        """Remove all texts but these."""
+        wanted = frozenset(digests)
+        with contextlib.suppress(OSError), os.scandir(self._folder) as entries:
+            for entry in entries:
+                if entry.name not in wanted:
+                    os.unlink(entry.path)
 
 
 def _records(path: Path, lines: Iterable[bytes]) -> Iterator[Record]:

@@ -22,8 +22,7 @@ from codingagent.process.bubblewrap import Unconfined
 from codingagent.process.runner import Runner, environment, run_tool
 from codingagent.process.select_sandbox import bubblewrap_for, try_sandbox
 from codingagent.storage.clock import now
-from codingagent.storage.journal import Sessions
-from codingagent.storage.session_log import SessionLog, UnkeptLog
+from codingagent.storage.journal import SessionLog, Sessions, UnkeptLog
 from codingagent.workspace.git_files import Git
 from codingagent.workspace.programs import find_program
 from codingagent.workspace.workspace import Workspace

@@ -26,8 +26,7 @@ from codingagent.model.journal_entries import (
 )
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
-from codingagent.storage.journal import Sessions
-from codingagent.storage.session_log import SessionLog
+from codingagent.storage.journal import SessionLog, Sessions
 from tests.cli.terminals import on_terminal
 from tests.cli.test_amend import MESSAGE, Terminal, locked, request, terminal, words
 from tests.cli.test_cli import DONE, drop, run, session_of

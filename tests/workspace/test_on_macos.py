@@ -31,22 +31,22 @@ from codingagent.workspace.path_walk import is_too_much
 print(is_too_much(here / "Max") and is_too_much(here) and not is_too_much(here / "Max/Proj"))
 """,
     "the person's settings": """
-from codingagent.storage import home_registry, settings_file
+from codingagent.storage import homes, settings_file
 one, other = here / "MAX/proj", here / "Max/Proj"
 os.environ["XDG_CONFIG_HOME"] = str(here / "max/Proj/config")
-is_same = all(of(one) == of(other) for of in (settings_file.path_of, home_registry.entry_of))
+is_same = all(of(one) == of(other) for of in (settings_file.path_of, homes.registry_entry))
 print(is_same and not settings_file.is_out_of_reach(one))
 """,
     "a home after a restart": """
-from codingagent.storage import home_registry
+from codingagent.storage import homes
 os.environ["XDG_STATE_HOME"] = str(here / "state")
 (here / "Max/Proj/sessions").mkdir()
-home_registry.remember(here / "Max/Proj")
+homes.register(here / "Max/Proj")
 stat = Path.stat
 Path.stat = lambda path, **how: os.stat_result([*(now := stat(path, **how))[:2], 99, *now[3:]])
-is_known = home_registry.is_known(here / "Max/Proj")
+is_known = homes.is_registered(here / "Max/Proj")
 (here / "Max/Proj/sessions/.home").write_text("another")
-print(is_known and not home_registry.is_known(here / "Max/Proj"))
+print(is_known and not homes.is_registered(here / "Max/Proj"))
 """,
     "a workspace that is the home": """
 from codingagent.model.settings import Settings

@@ -24,7 +24,7 @@ from codingagent.cli.task_input import read_task
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import Wants
 from codingagent.process import select_sandbox
-from codingagent.storage import home_registry, homes, own_prompts
+from codingagent.storage import homes, own_prompts
 from codingagent.storage.homes import Home
 from codingagent.workspace.programs import quoted
 
@@ -196,7 +196,7 @@ def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession
         task = f"{_agreed(start.prompt, folder, screen)}\n\n{task}".strip()
     home = homes.Home.at(place.root, create=True, was_found=place.was_found)
     with home.lock.held(screen.remark):
-        if place.was_found and not home_registry.is_known(home.root):
+        if place.was_found and not homes.is_registered(home.root):
             HOME.set(home.root)
             screen.remark(_not_remembered(home.root))
         if place.branch is not None:
@@ -246,7 +246,7 @@ _ELSEWHERE = (
 
 def _not_remembered(home: Path) -> str:
     return (
-        f"this home can't be remembered, since {home_registry.entry_of(home).parent} can't be written: name"
+        f"this home can't be remembered, since {homes.registry_entry(home).parent} can't be written: name"
         f" it each time, with --home {quoted([str(home)])} or as CODINGAGENT_HOME"
     )
 

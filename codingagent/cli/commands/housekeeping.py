@@ -22,9 +22,9 @@ from codingagent.model.session_state import Phase, Session
 from codingagent.storage import homes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, told_as
+from codingagent.storage.journal import SessionLog
 from codingagent.storage.lock import is_held
 from codingagent.storage.mailbox import Mailbox
-from codingagent.storage.session_log import SessionLog
 from codingagent.workspace.sharing import retried
 
 app = typer.Typer()
