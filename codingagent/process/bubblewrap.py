@@ -25,9 +25,9 @@ from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
 from codingagent.model.observations import Confined
-from codingagent.process import credentials, seccomp, toolchains
+from codingagent.process import credentials, folders, seccomp
+from codingagent.process.folders import OpenRepository, git_folders
 from codingagent.process.names import listed, pairs
-from codingagent.process.repositories import OpenRepository, git_folders
 from codingagent.storage import atomic_write
 from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY
 from codingagent.workspace.own_code import own_code_in
@@ -362,7 +362,7 @@ def plain_path(path: Path, workspace: Path) -> Path:
 
 def tools_for(workspace: Path, path: str, home: Path, prefixes: Iterable[str]) -> tuple[Path, ...]:
     """Return the folders, besides the system's, of the programs on PATH and of what they need."""
-    found = toolchains.folders(path, home, workspace, prefixes)
+    found = folders.tool_folders(path, home, workspace, prefixes)
     roots = [*_bound_roots(), workspace]
     # A home folder below a system folder is covered, together with its tools.
     covered = [each for each in (home, *homes_in_system()) if _is_within(each, _bound_roots())]
@@ -394,7 +394,7 @@ def _bound_roots() -> list[Path]:
 @cache
 def homes_in_system() -> tuple[Path, ...]:
     """Return people's home folders below a system folder, which would be visible along with it."""
-    real = {each.resolve() for each in toolchains.homes()}
+    real = {each.resolve() for each in folders.homes()}
     within = (each for each in real if _is_within(each, _bound_roots()))
     return tuple(sorted(each for each in within if _is_home_in_system(each)))
 

@@ -28,7 +28,7 @@ from codingagent.process.bubblewrap import (
     plain_path,
     tools_for,
 )
-from codingagent.process.repositories import repositories_in
+from codingagent.process.folders import repositories_in
 from codingagent.process.runner import Runner, environment, run_tool, try_out
 from codingagent.storage.settings_file import read_toml
 from codingagent.workspace.own_code import own_code_in

@@ -26,7 +26,7 @@ from codingagent.process.bubblewrap import (
     advice_on,
     find_bubblewrap,
 )
-from codingagent.process.repositories import git_folders
+from codingagent.process.folders import git_folders
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import bubblewrap_for, choose_sandbox, try_sandbox
 from tests.helpers import HANG_S, REPOSITORY
@@ -342,7 +342,7 @@ GIT_TRAPS = {
 BOUNDED = """
 import resource, sys
 from pathlib import Path
-from codingagent.process.repositories import git_folders
+from codingagent.process.folders import git_folders
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
 git_folders(Path(sys.argv[1]))
 """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.process.bubblewrap import tools_for
-from codingagent.process.toolchains import folders
+from codingagent.process.folders import tool_folders as folders
 from tests.helpers import HANG_S, REPOSITORY, grows_with
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="sandboxes that need this are POSIX")
@@ -340,7 +340,7 @@ VENV_TRAPS = {
 BOUNDED = """
 import resource, sys
 from pathlib import Path
-from codingagent.process.toolchains import folders
+from codingagent.process.folders import tool_folders as folders
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
 folders(sys.argv[1] + "/.venv/bin", Path("/nowhere/home"), Path(sys.argv[1]))
 """

@@ -1,18 +1,19 @@
-"""Find the real folders of the programs on PATH, which a sandbox must show from the home folder.
+"""Find the folders that a sandbox shows of the home, for programs on PATH, and repositories that it keeps.
 
-Only tools are shown, never the home folder itself. `credentials` finds the secrets inside tool
-folders.
+Never the home folder itself is shown. `credentials` finds the secrets inside tool folders.
 """
 
 import contextlib
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from codingagent.process import credentials
 from codingagent.process.names import listed, pairs
-from codingagent.workspace.dirfd import small_file
+from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY, small_file, walk_names
 from codingagent.workspace.real_paths import leads_through
 
 _BIN = ("bin", "sbin", "shims")
@@ -31,8 +32,17 @@ _MARKS = ("lib", "libexec", "pyvenv.cfg", "conda-meta")
 _FIRST_PERSON = 1_000
 _SMALL_BYTES = 64 * 1024
 
+# A start must not wait for a walk through everything ever installed.
+_LOOK_LIMIT_FOLDERS = 2000
+_NOT_LOOKED_INTO = frozenset({".git", "node_modules", ".venv", "venv", "target", "__pycache__"})
 
-def folders(path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()) -> list[Path]:
+# Each is held open, and a process has about a thousand descriptors.
+_REPOSITORY_LIMIT = 400
+
+
+def tool_folders(
+    path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()
+) -> list[Path]:
     """Return the real folders of the programs on PATH and of what they need to run.
 
     Neither the home nor a folder above it is ever returned, and no link or file in the workspace is
@@ -116,3 +126,72 @@ def _is_harmless(folder: Path, homes_and_above: set[Path]) -> bool:
     """Return whether a folder may be shown: not a home, above a home, or a place of secrets."""
     is_private = folder.name in credentials.PRIVATE
     return folder not in homes_and_above and folder.parent != Path("/") and not is_private
+
+
+# --- repositories ------------------------------------------------------------------------------
+
+
+def git_folders(workspace: Path) -> list[Path]:
+    """Return the paths to make read-only to protect git's data: `.git` and, for a worktree, its repository.
+
+    A worktree's `.git` is a file that names a folder elsewhere. It is trusted only if that folder
+    names this worktree in turn, which a process that writes only here can't arrange.
+    """
+    git = workspace / ".git"
+    if git.is_symlink():
+        # A command may have written this file: its target must not become visible because of that.
+        with contextlib.suppress(
+            OSError, RuntimeError
+        ):  # a link to itself; Python 3.11 raises the latter
+            real = git.resolve()
+            return [real] if workspace in real.parents and real.exists() else []
+        return []
+    if git.is_dir():
+        return [git]
+    said = small_text(git)
+    if not said.startswith("gitdir:") or "\0" in said:
+        return [git] if git.exists() else []
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
+        folder = (workspace / said.removeprefix("gitdir:").strip()).resolve()
+        back = small_text(folder / "gitdir").strip()
+        common = (folder / small_text(folder / "commondir").strip()).resolve()
+        is_ours = (
+            back and (folder / back).resolve() == git and folder.parent == common / "worktrees"
+        )
+        if is_ours and (common / "HEAD").is_file() and (common / "objects").is_dir():
+            return [git, common]
+    return [git]
+
+
+class OpenRepository:
+    """The `.git` of a repository, held open so that it can be found wherever a command moves it."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        found = os.fstat(handle)
+        self.identity = found.st_dev, found.st_ino
+
+    def __del__(self) -> None:
+        os.close(self._handle)
+
+    def place(self) -> Path:
+        """Return its current path; one that is nowhere if it was removed."""
+        path = os.readlink(f"/proc/self/fd/{self._handle}")
+        return Path() if path.endswith("/.git (deleted)") else Path(path)
+
+
+def repositories_in(workspace: Path) -> tuple[OpenRepository, ...]:
+    """Return the repositories below a workspace's root, as far as a bounded walk finds them."""
+    found: list[OpenRepository] = []
+    for folder, names, others in islice(walk_names(os.fspath(workspace)), _LOOK_LIMIT_FOLDERS):
+        if (".git" in names or ".git" in others) and Path(folder) != workspace:
+            with contextlib.suppress(OSError):  # removed meanwhile
+                handle = os.open(Path(folder) / ".git", PATH_ONLY | NO_FOLLOW)
+                repository = OpenRepository(handle)
+                if not stat.S_ISLNK(os.fstat(handle).st_mode):
+                    found.append(repository)
+        for name in _NOT_LOOKED_INTO.intersection(names):
+            names.remove(name)
+        if len(found) == _REPOSITORY_LIMIT:
+            break
+    return tuple(found)
