@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from codingagent.model.documents import kind_by_name
-from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Tracker, is_finished
+from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Sighting, first_looks, is_finished
 from codingagent.model.journal_entries import EarlierFile
 from codingagent.model.observations import InboxFile
 from codingagent.model.paths import shown
@@ -70,9 +70,9 @@ class Inbox:
         self._look = look
         self._left_alone = set(left_alone)
         self._look_at_others = look_at_others
-        self._others = Tracker()
+        self._others: dict[str, Sighting] = {}
         self._named: set[EarlierFile] = set()
-        self._tracker = Tracker()
+        self._looks: dict[str, Sighting] = {}
         self._hints: dict[str, Hint] = {}
 
     def hear(self, hints: Mapping[str, Hint]) -> None:
@@ -85,11 +85,11 @@ class Inbox:
         An older file that is still being written delays the younger ones: the order is by time.
         """
         files = self._files()
-        self._tracker = self._tracker.after({file.name: file.sighting for file in files})
+        self._looks = first_looks(self._looks, {file.name: file.sighting for file in files})
         for file in files:
             if file.sighting.size_bytes == 0:
                 continue  # empty files wait, and delay no others
-            first = self._tracker.first[file.name]
+            first = self._looks[file.name]
             hint = self._hints.get(file.name, Hint.NOTHING)
             if is_finished(first, file.sighting, hint):
                 self._hints.pop(file.name, None)
@@ -105,10 +105,10 @@ class Inbox:
     def complaints(self, *, is_last_look: bool = False) -> list[str]:
         """Return what to do about files that can't be taken, once each; those that may still grow wait."""
         others = self._look_at_others()
-        self._others = self._others.after({file.name: file.sighting for file in others})
+        self._others = first_looks(self._others, {file.name: file.sighting for file in others})
         found: list[str] = []
         for file in others:
-            first, now = self._others.first[file.name], file.sighting
+            first, now = self._others[file.name], file.sighting
             patience_s = _HELD_S if now.is_held else SETTLED_AFTER_S
             patience_s = patience_s if now.size_bytes else _EMPTY_S
             is_settled = is_last_look or now.at_s - first.at_s >= patience_s

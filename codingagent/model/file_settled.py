@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import Enum
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 # DESIGN, inbox: size and time unchanged for 300 ms.
 SETTLED_AFTER_S = 0.3
@@ -57,15 +57,9 @@ def is_finished(first: Sighting, now: Sighting, hint: Hint) -> bool:
     return first.is_same(now) and now.at_s - first.at_s >= SETTLED_AFTER_S
 
 
-class Tracker(Struct, frozen=True):
-    """The first unchanged observation of each file in the inbox, by name."""
-
-    first: Mapping[str, Sighting] = field(default_factory=dict)
-
-    def after(self, looks: Mapping[str, Sighting]) -> "Tracker":
-        """Return the tracker after one more observation of all files; it forgets those that are gone."""
-        kept = {}
-        for name, now in looks.items():
-            before = self.first.get(name)
-            kept[name] = before if before is not None and before.is_same(now) else now
-        return Tracker(kept)
+def first_looks(
+    before: Mapping[str, Sighting], looks: Mapping[str, Sighting]
+) -> dict[str, Sighting]:
+    """Return the first unchanged observation of each file, by name, after one more of all files."""
+    firsts = ((name, before.get(name, now), now) for name, now in looks.items())
+    return {name: first if first.is_same(now) else now for name, first, now in firsts}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Sighting, Tracker, is_finished
+from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Sighting, first_looks, is_finished
 
 _FIRST = Sighting(inode=1, size_bytes=10, modified_ns=5, at_s=100.0)
 
@@ -65,23 +65,22 @@ def test_a_file_open_for_writing_is_not_finished(hint: Hint) -> None:
     assert not is_finished(_FIRST, now, hint)
 
 
-def test_the_tracker_keeps_the_first_unchanged_look() -> None:
+def test_a_look_keeps_the_first_unchanged_look() -> None:
     """Design, the inbox: unchanged for 300 ms counts from the first look at this state."""
-    tracker = Tracker().after({"a": _FIRST}).after({"a": _later(0.1)})
-    assert tracker.first == {"a": _FIRST}
+    assert first_looks({"a": _FIRST}, {"a": _later(0.1)}) == {"a": _FIRST}
 
 
-def test_the_tracker_begins_anew_when_a_file_changes() -> None:
+def test_a_look_begins_anew_when_a_file_changes() -> None:
     """Design, the inbox: size and time unchanged."""
     grown = replace(_later(0.1), size_bytes=11)
-    assert Tracker().after({"a": _FIRST}).after({"a": grown}).first == {"a": grown}
+    assert first_looks({"a": _FIRST}, {"a": grown}) == {"a": grown}
 
 
-def test_the_tracker_forgets_files_that_are_gone() -> None:
+def test_a_look_forgets_files_that_are_gone() -> None:
     """Design, the inbox: the folder is the truth."""
-    tracker = Tracker().after({"a": _FIRST, "b": _FIRST}).after({"b": _later(1)})
-    assert tracker.first == {"b": _FIRST}
-    assert tracker.after({}).after({"a": _later(2)}).first == {"a": _later(2)}
+    found = first_looks({"a": _FIRST, "b": _FIRST}, {"b": _later(1)})
+    assert found == {"b": _FIRST}
+    assert first_looks(first_looks(found, {}), {"a": _later(2)}) == {"a": _later(2)}
 
 
 _LOOKS = st.lists(
@@ -108,10 +107,10 @@ def test_a_tracked_look_is_the_start_of_an_unbroken_row_of_equal_ones(
         {name: replace(look, at_s=float(n)) for name, look in files.items()}
         for n, files in enumerate(looks)
     ]
-    tracker = Tracker()
+    found: dict[str, Sighting] = {}
     for files in timed:
-        tracker = tracker.after(files)
-    for name, first in tracker.first.items():
+        found = first_looks(found, files)
+    for name, first in found.items():
         row = timed[int(first.at_s) :]
         assert all(name in files and files[name].is_same(first) for files in row)
         before = timed[int(first.at_s) - 1] if first.at_s else {}
