@@ -6,13 +6,11 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from codingagent.model.patterns import lazy_pattern, sections
+from codingagent.model.patterns import alternatives, lazy_pattern, sections
 
 _TABLES = sections(__file__.removesuffix("py") + "txt")
 # What a file says of itself; then vim, which looks at both ends.
-_HEAD = lazy_pattern(
-    "|".join(line.strip() for line in _TABLES["named"].splitlines()), re.IGNORECASE | re.MULTILINE
-)
+_HEAD = alternatives(_TABLES["named"], re.IGNORECASE | re.MULTILINE)
 _VIM = lazy_pattern(r"\b(?:vim?|ex):[^\n]*?\b(?:fileencoding|fenc)=([-\w.]+)", re.IGNORECASE)
 _HEAD_CHARACTERS, _VIM_CHARACTERS = 2_000, 500
 

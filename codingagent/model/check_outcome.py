@@ -7,68 +7,25 @@ from msgspec import Struct
 
 from codingagent.model import events, plain_text
 from codingagent.model.events import CommandRan, Event
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import alternatives, lazy_pattern, sections
 from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Session
 
-# Names of failed tests as pytest, unittest, go, cargo, TAP, and jest print them.
-_NAME = lazy_pattern(
-    r"^(?:(?:FAILED|ERROR) ([^\s(].*?)(?: - .*)?|(?:FAIL|ERROR): (\S.*\))|--- FAIL: (\S+) \(.*\)"
-    r"|test (\S.*?) \.\.\. FAILED| *not ok \d+ - (.+)| *● (.+ › .+))$",
-    re.MULTILINE,
-)
-# The last line of a run of pytest or unittest that failed.
-_END = lazy_pattern(r"^(?:=*\s?(?:\d+ [a-z]+(?:, )?)+ in [\d.]+s\b.*|FAILED \(.+\))$", re.MULTILINE)
-# What pytest, unittest, cargo and jest say at the end of a run that succeeded.
-_PASSED_IN = lazy_pattern(
-    r"^(?:=* ?(\d+ passed\b.*?) in [\d.]+s\b|Ran (\d+ tests?) in |test result: ok\. (\d+ passed)"
-    r"|Tests: +(.*))",
-    re.MULTILINE,
-)
-_COUNT = lazy_pattern(r"(\d+) (?:failed|errors?)\b|(?:failures|errors|successes)=(\d+)")
-_NO_TEST = lazy_pattern(
-    r"no tests ran|^Ran 0 tests|^NO TESTS RAN|no test specified|no test files\]$", re.MULTILINE
-)
-# The run was stopped early, or fails for more than its tests.
-_MORE = lazy_pattern(r"^!+ .+ !+$|^FAIL |^ERROR: (?!.*\)$)", re.MULTILINE)
-# One run of pytest or unittest to its end, and nothing else beside it.
-_ALONE = lazy_pattern(
-    r"(?:[^;&|<>`$()\n]*[ /\\])?(?:pytest|py\.test|unittest)(?: [^;&|<>`$()\n]*)?"
-)
-_STOPS_EARLY = lazy_pattern(r"unittest.* (?:-[a-z]*f[a-z]*|--failfast)(?= |$)")
-_MISSING = lazy_pattern(r"No module named '?[\w.]+'?|Cannot find (?:module|package) '[^'\n]+'")
-_FAULT = lazy_pattern(
-    r"^.*(?:\w(?:Error|Exception)\b|\b(?i:error|fatal|not found|failed|panic)\b).*$", re.MULTILINE
-)
-_VARYING = lazy_pattern(r"0x[0-9a-f]+|\d+(?:\.\d+)?(?=m?s\b)|\bin \d+\.\d+")
-# A task that is about tests which fail: no failure of before is left to itself.
-_ABOUT_TESTS = lazy_pattern(
-    r"(?i)\b(?:tests?|specs?|checks?|suite|CI|build)\b.{0,80}\b(?:fail|pass|green|red\b|broken|fix|repair)"
-    r"|\b(?:fail|pass|green|broken|fix|repair).{0,80}\b(?:tests?|specs?|checks?|suite|CI|build)\b"
-)
-_NO_COMMAND = lazy_pattern(r"^'(.+?)' is not recognized as an internal or external command")
-# By exit status, what a shell prints with it: POSIX, shell command language; cmd.exe.
-_LOST_BY = {
-    127: lazy_pattern(r"([^\s:]+): (?:command )?not found$", re.MULTILINE),
-    1: _NO_COMMAND,
-    9009: _NO_COMMAND,
-}
+_TABLE = sections(__file__.removesuffix("py") + "txt")
+_PATTERNS = {name: alternatives(lines, re.MULTILINE) for name, lines in _TABLE.items()}
+_NAME, _END, _COUNT = _PATTERNS["failed test"], _PATTERNS["end"], _PATTERNS["count"]
+_NO_TEST, _MORE, _ALONE = _PATTERNS["no test"], _PATTERNS["more than tests"], _PATTERNS["alone"]
+_STOPS_EARLY, _MISSING, _FAULT = (_PATTERNS[n] for n in ("stops early", "missing", "fault"))
+_VARYING, _ABOUT_TESTS, _PASSED = (_PATTERNS[n] for n in ("varying", "about tests", "passed"))
+_FAILURE, _HEAD, _DIGITS = _PATTERNS["failure"], _PATTERNS["head"], _PATTERNS["digits"]
+_PASSED_IN = _PATTERNS["passed in"]
+# By exit status, what a shell prints of a program that it does not find.
+_LOST_BY = {127: _PATTERNS["lost"], 1: _PATTERNS["lost by cmd"], 9009: _PATTERNS["lost by cmd"]}
 NAMED = 3
 
-# What passed says nothing: progress, and lines of pytest, unittest, cargo, go, jest and TAP.
-_PASSED = lazy_pattern(
-    r"(?:\S+\.py )?[.sxXFE]{2,} *(?:\[ *\d+%\])?|\S+::.* (?:PASSED|SKIPPED).*|.* \.\.\. (?:ok|skipped .*)"
-    r"|=== (?:RUN|PAUSE|CONT) .*|\s*--- PASS: .*|ok  \t.*|\s+[✓√] .*|\s*ok \d+ .*"
-)
 _WARNINGS = lazy_pattern(
     r"^=+ warnings summary.*? =+\n.*?(?=^=+ |^\d+ (?:passed|failed)\b|\Z)", re.MULTILINE | re.DOTALL
 )
-# Where a failure begins in the output of pytest and unittest, and what follows the last.
-_FAILURE = lazy_pattern(
-    r"^(?=_{2,} .+ _{2,}$|={70}$|=+ short test summary|-{70}\nRan \d)", re.MULTILINE
-)
-_HEAD = lazy_pattern(r"_{2,} (.+) _{2,}|={70}\n(.+)")
-_DIGITS = lazy_pattern(r"0x[0-9a-f]+|\d+")
 # The last lines of a failure say what is wrong; those before, by which test.
 _SAME_LINES = 3
 _BRIEF_CHARACTERS = 6_000

@@ -45,3 +45,8 @@ def text_at(path: str) -> str:
     """Return a text of our own, which lies beside a module."""
     with open(path, encoding="utf-8") as file:  # noqa: PTH123
         return file.read()
+
+
+def alternatives(lines: str, flags: int = 0) -> re.Pattern[str]:
+    """Return a pattern that matches what any line of a section does."""
+    return lazy_pattern("|".join(line.strip() for line in lines.splitlines()), flags)
