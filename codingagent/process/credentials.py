@@ -13,6 +13,7 @@ from pathlib import Path
 
 from codingagent.process.names import listed
 from codingagent.secrets.files import NAMES, is_secret_file
+from codingagent.workspace.dirfd import walk_names
 
 _NAMES = NAMES.union(listed("credentials"))
 PRIVATE, _OPEN, _PACKAGES, _CODE = (
@@ -32,7 +33,7 @@ def files_of_secrets(workspace: Path, passed_over: AbstractSet[Path]) -> list[Pa
     """Return a workspace's secret files, ignored ones too, by real paths; OSError for too many names."""
     found: set[Path] = set()
     looked = 0
-    for folder, inner, names in os.walk(workspace):
+    for folder, inner, names in walk_names(os.fspath(workspace)):
         here = Path(folder)
         inner[:] = [
             name for name in inner if name not in _OTHERS and here / name not in passed_over

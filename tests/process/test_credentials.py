@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.process.credentials import CredentialSearch
+from codingagent.process.credentials import CredentialSearch, files_of_secrets
+from codingagent.storage import atomic_write
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="sandboxes that need this are POSIX")
 
@@ -135,3 +136,16 @@ def test_folders_without_end_are_looked_at_within_bounds(tool: Path) -> None:
     lay(tool / "a" / "b" / "c" / "d" / "e" / "f" / ".env")
     lay(tool / "z" / "netrc")
     assert hidden(tool) == ["z/netrc"]
+
+
+def test_secret_files_are_found_however_deep(tmp_path: Path) -> None:
+    """A command may nest folders deeper than Python recurses."""
+    at = os.fspath(tmp_path)
+    for _ in range(1_100):
+        at += "/d"
+        Path(at).mkdir()
+    Path(at, ".env").touch()
+    try:
+        assert files_of_secrets(tmp_path, frozenset()) == [Path(at, ".env")]
+    finally:
+        atomic_write.remove_folder(tmp_path / "d")
