@@ -37,6 +37,9 @@ def work_since_commit(
     return WorkDone(found, _message(every[last:], every[0]), len(every))
 
 
+_SUBJECT_CHARACTERS = 72
+
+
 def _message(records: Sequence[entries.Record], start: entries.Record) -> str:
     """Return a message: what DONE says, else the task's first line; then what was said of changes."""
     told: list[str] = []
@@ -59,6 +62,9 @@ def _message(records: Sequence[entries.Record], start: entries.Record) -> str:
     if not summary:
         was_undone = not any(isinstance(record, entries.TurnEnded) for record in records)
         subject = f"{'Undo: ' * was_undone}{task.partition(chr(10))[0]}"
+    if len(subject) > _SUBJECT_CHARACTERS:  # a list of commits shows one line of each
+        start_of = subject[: _SUBJECT_CHARACTERS - 1].rpartition(" ")[0]
+        subject, rest = f"{start_of or subject[: _SUBJECT_CHARACTERS - 1]}…", f"{subject}\n{rest}"
     parts = dict.fromkeys((subject.strip(), rest.strip(), *told))
     return "\n\n".join(filter(None, parts)) + "\n"
 

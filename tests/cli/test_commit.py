@@ -484,3 +484,15 @@ def test_two_tasks_at_once_in_working_trees_of_their_own(repository: Repository)
     (repository.top.parent / "r-taken").mkdir()
     assert "is no working tree of taken" in begin("taken")[1]
     assert "in no git repository" in begin("x", folder=repository.top.parent)[1]
+
+
+def test_a_long_first_line_is_cut_at_a_word_and_stands_whole_below(repository: Repository) -> None:
+    """A list of commits shows one line of each."""
+    said = "The letter g is written in its large form, " + "as was asked for, " * 5 + "everywhere"
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + f"[DONE]\n{said}\nmore\n[/DONE]\n")
+    repository.commit("--no-edit")
+    subject, _, rest = repository.git("log", "-1", "--format=%B").partition("\n\n")
+    assert (len(subject) <= 72, subject[-1]) == (True, "…")
+    assert said.startswith(f"{subject[:-1]} ")
+    assert rest.strip() == f"{said}\nmore"
