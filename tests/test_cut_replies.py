@@ -55,7 +55,7 @@ def test_a_short_request_tells_what_the_person_changed_while_it_only_read(tmp_pa
 
 # --- half an answer, and then the other half --------------------------------------------------------
 
-AGAIN = "copy the whole answer again, or send the request: it asks for the rest"
+AGAIN = "or give the whole answer again"
 
 
 def whole(live: LiveSession, *, fenced: bool) -> str:

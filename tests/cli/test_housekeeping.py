@@ -60,7 +60,7 @@ def test_a_session_is_told_as_markdown_without_its_secrets(
     told = capsys.readouterr().out
     assert secret not in told
     assert told.startswith("# Write a file\n")
-    assert "\n## Turn 2\n\n- ✓ RUN" in told
+    assert "\n## Turn 2\n\n- ✓ echo" in told
     assert "\\*\\_\\*" in told
     assert "\n> # so\n" in told
     assert "**Done.**" in told
