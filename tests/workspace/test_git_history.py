@@ -68,6 +68,18 @@ EXPECTED = [
 ]
 
 
+def test_no_configuration_of_the_machine_is_obeyed(tmp_path: Path) -> None:
+    """It may have `git log` run a program, for signatures say."""
+    bad = tmp_path / "gitconfig"
+    bad.write_text("[no configuration\n")
+    theirs = {"GIT_CONFIG_SYSTEM": os.fspath(bad), "GIT_CONFIG_GLOBAL": os.fspath(bad)}
+
+    def run(words: Sequence[str], variables: Mapping[str, str], *more: Any, **limit: Any) -> Any:
+        return run_tool(words, theirs | dict(variables), *more, **limit)
+
+    assert recent(repository(tmp_path / "root"), Git(GIT, run)) == EXPECTED
+
+
 def test_the_latest_commits_come_first(tmp_path: Path) -> None:
     """Messages and changed files, whether refs are loose, packed or HEAD is detached."""
     root = repository(tmp_path / "r")
