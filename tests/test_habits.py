@@ -3,6 +3,7 @@
 The chat is played by a program that knows nothing but the request's text.
 """
 
+import contextlib
 import os
 import re
 import shlex
@@ -129,15 +130,19 @@ def test_answers_saved_by_hand_while_new_waits(
     folder = tmp_path / "own"
     lay(folder / "workspace")
     answers = 0
-    with subprocess.Popen(
-        [COMMAND, "new", "Mend", "add"],
-        cwd=folder,
-        env=variables,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
+    with (
+        subprocess.Popen(
+            [COMMAND, "new", "Mend", "add"],
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process,
+        contextlib.ExitStack() as at_the_end,
+    ):
+        at_the_end.callback(process.kill)  # it would wait for ever for the answer that failed
         assert process.stdout is not None
         for request, inbox in turns_told(process.stdout):
             answers += 1
@@ -161,13 +166,18 @@ def test_answers_saved_by_hand_while_new_waits(
 
 
 def turns_told(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the file to send and the folder to save in, each time that a person is told of them."""
-    request = ""
+    """Yield the file to send and the folder to save in, each time that a person is told what to send."""
+    request = inbox = ""
     for line in lines:
         if found := re.search(r"Request \d+: (/\S+_seq\d+\.txt) ", line):
-            request = found[1]
+            # This chat remembers nothing: it needs the whole request each time.
+            request = found[1].replace("/outbox/short/", "/outbox/")
         elif found := re.search(r"save the answer as a \.txt file in (/\S+)$", line):
-            yield request, found[1]
+            inbox = found[1]  # which is told once
+        else:
+            continue
+        if inbox:
+            yield request, inbox
 
 
 @pytest.mark.deep
