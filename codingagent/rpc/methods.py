@@ -31,7 +31,7 @@ from codingagent.model.operations import CreateFile, FetchFile, ListFolder, Oper
 from codingagent.model.plain_text import without_halves
 from codingagent.model.results import exit_code_of
 from codingagent.model.settings import Settings
-from codingagent.policy.rules import Policy, in_sandbox
+from codingagent.policy.rules import Policy, in_sandbox, with_named
 from codingagent.process import memory
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner, environment
@@ -40,6 +40,7 @@ from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.rpc.protocol import Code, Method, MethodError, method
 from codingagent.storage import atomic_write
 from codingagent.storage.homes import own_folders
+from codingagent.workspace.git_repository import named_in_config
 from codingagent.workspace.programs import persons_variables
 from codingagent.workspace.real_paths import below, with_slashes
 from codingagent.workspace.workspace import Workspace
@@ -113,7 +114,7 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
             policy = policy_of(settings, Path(os.devnull))
             sandbox: Bubblewrap | Unconfined = Unconfined("the root is the whole machine")
         else:
-            policy = policy_of(settings, root)
+            policy = with_named(policy_of(settings, root), named_in_config(root))
             # /tmp of a whole machine is one of the folders served: no files of ours go there.
             temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
             stack.callback(atomic_write.remove_folder, temporary)

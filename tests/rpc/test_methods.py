@@ -756,6 +756,17 @@ def test_a_policy_of_ones_own(root: Path, tmp_path: Path) -> None:
     assert (root / "secret.txt").read_text() == "x"
 
 
+def test_what_the_configuration_of_a_repository_names_is_protected(root: Path) -> None:
+    """Safety: git of the person would run it, whatever its name."""
+    subprocess.run(("git", "init", "-q"), cwd=root, check=True)
+    subprocess.run(("git", "config", "core.hooksPath", "tools/hooks"), cwd=root, check=True)
+    with asking(root, Settings(sandbox="off")) as asked:
+        assert asked("write_file", path="tools/hooks/pre-commit", content="x") == FAILED
+        assert "needs approval" in asked.words
+        assert asked("write_file", path="tools/other", content="x") == {"success": True}
+    assert not (root / "tools" / "hooks").exists()
+
+
 def test_a_policy_in_the_root_is_refused(root: Path) -> None:
     (root / "policy.toml").touch()
     with pytest.raises(UsageError), serving(root, Settings(policy=str(root / "policy.toml"))):
