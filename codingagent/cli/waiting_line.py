@@ -20,7 +20,13 @@ from typing import Any, TextIO
 from msgspec import Struct
 from prompt_toolkit import PromptSession
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.completion import (
+    CompleteEvent,
+    Completer,
+    Completion,
+    PathCompleter,
+    WordCompleter,
+)
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import has_focus
@@ -64,6 +70,7 @@ _ESCAPE = lazy_pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
 _KEY_EVENT, _ALT = 1, 18
 
 _PROMPT = "> "
+_NAME_FILES = ("/attach", "/leave", "/undo")
 _HINTS = (
     "Paste the answer, type a message, or /help",
     "Paste the answer, or /help",
@@ -77,6 +84,23 @@ class LineEntry(Struct, frozen=True):
     text: str
     is_line: bool
     has_paste: bool
+
+
+class LineCompleter(Completer):
+    """Complete a command, and behind one that names files a path."""
+
+    def __init__(self, commands: Mapping[str, str]) -> None:
+        self._commands = WordCompleter(list(commands), sentence=True, meta_dict=dict(commands))
+        self._paths = PathCompleter()
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
+        name, space, _ = document.text_before_cursor.partition(" ")
+        if not space or name not in _NAME_FILES:
+            return self._commands.get_completions(document, complete_event)
+        path = Document(document.get_word_before_cursor(WORD=True))
+        return self._paths.get_completions(path, complete_event)
 
 
 class WaitingLine:
@@ -94,7 +118,7 @@ class WaitingLine:
             _PROMPT,
             multiline=True,
             prompt_continuation=" " * len(_PROMPT),
-            completer=WordCompleter(list(commands), sentence=True, meta_dict=dict(commands)),
+            completer=LineCompleter(commands),
             complete_while_typing=False,
             complete_style=CompleteStyle.READLINE_LIKE,
             reserve_space_for_menu=0,

@@ -370,6 +370,26 @@ def test_the_wait_ends_and_goes_on(home: Path, end: str | signal.Signals) -> Non
     assert run(home, "resume", "--once") == 0
 
 
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [("/att", ["/attach"]), ("/attach un", ["usual.txt"]), ("/check un", []), ("un", [])],
+)
+def test_a_path_is_completed_behind_a_command_that_names_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, completed: list[str]
+) -> None:
+    """Tab knows the files that a GLOB may mean."""
+    from prompt_toolkit.completion import CompleteEvent
+    from prompt_toolkit.document import Document
+
+    from codingagent.cli.waiting_line import LineCompleter
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "unusual.txt").write_text("", "utf-8")
+    known = LineCompleter({"/attach": "", "/check": ""})
+    found = known.get_completions(Document(typed), CompleteEvent(completion_requested=True))
+    assert [each.text for each in found] == completed
+
+
 @pytest.mark.parametrize("columns", [20, 60, 80, 200])
 def test_it_fits(home: Path, columns: int) -> None:
     """A hint that does not fit is left out, not wrapped."""
