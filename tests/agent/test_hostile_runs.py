@@ -200,11 +200,11 @@ def test_a_yes_is_for_the_one_that_waits_and_only_once(live: LiveSession) -> Non
     with live.space() as space:
         run = space.run(operations=[ASKED, second])
         for wrong in ("second", "", "op-1", "ASK"):
-            with pytest.raises(UsageError, match="does not await"):
+            with pytest.raises(UsageError, match="does not wait for approval"):
                 run.approve(wrong)
         assert live.log == []
         run.approve("ask")
-        with pytest.raises(UsageError, match="does not await"):
+        with pytest.raises(UsageError, match="does not wait for approval"):
             run.approve("ask")
         assert live.log == ["ran"]
         run.deny("second")

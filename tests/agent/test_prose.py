@@ -36,7 +36,7 @@ def test_the_words_are_shown_in_full_and_can_be_answered(tmp_path: Path, flag: s
         out = "\n".join(each["event"].get("text", "") for each in told if "event" in each)
     else:
         home = f"codingagent --home {tmp_path}"
-        assert f'to answer: {home} say {live.session_id} "your words"' in in_a_line(out)
+        assert f'`{home} say {live.session_id} "…"`; or send request 2' in in_a_line(out)
         assert "\u202e" not in out
     assert "\x1b" not in out
     assert "line 299 of them" in out
@@ -44,7 +44,7 @@ def test_the_words_are_shown_in_full_and_can_be_answered(tmp_path: Path, flag: s
     assert all(line in out for line in LINES)
     # It is said again until it is answered.
     _, again, _ = command_line_here(tmp_path, "refresh", live.session_id)
-    assert flag == "--json" or f"to answer: {home} say" in in_a_line(again)
+    assert flag == "--json" or f"`{home} say" in in_a_line(again)
     assert command_line_here(tmp_path, "say", live.session_id, "yes")[0] == 0
     assert (
         "The person says:\nyes\n" in live.home.mailbox.outbox_path(live.session_id, 2).read_text()
