@@ -92,7 +92,7 @@ def lines() -> list[str]:
     pasted = [f"\x1b[200~{answer}\x1b[201~" for answer in ANSWERS]
     # A paste counts where the line waits, which names /help.
     typed = [("any change", ""), ("/help", pasted[0]), ("your turn", ""), ("/help", pasted[1])]
-    return played([*typed, ("/quit ends", ""), ("/help", "\x04")])
+    return played([*typed, ("/quit ends", ""), ("or /quit", "\x04")])
 
 
 def played(typed: Iterable[tuple[str, str]], columns: int = _COLUMNS) -> list[str]:

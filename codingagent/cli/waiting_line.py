@@ -76,6 +76,7 @@ _HINTS = (
     "Paste the answer, or /help",
     "Paste, or /help",
 )
+_HINTS_AFTER_DONE = ("Type what to do next, a number, or /quit", "Type, or /quit")
 
 
 class LineEntry(Struct, frozen=True):
@@ -106,6 +107,9 @@ class LineCompleter(Completer):
 class WaitingLine:
     """A line with history, completion, and a draft that outlives interruptions."""
 
+    is_done = False
+    """The task is done: no answer is awaited."""
+
     def __init__(self, commands: Mapping[str, str]) -> None:
         self._has_paste = self._is_edited = False
         input_, output = LineKeys(sys.stdin), create_output()
@@ -122,7 +126,7 @@ class WaitingLine:
             complete_while_typing=False,
             complete_style=CompleteStyle.READLINE_LIKE,
             reserve_space_for_menu=0,
-            placeholder=_hint,
+            placeholder=self._hint,
             key_bindings=self._keys(),
             enable_suspend=True,
             erase_when_done=True,
@@ -133,6 +137,12 @@ class WaitingLine:
         buffer = self._session.default_buffer
         buffer.accept_handler = self._enter
         buffer.on_text_changed += self._forget_words
+
+    def _hint(self) -> AnyFormattedText:
+        width = layout.look_of(sys.stdout).width - len(_PROMPT) - 1
+        hints = _HINTS_AFTER_DONE if self.is_done else _HINTS
+        fitting = next((hint for hint in hints if len(hint) <= width), "")
+        return [("fg:ansibrightblack", fitting)]
 
     def read(self, is_due: Callable[[], bool], timeout_s: float | None) -> LineEntry | None:
         """Return what was entered; None when something is due or the time is over.
@@ -216,12 +226,6 @@ class WaitingLine:
             event.current_buffer.insert_text(_without_controls(words))
 
         return keys
-
-
-def _hint() -> AnyFormattedText:
-    width = layout.look_of(sys.stdout).width - len(_PROMPT) - 1
-    fitting = next((hint for hint in _HINTS if len(hint) <= width), "")
-    return [("fg:ansibrightblack", fitting)]
 
 
 def _without_controls(text: str) -> str:

@@ -87,7 +87,8 @@ def laid(folder: Path) -> Path:
 
 def comes(asked: Terminal, text: str) -> None:
     """Wait until a text was shown, and the line below it."""
-    wait_until(lambda: PROMPT in asked.said.rpartition(text)[2] and text in asked.said)
+    hint = re.compile(f"{PROMPT}|a number, or /quit")  # after DONE
+    wait_until(lambda: text in asked.said and bool(hint.search(asked.said.rpartition(text)[2])))
 
 
 def on_a_terminal(folder: Path) -> Iterator[str]:

@@ -222,7 +222,8 @@ class Entered(Struct):
             looked = time.monotonic()
             return self._shared.has_gone_on() or is_due()
 
-        self._seen = (self._shared.work, self._shared.work.requests.session.sequence)
+        session = self._shared.work.requests.session
+        self._seen, self._line.is_done = (self._shared.work, session.sequence), session.is_complete
         try:
             self._entry = self._line.read(is_due_now, timeout_s)
         except EOFError:
