@@ -293,7 +293,9 @@ def test_what_was_approved_beforehand_is_shown(waiting: Path) -> None:
     drop(waiting, PROTECTED.replace("flake", "nix"))
     assert run(waiting, "resume", "--once") == 3
     session = next((waiting / "sessions").glob("*.json")).stem
-    assert seen(waiting, "approve", session).text.count("+use nix") == 1
+    # It then waits for the next answer.
+    words, leave = ["--home", str(waiting), "approve", session], [("Paste the answer", "\x04")]
+    assert on_terminal(words, 80, KINDS["colours"], leave).text.count("+use nix") == 1
 
 
 def test_a_change_of_bytes_is_said_in_words(waiting: Path) -> None:

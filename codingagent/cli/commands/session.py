@@ -28,6 +28,7 @@ from codingagent.model.paths import shown
 from codingagent.model.session_state import Phase, Session
 from codingagent.storage import homes
 from codingagent.storage.homes import Home
+from codingagent.storage.lock import is_held
 from codingagent.workspace.real_paths import from_root, with_slashes
 
 if TYPE_CHECKING:
@@ -347,5 +348,9 @@ def _answer_session(
         with opened(home, state, screen, given) as shared:
             shared.conversation.answer(operation_id, answer)
             shared.go_on()
-            if not shared.conversation.session.is_complete:
+            if screen.keyboard() is not None and not is_held(home.waiting_path(session)):
+                from codingagent.cli.commands.waiting import follow
+
+                follow(shared, home, screen, given, uses_clipboard=False)
+            elif not shared.conversation.session.is_complete:
                 announce(shared.conversation)
