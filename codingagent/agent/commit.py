@@ -137,7 +137,7 @@ class PersonsRepository:
         self._said("check-ref-format", "--branch", branch, why=f"{branch!r} can't name a branch")
         place = self._at.parent / f"{self._at.name}-{branch.replace('/', '-')}"
         known = self._said("worktree", "list", "--porcelain").split("\n\n")
-        if not any(
+        if not place.is_dir() or not any(
             {f"worktree {place.as_posix()}", f"branch refs/heads/{branch}"} <= {*each.split("\n")}
             for each in known
         ):

@@ -98,7 +98,7 @@ def create(context: Context, order: Order, operation: CreateFile) -> Plan | even
     before_text = None if old is None else old.text
     operation, notes = _as_meant(operation, before_text)
     _check_whole(operation, before_text)
-    if isinstance(operation.content, str) and notebooks.is_shown(operation.content):
+    if isinstance(operation.content, str) and notebooks.is_shown(path, operation.content):
         operation = replace(
             operation, content=notebooks.replaced(path, operation.content, before_text)
         )
@@ -127,11 +127,10 @@ def edit(
     earlier = [hunk for each in order.earlier for hunk in each.hunks] if is_counted else []
     # An error, and the lines around the edit, quote it.
     context.secrecy.hide(text.text, path)
+    change = operation.change
+    olds = [each.old for each in change.edits] if isinstance(change, Substitutions) else []
+    shown = notebooks.to_edit(path, text.text, olds, is_counted=isinstance(change, LineRange))
     try:
-        shown = notebooks.shown(path, text.text)
-        change = operation.change
-        if isinstance(change, Substitutions) and any(e.old not in shown for e in change.edits):
-            shown = text.text  # operations in JSON read a file as it is
         edited = answer_checks.apply_edit(operation, shown, earlier)
         is_same = shown == text.text
         new = edited.text if is_same else notebooks.written(text.text, edited.text)

@@ -123,13 +123,15 @@ class UndoStep(Struct, frozen=True):
     failed: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     """The only files that it undid; empty: all."""
+    is_forced: bool = False
+    """It undid what someone had changed, too."""
     undo: "UndoStep | None" = None
     """The later undo that undid this step; several of some files each are told as one."""
 
     def with_earlier(self, earlier: "UndoStep") -> "UndoStep":
         """Return this undo of a step and an earlier one of the same step as one."""
         if not self.files:
-            return self
+            return self if self.is_forced else replace(self, kept=(*earlier.kept, *self.kept))
         kept, failed = (
             tuple(path for path in old if path not in self.files) + new
             for old, new in ((earlier.kept, self.kept), (earlier.failed, self.failed))
@@ -172,7 +174,9 @@ def steps(records: Iterable[entries.Record]) -> tuple[UndoStep, ...]:
 def undo_step(began: entries.UndoBegan, ended: entries.UndoEnded) -> UndoStep:
     """Return the step of an undo; one that restored nothing undoes nothing."""
     undoes = () if ended.is_void else began.steps
-    step = UndoStep(0, began.name, ended.name, undoes=undoes, files=began.files)
+    step = UndoStep(
+        0, began.name, ended.name, undoes=undoes, files=began.files, is_forced=began.force
+    )
     return replace(step, kept=ended.kept, failed=ended.failed)
 
 

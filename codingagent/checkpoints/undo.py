@@ -105,7 +105,10 @@ class _Undo:
     def _named(self, names: Collection[str], present: str) -> set[str]:
         """Return the files with these names, or in folders with them, that turns changed."""
         turns = (index for index, step in enumerate(self.steps) if step.sequence)
-        touched = {path for index in turns if names for path in self._touched(index, present)}
+        touched = set[str]()
+        for index in turns if names else ():
+            touched |= self._touched(index, present)
+            touched.update(() if self.steps[index].undo else self.steps[index].uncovered)
         found: set[str] = set()
         for name in names:
             new = {path for path in touched if path == name or path.startswith(f"{name}/")}

@@ -71,7 +71,7 @@ def _markdown(
     session: Session, records: Iterable[Record], turns: Mapping[int, Counts]
 ) -> Iterator[str]:
     task = on_screen(session.task).strip()
-    yield f"# {_escaped(session.name or task.splitlines()[0])}"
+    yield f"# {_escaped(session.name or task.partition(chr(10))[0] or session.session_id)}"
     yield from _quoted(task) if session.name or "\n" in task else ()
     for record, state in states(records):
         match record:

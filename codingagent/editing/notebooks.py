@@ -4,6 +4,7 @@ An edit is applied to the text as shown. Only the strings of a cell whose text i
 all other bytes stay, among them outputs, which are shown folded and without images.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from msgspec import Struct
 
 from codingagent.errors import OperationError
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import clip_middle, plural
+from codingagent.model.plain_text import plural
 
 _ENDING = ".ipynb"
 _HEAD = "notebook: edit the text of its cells as it stands here"
@@ -37,9 +38,24 @@ def shown(path: str, text: str) -> str:
     return text if found is None else "".join(line + body for line, body in found[1])
 
 
-def is_shown(text: str) -> bool:
-    """Return whether a text has the form in which notebooks are shown."""
-    return re.match(rf"# %+ {re.escape(_HEAD)}\n", text) is not None
+def to_edit(path: str, text: str, olds: Iterable[str], *, is_counted: bool) -> str:
+    """Return the text that an edit means: as it is shown, or of JSON operations as it is on disk.
+
+    OperationError if it counts lines of a notebook, which has others on disk than it shows.
+    """
+    found = shown(path, text)
+    if is_counted and found != text:
+        raise OperationError(
+            f"'{path}': lines of a notebook are not counted: it has others on disk than it shows",
+            advice=": send the edit with SEARCH and REPLACE",
+        )
+    return found if all(old in found for old in olds) else text
+
+
+def is_shown(path: str, text: str) -> bool:
+    """Return whether a text for a notebook has the form in which notebooks are shown."""
+    head = rf"# %+ {re.escape(_HEAD)}\n"
+    return path.lower().endswith(_ENDING) and re.match(head, text) is not None
 
 
 def written(text: str, new: str) -> str:
@@ -48,7 +64,8 @@ def written(text: str, new: str) -> str:
     OperationError if cells would come, go or move, or an output would change.
     """
     found = _read(text)
-    assert found is not None, "it was shown"
+    if found is None:
+        raise OperationError("the file is no notebook of nbformat 4")
     cells, sections = found
     new = new if new.endswith("\n") else f"{new}\n"
     lines = [line for line, _ in sections]
@@ -76,7 +93,7 @@ def written(text: str, new: str) -> str:
 
 def replaced(path: str, new: str, old: str | None) -> str:
     """Return the JSON of a notebook whose new text came whole, in the form in which notebooks are shown."""
-    if old is None or not is_shown(shown(path, old)):
+    if old is None or not is_shown(path, shown(path, old)):
         raise OperationError(
             f"'{path}' has the form in which notebooks are shown, and is none",
             advice=": make one with a program that uses nbformat, then edit it",
@@ -90,15 +107,19 @@ def _read(text: str) -> tuple[dict[str, _Cell], list[tuple[str, str]]] | None:
     None: it is no notebook of a version that is known.
     """
     try:
-        document = json.loads(text)
-        cells = document["cells"]
-        sources = [_joined(cell["source"]) for cell in cells]
-        kinds = [str(cell["cell_type"]) for cell in cells]
-        if document["nbformat"] != 4:
-            return None
-        spans = list(_sources(text))
-    except (ValueError, TypeError, LookupError, RecursionError):
+        return _parsed(text)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
+
+
+def _parsed(text: str) -> tuple[dict[str, _Cell], list[tuple[str, str]]] | None:
+    document = json.loads(text)
+    cells = document["cells"]
+    sources = [_joined(cell["source"]) for cell in cells]
+    kinds = [str(cell["cell_type"]) for cell in cells]
+    if document["nbformat"] != 4:
+        return None
+    spans = list(_sources(text))
     mark = "%%"
     while any(re.search(rf"^# {mark} ", source, re.MULTILINE) for source in sources):
         mark += "%"
@@ -127,9 +148,24 @@ def _outputs(outputs: Any) -> str:
         for kind in data.keys() - {"text/plain"}:
             others[kind] = others.get(kind, 0) + 1
     told = "\n".join(text.strip("\n") for text in texts if text)
-    text = clip_middle(_ESCAPE_CODES.sub("", told), _OUTPUT_CHARACTERS)
+    text = _brief(_ESCAPE_CODES.sub("", told))
     left = ", ".join(f"{count} {plural(count, kind)}" for kind, count in sorted(others.items()))
     return "".join(f"{part}\n" for part in (text, left and f"(left out: {left})") if part)
+
+
+def _brief(text: str) -> str:
+    """Return the first and last lines of an output: whole ones, as a part of a secret is not found."""
+    if len(text) <= _OUTPUT_CHARACTERS:
+        return text
+    lines = text.split("\n")
+    head, tail = (_within(side, _OUTPUT_CHARACTERS // 2) for side in (lines, lines[::-1]))
+    left = len(lines) - len(head) - len(tail)
+    return "\n".join((*head, f"… {left} {plural(left, 'line')} left out …", *tail[::-1]))
+
+
+def _within(lines: Sequence[str], room: int) -> list[str]:
+    ends = itertools.accumulate(len(line) + 1 for line in lines)
+    return [line for line, end in zip(lines, ends, strict=True) if end <= room]
 
 
 def _split(text: str, lines: Sequence[str]) -> list[str] | None:

@@ -27,8 +27,9 @@ class Prompt(Struct, frozen=True):
 
     def text(self) -> str:
         try:
-            with disk_errors(f"{self.path} can't be read", UsageError):
-                text = typed_text(self.path.read_bytes()).strip()
+            failed = f"{self.path} can't be read"
+            with disk_errors(failed, UsageError), self.path.open("rb") as file:
+                text = typed_text(file.read(4 * _LIMIT + 1)).strip()
         except UnicodeDecodeError:
             text = ""
         if not 0 < len(text) <= _LIMIT:
@@ -46,7 +47,7 @@ def prompts(workspace: Path) -> dict[str, Prompt]:
     is_own = settings_file.is_out_of_reach(workspace)
     folders = {workspace.resolve() / HERE_HOME / _FOLDER: False, folder_of_own(): is_own}
     return {
-        path.stem: Prompt(path, is_trusted)
+        path.stem: Prompt(path, is_trusted and workspace.resolve() not in path.resolve().parents)
         for folder, is_trusted in folders.items()
         for path in sorted(folder.glob("*.md"))
         # A repository's link would show, and send, a file of anywhere.

@@ -52,7 +52,8 @@ def path_of(workspace: Path | None = None) -> Path:
 
 def is_out_of_reach(workspace: Path) -> bool:
     """Return whether no answer in a workspace can write these files."""
-    return resolved(workspace) not in resolved(_folder()).parents
+    place, folder = resolved(workspace), resolved(_folder())
+    return place != folder and place not in folder.parents and folder not in place.parents
 
 
 def _folder() -> Path:

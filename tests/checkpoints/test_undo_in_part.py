@@ -147,3 +147,16 @@ def read(home: Path) -> dict[str, str]:
     root = home / "workspace"
     found = {p.relative_to(root).as_posix(): p.read_text("utf-8") for p in root.rglob("*.txt")}
     return {name: text for name, text in found.items() if name != "src/own.txt"}
+
+
+def test_what_an_undo_of_a_file_kept_can_be_undone_after_the_rest(tmp_path: Path) -> None:
+    """Design, undo: what someone had changed is kept, and --force undoes it, whatever was undone since."""
+    home = tmp_path / "home"
+    (home / "workspace").mkdir(parents=True)
+    begin(home)
+    (home / "workspace" / "edited.txt").write_text("mine\n", "utf-8")
+    assert "--force edited.txt` undoes that too" in undo(home, "edited.txt")[1]
+    assert undo(home)[0] == 0
+    assert read(home) == {"edited.txt": "mine\n", "big.txt": BIG * 1000}
+    assert undo(home, "edited.txt", "--force")[0] == 0
+    assert read(home) == OLD

@@ -121,3 +121,17 @@ def test_a_workspace_that_holds_them_does_not_obey_them(
     monkeypatch.setenv("CODINGAGENT_WORKSPACE", str(workspace))
     assert row(home, capsys, "policy")[:2] == ["standard", "default"]
     assert run(home, "config", "set", "diff", "full", "--here") == 2
+
+
+def test_a_workspace_around_or_below_the_settings_can_write_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither settings nor prompts are the person's alone there."""
+    from codingagent.storage.settings_file import is_out_of_reach
+
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "codingagent" / "prompts").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    reached = {".": False, "codingagent": False, "codingagent/prompts": False, "other": True}
+    for name, is_out in reached.items():
+        assert is_out_of_reach(tmp_path / name) is is_out, name

@@ -134,7 +134,7 @@ def test_what_is_no_notebook_is_shown_as_it_is() -> None:
 
 
 def test_a_session_shows_and_edits_a_notebook(tmp_path: Path) -> None:
-    """READ_FILE, SEARCH/REPLACE, line numbers, and a whole file in the form that was shown."""
+    """READ_FILE, SEARCH/REPLACE, and a whole file in the form that was shown; no line numbers."""
     with plain_session(tmp_path) as live:
         path = live.workspace / "n.ipynb"
         path.write_bytes(TEXT.encode())
@@ -145,10 +145,12 @@ def test_a_session_shows_and_edits_a_notebook(tmp_path: Path) -> None:
         told = live.answer(f'[EDIT_FILE path="n.ipynb"]\n{edit}[/EDIT_FILE]')
         assert "[OK] EDIT_FILE" in told
         assert path.read_text("utf-8") == TEXT.replace("1 + 2", "3")
-        line = SHOWN.split("\n").index("y = 2") + 1
-        at = f'start_line="{line}" end_line="{line}"'
-        live.answer(f'[EDIT_FILE path="n.ipynb" {at}]\ny = 5\n[/EDIT_FILE]')
-        assert path.read_text("utf-8") == TEXT.replace("1 + 2", "3").replace("y = 2", "y = 5")
+        # The chat may mean the lines of the JSON, if it wrote that itself.
+        told = live.answer(
+            '[EDIT_FILE path="n.ipynb" start_line="3" end_line="3"]\nx\n[/EDIT_FILE]'
+        )
+        assert "send the edit with SEARCH and REPLACE" in told
+        assert path.read_text("utf-8") == TEXT.replace("1 + 2", "3")
         told = live.answer(f'[CREATE_FILE path="n.ipynb"]\n{SHOWN}[/CREATE_FILE]')
         assert path.read_text("utf-8") == TEXT, told
         told = live.answer(f'[CREATE_FILE path="new.ipynb"]\n{SHOWN}[/CREATE_FILE]')
@@ -168,3 +170,33 @@ def test_an_operation_in_json_may_edit_the_file_as_it_is(tmp_path: Path) -> None
         operation = {"type": "editFile", "path": "n.ipynb", "edits": edits}
         live.answer(json.dumps({"protocolVersion": "1.0", "operations": [operation]}))
         assert path.read_text("utf-8") == TEXT.replace("1 + 2", "3")
+
+
+@pytest.mark.parametrize(
+    "outputs", [["x"], [None], [{"text": 5}], [{"data": [1]}], [{"traceback": [1]}]]
+)
+def test_a_notebook_with_odd_outputs_is_shown_as_it_is(outputs: list[object]) -> None:
+    """What another program wrote wrongly ends neither a start nor a turn."""
+    cell = {"cell_type": "code", "outputs": outputs, "source": "x"}
+    text = json.dumps({"cells": [cell], "nbformat": 4})
+    assert notebooks.shown("a.ipynb", text) == text
+
+
+def test_long_outputs_are_cut_between_lines() -> None:
+    """A part of a secret is not found as one."""
+    lines = [f"{'word ' * 20}{number}\n" for number in range(20)]
+    cell = {"cell_type": "code", "outputs": [{"text": lines}], "source": "x"}
+    told = notebooks.shown("a.ipynb", json.dumps({"cells": [cell], "nbformat": 4})).splitlines()
+    assert "… 16 lines left out …" in told
+    assert {f"{line}\n" for line in told[4:] if "left out" not in line} <= {*lines}
+    cell["outputs"] = [{"text": "x" * 10_000}]
+    told = notebooks.shown("a.ipynb", json.dumps({"cells": [cell], "nbformat": 4})).splitlines()
+    assert told[4:] == ["… 1 line left out …"]
+
+
+def test_only_a_notebook_has_the_form_in_which_notebooks_are_shown() -> None:
+    """Any other file may begin with that line; a notebook that is none is refused in words."""
+    assert notebooks.is_shown("a.ipynb", SHOWN)
+    assert not notebooks.is_shown("a.py", SHOWN)
+    with pytest.raises(OperationError, match="is no notebook"):
+        notebooks.replaced("a.ipynb", SHOWN, SHOWN)
