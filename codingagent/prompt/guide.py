@@ -24,14 +24,14 @@ def question_text() -> str:
 def protocol_text() -> str:
     """Return the PROTOCOL section without its heading."""
     reference = "\n\n".join(_describe(command) for command in COMMANDS)
-    return _TAGS.replace("{commands}", reference)
+    return _TAGS.replace("{operations}", reference)
 
 
 def reminder(session_id: str, sequence: int | str) -> str:
     return (
-        f'Answer with commands as PROTOCOL says: first [REPLY session="{session_id}"'
+        f'Answer with operations as PROTOCOL says: first [REPLY session="{session_id}"'
         f' sequence="{sequence}"], last [END]. Put [DONE] after your last changes and the commands that'
-        " verify them: it counts if all of them succeed.\n"
+        " verify them: it is accepted if all of them succeed.\n"
     )
 
 
