@@ -19,12 +19,12 @@ def test_a_file_arrives_in_three_parts(tmp_path: Path) -> None:
     """Design, truncation: what arrived is kept until it is gone on with, also over another turn."""
     with plain_session(tmp_path) as live:
         first = live.answer(reply(live, f'[CREATE_FILE path="a.txt"]\n{BODY[:200]}', 1))
-        assert "cut short inside CREATE_FILE" in first
+        assert "Cut off inside CREATE_FILE" in first
         assert not (live.workspace / "a.txt").exists()
         live.answer(reply(live, "[MESSAGE]\nI go on.\n[/MESSAGE]\n[END]\n", 2))
         start = BODY[:180].rindex("\n") + 1
         second = live.answer(reply(live, BODY[start:400], 3))
-        assert "cut short inside CREATE_FILE" in second
+        assert "Cut off inside CREATE_FILE" in second
         start = BODY[:370].rindex("\n") + 1
         done = live.answer(reply(live, f"{BODY[start:]}[/CREATE_FILE]\n[END]\n", 4))
         assert "[OK] CREATE_FILE: Created 'a.txt'" in done
@@ -54,8 +54,6 @@ def test_a_short_request_tells_what_the_person_changed_while_it_only_read(tmp_pa
 
 
 # --- half an answer, and then the other half --------------------------------------------------------
-
-AGAIN = "or give the whole answer again"
 
 
 def whole(live: LiveSession, *, fenced: bool) -> str:
@@ -87,12 +85,9 @@ def test_commands_behind_a_missing_block_wait_for_it(
         first = live.answer(answer[:at] + (end if fenced or not end.strip() else ""))
         assert "[FAILED] CREATE_FILE: " in first
         assert "CREATE_FILE 'a.txt'" in first
-        assert any(AGAIN in str(notice) for notice in live.notices)
-        live.notices.clear()
         second = live.answer(answer[at:])
         assert "not executed: RUN_COMMAND at line" in second
         assert "send CREATE_FILE 'a.txt' again" in second
-        assert any(AGAIN in str(notice) for notice in live.notices)
         # Nothing false is said of fences and closing tags.
         assert "Note: " not in second
         assert "fence" not in first + second

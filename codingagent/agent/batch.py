@@ -33,7 +33,7 @@ from codingagent.model.effects import (
 )
 from codingagent.model.operations import Finish, Kind, Operation, RunCommand
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import parted
+from codingagent.model.plain_text import Note, parted
 from codingagent.model.session_state import Phase, Session
 from codingagent.policy.rules import Ask
 from codingagent.protocols.json import type_of
@@ -79,7 +79,6 @@ class Execution:
             context.checkpointer, context.workspace, context.policy.filesystem, self._moved
         )
         self._spellings = Spellings(context.workspace)
-        self._has_told_check = False
         self._edits: dict[str, list[events.FileEdited]] = {}
         """Those of the answer so far, by path: a search of all its events for each would be quadratic."""
 
@@ -210,16 +209,10 @@ class Execution:
             return f"Not taken, because this failed: {names}", "fix that"
         if not (self.check.run(ends=True) or self.check.fails_as_before()):
             assert self.session.checked is not None, "it was just run"
-            if not self._has_told_check:
-                way = f'codingagent resume {self.session.session_id} --check "COMMAND"'
-                self.context.remark(
-                    f"Wrong check? /check COMMAND sets another; or stop, then: {way}"
-                )
-            self._has_told_check = True
             why = results.fact_of(self.session.checked).words
             if compared(self.session).is_same:
-                return f"Not accepted: the person's check fails as before any change: {why}", _OLD
-            return f"Not accepted: the person's check fails: {why}", "fix that"
+                return f"{results.NOT_ACCEPTED} as before any change: {why}", _OLD
+            return f"{results.NOT_ACCEPTED}: {why}", "fix that"
         broken = () if has_check else sorted(filter(self._fault_of, self.session.unparsed))
         if not broken:
             return None
@@ -324,7 +317,12 @@ class Execution:
         names = tuple(dict.fromkeys(changed))[: entries.CHANGED_LIMIT]
         notes += protection.notes()
         if self.check.waits_for_edits() and not self.session.is_run:
-            notes += (_NOT_CHECKED,)
+            # The person is told why nothing was.
+            is_told = cut or any(
+                isinstance(event, events.Refused) and event.kind is Kind.DONE
+                for event in self.session.results
+            )
+            notes += (Note("", _NOT_CHECKED) if is_told else _NOT_CHECKED,)
         notes, facts = parted(notes)
         self.log.record(entries.TurnEnded(sequence, notes, now(), cut, names, facts))
 

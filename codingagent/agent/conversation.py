@@ -28,7 +28,6 @@ from codingagent.workspace.programs import quoted_path
 if TYPE_CHECKING:
     from codingagent.workspace.git_files import Belonging
 
-_CUT = "The next request asks for the rest of {}; or give the whole answer again."
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
 _TOO_LARGE = Objection("it is too large to be an answer", _SAVE_AGAIN)
 _NO_TEXT = Objection("it is not text in UTF-8", _SAVE_AGAIN)
@@ -110,7 +109,7 @@ class Conversation:
         """Move an answer to `rejected/`, and say why and what to do."""
         new = self._mailbox.set_aside(name, objection.reason)
         remedy = objection.remedy or (
-            "to apply it anyway: codingagent resume"
+            "Apply it anyway: codingagent resume"
             f" {self.session.session_id} --accept {quoted_path(self._mailbox.rejected / new)}"
         )
         self._log.record(AnswerSetAside(new, objection.reason, now(), remedy))
@@ -137,8 +136,6 @@ class Conversation:
         is_done = found.is_joined or any(continuation.is_about(old, i.kind) for i in found.items)
         cut = found.cut or ("" if is_done else old)
         self._execution.end(self.session.sequence, found.notes, cut)
-        if found.cut:
-            self.context.remark(_CUT.format(continuation.name_of(found.cut)))
         return listed
 
     def changes(self) -> Changes:

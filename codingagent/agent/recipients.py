@@ -69,10 +69,7 @@ class Recipients(Struct, frozen=True):
         """Return why the current session must not execute an answer, or None."""
         found = answer.reply
         if found.has_outbox:
-            return Objection(
-                "it holds a request, not an answer: a request's examples must not be executed",
-                "save only the chat's answer in the inbox",
-            )
+            return Objection("it is a request, not an answer", "save only what the chat answered")
         named = None if found.header is None else found.header.session
         if accept or (found.is_joined and named in (None, at_work.session_id)):
             return None

@@ -28,6 +28,7 @@ from codingagent.model.check_outcome import first_failure
 from codingagent.model.events import Event, succeeded
 from codingagent.model.operations import Kind
 from codingagent.model.plain_text import on_screen, plural, unmasked
+from codingagent.model.results import is_refused_by_check
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 
@@ -243,6 +244,11 @@ class Lines(Screen):
             case _:
                 pass
         self._lay(lines_of(record, session, self.mailbox, self._look, beside, below))
+        is_refused = isinstance(record, entries.OperationEnded) and is_refused_by_check(
+            record.event
+        )
+        if is_refused and session.refused == 1:
+            self._say((f"    Wrong check? {self._how_to_check(session.session_id)}", "dim"))
         if isinstance(record, entries.TurnEnded) and session.is_complete and session.is_only_words:
             self._say(("? ", "warn"), (runnable(self._how_to_ask(session.session_id)), ""))
 
@@ -317,6 +323,9 @@ class Lines(Screen):
     def _how_to_ask(self, session_id: str) -> str:
         say = f"codingagent say {session_id}"
         return f'ask more with {say} "…"; have something done with {say} --do "…"'
+
+    def _how_to_check(self, session_id: str) -> str:
+        return runnable(f'Set another: codingagent resume {session_id} --check "COMMAND"')
 
     def _show_question(self, session_id: str, sequence: int) -> None:
         """Show how the model's words are answered."""

@@ -66,10 +66,10 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             what = f"{count} {plural(count, 'operation')}, kept" if count else "kept"
             yield [(f"answer {record.sequence}: {what} as {record.name}", "")], 2
         case entries.AnswerSetAside():
-            yield [("rejected:", "warn"), (f" {record.name}: {record.reason}", "")], 2
-            kept = "" if mailbox is None else f"moved to {mailbox.rejected / record.name}"
-            for line in filter(None, (kept, runnable(record.remedy))):
-                yield [(f"  {line}", "")], 0
+            moved = "" if "--accept" in record.remedy else " (moved to inbox/rejected/)"
+            how = f". {record.remedy[:1].upper()}{record.remedy[1:]}" if record.remedy else ""
+            why = f" {record.reason}{moved}{runnable(how)}"
+            yield [(record.name, ""), (" rejected:", "warn"), (why, "")], 0
         case entries.RequestWritten():
             path = "" if mailbox is None else _sent_path(mailbox, session, record)
             again = session.is_rewritten
@@ -163,7 +163,12 @@ def outcome_of(event: Event) -> str:
         case events.Denied():
             return fact.replace(": the person said no", ": you said no", 1)
         case events.Refused(kind=Kind.DONE):
-            return fact.replace("the person's", "your")
+            if results.is_refused_by_check(event):  # the line above has what it said
+                fact = ": ".join(fact.split(": ", 2)[:2]) + "; the next request tells the model"
+            fact = fact.removeprefix("Not taken").removeprefix("Not accepted")
+            return "not accepted" + fact.replace("the person's", "your")
+        case events.Refused() if fact.startswith(results.CUT_OFF):
+            return f"{fact}. The next request asks for the rest; or paste the whole answer again"
         case _:
             return fact
 
@@ -188,7 +193,7 @@ def _told(event: Event, kind: Kind | None) -> tuple[str, str]:
             end = "" if succeeded(event) else f"{results.end_of(event)}, "
             return f"{is_check}{words or one_line(event.command)}", f"  {end}{took}"
         case events.Refused(kind=Kind.DONE):
-            return f"DONE: {outcome_of(event)}", ""
+            return f"DONE {outcome_of(event)}", ""
         case events.Refused() if event.subject and event.fact.startswith(f"'{event.subject}'"):
             return event.fact.replace("'", "", 2), ""
         case _:
@@ -284,7 +289,7 @@ def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[H
     told += [f"{len(failed)} failed"] if failed else []
     told += [f"{changed}{more} {plural(changed, 'file')} changed"] if changed else []
     yield [(f"Turn {record.sequence}: {', '.join(told)}", "dim")], 2
-    for note in record.facts or record.notes:
+    for note in filter(None, record.facts or record.notes):
         yield [("  ", ""), ("note:", "warn"), (f" {runnable(note)}", "")], 4
     if not session.is_complete or session.is_run or session.is_only_words:
         return

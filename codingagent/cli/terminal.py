@@ -178,6 +178,10 @@ class Console(Lines):
             return super()._how_to_ask(session_id)
         return "type the next question, or /do WISH to have something done; /quit ends"
 
+    def _how_to_check(self, session_id: str) -> str:
+        is_typed = self._keys is not None
+        return "/check COMMAND sets another." if is_typed else super()._how_to_check(session_id)
+
     def ask(
         self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere
     ) -> Answer | None:

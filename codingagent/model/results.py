@@ -20,6 +20,9 @@ _TELLING = frozenset({2, 6, 8, 9, 11, 15, 25})
 # Models copy what they are shown.
 _END_TAG = lazy_pattern(r"\[(/?DONE\b[^\]\n]*)\]")
 
+CUT_OFF = "Cut off inside"
+# Of DONE; what the check said follows.
+NOT_ACCEPTED = "Not accepted: the person's check fails"
 NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
 
 
@@ -29,6 +32,11 @@ class Fact(NamedTuple):
     kind: Kind
     words: str
     output: str
+
+
+def is_refused_by_check(event: Event) -> bool:
+    """Return whether it is a DONE that was not accepted because the check fails."""
+    return isinstance(event, events.Refused) and event.fact.startswith(NOT_ACCEPTED)
 
 
 def exit_code_of(event: CommandRan) -> int:

@@ -16,6 +16,7 @@ from codingagent.model.approval import is_about_secrets
 from codingagent.model.effects import changed_paths, file_changes, may_change_anything
 from codingagent.model.operations import Kind
 from codingagent.model.plain_text import json_length
+from codingagent.model.results import is_refused_by_check
 from codingagent.model.session_state import NONE, AppendList, Phase, Said, Session
 
 _REOPENED = (
@@ -276,6 +277,7 @@ def _end_operation(session: Session, record: entries.OperationEnded) -> Session:
         started=None,
         asked=None,
         answered=None,
+        refused=session.refused + is_refused_by_check(event),
         results=session.results.with_one(event),
         ends=session.ends.with_one(record),
         returned=session.returned + _returned(event),

@@ -149,6 +149,8 @@ class Session(Struct, frozen=True):
     cut: str = ""
     """The part that arrived of the block in which the last answer was truncated."""
     undoing: entries.UndoBegan | None = None
+    refused: int = 0
+    """How many times DONE was not accepted because the check fails."""
     is_closed: bool = False
     """Complete because the person ended it, and its task may not be done."""
     answers: int = 0

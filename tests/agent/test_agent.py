@@ -632,14 +632,14 @@ def test_the_same_text_for_the_present_request_is_taken(live: LiveSession) -> No
 
 def test_a_request_saved_as_the_reply_is_set_aside(live: LiveSession) -> None:
     """Design, tag blocks: an outbox saved into the inbox is never executed."""
-    assert_set_aside(live, live.request(1), "it holds a request, not an answer")
+    assert_set_aside(live, live.request(1), "it is a request, not an answer")
     assert list(live.workspace.iterdir()) == []
 
 
 def test_a_reply_with_the_request_in_front_is_set_aside(live: LiveSession) -> None:
     """Design, tag blocks: its examples are commands. Where it does not stand whole, nobody knows its end."""
     request = live.request(1).replace("Put [DONE] after", "Put  [DONE] after")
-    assert_set_aside(live, f"You said:\n{request}\n{TRAP}", "it holds a request")
+    assert_set_aside(live, f"You said:\n{request}\n{TRAP}", "it is a request")
 
 
 def test_an_answer_below_the_whole_request_is_taken(live: LiveSession) -> None:
@@ -731,7 +731,7 @@ def test_one_bad_block_does_not_cost_the_others(live: LiveSession) -> None:
     assert lines[1].startswith("[FAILED] DELETE_FILE: Missing attribute 'path'")
     assert lines[2].startswith("[FAILED] EDIT_FILE: Invalid start_line 'one'")
     assert lines[3] == "[OK] CREATE_FILE: Created 'b.txt'"
-    assert lines[4].startswith("[FAILED] CREATE_FILE: The answer was cut short inside CREATE_FILE")
+    assert lines[4].startswith("[FAILED] CREATE_FILE: Cut off inside CREATE_FILE")
     assert not (live.workspace / "c.txt").exists()
 
 

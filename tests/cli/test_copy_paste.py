@@ -356,7 +356,7 @@ def test_a_second_request_has_a_short_one(live: LiveSession) -> None:
     assert live.run("copy", "--whole").stdout == whole.read_text()
     # Saved into the inbox by mistake it is no more executed than the whole one.
     live.run("paste", stdin=f"{text}\n")
-    assert "rejected: " in live.run("resume", "--once").stdout
+    assert " rejected: " in live.run("resume", "--once").stdout
 
 
 def test_a_setting_uses_the_clipboard_where_there_is_one(live: LiveSession) -> None:

@@ -51,7 +51,10 @@ def told(record: Record) -> list[str]:
         (AnswerTaken(1, "a.txt", "", AT, operations=2), ["answer 1: 2 operations, kept as a.txt"]),
         # As in journals from before this was recorded.
         (AnswerTaken(1, "a.txt", "", AT), ["answer 1: kept as a.txt"]),
-        (AnswerSetAside("x.txt", "it is old", AT), ["rejected: x.txt: it is old"]),
+        (
+            AnswerSetAside("x.txt", "it is old", AT),
+            ["x.txt rejected: it is old (moved to inbox/rejected/)"],
+        ),
         (RequestWritten(1, AT), ["Request 1"]),
     ],
 )
@@ -72,10 +75,12 @@ def test_each_record_has_its_lines(record: Record, lines: list[str]) -> None:
             ["  FAILED EDIT_FILE: 'a': not found"],
         ),
         (
-            Refused(Kind.DONE, "Not yet: the person's check fails: 'a; b'", advice="; fix that"),
-            [
-                "  FAILED DONE: Not yet: your check fails: 'a; b'",
-            ],
+            Refused(Kind.DONE, "Not taken, because this failed: 'a; b'", advice="; fix that"),
+            ["  FAILED DONE not accepted, because this failed: 'a; b'"],
+        ),
+        (
+            Refused(Kind.DONE, "Not accepted: the person's check fails: Ran 'a; b' (exit code 1)"),
+            ["  FAILED DONE not accepted: your check fails; the next request tells the model"],
         ),
         (
             Denied(Kind.RUN_COMMAND, "x", (), "the person said no: why"),

@@ -12,7 +12,7 @@ from rich.text import Text
 from tests import golden
 from tests.cli.terminals import on_terminal
 from tests.cli.test_amend import Terminal, terminal
-from tests.cli.test_output import CART, CREATE, EDIT, drop
+from tests.cli.test_output import CART, CREATE, DONE, EDIT, drop
 from tests.cli.test_waiting_line import PROMPT, enter, paste
 from tests.helpers import run_here, wait_until
 from tests.recorded_session import ANSWERS, CHECK, EDITED, FILES, LINE, TASK, rows, same
@@ -62,6 +62,42 @@ def test_a_turn_of_an_edit_and_a_green_check_is_read_at_a_glance(tmp_path: Path)
     assert "  ✓ check: 918 passed  " in turn
     assert len(turn.splitlines()) <= 8
     assert len(turn) <= 300
+
+
+def test_what_went_wrong_is_told_in_few_lines(tmp_path: Path) -> None:
+    """A cut answer, a DONE that the check refuses, and files that are no answers: facts, and what to do."""
+    home = tmp_path / "home"
+
+    def lines(*words: str) -> list[str]:
+        return run_here("--home", str(home), *words).stdout.splitlines()
+
+    lines("new", "--no-wait", "--sandbox", "off", "Create notes.txt", "--check", "exit 3")
+    drop(home, CREATE[: CREATE.index("line 3\n")])
+    cut = lines("resume", "--once")[3:]
+    assert cut[0].startswith(
+        "  FAILED Cut off inside CREATE_FILE 'notes.txt': 2 lines arrived, nothing of it was used. The next"
+    )
+    assert [line.partition(":")[0] for line in cut[1:]] == ["Turn 1", "Request 2"]
+    for number in (2, 3):
+        drop(home, CREATE.replace('path="', f'path="{number}') + DONE)
+        shown = lines("resume", "--once")
+        why = "  FAILED DONE not accepted: your check fails as before any change; the next request "
+        at = shown.index(f"{why}tells the model")
+        is_first = shown[at + 1].startswith("    Wrong check? Set another: codingagent --home ")
+        assert is_first == (number == 2)
+        assert len(shown) == at + 3 + is_first
+    (request,) = (home / "outbox").glob("*_seq0001.txt")
+    (home / "inbox" / "b.txt").write_bytes(request.read_bytes())
+    old = f'[REPLY session="{request.name[:8]}" sequence="1"]\n{CREATE}[END]\n'
+    (home / "inbox" / "a.txt").write_text(old, "utf-8")
+    a, b, *rest = sorted(lines("resume", "--once"))
+    assert a.startswith("a.txt rejected: it answers request 1, but request 4 is waiting. Apply it")
+    assert a.endswith(f"--accept {home}/inbox/rejected/a.txt")
+    assert b == (
+        "b.txt rejected: it is a request, not an answer (moved to inbox/rejected/)."
+        " Save only what the chat answered"
+    )
+    assert not rest
 
 
 RIGHT = "        return max(0, self.net - self.discount)"

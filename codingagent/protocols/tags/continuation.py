@@ -14,6 +14,7 @@ from codingagent.model import commands
 from codingagent.model.paths import shown
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import plural
+from codingagent.model.results import CUT_OFF
 from codingagent.protocols.tags import scanner, tag_blocks
 from codingagent.protocols.tags.tag_blocks import Block
 
@@ -88,8 +89,7 @@ def refusal(cut: str, block: Block) -> OperationError:
     """Return why a cut block is not used; its detail are the lines with which the model is to go on."""
     lines, again = block.body.count("\n"), _overlap(cut.partition("\n")[2])
     fact = (
-        f"The answer was cut short inside {named(block)}: {lines} {plural(lines, 'line')} of it"
-        " arrived and are kept, and nothing of it was used"
+        f"{CUT_OFF} {named(block)}: {lines} {plural(lines, 'line')} arrived, nothing of it was used"
     )
     how = "Send the block again from its start"
     if again:
@@ -97,7 +97,7 @@ def refusal(cut: str, block: Block) -> OperationError:
             "Go on from there: after [REPLY …] write the lines below once more, the last of them whole, and"
             f" then what is missing, up to {block.closing} and [END]; or send the block again from its start"
         )
-    advice = f". They end with: «{shown(cut[-TAIL_CHARACTERS:])}». {how}"
+    advice = f". What arrived is kept, and ends with: «{shown(cut[-TAIL_CHARACTERS:])}». {how}"
     return OperationError(fact, again, advice=advice)
 
 
@@ -191,11 +191,6 @@ def second_half(cut: str, text: str) -> SecondHalf | None:
 
 def _first_lines(body: str) -> set[str]:
     return {line.strip() for line in list(filter(str.strip, body.split("\n")))[:_FIRST_LINES]}
-
-
-def name_of(cut: str) -> str:
-    head = _head(cut)
-    return "a block" if head is None else named(head)
 
 
 def is_about(cut: str, name: str) -> bool:

@@ -15,6 +15,7 @@ from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import AT_ONCE, EditFile, Finish, Kind, Operation, Replacement
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, some
+from codingagent.model.results import CUT_OFF
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import continuation, decoder, repair, tag_blocks
 from codingagent.protocols.tags.arrivals import Arrivals, Mended
@@ -339,7 +340,7 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
     behind = [f"{item.kind} at line {item.line}" for item in rest if item.kind is not Kind.DONE]
     does = "opens it again" if half.begins else "ends it"
     reason = (
-        f"{half.name} was cut short before, and this answer {does} at line {half.line} without going on from"
+        f"{CUT_OFF} {half.name} before, and this answer {does} at line {half.line} without going on from"
         " where it stopped, so nothing of it was used"
     )
     again = f"send {half.name} again from its start"

@@ -32,7 +32,7 @@ def test_a_cut_block_is_asked_for_from_where_it_stopped() -> None:
     found = reply.read(WHOLE[:300])
     (item,) = found.items
     assert isinstance(item, Problem)
-    assert "cut short inside CREATE_FILE 'a.py'" in item.reason
+    assert "Cut off inside CREATE_FILE 'a.py'" in item.reason
     assert "nothing of it was used" in item.reason
     assert repr(WHOLE[260:300])[1:-1] in item.reason
     assert found.cut == WHOLE[len(REPLY) : 300].rstrip("\n")
