@@ -77,6 +77,13 @@ def test_an_own_prompt_that_an_answer_could_write_is_as_the_repositorys(home: Pa
     assert (done.returncode, "is the repository's" in done.stderr) == (2, True), done.stderr
 
 
+def test_agreement_that_a_workspace_holds_is_none(home: Path, tmp_path: Path) -> None:
+    """Without a sandbox its commands could forge it."""
+    own_prompts.agree(OWN)
+    assert own_prompts.is_agreed(OWN, home / "workspace")
+    assert not own_prompts.is_agreed(OWN, tmp_path)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="links need rights there")
 def test_a_link_of_a_repository_is_no_prompt(home: Path) -> None:
     """It would send a file of anywhere."""

@@ -34,7 +34,9 @@ _SMALL_BYTES = 64 * 1024
 
 # A start must not wait for a walk through everything ever installed.
 _LOOK_LIMIT_FOLDERS = 2000
-_NOT_LOOKED_INTO = frozenset({".git", "node_modules", ".venv", "venv", "target", "__pycache__"})
+# What git obeys, and what this program does of sessions that go on there.
+_KEPT = frozenset({".git", ".codingagent"})
+_NOT_LOOKED_INTO = _KEPT | {"node_modules", ".venv", "venv", "target", "__pycache__"}
 
 # Each is held open, and a process has about a thousand descriptors.
 _REPOSITORY_LIMIT = 400
@@ -164,34 +166,37 @@ def git_folders(workspace: Path) -> list[Path]:
 
 
 class OpenRepository:
-    """The `.git` of a repository, held open so that it can be found wherever a command moves it."""
+    """A `.git`, or a home, held open so that it can be found wherever a command moves it."""
 
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-        found = os.fstat(handle)
+    def __init__(self, path: str) -> None:
+        self._handle = os.open(path, PATH_ONLY | NO_FOLLOW)
+        found = os.fstat(self._handle)
+        self.is_link = stat.S_ISLNK(found.st_mode)
         self.identity = found.st_dev, found.st_ino
 
     def __del__(self) -> None:
-        os.close(self._handle)
+        with contextlib.suppress(AttributeError):  # it could not be opened
+            os.close(self._handle)
 
     def place(self) -> Path:
         """Return its current path; one that is nowhere if it was removed."""
         path = os.readlink(f"/proc/self/fd/{self._handle}")
-        return Path() if path.endswith("/.git (deleted)") else Path(path)
+        return Path() if path.endswith(" (deleted)") else Path(path)
 
 
 def repositories_in(workspace: Path) -> tuple[OpenRepository, ...]:
-    """Return the repositories below a workspace's root, as far as a bounded walk finds them."""
+    """Return the repositories below a workspace's root, and the homes in it, that a bounded walk finds."""
     found: list[OpenRepository] = []
-    for folder, names, others in islice(walk_names(os.fspath(workspace)), _LOOK_LIMIT_FOLDERS):
-        if (".git" in names or ".git" in others) and Path(folder) != workspace:
-            with contextlib.suppress(OSError):  # removed meanwhile
-                handle = os.open(Path(folder) / ".git", PATH_ONLY | NO_FOLLOW)
-                repository = OpenRepository(handle)
-                if not stat.S_ISLNK(os.fstat(handle).st_mode):
-                    found.append(repository)
+    root = os.fspath(workspace)
+    for folder, names, others in islice(walk_names(root), _LOOK_LIMIT_FOLDERS):
+        for name in _KEPT.intersection([*names, *others]):
+            if (folder, name) != (root, ".git"):
+                with contextlib.suppress(OSError):  # removed meanwhile
+                    repository = OpenRepository(os.path.join(folder, name))
+                    if not repository.is_link:
+                        found.append(repository)
         for name in _NOT_LOOKED_INTO.intersection(names):
             names.remove(name)
-        if len(found) == _REPOSITORY_LIMIT:
+        if len(found) >= _REPOSITORY_LIMIT:
             break
     return tuple(found)

@@ -20,8 +20,9 @@ from codingagent.storage import settings_file
 from codingagent.storage.journal import Runs, Sessions
 from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import Mailbox
-from codingagent.storage.settings_file import read_toml, user_folder
+from codingagent.storage.settings_file import read_toml
 from codingagent.workspace.dirfd import is_link_at
+from codingagent.workspace.own_code import state_folder
 from codingagent.workspace.path_walk import is_too_much
 from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.sharing import retried
@@ -149,7 +150,7 @@ def register(home: Path) -> None:
 
 def registry_entry(home: Path) -> Path:
     name = hashlib.sha256(os.fsencode(resolved(home))).hexdigest()[:32]
-    return user_folder("XDG_STATE_HOME", "LOCALAPPDATA", ".local/state") / "homes" / name
+    return state_folder() / "homes" / name
 
 
 def _identity(home: Path) -> str:

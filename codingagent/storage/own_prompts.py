@@ -14,7 +14,7 @@ from codingagent.errors import UsageError, disk_errors
 from codingagent.model.encoding import typed_text
 from codingagent.storage import settings_file
 from codingagent.storage.homes import HERE_HOME
-from codingagent.storage.settings_file import user_folder
+from codingagent.workspace.own_code import config_folder, state_folder
 
 _FOLDER, _LIMIT = "prompts", 100_000
 
@@ -39,7 +39,7 @@ class Prompt(Struct, frozen=True):
 
 
 def folder_of_own() -> Path:
-    return settings_file.path_of().with_name(_FOLDER)
+    return config_folder() / _FOLDER
 
 
 def prompts(workspace: Path) -> dict[str, Prompt]:
@@ -65,9 +65,10 @@ def named(name: str, workspace: Path) -> Prompt:
     return found[name]
 
 
-def is_agreed(text: str) -> bool:
-    """Return whether the person agreed to this very text."""
-    return _record_of(text).exists()
+def is_agreed(text: str, workspace: Path) -> bool:
+    """Return whether the person agreed to this very text, where no command of the workspace could say so."""
+    is_theirs = settings_file.is_out_of_reach(workspace, state_folder())
+    return is_theirs and _record_of(text).exists()
 
 
 def agree(text: str) -> None:
@@ -78,5 +79,4 @@ def agree(text: str) -> None:
 
 
 def _record_of(text: str) -> Path:
-    state = user_folder("XDG_STATE_HOME", "LOCALAPPDATA", ".local/state")
-    return state / _FOLDER / hashlib.sha256(text.encode()).hexdigest()
+    return state_folder() / _FOLDER / hashlib.sha256(text.encode()).hexdigest()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from codingagent.errors import UsageError
 from codingagent.model.encoding import typed_text
+from codingagent.workspace.own_code import config_folder
 from codingagent.workspace.real_paths import resolved
 
 _NAME = "settings.toml"
@@ -31,30 +32,15 @@ def read_toml(path: Path) -> dict[str, object]:
         raise UsageError(f"{path} can't be read: {fault}") from fault
 
 
-def user_folder(variable: str, on_windows: str, usual: str) -> Path:
-    """Return this program's folder of a kind (XDG base directories, which ignore relative paths).
-
-    `variable` names it, or `on_windows` there; else it is `usual` in the person's own.
-    """
-    names = (variable, on_windows) if os.name == "nt" else (variable,)
-    named = (os.environ.get(name, "") for name in names)
-    found = next(filter(os.path.isabs, named), None)
-    return Path(found or Path("~").expanduser() / usual) / "codingagent"
-
-
 def path_of(workspace: Path | None = None) -> Path:
     """Return the file of a workspace's settings; without one, that of all."""
     if workspace is None:
-        return _folder() / _NAME
+        return config_folder() / _NAME
     name = hashlib.sha256(os.fsencode(resolved(workspace))).hexdigest()[:32]
-    return _folder() / "workspaces" / f"{name}.toml"
+    return config_folder() / "workspaces" / f"{name}.toml"
 
 
-def is_out_of_reach(workspace: Path) -> bool:
-    """Return whether no answer in a workspace can write these files."""
-    place, folder = resolved(workspace), resolved(_folder())
+def is_out_of_reach(workspace: Path, of_person: Path | None = None) -> bool:
+    """Return whether no answer in a workspace can write a folder of the person's, that of their settings."""
+    place, folder = resolved(workspace), resolved(of_person or config_folder())
     return place != folder and place not in folder.parents and folder not in place.parents
-
-
-def _folder() -> Path:
-    return user_folder("XDG_CONFIG_HOME", "APPDATA", ".config")

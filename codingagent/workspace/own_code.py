@@ -1,9 +1,11 @@
-"""Find the files that this very program runs from, which no answer may change.
+"""Find the files that this very program runs from, or by, which no answer may change.
 
 Python runs what it finds in these folders at each start: a `.pth` in site-packages, a module that
-comes before another on its path. The next start is the person's, outside of every sandbox.
+comes before another on its path. The next start is the person's, outside of every sandbox. By what
+the person keeps (settings, prompts, agreed texts, known homes) it decides what to ask them.
 """
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -26,7 +28,7 @@ _ENVIRONMENTS = ("*", "*/*", "*/*/.venv", ".pixi/envs/*")
 
 
 class OwnCode(Struct, frozen=True):
-    """What of a workspace this program runs from.
+    """What of a workspace this program runs from or by.
 
     Attributes:
         kept: real paths in the workspace, files and links among them, that must stay as they are.
@@ -43,26 +45,54 @@ class OwnCode(Struct, frozen=True):
 
 def own_code_in(workspace: Path) -> OwnCode:
     """Return what of a workspace this program runs from; links in the workspace's path count as resolved."""
-    return _own_code_in(resolved(workspace), tuple(sys.path), os.environ.get("LD_LIBRARY_PATH", ""))
+    libraries = os.environ.get("LD_LIBRARY_PATH", "")
+    return _own_code_in(
+        resolved(workspace), tuple(sys.path), libraries, (config_folder(), state_folder())
+    )
+
+
+def config_folder() -> Path:
+    """Return the folder of what the person wrote: settings and prompts."""
+    return _user_folder("XDG_CONFIG_HOME", "APPDATA", ".config")
+
+
+def state_folder() -> Path:
+    """Return the folder of what the person agreed to, and of the homes that they use."""
+    return _user_folder("XDG_STATE_HOME", "LOCALAPPDATA", ".local/state")
+
+
+def _user_folder(variable: str, on_windows: str, usual: str) -> Path:
+    """Return this program's folder of a kind (XDG base directories, which ignore relative paths).
+
+    `variable` names it, or `on_windows` there; else it is `usual` in the person's own.
+    """
+    names = (variable, on_windows) if os.name == "nt" else (variable,)
+    named = (os.environ.get(name, "") for name in names)
+    found = next(filter(os.path.isabs, named), None)
+    return Path(found or Path("~").expanduser() / usual) / "codingagent"
 
 
 @cache
-def _own_code_in(root: Path, path: tuple[str, ...], libraries: str) -> OwnCode:
+def _own_code_in(
+    root: Path, path: tuple[str, ...], libraries: str, of_person: tuple[Path, ...]
+) -> OwnCode:
     imported = [Path(entry) for entry in path if os.path.isabs(entry)]
     kept: set[Path] = set()
     package, library = _PACKAGE.resolve(), Path(os.__file__).parent.resolve()
     linked = tuple(_linked(root))
     for place in (*_installed(), *imported, *_named(libraries), *_prefixes(root), *linked):
         kept.update(_steps(place, root))
-        if sys.platform != "linux":  # started by another spelling, or a mapped drive
-            kept.update(_steps(resolved(place), root))
         real = Path(os.path.realpath(place))
         is_whole = real in (package, library)
         is_whole = is_whole or real.name in ("site-packages", "dist-packages", "lib-dynload")
         if root in kept or (is_whole and real in root.parents):
             return OwnCode(fault=_fault(root, place))
-    outermost = tuple(sorted(each for each in kept if kept.isdisjoint(each.parents)))
-    around = {above for each in outermost for above in each.parents if root in above.parents}
+    outermost, told = _outermost(kept), set[Path]()
+    for place in of_person:
+        if (real := resolved(place)) == root or real in root.parents:
+            keeps = f"the workspace {root} is where codingagent keeps what you told it ({place})"
+            return OwnCode(fault=f"{keeps}; name another")
+        told.update(_told(place, root))
     names = ", ".join(os.fspath(each.relative_to(root)) for each in outermost[:3])
     remark = (
         f"codingagent itself runs from {names} in the workspace, so answers can't change anything"
@@ -70,7 +100,25 @@ def _own_code_in(root: Path, path: tuple[str, ...], libraries: str) -> OwnCode:
     )
     if linked:
         remark += "; what shares files with it, reinstall with UV_LINK_MODE=copy"
-    return OwnCode(outermost, tuple(sorted(around)), remark=remark) if outermost else OwnCode()
+    every = _outermost(kept | told)
+    around = {above for each in every for above in each.parents if root in above.parents}
+    return OwnCode(every, tuple(sorted(around)), remark=remark * bool(outermost))
+
+
+def _outermost(kept: set[Path]) -> tuple[Path, ...]:
+    return tuple(sorted(each for each in kept if kept.isdisjoint(each.parents)))
+
+
+def _told(folder: Path, root: Path) -> Iterator[Path]:
+    """Yield what of a workspace a folder of the person's leads to, by its links too."""
+    if root in resolved(folder).parents and root != Path(root.anchor):
+        with contextlib.suppress(OSError):
+            # What is not there yet, an answer could make.
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    links = (each for each in folder.rglob("*") if is_link_at(each))
+    for place in (folder, *links):
+        if os.path.lexists(resolved(place)):
+            yield from _steps(place, root)
 
 
 def _installed() -> Iterator[Path]:
@@ -122,6 +170,12 @@ def _steps(place: Path, root: Path) -> Iterator[Path]:
 
     Of what is missing, yield the folder where an answer could create it.
     """
+    # Elsewhere it may be written in another spelling, or by a mapped drive.
+    for each in {place, place if sys.platform == "linux" else resolved(place)}:
+        yield from _steps_of(each, root)
+
+
+def _steps_of(place: Path, root: Path) -> Iterator[Path]:
     text = os.fspath(place)
     if os.path.realpath(text) == text and not place.is_relative_to(root):
         return  # without a link on the way it leads nowhere else

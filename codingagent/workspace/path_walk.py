@@ -148,8 +148,8 @@ class PathWalk:
                 found = place.folder.lstat(name)
                 if writing and found is not None and _identity(found) in self._kept:
                     raise OperationError(
-                        f"REJECTED: '{paths.shown(path)}' belongs to the Python that codingagent itself"
-                        " runs from, which is read-only here"
+                        f"REJECTED: '{paths.shown(path)}' belongs to codingagent itself, its Python or its"
+                        " settings: that is read-only here"
                     )
                 if found is not None and dirfd.is_link(found) and (left or follow_last):
                     links += 1

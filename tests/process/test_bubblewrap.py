@@ -301,9 +301,17 @@ def test_repositories_in_the_workspace_are_read_only_too(site: Site) -> None:
     """Design, sandbox: read-only `.git`: what is planted there runs when the person uses git there."""
     inner = site.workspace / "vendor" / "lib" / ".git"
     repository(inner)
-    said = site.says("echo x >vendor/lib/.git/hooks-x; echo y >vendor/lib/file && echo done")
+    homes = [site.workspace / name / ".codingagent" for name in (".", "vendor/lib")]
+    for home in homes:
+        home.mkdir()
+    said = site.says(
+        "echo x >vendor/lib/.git/hooks-x; mkdir .codingagent/sessions;"
+        " mkdir vendor/lib/.codingagent/sessions; echo y >vendor/lib/file && echo done"
+    )
     assert said.endswith("done")
     assert not (inner / "hooks-x").exists()
+    # Sessions that go on in a home do what their record allows.
+    assert [any(home.iterdir()) for home in homes] == [False, False]
     (site.workspace / "vendor").rename(site.workspace / "gone")
     (site.workspace / "vendor").symlink_to(site.outside)
     assert site.says("echo still") == "still"

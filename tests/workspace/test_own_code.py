@@ -117,7 +117,7 @@ def test_no_file_operation_changes_it(sandbox: str) -> None:
             {"type": "createFile", "path": "free.txt", "content": "d"},
             sandbox=sandbox,
         )
-        assert said.count("belongs to the Python that codingagent itself") >= 3, said
+        assert said.count("belongs to codingagent itself") >= 3, said
         assert sorted(at.venv.rglob("*")) == before
         assert (at.root / "free.txt").exists()
 
@@ -145,6 +145,34 @@ def test_where_it_lies_is_said_once_and_by_doctor() -> None:
         assert "runs from .venv" in doctor.stdout
         resumed = at.call("resume", "--no-wait")
         assert "itself runs from" not in resumed.stderr + resumed.stdout
+
+
+def test_what_the_person_told_it_is_kept_as_well() -> None:
+    """Safety: settings, prompts, agreed texts and known homes decide what the next start does."""
+    needs_bwrap()
+    with project() as at:
+        state, config, linked = (at.root / name for name in (".local/state", ".config", "dotfiles"))
+        for folder in (config / "codingagent", linked):
+            folder.mkdir(parents=True)
+        (linked / "s.toml").write_text("")
+        (config / "codingagent" / "settings.toml").symlink_to(linked / "s.toml")
+        variables = {"XDG_STATE_HOME": str(state), "XDG_CONFIG_HOME": str(config)}
+        paths = (
+            *(".local/state/codingagent/prompts/x", ".config/codingagent/prompts/x.md"),
+            *(".config/codingagent/workspaces/x.toml", "dotfiles/s.toml"),
+        )
+        lines = [f"mkdir -p $(dirname {path}); echo 1 >{path}" for path in paths]
+        lines.append("mv .config old; mv .local/state old")
+        files = [{"type": "createFile", "path": path, "content": "x"} for path in paths]
+        said = at.run(*files, *map(shell, lines), shell(": >.config/free"), **variables)
+        assert said.count("exitCode") == len(lines) + 1, said
+        assert said.count("belongs to codingagent itself") == len(paths), said
+        assert (linked / "s.toml").read_text() == ""
+        assert [path for path in paths if (at.root / path).exists()] == ["dotfiles/s.toml"]
+        assert (config / "free").exists()
+        assert (state / "codingagent").is_dir()
+        at.root = config / "codingagent"
+        assert "is where codingagent keeps" in at.run(shell("ls"), **variables)
 
 
 @pytest.mark.parametrize("entry", ["src", "new", ""])

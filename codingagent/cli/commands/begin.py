@@ -220,7 +220,7 @@ def _agreed(name: str, workspace: Path, screen: Screen) -> str:
     """Return the text of a prompt; the person is asked once about one that they may not have written."""
     found = own_prompts.named(name, workspace)
     text = found.text()
-    if not (found.is_trusted or own_prompts.is_agreed(text)):
+    if not (found.is_trusted or own_prompts.is_agreed(text, workspace)):
         screen.remark(f"the repository's prompt, {found.path}:")
         for line in text.split("\n"):
             screen.remark(f"  {line}")
