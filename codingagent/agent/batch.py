@@ -155,7 +155,10 @@ class Execution:
 
     def _moved(self, files: Iterable[tuple[str, bytes | None, bytes | None]]) -> Mapping[str, Ask]:
         vault, workspace = self.context.secrecy.vault, self.context.workspace
-        texts = [put_back.Texts(path, *map(put_back.text_of, sides)) for path, *sides in files]
+        texts = [
+            put_back.Texts(path, *(put_back.text_of(path, each) for each in sides))
+            for path, *sides in files
+        ]
         return put_back.moved(vault, texts, put_back.reader(workspace))
 
     def _operations(self, items: Sequence[Step | Problem], start: int = 0) -> Iterator[Operation]:

@@ -137,7 +137,7 @@ def edit(
         data = text.encode(new)
     except OperationError as fault:
         raise fault.but(f"'{path}': {fault.fact}") from fault
-    put_back.check_cuts(context.secrecy.vault, text.text, operation)
+    put_back.check_cuts(context.secrecy.vault, shown, operation)
     notes += edited.notes + apply.shift_notes(operation.change, earlier)
     notes += _check_reading(order, operation, shown, edited.text)
     if new == text.text:
@@ -182,8 +182,8 @@ def move(context: Context, order: Order, operation: MoveFile) -> Plan | events.E
     def shown() -> str:
         return f"'{path}' is moved to '{to}'\n{replaced.as_diff() if replaces else ''}"
 
-    text = put_back.text_of(_data_at(context, path))
-    old = put_back.text_of(None if seen is None else seen.data)
+    text = put_back.text_of(path, _data_at(context, path))
+    old = put_back.text_of(to, None if seen is None else seen.data)
     files = put_back.Texts(path, text, None), put_back.Texts(to, old, text or "")
     asked, notes = _leaks(context, order, *files)
     event = replace(event, notes=notes)
@@ -200,7 +200,8 @@ def _write(
     context: Context, order: Order, change: _Change, deleted: bytes | None = None
 ) -> Plan | events.Event:
     """Plan a change, unless it would overwrite a change by the person that the chat has not seen."""
-    put_back.check_values(context.secrecy.vault, order.operation, order.names, change.data)
+    new = put_back.text_of(change.path, change.data)
+    put_back.check_values(context.secrecy.vault, order.operation, order.names, new)
     known = _known_otherwise(order, change)
     if known is not None:
         refused = _refusal(context, order, change, known)
@@ -210,8 +211,8 @@ def _write(
         change = replace(change, event=event, is_unseen=True)
     after = None if change.data is None else digest_of(change.data)
     old = deleted if change.seen is None else change.seen.data
-    texts = put_back.text_of(old), put_back.text_of(change.data)
-    leaks, notes = _leaks(context, order, put_back.Texts(_place(context, change.path), *texts))
+    texts = put_back.Texts(_place(context, change.path), put_back.text_of(change.path, old), new)
+    leaks, notes = _leaks(context, order, texts)
     change = replace(change, event=replace(change.event, notes=(*change.event.notes, *notes)))
     plan = Plan(
         change.path,
@@ -236,7 +237,7 @@ def _make(context: Context, order: Order, change: _Change) -> events.Event:
             context.secrecy.hide_bytes(old, change.path)  # its values are known from here on
         if order.names:
             place = _place(context, change.path)
-            context.secrecy.vault.know(put_back.text_of(change.data) or "", place)
+            context.secrecy.vault.know(put_back.text_of(place, change.data) or "", place)
         if context.person.sees_changes:
             context.show(FileChanged(change.path, old, change.data))
     return change.event

@@ -8,6 +8,7 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from codingagent.editing import notebooks
 from codingagent.errors import OperationError
 from codingagent.model import encoding, operations
 from codingagent.model.paths import shown
@@ -110,10 +111,14 @@ class Texts(Struct, frozen=True):
         return text is not None and vault.holds(f"{self.path}\n{text}", name)
 
 
-def text_of(data: bytes | None) -> str | None:
-    """Return what is searched for values in a file's bytes."""
-    found = None if data is None else encoding.decode_file(data, neighbours=tuple)
-    return found.text if found else None if data is None else data.decode("latin-1")
+def text_of(path: str, data: bytes | None) -> str | None:
+    """Return what is searched for values in a file's bytes: of a notebook, as it is shown and as it is."""
+    if data is None:
+        return None
+    found = encoding.decode_file(data, neighbours=tuple)
+    text = found.text if found else data.decode("latin-1")
+    cells = notebooks.shown(path, text)
+    return text if cells == text else f"{cells}{text}"
 
 
 def reader(workspace: Workspace, *apart: str) -> Callable[[str], str | None]:
@@ -123,7 +128,7 @@ def reader(workspace: Workspace, *apart: str) -> Callable[[str], str | None]:
     def read(path: str) -> str | None:
         with contextlib.suppress(OperationError):
             if workspace.resolved(path) not in apart:
-                return text_of(workspace.read(path, whole=False).data)
+                return text_of(path, workspace.read(path, whole=False).data)
         return None
 
     return read
@@ -243,12 +248,12 @@ def asks_to_show(vault: Vault, names: tuple[str, ...], file: Texts) -> Iterator[
 
 
 def check_values(
-    vault: Vault, operation: operations.Operation, names: tuple[str, ...], data: bytes | None
+    vault: Vault, operation: operations.Operation, names: tuple[str, ...], new: str | None
 ) -> None:
     """Refuse what would write another value, which the new file does not have, than a name stands for."""
-    if data is None or not names:
+    if new is None or not names:
         return
-    texts, new = _written(operation), text_of(data) or ""
+    texts = _written(operation)
     for name in names:
         value = vault.by_name[name].value
         if any(value in text for text in texts) and value not in new:

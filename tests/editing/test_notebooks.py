@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.editing import notebooks
-from codingagent.errors import OperationError
+from codingagent.errors import ApprovalError, OperationError
+from codingagent.model.settings import Settings
 from tests.helpers import live_session, plain_session
 
 IMAGE = "iVBORw0KGgo" * 50
@@ -200,3 +201,27 @@ def test_only_a_notebook_has_the_form_in_which_notebooks_are_shown() -> None:
     assert not notebooks.is_shown("a.py", SHOWN)
     with pytest.raises(OperationError, match="is no notebook"):
         notebooks.replaced("a.ipynb", SHOWN, SHOWN)
+
+
+def test_a_cell_is_edited_beside_a_secret_that_json_escapes(tmp_path: Path) -> None:
+    """The value is compared with what the cell says, not with how JSON writes it."""
+    secret = 'Zq"7\\hTb93\\kLm"2pXw'
+    source = f"import os\npassword = '{secret}'\nx = 1\n"
+    text = TEXT.replace('"source": "x = 1\\ny = 2"', f'"source": {json.dumps(source)}')
+    with live_session(tmp_path, settings=Settings(secrets="redact")) as live:
+        path = live.workspace / "n.ipynb"
+        path.write_text(text, "utf-8")
+        live.answer('[READ_FILE path="n.ipynb"]')
+        assert secret not in live.request()
+        (line,) = (each for each in live.contents().split("\n") if each.startswith("password"))
+        assert "SECRET-" in line
+        edit = f"<<<<<<< SEARCH\n{line}\nx = 1\n=======\n{line}\nx = 2\n>>>>>>> REPLACE\n"
+        told = live.answer(f'[EDIT_FILE path="n.ipynb"]\n{edit}[/EDIT_FILE]')
+        assert path.read_text("utf-8") == text.replace("\\nx = 1\\n", "\\nx = 2\\n"), told
+        # Nor is it written where it was not, unasked.
+        other = live.workspace / "m.ipynb"
+        other.write_text(TEXT, "utf-8")
+        edit = f"<<<<<<< SEARCH\nimport math\n=======\n{line}\n>>>>>>> REPLACE\n"
+        with pytest.raises(ApprovalError):
+            live.answer(f'[EDIT_FILE path="m.ipynb"]\n{edit}[/EDIT_FILE]')
+        assert other.read_text("utf-8") == TEXT
