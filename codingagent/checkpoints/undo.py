@@ -7,6 +7,7 @@ are already correct are left alone.
 """
 
 import contextlib
+import itertools
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
@@ -80,8 +81,9 @@ class _Undo:
         records = [*home.records(self.log.session.session_id)]
         self.steps = steps(records)
         # Files that operations changed are undone even if git ignores them.
-        started = (record for record in records if isinstance(record, OperationStarted))
-        self.held = {change.place for record in started for change in record.changes}
+        started = [record.changes for record in records if isinstance(record, OperationStarted)]
+        self.held = {change.place for changes in started for change in changes}
+        self.moves = [{change.place for change in changes} for changes in started if changes[1:]]
 
     def begin(self, what: UndoChoice) -> str:
         session = self.log.session
@@ -96,6 +98,7 @@ class _Undo:
             chosen = self._last_undo(present)
         else:
             chosen = self._last_turns(what.turns, present, files)
+            files = self._with_ends(files, chosen, present)
         began = UndoBegan(chosen, present, now(), self.force, tuple(sorted(files)))
         self.log.record(began)
         # Old content must be on disk before it is overwritten.
@@ -119,6 +122,25 @@ class _Undo:
                 )
             found |= new
         return found
+
+    def _with_ends(self, files: set[str], chosen: tuple[int, ...], present: str) -> set[str]:
+        """Return files with the other ends of their moves in these steps, by operations or commands."""
+        touched, moves = set[str](), list(self.moves)
+        for index in chosen if files else ():
+            touched |= self._touched(index, present)
+            ends: dict[str, tuple[list[str], list[str]]] = {}
+            for change in self._changes(index, present):
+                if (state := change.old or change.new) and change.kind in ("added", "deleted"):
+                    sides = ends.setdefault(state.blob, ([], []))
+                    sides[change.kind == "added"].append(change.path)
+            # Of a folder's equal files, the first went to the first.
+            alike = (
+                zip(*sides, strict=True) for sides in ends.values() if len({*map(len, sides)}) == 1
+            )
+            moves += map(set, itertools.chain.from_iterable(alike))
+        while more := [m for m in moves if m & files and m - files and m <= touched]:
+            files = files.union(*more)
+        return files
 
     def _last_turns(self, count: int, present: str, files: set[str]) -> tuple[int, ...]:
         """Return the steps of the last turns that changed something, or these files, and can be undone."""
@@ -234,11 +256,13 @@ class _Undo:
 
     def _touched(self, index: int, present: str) -> set[str]:
         """Return the files of a step to undo; for an undone step, those that were left."""
+        undo, found = self.steps[index].undo, {each.path for each in self._changes(index, present)}
+        return found if undo is None else undo.leaves(found, force=self.force)
+
+    def _changes(self, index: int, present: str) -> tuple[Change, ...]:
         step, later = self.steps[index], (other.before for other in self.steps[index + 1 :])
         # Without a checkpoint after it, a step lasts until the next, or to now.
-        changes = self.checkpoints.changes(step.before, step.after or next(later, present))
-        found = {change.path for change in changes}
-        return found if step.undo is None else step.undo.leaves(found, force=self.force)
+        return self.checkpoints.changes(step.before, step.after or next(later, present))
 
     def _words(self, began: UndoBegan) -> str:
         first = self.steps[began.steps[0]]

@@ -160,3 +160,28 @@ def test_what_an_undo_of_a_file_kept_can_be_undone_after_the_rest(tmp_path: Path
     assert read(home) == {"edited.txt": "mine\n", "big.txt": BIG * 1000}
     assert undo(home, "edited.txt", "--force")[0] == 0
     assert read(home) == OLD
+
+
+@pytest.mark.parametrize("name", ["lib/b.txt", "src/a.txt", "lib", "src"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '[MOVE_FILE path="src/a.txt" to="lib/b.txt"]\n',
+        (
+            '[MOVE_FILE path="src/a.txt" to="lib/b.txt"]\n'
+            '[EDIT_FILE path="lib/b.txt" start_line="1" end_line="1"]\nb\n[/EDIT_FILE]\n'
+        ),
+        "[RUN_COMMAND]\nmkdir lib && mv src/a.txt lib/b.txt\n[/RUN_COMMAND]\n",
+    ],
+    ids=["move", "move and edit", "command"],
+)
+def test_both_ends_of_a_move_are_undone_together(tmp_path: Path, reply: str, name: str) -> None:
+    """Design, undo: nothing is away, and nothing is twice, after one end was named."""
+    home = tmp_path / "home"
+    (home / "workspace" / "src").mkdir(parents=True)
+    for path in ("src/a.txt", "src/c.txt"):
+        (home / "workspace" / path).write_text("a\n", "utf-8")
+    before = read(home)
+    begin(home, f'{reply}[CREATE_FILE path="made.txt"]\nmade\n[/CREATE_FILE]\n')
+    assert undo(home, name)[0] == 0
+    assert read(home) == {**OLD, **before, "made.txt": "made\n"}
