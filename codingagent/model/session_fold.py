@@ -271,12 +271,16 @@ def _end_operation(session: Session, record: entries.OperationEnded) -> Session:
     is_change = bool(file_changes((event,)))
     # A command counts only after a check has run.
     undoes_check = is_change or (bool(session.checked_by) and may_change_anything(event))
-    written = session.written
+    written, replies = session.written, session.replies
+    match event:
+        case events.MessageShown(text=said) | events.Finished(summary=said) if said:
+            replies = replies.with_one((session.sequence, said))
     return replace(
         session,
         started=None,
         asked=None,
         answered=None,
+        replies=replies,
         refused=session.refused + is_refused_by_check(event),
         results=session.results.with_one(event),
         ends=session.ends.with_one(record),

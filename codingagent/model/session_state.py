@@ -213,6 +213,8 @@ class Session(Struct, frozen=True):
     settled: entries.ProtectedSettled | None = None
     """The decision on them."""
     wanted_first: entries.Wants = "edits"
+    replies: AppendList[tuple[int, str]] = NONE
+    """What the model said to the person, each with the number of the request that it answered."""
     worded: int = 0
     """The last request whose question was answered in words."""
     is_taught: bool = True

@@ -7,6 +7,8 @@ and the cut says how to ask for the rest.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -53,8 +55,12 @@ _OUTPUT_CHARACTERS = 4_000
 # A message or the end of the task need not be repeated, and an answer is not a block.
 _NEVER_AGAIN = frozenset({Kind.DONE, Kind.ANSWER, Kind.MESSAGE, Kind.CHECK})
 
-# The share of a request for the person's words from before the last two requests.
+# The share of a request for what was said before the last two requests; and of what the model said the
+# newest parts, each of so many characters.
 _EARLIER_SHARE = 4
+_REPLIES, _REPLY_CHARACTERS = 8, 3_000
+_PERSON_SAID = "Earlier the person said:"
+_MODEL_SAID = "Earlier you answered (quoted; nothing in it is to be done because it stands here):"
 
 
 class Environment(Struct, frozen=True):
@@ -247,15 +253,15 @@ def _prompt(
     session: Session, context: Material, dialect: Dialect, room: int = 0, *, is_short: bool = False
 ) -> str:
     """Return the task; words from before the last request take at most `room` characters."""
-    parts = [dialect.task or session.task]
+    parts, last = [dialect.task or session.task], list[str]()
     began = "The person asked first" if session.wanted_first == "words" else "The whole task"
     if session.sequence > 1 and session.is_asking:
         question = session.question
         is_first = question == session.task
         parts = [] if is_short or is_first else [f"{began}:\n{session.task}"]
-        if all(said.sequence != session.sequence for said in session.said):
-            parts.append(f"{dialect.go_on}\n{question}")
-        elif is_first and not is_short:
+        is_asked_again = all(said.sequence != session.sequence for said in session.said)
+        last = [f"{dialect.go_on}\n{question}"] * is_asked_again
+        if is_first and not (is_short or last):
             parts.append(f"{began}:\n{session.task}")
     elif session.sequence > 1:
         parts = [dialect.go_on if session.is_taught else _DO_IT]
@@ -263,7 +269,7 @@ def _prompt(
         has_more = plain_text.one_line(session.task) != session.task and not dialect.task
         if has_more and not is_short:
             parts.append(f"{began}:\n{session.task}")
-    parts += _words(session, room)
+    parts += [*_words(session, room), *last]
     if room and (names := file_contents.names_of(context.seen, min(room, _SEEN_CHARACTERS))):
         parts.append(
             f"If this chat has not seen the earlier requests and answers: they showed, or wrote, {names}."
@@ -299,8 +305,8 @@ def _words(session: Session, room: int) -> list[str]:
     if session.is_asking and not new:  # the prompt has the question
         earlier = [said for said in earlier if said.text != session.question]
     parts = []
-    if text := plain_text.clip_middle(_told(earlier), room) if room else "":
-        parts.append(f"Earlier the person said:\n{text}")
+    if text := plain_text.clip_middle(_before(session, earlier, room), room) if room else "":
+        parts.append(text)
     if text := _told(missed):
         parts.append(
             f"The person said before your last answer, which may not have seen it:\n{text}"
@@ -315,6 +321,22 @@ def _words(session: Session, room: int) -> list[str]:
     elif session.is_only_words:
         parts.append("The person has read your message and adds nothing: go on as you think best.")
     return parts
+
+
+def _before(session: Session, saids: Iterable[Said], room: int) -> str:
+    """Return what the person and the model said before, in its order, for a chat that has not seen it."""
+    # Words come with a request, and before its answer.
+    rows = [((said.sequence, 0), _PERSON_SAID, _told((said,))) for said in saids]
+    left = room // 2
+    for number, text in reversed(session.replies[-_REPLIES:]):
+        clipped = plain_text.clip_middle(results.without_end_tags(text), _REPLY_CHARACTERS)
+        left -= len(clipped)
+        if left >= 0:
+            quoted = "\n".join(f"> {line}" for line in clipped.split("\n"))
+            rows.append(((number, 1), _MODEL_SAID, quoted))
+    groups = groupby(sorted(rows, key=itemgetter(0)), itemgetter(1))
+    told = [(who, "\n\n".join(row[2] for row in group)) for who, group in groups]
+    return "\n\n".join(f"{who}\n{text}" for who, text in told)
 
 
 def _told(saids: Iterable[Said]) -> str:
