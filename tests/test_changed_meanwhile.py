@@ -61,7 +61,7 @@ READ = '[READ_FILE path="a.txt"]\n'
 
 
 def attach(live: LiveSession) -> None:
-    live.conversation.requests.say("look", ("a.txt",))
+    live.conversation.requests.say("look", {"a.txt": True})
     live.conversation.write_due()
 
 

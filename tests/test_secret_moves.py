@@ -35,7 +35,7 @@ def with_files(root: Path, files: dict[str, str], **options: object) -> Iterator
         (root / "workspace" / path).write_text(text, "utf-8")
     chosen: dict[str, Any] = {"settings": Settings(sandbox="off"), "has_git": False, **options}
     with live_session(root, **chosen) as live:
-        live.conversation.requests.say("", tuple(each for each in files if each[0] != "."))
+        live.conversation.requests.say("", {each: True for each in files if each[0] != "."})
         live.conversation.write_due()
         live.answer("".join(f'[READ_FILE path="{path}"]\n' for path in files if path[0] == "."))
         yield live

@@ -160,7 +160,7 @@ def with_app(
     )
     settings = Settings(sandbox="off", secrets=mode)  # type: ignore[arg-type]  # the settings check it
     with live_session(root, settings=settings, protocol=protocol) as live:
-        live.conversation.requests.say("", ("app.py",))
+        live.conversation.requests.say("", {"app.py": True})
         live.conversation.write_due()
         yield live
 
@@ -250,7 +250,7 @@ def test_what_is_mended_in_an_answer_is_not_mended_in_a_value(
     file = tmp_path / "workspace/a.yml"
     file.write_text(f"password: '{value}'\nb: 1\nname: 'x y'\n", "utf-8")
     with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
-        live.conversation.requests.say("", ("a.yml",))
+        live.conversation.requests.say("", {"a.yml": True})
         live.conversation.write_due()
         (name,) = set(NAME.findall(live.contents()))
         body = f"password: '{name}'\nb: 2\nname: 'x y'".replace(*damage)
@@ -265,7 +265,7 @@ def test_an_answer_learns_no_short_value_by_its_name(tmp_path: Path) -> None:
     file = tmp_path / "workspace/a.py"
     file.write_text(f"password = '{SHORT}'\nb = 1\n", "utf-8")
     with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
-        live.conversation.requests.say("", ("a.py",))
+        live.conversation.requests.say("", {"a.py": True})
         live.conversation.write_due()
         (name,) = set(NAME.findall(live.contents()))
         bodies = [f"# ... rest unchanged {name} ...", f"def (\n {name}"]
@@ -473,7 +473,7 @@ def test_a_secret_file_is_known_before_anything_is_shown(tmp_path: Path, way: st
     (workspace / "link.txt").symlink_to("inner/.env")
     with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
         if way == "attached":
-            live.conversation.requests.say("", ("notes.txt",))
+            live.conversation.requests.say("", {"notes.txt": True})
             live.conversation.write_due()
             assert "shop.settings_for_tests inner/notes2.py" in live.contents()
         elif way == "command":

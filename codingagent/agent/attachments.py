@@ -30,9 +30,12 @@ CONVENTIONS = (
 
 
 class Attachable(Struct, frozen=True):
-    """Paths in the workspace, in normal form, and a note about matches that can't be shown."""
+    """Paths in the workspace, in normal form, and a note about matches that can't be shown.
 
-    paths: tuple[str, ...]
+    A path is True if it was named by itself, not as one of a folder or a glob.
+    """
+
+    paths: dict[str, bool]
     left_out: tuple[str, ...]
 
 
@@ -44,7 +47,7 @@ def attachable(
     The `patterns` are as the person wrote them: absolute, or relative to `folder`, or to the workspace. What
     the policy protects from reading must be named individually.
     """
-    found: dict[str, None] = {}
+    found: dict[str, bool] = {}
     left_out: list[str] = []
     views = Views(workspace)
     for pattern in patterns:
@@ -61,7 +64,7 @@ def attachable(
             try:
                 _check(path, may_be_read=is_named or may_read(workspace, policy, path))
                 views.view(path, None, None)
-                found[path] = None
+                found[path] = found.get(path, False) or is_named
                 shown += 1
             except OperationError as fault:
                 if is_named:
@@ -75,7 +78,7 @@ def attachable(
                 else f"{what}: no file in the workspace matches; name one of {workspace.root}, or a glob"
                 " such as 'src/**/*.py'; files that git ignores: one by one"
             )
-    return Attachable(tuple(found), tuple(left_out))
+    return Attachable(found, tuple(left_out))
 
 
 def conventions(

@@ -217,10 +217,13 @@ def _hidden_errors(secrecy: Secrecy) -> Iterator[None]:
 
 def attached(
     home: Path, root: Path, patterns: Sequence[str], policy: Policy, show: Callable[[Notice], None]
-) -> tuple[str, ...]:
-    """Return the workspace files that a person names from the current folder; say which can't be shown."""
+) -> dict[str, bool]:
+    """Return the workspace files that a person names from the current folder; say which can't be shown.
+
+    True: named by itself.
+    """
     if not patterns:
-        return ()
+        return {}
     from codingagent.agent.attachments import attachable
 
     if not root.is_dir():

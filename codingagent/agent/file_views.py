@@ -10,6 +10,18 @@ from codingagent.secrets.files import is_secret_file
 from codingagent.secrets.vault import Hides
 from codingagent.workspace.workspace import Workspace
 
+# Files of many lines that are all alike: unless they are named, their ends say enough.
+DATA = (".csv", ".tsv", ".jsonl", ".ndjson", ".log")
+
+
+def in_brief(view: FileView) -> FileView:
+    """Return a file of data as its ends; any other as it is."""
+    if not view.path.endswith(DATA):
+        return view
+    from codingagent.context.show import ends_of
+
+    return ends_of(view)
+
 
 class Views:
     """Read files of a workspace, without their secrets.

@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from codingagent.agent.context import Context
 from codingagent.agent.egress import egress_of
-from codingagent.agent.file_views import Views
+from codingagent.agent.file_views import DATA, Views, in_brief
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import journal_entries as entries
 from codingagent.model import paths
@@ -56,9 +56,6 @@ _PROGRAMS = (
     *("clang", "cmake", "make", "git", "rg", "jq", "sed", "patch", "curl", "docker"),
 )
 
-# Files of many lines that are all alike: unless they are named, their ends say enough.
-_DATA = (".csv", ".tsv", ".jsonl", ".ndjson", ".log")
-
 _ATTACHED_BEFORE = "attached by the person before"
 
 # How many of the files that one answer wrote are kept, to show what the person changes in them.
@@ -96,17 +93,23 @@ class Requests:
         self.log.record(entries.SessionReopened(now()))
 
     def say(
-        self, text: str, attached: tuple[str, ...] = (), wants: entries.Wants | None = None
+        self,
+        text: str,
+        attached: Mapping[str, bool] | None = None,
+        wants: entries.Wants | None = None,
     ) -> None:
         """Add the person's words and files to the request that is due or waits; `write` writes it.
 
-        `wants` changes what the request asks for. A complete session is reopened.
+        A file is True if it was named by itself. `wants` changes what the request asks for. A complete
+        session is reopened.
         """
         if self.session.is_complete:
             self.reopen()
         if self.session.is_asking and wants == "edits":
             self.context.remark(self.context.sandbox.remark)
-        self.log.record(entries.PersonSaid(text, attached, now(), wants))
+        files = attached or {}
+        brief = tuple(path for path in files if path.endswith(DATA) and not files[path])
+        self.log.record(entries.PersonSaid(text, tuple(files), now(), wants, brief))
 
     def refresh(self, leave_out: tuple[str, ...] | None = None) -> None:
         """Have `write` rewrite the waiting request, from the workspace as it is now.
@@ -214,6 +217,9 @@ class Requests:
         for view in context.views:
             if view.beside_bytes:
                 remark(f"also attach: {self._place_of(view.path)}, {size_of(view.beside_bytes)}")
+            if view.about and view.path in self.session.attached:
+                lines = f"only the first and last of its {view.total_lines:,} lines go"
+                remark(f"{shown_path(view.path)}: {lines}; attach it by its own name for all")
         for part in file_contents.cuts(text if short is None else short[1], context.files):
             remark(f"Only part of {part}")
         advice = ""
@@ -372,9 +378,7 @@ class Requests:
         shown = Views(self.context.workspace, self._hide)
         room = _VIEWS_PER_BUDGET * self.context.settings.context_chars
         events = self.session.results
-        named = {*self.session.attached}.union(
-            e.asked for e in events if isinstance(e, FileRequested)
-        )
+        named = {e.asked for e in events if isinstance(e, FileRequested)} | self._named()
         for path, start, end in self._wanted():
             if room <= 0:
                 unread.append(
@@ -386,10 +390,8 @@ class Requests:
             except OperationError as fault:
                 unread.append(f"{paths.shown(path)}: {fault.reason}")
                 continue
-            if path not in named and (start, end) == (None, None) and view.path.endswith(_DATA):
-                from codingagent.context.show import ends_of
-
-                view = ends_of(view)
+            if path not in named and (start, end) == (None, None):
+                view = in_brief(view)
             # Keep no more of a file than a whole request could hold.
             view = view.clipped(self.context.settings.context_chars)
             room -= len(view.text)
@@ -430,13 +432,20 @@ class Requests:
         found = conventions(workspace, policy, listing.files, known, self._hide)
         return tuple(view for view in found if view.path not in known)
 
+    def _named(self) -> set[str]:
+        """Return the files that the person attached by their own names."""
+        said = self.session.said
+        return {path for each in said for path in each.attached if path not in each.brief}
+
     def _attached_before(self, shown: Views, known: set[str]) -> Iterator[file_contents.FileView]:
         """Yield the attachments of earlier requests that still exist and are not requested anyway."""
-        said = self.session.said
+        said, named = self.session.said, self._named()
         for path in dict.fromkeys(path for each in said for path in each.attached):
             if path not in known:
                 with contextlib.suppress(OperationError):  # gone since
-                    yield replace(shown.view(path, None, None), reason=_ATTACHED_BEFORE)
+                    view = shown.view(path, None, None)
+                    view = view if path in named else in_brief(view)
+                    yield replace(view, reason=_ATTACHED_BEFORE)
 
     def _seen_before(self, listing: Listing, known: set[str]) -> tuple[str, ...]:
         """Return the other existing files that earlier turns showed or wrote."""

@@ -146,6 +146,8 @@ class PersonSaid(Tagged, frozen=True, tag="person_said"):
     attached: tuple[str, ...]
     at: str
     wants: Wants | None = None
+    brief: tuple[str, ...] = ()
+    """Files of data among them that a folder or a glob named: their ends are shown."""
 
 
 class RefreshAsked(Tagged, frozen=True, tag="refresh_asked"):

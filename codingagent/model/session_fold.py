@@ -155,7 +155,8 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
             # What is said during a turn goes into the request after it.
             sequence = session.sequence + (was in (_EXECUTING, _APPROVAL))
             is_late = sequence == session.requested
-            said = Said(sequence, record.text, record.attached, is_late, record.wants)
+            how = (is_late, record.wants, record.brief)
+            said = Said(sequence, record.text, record.attached, *how)
             is_question = record.wants == "words"
             return replace(
                 session,

@@ -106,6 +106,7 @@ class Said(Struct, frozen=True):
     is_late: bool = False
     """That request was already out and was rewritten: the answer may be to the earlier version."""
     wants: entries.Wants | None = None
+    brief: tuple[str, ...] = ()
 
 
 class Session(Struct, frozen=True):

@@ -94,7 +94,7 @@ def attached(views: Sequence[FileView], room: int) -> str:
     text, left_out = "", list[str]()
     for view in views:
         shown = framed(view, frame_of(view) + len(view.text))
-        if len(text) + len(shown) <= room and view.is_whole:
+        if len(text) + len(shown) <= room and (view.is_whole or view.about):
             text += shown
         else:
             left_out.append(view.path)

@@ -11,7 +11,7 @@ from codingagent.agent import context, factory
 from codingagent.model.journal_entries import Protocol
 from codingagent.model.settings import Settings
 from codingagent.storage.homes import Home
-from tests.helpers import LiveSession, conversation_in, plain_session, use_no_git
+from tests.helpers import LiveSession, conversation_in, plain_session, run_here, use_no_git
 
 DONE = "[DONE]\nIt works.\n[/DONE]\n"
 EDIT = '[EDIT_FILE path="a.py"]\n<<<<<<< SEARCH\nnot there\n=======\nnew\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
@@ -193,7 +193,7 @@ def test_the_whole_request_suffices_for_a_new_chat(tmp_path: Path, protocol: Pro
     with working(tmp_path, protocol=protocol) as live:
         for name in ("read.py", "gone.py", "more.py"):
             (live.workspace / name).write_text(f"text of {name}\n")
-        live.conversation.requests.say("keep it short", ("a.py", "gone.py"))
+        live.conversation.requests.say("keep it short", {"a.py": True, "gone.py": True})
         live.conversation.write_due()
         answers = (
             [{"type": "readFile", "path": "read.py"}],
@@ -229,7 +229,7 @@ def test_the_whole_request_suffices_for_a_new_chat(tmp_path: Path, protocol: Pro
 def test_what_only_the_whole_request_shows_is_not_known_to_the_chat(tmp_path: Path) -> None:
     """The chat may have got the short one: a file that the person changed is not replaced unseen."""
     with working(tmp_path) as live:
-        live.conversation.requests.say("", ("a.py",))
+        live.conversation.requests.say("", {"a.py": True})
         live.conversation.write_due()
         live.answer("[MESSAGE]\nso\n[/MESSAGE]\n")
         (live.workspace / "a.py").write_text("mine = 1\n")
@@ -265,3 +265,30 @@ def test_data_that_is_not_named_goes_as_its_ends(tmp_path: Path) -> None:
         assert rows[:100] in text
         live.answer('[READ_FILE path="data.csv"]')
         assert rows in live.contents()
+
+
+def test_data_of_an_attached_folder_goes_as_its_ends(tmp_path: Path) -> None:
+    """In the request that it came with and in later ones, until the file itself is named."""
+    rows = "".join(f"row {number}\n" for number in range(1, 1001))
+    folder = tmp_path / "workspace" / "data"
+    folder.mkdir(parents=True)
+    (folder / "all.csv").write_text(rows, "utf-8")
+    (folder / "notes.md").write_text(rows, "utf-8")
+
+    def request(*words: str) -> str:
+        done = run_here("--home", str(tmp_path), *words)
+        assert done.returncode == 0, done.stderr
+        is_brief = "data/all.csv: only the first and last of its 1,000 lines go" in done.stdout
+        assert is_brief == (words[0] == "new")
+        return max((tmp_path / "outbox").glob("*.txt")).read_text("utf-8")
+
+    ends = "--- data/all.csv (parts of 1,000 lines"
+    text = request(
+        "new", "--no-wait", "--sandbox", "off", "--attach", "data", "--context", "0", "x"
+    )
+    assert ends in text
+    assert f"--- data/notes.md ---\n{rows}---" in text
+    (tmp_path / "inbox" / "a.txt").write_text("[MESSAGE]\nhm\n[/MESSAGE]\n", "utf-8")
+    assert ends in request("resume", "--once")
+    assert f"--- data/all.csv ---\n{rows}---" in request("say", "--attach", "data/all.csv", "x")
+    assert f"--- data/all.csv ---\n{rows}---" in request("say", "--attach", "data", "x")

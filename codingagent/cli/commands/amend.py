@@ -67,7 +67,7 @@ def say(
     wants: Wants | None = None,
 ) -> None:
     """Add words and files to a session's request; `wants` changes what it asks for."""
-    files: tuple[str, ...] = ()
+    files: dict[str, bool] = {}
     if attach:
         layout.check_present(state)
         root = Path(state.workspace)

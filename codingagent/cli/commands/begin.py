@@ -188,7 +188,7 @@ def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession
     for pattern in settings.always_attach if folder.is_dir() else ():
         try:
             own = [os.path.join(folder, pattern)]
-            files += factory.attached(place.root, folder, own, rules, screen.show)
+            files = factory.attached(place.root, folder, own, rules, screen.show) | files
         except UsageError as fault:  # it need not fit each workspace
             screen.remark(f"always_attach {fault}")
     task = start.task
@@ -210,7 +210,7 @@ def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession
             requests = shared.work.requests
             requests.begin()
             if files:
-                requests.say("", tuple(dict.fromkeys(files)))
+                requests.say("", files)
             screen.busy("looking through the workspace", count=screen.files_found)
             requests.write()
             yield home, shared
