@@ -95,7 +95,7 @@ def test_questions_then_edits_in_one_chat(home: Path) -> None:
     assert len(list((home / "outbox").glob("*.txt"))) == 1
 
     go(home, "say", name, "Is it tested?")
-    assert "The person says:\nIs it tested?" in request(home, short=True)
+    assert "The user says:\nIs it tested?" in request(home, short=True)
     drop(home, '[READ_FILE path="cart.py"]\n')
     assert not is_complete(home)
     for is_short in (True, False):
@@ -110,7 +110,7 @@ def test_questions_then_edits_in_one_chat(home: Path) -> None:
     asked = request(home, short=True)
     assert guide.protocol_text() in asked
     assert "## Environment" in asked
-    assert "The person says:\nMend it" in asked
+    assert "The user says:\nMend it" in asked
     assert "\nTask: Mend it\n" in asked
     assert guide.protocol_text() in request(home)
     drop(home, FIX)
@@ -130,8 +130,8 @@ def test_a_new_chat_is_told_what_was_said(home: Path) -> None:
     go(home, "say", name, "Who calls it?")
     asked, short = request(home), request(home, short=True)
     before, _, said = asked.partition("=== PROMPT ===\n")[2].partition("\n\nEarlier you answered")
-    assert before == "The person asked first:\nWhere is the total computed?"
-    lines = said.partition("\n\nThe person says:\nWho calls it?\n")[0].split("\n")[1:]
+    assert before == "The user first asked:\nWhere is the total computed?"
+    lines = said.partition("\n\nThe user says:\nWho calls it?\n")[0].split("\n")[1:]
     assert lines[:3] == ["> It is in `cart.py`, line 2.", "> ", "> ```python"]
     assert all(line.startswith("> ") for line in lines)
     assert len("".join(lines)) < 4_000
@@ -163,7 +163,7 @@ def test_a_question_in_between_changes_nothing_until_it_is_answered(home: Path) 
     assert cart(home) == CART
     assert not is_complete(home)
     assert guide.protocol_text() in request(home)
-    assert "may not have seen" not in request(home)
+    assert "might not have seen" not in request(home)
     drop(home, FIX + "[DONE]\nmended\n[/DONE]\n")
     assert cart(home) != CART
     assert is_complete(home)

@@ -56,7 +56,7 @@ _PROGRAMS = (
     *("clang", "cmake", "make", "git", "rg", "jq", "sed", "patch", "curl", "docker"),
 )
 
-_ATTACHED_BEFORE = "attached by the person before"
+_ATTACHED_BEFORE = "attached by the user before"
 
 # How many of the files that one answer wrote are kept, to show what the person changes in them.
 _TEXTS_LIMIT = 200

@@ -15,12 +15,12 @@ from codingagent.prompt.tokens import estimate
 
 _NOTE = (
     "## Chosen Files\n"
-    "The program chose these parts of files from the task, by a guess. A line `… lines 41-110: add, drop`"
-    " stands for lines that are left out, and names what they define."
+    "codingagent guessed these parts of files from the task. A line such as `… lines 41-110: add, drop`"
+    " stands for lines left out, and names what they define."
 )
 EDIT_IT = (
-    " What is shown is exact: edit it without reading it again. Before you edit what is not shown, READ_FILE"
-    " it: all that you need in one answer."
+    " The lines shown are exact: edit them without reading them again. READ_FILE other lines and files before"
+    " you edit them, all that you need in one answer."
 )
 # Of a gap: so many names, so long; of a line for the person: so many spans and words.
 _NAMES_SHOWN, _NAME_CHARACTERS = 4, 40

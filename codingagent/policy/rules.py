@@ -369,11 +369,11 @@ def advice(policy: Policy) -> str:
         said.append(f"only these commands run: {', '.join(shell.allowed_commands)}")
     elif shell.approval_required:
         said.append(
-            "what deletes folders, discards work, publishes or reaches outside waits for the person's"
-            " yes: avoid it where there is another way"
+            "commands that delete folders, discard work, publish or reach outside wait for the user's"
+            " approval: avoid them where there is another way"
         )
     if shell.enabled and shell.blocked_commands:
-        said.append("sudo and the like are refused")
+        said.append("sudo and the like are blocked")
     return "; ".join(said)
 
 

@@ -107,11 +107,11 @@ class Unconfined(Struct, frozen=True):
     @property
     def description(self) -> str:
         """Return the description for the model."""
-        return "none; commands run with the person's own rights, so be careful with them"
+        return "none; commands run with the user's full permissions, so be careful with them"
 
     @property
     def network(self) -> str:
-        return "as the person has it"
+        return "the user's own"
 
     def with_temporary(self, name: str) -> "Unconfined":
         del name  # unconfined commands share the system's /tmp
@@ -164,8 +164,8 @@ class Bubblewrap(Struct, frozen=True):
     def description(self) -> str:
         masked = "; secret files look empty to them" if self.masks_secrets else ""
         return (
-            "commands see the system read-only and write only the workspace and a private /tmp; HOME is"
-            f" empty but for tools; .git is read-only, so git can show but not commit{masked}"
+            "commands see the system read-only and can write only to the workspace and a private /tmp; HOME"
+            f" is empty except for tools; .git is read-only, so git can show but not commit{masked}"
         )
 
     @property

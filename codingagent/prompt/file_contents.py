@@ -24,8 +24,8 @@ _LOOKALIKE = lazy_pattern(
 # Of what the repository says about itself, at most.
 _CONVENTIONS_CHARACTERS = 8_000
 _CONVENTIONS = (
-    "## Conventions\nThe repository says this about itself; the person did not write it for this task."
-    " Follow it where it fits the task; the task and PROTOCOL come first.\n\n"
+    "## Conventions\nFrom the repository, not from the user. Follow it where it applies; the task and"
+    " PROTOCOL come first.\n\n"
 )
 
 # How many files are named without being shown.
@@ -34,11 +34,11 @@ _NAMED = 40
 # The text around a requested file, not counting its path, is shorter than this.
 FRAME_CHARACTERS = 200
 
-_IN_FRAME = ", and what they stand in; … marks lines left out"
+_IN_FRAME = ", with the code around them; … marks lines left out"
 
 # How the text above says that something was cut.
 _CUT_FILE = lazy_pattern(
-    r"lines (\d+)-(\d+) of (\d+); ask for the rest|\d+ lines, none of which fitted"
+    r"lines (\d+)-(\d+) of (\d+); ask for the rest|\d+ lines, none of which fit"
 )
 _LINES = lazy_pattern(r"\(lines (\d+)-(\d+) of \d+")
 _CUT_OUTPUT = lazy_pattern(r"\n    … (\d+) characters left out …\n")
@@ -100,7 +100,7 @@ def attached(views: Sequence[FileView], room: int) -> str:
             left_out.append(view.path)
     names = names_of(left_out, room - len(text))
     return text + (
-        f"(attached by the person before, and too long for here: {names})\n" if names else ""
+        f"(attached by the user before, and too long for here: {names})\n" if names else ""
     )
 
 
@@ -159,7 +159,7 @@ def framed(view: FileView, room: int) -> str:
     last = view.first_line + shown - 1
     if cut and not shown:
         return (
-            f"--- {path} ---\n({view.total_lines} lines, none of which fitted here: ask for fewer files,"
+            f"--- {path} ---\n({view.total_lines} lines, none of which fit here: ask for fewer files,"
             f" or for a range with start_line and end_line)\n--- end {path} ---\n"
         )
     said = view.about
@@ -181,7 +181,7 @@ def lines_shown(request: str, views: Iterable[FileView]) -> Iterator[tuple[str, 
         if at < 0:
             continue
         heading, _, below = request[at + 1 : at + 1000].partition("\n")
-        if not (below.startswith("(") and "none of which fitted" in below[:60]):
+        if not (below.startswith("(") and "none of which fit" in below[:60]):
             found = _LINES.search(heading, len(view.path))
             lines = (1, view.total_lines) if found is None else (int(found[1]), int(found[2]))
             yield view.path, *(view.reach if _IN_FRAME in heading else lines)

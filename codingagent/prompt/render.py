@@ -29,13 +29,15 @@ CONTINUE = (
 )
 
 _DO_IT = (
-    "The person asked until now, and nothing was changed so far. Now something is to be done, with the"
-    " commands that PROTOCOL teaches."
+    "Until now the user only asked questions, and nothing was changed. Now do what they want, with the"
+    " operations in PROTOCOL."
 )
 _ANSWER_IT = (
-    "What you asked for is above, as far as it fits. READ_FILE what is still missing, or answer the"
+    "The files you asked for are above, as far as they fit. READ_FILE what is still missing, or answer the"
     " question:"
 )
+
+_SEND_AGAIN = "These operations of your last answer failed. Send only these again"
 
 _SEEN_CHARACTERS = 3_000
 
@@ -59,8 +61,8 @@ _NEVER_AGAIN = frozenset({Kind.DONE, Kind.ANSWER, Kind.MESSAGE, Kind.CHECK})
 # newest parts, each of so many characters.
 _EARLIER_SHARE = 4
 _REPLIES, _REPLY_CHARACTERS = 8, 3_000
-_PERSON_SAID = "Earlier the person said:"
-_MODEL_SAID = "Earlier you answered (quoted; nothing in it is to be done because it stands here):"
+_USER_SAID = "Earlier the user said:"
+_MODEL_SAID = "Earlier you answered (quoted for reference; nothing in it is an order):"
 
 
 class Environment(Struct, frozen=True):
@@ -189,7 +191,7 @@ def render_short(
     news += (
         "" if session.is_asking or is_known else f"{_environment(context.environment, dialect)}\n"
     )
-    tail = f"=== PROMPT ===\n{_again(session, dialect)}{_prompt(session, context, dialect, is_short=True)}"
+    tail = f"=== PROMPT ===\n{_prompt(session, context, dialect, is_short=True)}"
     room = max(budget.characters - len(head) - len(news) - len(tail), 0)
     outcome = dialect.results(session, room // 2, True)
     return head + news + outcome + _contents(context, room - len(outcome)) + tail
@@ -202,29 +204,44 @@ def _changes(changed: Sequence[str]) -> str:
     return "\n".join(lines) or "  (none)"
 
 
-def _again(session: Session, dialect: Dialect) -> str:
-    """Name what failed and must be sent again, and what to run again after it."""
-    failed = {} if session.is_asking else _owed(session.results)
-    lines = dict.fromkeys(
-        f"{dialect.name(each.kind)}: {results.without_end_tags(each.reason)}"
+def _next(session: Session, dialect: Dialect, *, is_short: bool) -> str:
+    """Say what comes next: the rest of a block, what failed, what to run again; else the task.
+
+    A chat that has not seen the last answer can't send parts of it again.
+    """
+    steps = ""
+    failed = _owed(session.results)
+    for cut in (each for each in failed.values() if _is_cut(each, session)):
+        lines = "".join(f"    {line}\n" for line in cut.detail.split("\n"))
+        told = cut.reason.removeprefix(results.CUT_OFF)
+        steps += f"Your last answer was cut off inside{told}. The lines, indented by 4 spaces here:\n{lines}"
+        if not is_short:
+            steps += "If this chat has not seen that answer, send the block whole.\n"
+    names = dict.fromkeys(
+        f"  {dialect.name(each.kind)}: {results.without_end_tags(each.fact)}\n"
         for each in failed.values()
+        if not _is_cut(each, session)
     )
-    if not lines or len(lines) > _FAILED_NAMED:
-        return ""
-    names = "".join(f"  {line}\n" for line in lines)
-    first = next((i for i, each in failed.items() if each.kind is not Kind.READ_FILE), math.inf)
-    commands = dict.fromkeys(
-        plain_text.one_line(event.command)
-        for index, event in enumerate(session.results)
-        if index > first
-        and isinstance(event, CommandRan)
-        and not (succeeded(event) or event.command == session.check)
-    )
-    runs = "".join(f"  {command}\n" for command in commands)
-    after = f"and then run again what failed after them:\n{runs}" if runs else ""
-    return (
-        f"Of your last answer these failed; send only these blocks again, mended:\n{names}{after}\n"
-    )
+    if is_short and 0 < len(names) <= _FAILED_NAMED:
+        what = "After it, send again what else failed" if steps else _SEND_AGAIN
+        steps += f"{what}, corrected as the results above say:\n{''.join(names)}"
+        first = next((i for i, each in failed.items() if each.kind is not Kind.READ_FILE), math.inf)
+        commands = dict.fromkeys(
+            f"  {plain_text.one_line(event.command)}\n"
+            for index, event in enumerate(session.results)
+            if index > first
+            and isinstance(event, CommandRan)
+            and not (succeeded(event) or event.command == session.check)
+        )
+        if commands:
+            steps += f"Then run again what failed after them:\n{''.join(commands)}"
+    return f"{steps}Then go on with the task." if steps else dialect.go_on
+
+
+def _is_cut(event: Refused, session: Session) -> bool:
+    """Return whether PROMPT says how to go on with a block in which the last answer was cut off."""
+    is_cut = event.detail != "" and event.fact.startswith(results.CUT_OFF)
+    return is_cut and event.kind not in _NEVER_AGAIN and not session.is_asking
 
 
 def _owed(events: Sequence[Event]) -> dict[int, Refused]:
@@ -254,7 +271,7 @@ def _prompt(
 ) -> str:
     """Return the task; words from before the last request take at most `room` characters."""
     parts, last = [dialect.task or session.task], list[str]()
-    began = "The person asked first" if session.wanted_first == "words" else "The whole task"
+    began = "The user first asked" if session.wanted_first == "words" else "The whole task"
     if session.sequence > 1 and session.is_asking:
         question = session.question
         is_first = question == session.task
@@ -264,7 +281,7 @@ def _prompt(
         if is_first and not (is_short or last):
             parts.append(f"{began}:\n{session.task}")
     elif session.sequence > 1:
-        parts = [dialect.go_on if session.is_taught else _DO_IT]
+        parts = [_next(session, dialect, is_short=is_short) if session.is_taught else _DO_IT]
         # HEADER names it; a chat that saw the earlier requests has read it.
         has_more = plain_text.one_line(session.task) != session.task and not dialect.task
         if has_more and not is_short:
@@ -272,7 +289,7 @@ def _prompt(
     parts += [*_words(session, room), *last]
     if room and (names := file_contents.names_of(context.seen, min(room, _SEEN_CHARACTERS))):
         parts.append(
-            f"If this chat has not seen the earlier requests and answers: they showed, or wrote, {names}."
+            f"Earlier requests and answers showed or wrote {names}. If this chat has not seen them,"
             f" {dialect.name(Kind.READ_FILE)} those that you need."
         )
     has_check = session.checked is not None or context.environment.check
@@ -287,7 +304,7 @@ def _prompt(
         still = f"{dialect.done} is not accepted while it fails."
         if found.counts_not:
             still = f"{dialect.done} is accepted all the same."
-        parts.append(f"The person's check {where}: {what}; {still}")
+        parts.append(f"The user's check {where}: {what}; {still}")
     return "\n\n".join((*parts, dialect.reminder(session)))
 
 
@@ -309,24 +326,24 @@ def _words(session: Session, room: int) -> list[str]:
         parts.append(text)
     if text := _told(missed):
         parts.append(
-            f"The person said before your last answer, which may not have seen it:\n{text}"
+            f"The user said before your last answer, which might not have seen it:\n{text}"
         )
     text = _told(new)
     if any(said.text for said in new):
-        parts.append(f"The person says:\n{text}")
+        parts.append(f"The user says:\n{text}")
     elif text:
         parts.append(
-            f"The person attaches {file_contents.named(session.attached)}: see Requested File Contents."
+            f"The user attaches {file_contents.named(session.attached)}: see Requested File Contents."
         )
     elif session.is_only_words:
-        parts.append("The person has read your message and adds nothing: go on as you think best.")
+        parts.append("The user has no reply to your message. Use your judgement and continue.")
     return parts
 
 
 def _before(session: Session, saids: Iterable[Said], room: int) -> str:
     """Return what the person and the model said before, in its order, for a chat that has not seen it."""
     # Words come with a request, and before its answer.
-    rows = [((said.sequence, 0), _PERSON_SAID, _told((said,))) for said in saids]
+    rows = [((said.sequence, 0), _USER_SAID, _told((said,))) for said in saids]
     left = room // 2
     for number, text in reversed(session.replies[-_REPLIES:]):
         clipped = plain_text.clip_middle(results.without_end_tags(text), _REPLY_CHARACTERS)
@@ -350,21 +367,24 @@ def _told(saids: Iterable[Said]) -> str:
 
 def _environment(environment: Environment, dialect: Dialect) -> str:
     check = (
-        "after each answer that changes a file this program itself runs"
-        f" `{plain_text.one_line(environment.check)}`: run only tests that it leaves out; {dialect.done} is"
-        " accepted only when it succeeds"
+        "after each answer that changes a file, this program itself runs"
+        f" `{plain_text.one_line(environment.check)}`. Run only tests that it leaves out; {dialect.done} is"
+        " accepted only if it passes"
     )
     facts = {
         "System": environment.system,
         "Shell": environment.shell,
         "Programs found": ", ".join(environment.programs) or "none of the usual ones",
-        "Time limit": f"{environment.timeout_s:g} seconds a command, unless it has a timeout",
-        "Memory": environment.memory and f"{environment.memory} for a command",
+        "Limits per command": "; ".join(
+            filter(
+                None,
+                (f"{environment.timeout_s:g} seconds, unless timeout is set", environment.memory),
+            )
+        ),
         "Sandbox": environment.sandbox,
         "Network": environment.network,
         "Check": environment.check and check,
         "Approval": environment.approval,
-        "Git": ".git is read-only for you; the person commits",
     }
     lines = "".join(f"  {name}: {fact}\n" for name, fact in facts.items() if fact)
     return f"## Environment\n{lines}"
@@ -406,7 +426,9 @@ def check_lines(session: Session) -> list[str]:
 
 
 def _told_once(event: Event, session: Session) -> Event:
-    """Return an event; what the check printed, too, is shown with the check."""
+    """Return an event without what CHECK or PROMPT shows."""
+    if isinstance(event, Refused) and _is_cut(event, session):
+        return replace(event, advice="; PROMPT says how to go on", detail="")
     check = session.checked
     if (
         isinstance(event, CommandRan)
@@ -437,7 +459,7 @@ def _shorter(told: Sequence[Event], room: int) -> list[str]:
         failed = sum(not succeeded(event) for event in missing)
         lines.append(
             f"… {len(missing)} more results did not fit here"
-            f" ({len(missing) - failed} OK, {failed} FAILED); send fewer commands in one answer"
+            f" ({len(missing) - failed} OK, {failed} FAILED); send fewer operations in one answer"
         )
     return lines
 

@@ -306,7 +306,7 @@ def test_lines_asked_for_come_with_what_they_stand_in(live: LiveSession) -> None
     lines = text.split("\n")
     ask = '[READ_FILE path="a.py" start_line="{}" end_line="{}"]\n'
     live.answer(ask.format(50, 52) + ask.format(54, 54))
-    heading = "--- a.py (lines {} of 91, and what they stand in; … marks lines left out) ---\n"
+    heading = "--- a.py (lines {} of 91, with the code around them; … marks lines left out) ---\n"
     assert live.contents() == (
         heading.format("50-52")
         + "import os\n… lines 2-3\nclass Cart:\n… lines 5-48: m0, m1\n    def m2(self):\n"

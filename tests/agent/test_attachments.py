@@ -125,7 +125,7 @@ def test_a_name_that_is_not_utf8_is_refused_or_left_out(folder: Path) -> None:
     status, _, err = new(folder, "bad\udcff.py")
     assert (status, "has a name that is not UTF-8" in err) == (2, True)
     status, request, _ = new(folder, "*.py")
-    assert (status, "The person attaches top.py: see" in request) == (0, True)
+    assert (status, "The user attaches top.py: see" in request) == (0, True)
 
 
 def test_too_many_files_are_refused(folder: Path) -> None:
@@ -168,8 +168,8 @@ def test_the_budget_is_kept_and_the_next_short_request_is_without_them(
         short = (home / "outbox" / "short" / f"{session}_seq0002.txt").read_text("utf-8")
         assert "top.py" not in short
         assert len(live.request()) <= 12_000
-        assert "--- top.py (attached by the person before) ---\n" in live.contents()
-        assert "(attached by the person before, and too long for here: long.txt)" in live.contents()
+        assert "--- top.py (attached by the user before) ---\n" in live.contents()
+        assert "(attached by the user before, and too long for here: long.txt)" in live.contents()
 
 
 BLOCKING = 'extends = "standard"\n[filesystem]\nblocked_paths = ["src/secret.py"]\n'

@@ -40,7 +40,7 @@ def test_they_are_in_the_request_as_the_repositorys_words(root: Path) -> None:
     """Design 6: *Conventions* says whose words they are, and the screen says that they go along."""
     request, seen = new(root)
     shown = conventions_in(request)
-    assert "the person did not write it" in shown
+    assert "not from the user" in shown
     assert "--- AGENTS.md ---\nRun the tests with `make check`.\n--- end AGENTS.md ---" in shown
     assert "AGENTS.md goes along as the repository's conventions" in seen
     assert request.count("make check") == 1

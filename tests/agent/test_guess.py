@@ -74,7 +74,7 @@ def new(shop: Path, *words: str) -> tuple[str, str]:
 def test_the_first_request_shows_what_the_task_is_about(shop: Path) -> None:
     """The file goes whole, "chosen by a guess"; the person reads one line about it before pasting."""
     chosen, seen = new(shop)
-    assert "by a guess" in chosen
+    assert "guessed" in chosen
     assert f"--- cart.py (3 lines) ---\n{CART}--- end cart.py ---\n" in chosen
     assert "cart.py, whole, " in seen
     assert '"discount" ×1' in seen

@@ -46,9 +46,7 @@ def test_the_words_are_shown_in_full_and_can_be_answered(tmp_path: Path, flag: s
     _, again, _ = command_line_here(tmp_path, "refresh", live.session_id)
     assert flag == "--json" or f"`{home} say" in in_a_line(again)
     assert command_line_here(tmp_path, "say", live.session_id, "yes")[0] == 0
-    assert (
-        "The person says:\nyes\n" in live.home.mailbox.outbox_path(live.session_id, 2).read_text()
-    )
+    assert "The user says:\nyes\n" in live.home.mailbox.outbox_path(live.session_id, 2).read_text()
 
 
 def test_show_and_log_hold_the_words(tmp_path: Path) -> None:

@@ -56,9 +56,9 @@ def short(live: LiveSession) -> str:
 
 def again(live: LiveSession) -> list[str]:
     """Return what the short request asks for once more, line by line; first what to do with it."""
-    head, found, rest = short(live).partition("Of your last answer these failed; ")
-    assert "Of your last answer" not in head
-    return rest.partition("\n\n")[0].splitlines() if found else []
+    _, found, rest = short(live).partition("These operations of your last answer failed. ")
+    assert "Continue working" not in rest
+    return rest.partition("Then go on with the task.\n\n")[0].splitlines() if found else []
 
 
 # --- no end of the task to copy --------------------------------------------------------------------
@@ -130,7 +130,7 @@ def test_only_what_must_be_sent_again_is_named(tmp_path: Path) -> None:
             + DONE
         )
         lines = again(live)
-    assert lines[0] == "send only these blocks again, mended:"
+    assert lines[0].startswith("Send only these again, corrected")
     assert len(lines) == 2, lines
     assert lines[1].startswith("  EDIT_FILE: ")
     assert "'a.py'" in lines[1]
@@ -157,7 +157,7 @@ def test_commands_that_failed_behind_a_failed_edit_are_to_be_run_again(tmp_path:
     with working(tmp_path, check) as live:
         live.answer(command("exit 2") + EDIT + command("exit 4") + command("true") + command(check))
         lines = again(live)
-        assert lines[2:] == ["and then run again what failed after them:", "  exit 4"]
+        assert lines[2:] == ["Then run again what failed after them:", "  exit 4"]
         assert lines[1].startswith("  EDIT_FILE: ")
         live.answer('[READ_FILE path="no.py"]\n' + command("exit 5"))
         assert len(again(live)) == 2, "a file that is not there breaks no command"
@@ -170,7 +170,7 @@ def test_operations_to_be_sent_again_are_named_in_json_too(tmp_path: Path) -> No
         live.conversation.take("reply.txt")
         lines = again(live)
     assert lines[1].startswith("  editFile: ")
-    assert lines[2:] == ["and then run again what failed after them:", "  exit 4"]
+    assert lines[2:] == ["Then run again what failed after them:", "  exit 4"]
 
 
 def test_behind_a_half_answer_the_end_is_not_asked_for(tmp_path: Path) -> None:
@@ -182,6 +182,33 @@ def test_behind_a_half_answer_the_end_is_not_asked_for(tmp_path: Path) -> None:
         assert not (live.workspace / "ran").exists()
     assert "not executed: RUN_COMMAND at line 3; send" in " ".join(text.split())
     assert "and then those; its DONE was not taken" in text
+
+
+@pytest.mark.parametrize("fails", ["", EDIT])
+def test_one_order_says_how_to_go_on_with_a_cut_answer(tmp_path: Path, fails: str) -> None:
+    """It stands in PROMPT alone, with the lines to repeat below it, and what follows it works."""
+    with working(tmp_path) as live:
+        header = f'[REPLY session="{live.session_id}" sequence="1"]\n'
+        text = (
+            f'{header}{fails}[CREATE_FILE path="b.py"]\ndef first():\n    return 1\n    # the secon'
+        )
+        live.answer(text)
+        for request in (short(live), live.request()):
+            results, prompt = request.split("=== PROMPT ===\n")[-2:]
+            assert "Cut off inside CREATE_FILE 'b.py'" in results
+            assert "    # the secon" not in results.partition("## Previous Command Results")[2]
+            order, _, rest = prompt.partition("\n")
+            assert "repeat the lines below" in order
+            assert rest.startswith("        # the secon\n")
+            assert "Continue working" not in prompt
+            assert "Then go on with the task." in rest
+        assert ("After it, send again what else failed" in short(live)) == bool(fails)
+        header = header.replace('"1"', '"2"')
+        mended = fails.replace("not there", "def f():").replace("new", "def g():")
+        live.answer(f"{header}    # the second\n[/CREATE_FILE]\n{mended}[END]\n")
+        made = (live.workspace / "b.py").read_text()
+        assert made == "def first():\n    return 1\n    # the second\n"
+        assert (live.workspace / "a.py").read_text().startswith("def g" if fails else "def f")
 
 
 # --- a new chat --------------------------------------------------------------------------------------
@@ -215,11 +242,11 @@ def test_the_whole_request_suffices_for_a_new_chat(tmp_path: Path, protocol: Pro
         live.conversation.requests.refresh()
         live.conversation.write_due()
         whole = live.request()
-        assert "Earlier the person said:\nkeep it short" in whole
-        assert "--- a.py (attached by the person before) ---\nas it is now\n" in whole
+        assert "Earlier the user said:\nkeep it short" in whole
+        assert "--- a.py (attached by the user before) ---\nas it is now\n" in whole
         read = "READ_FILE" if protocol == "tags" else "readFile"
         assert (
-            f"they showed, or wrote, made.py, read.py, more.py. {read} those that you need."
+            f"showed or wrote made.py, read.py, more.py. If this chat has not seen them, {read} those that"
             in whole
         )
         assert "as it is now" not in short(live)
@@ -246,10 +273,10 @@ def test_that_the_check_failed_is_told_until_it_succeeds(tmp_path: Path) -> None
     with working(tmp_path, "grep -q right b.py") as live:
         live.answer(create("b.py", "wrong = 1"))
         live.answer('[READ_FILE path="b.py"]\n')
-        assert "The person's check failed when it was run last: fix that first" in live.request()
+        assert "The user's check failed when it was run last: fix that first" in live.request()
         live.answer(create("b.py", "right = 1"))
         live.answer('[READ_FILE path="b.py"]\n')
-        assert "The person's check" not in live.request()
+        assert "The user's check" not in live.request()
 
 
 def test_data_that_is_not_named_goes_as_its_ends(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_say_writes_the_request_anew_under_its_number(waiting: Path) -> None:
     status, out, err = command_line_here(waiting, "say", "Python 3.9", "must still work")
     assert (status, err) == (0, "")
     assert AGAIN in out
-    assert "The person says:\nPython 3.9 must still work\n" in request(waiting)
+    assert "The user says:\nPython 3.9 must still work\n" in request(waiting)
     assert request(waiting).startswith(before.partition("=== PROMPT ===")[0])
     assert outboxes(waiting) == [f"{session_of(waiting)}_seq0001.txt"]
     no_halves(waiting)
@@ -134,18 +134,18 @@ def test_all_that_is_said_stays_and_the_short_request_has_it_too(waiting: Path) 
     assert run(waiting, "say", "three") == 0
     for short in (False, True):
         text = request(waiting, 2, short=short)
-        assert "before your last answer, which may not have seen it:\none\n" in text
-        assert "The person says:\ntwo\n\nthree\n" in text
+        assert "before your last answer, which might not have seen it:\none\n" in text
+        assert "The user says:\ntwo\n\nthree\n" in text
     take(waiting, CREATE.replace("a.txt", "b.txt"))
     take(waiting, CREATE.replace("a.txt", "c.txt"))
-    assert "Earlier the person said:\none\n\ntwo\n\nthree\n" in request(waiting, 4)
+    assert "Earlier the user said:\none\n\ntwo\n\nthree\n" in request(waiting, 4)
     assert words(waiting) == ["one", "two", "three"]
 
 
 def test_say_reopens_the_only_session_also_when_it_is_complete(waiting: Path) -> None:
     take(waiting, DONE)
     assert run(waiting, "say", "one more thing") == 0
-    assert "The person says:\none more thing\n" in request(waiting, 2)
+    assert "The user says:\none more thing\n" in request(waiting, 2)
     take(waiting, DONE.replace("well", "done"))
     assert json.loads(next((waiting / "sessions").glob("*.json")).read_text("utf-8"))["isComplete"]
 
@@ -164,7 +164,7 @@ def test_words_come_from_stdin_or_a_file_and_without_any_that_is_said(
     file = tmp_path / "words.txt"
     file.write_text("from a file\nof two lines\n", "utf-8")
     assert run(waiting, "say", session_of(waiting), "--file", str(file)) == 0
-    assert "The person says:\nfrom a file\nof two lines\n" in request(waiting)
+    assert "The user says:\nfrom a file\nof two lines\n" in request(waiting)
     for arguments in (["say"], ["say", session_of(waiting)], ["say", " "]):
         status, _, err = command_line_here(waiting, *arguments)
         assert (status, "no words given" in err) == (2, True)
@@ -221,7 +221,7 @@ def test_refresh_writes_the_request_from_the_workspace_as_it_is_now(waiting: Pat
     status, out, _ = command_line_here(waiting, "refresh")
     assert (status, AGAIN in out) == (0, True)
     assert "fresh.py (2 bytes)" in request(waiting)
-    assert "The person says:\nstays\n" in request(waiting)
+    assert "The user says:\nstays\n" in request(waiting)
     take(waiting, DONE)
     status, _, err = command_line_here(waiting, "refresh", session_of(waiting))
     assert status == 2
@@ -237,12 +237,12 @@ def test_attached_files_are_in_the_request_until_it_is_answered(home: Path) -> N
     assert all(f"text of {name}" in request(home) for name in ("src/a.py", "src/b.py", "c.txt"))
     take(home, MESSAGE)
     # A new chat gets them with the whole request; one that saw the first has them.
-    assert "--- c.txt (attached by the person before) ---\ntext of c.txt\n" in request(home, 2)
+    assert "--- c.txt (attached by the user before) ---\ntext of c.txt\n" in request(home, 2)
     assert "text of c.txt" not in request(home, 2, short=True)
     assert run(home, "say", "--attach", str(workspace / "c.txt")) == 0
     assert "--- c.txt ---\ntext of c.txt\n" in request(home, 2)
     assert "--- c.txt ---\ntext of c.txt\n" in request(home, 2, short=True)
-    assert "The person attaches c.txt: see Requested File Contents." in request(home, 2)
+    assert "The user attaches c.txt: see Requested File Contents." in request(home, 2)
 
 
 def test_json_is_one_object_a_line(waiting: Path) -> None:
@@ -279,7 +279,7 @@ def test_undo_after_words_keeps_them(waiting: Path) -> None:
     take(waiting, CREATE)
     assert run(waiting, "say", "not like that") == 0
     assert run(waiting, "undo") == 0
-    assert "The person says:\nnot like that\n" in request(waiting, 2)
+    assert "The user says:\nnot like that\n" in request(waiting, 2)
     assert not (waiting / "workspace" / "a.txt").exists()
     assert run(waiting, "undo", "--redo") == 0
     assert request(waiting, 2).count("not like that") == 1
@@ -294,12 +294,12 @@ def test_a_message_alone_is_a_question(home: Path, protocol: str) -> None:
     status, out, _ = command_line_here(home, "resume", "--once")
     assert status == 0
     assert f'{QUESTION} {home} say {session_of(home)} "…"' in out
-    assert "adds nothing" in request(home, 2)
+    assert "no reply to your message" in request(home, 2)
     assert run(home, "say", "blanks") == 0
-    assert "adds nothing" not in request(home, 2)
-    assert "The person says:\nblanks\n" in request(home, 2)
+    assert "no reply to your message" not in request(home, 2)
+    assert "The user says:\nblanks\n" in request(home, 2)
     take(home, CREATE if protocol == "tags" else message.replace("Tabs", "So tabs"))
-    assert "which may not have seen it:\nblanks\n" in request(home, 3)
+    assert "which might not have seen it:\nblanks\n" in request(home, 3)
 
 
 def test_words_in_mid_turn_go_with_the_next_request(waiting: Path) -> None:
@@ -313,11 +313,11 @@ def test_words_in_mid_turn_go_with_the_next_request(waiting: Path) -> None:
     assert (status, "it is awaiting approval" in err) == (2, True)
     assert run(waiting, "approve", session_of(waiting)) == 0
     # The task was ended without them, so it goes on.
-    assert "The person says:\nand keep src\n" in request(waiting, 2)
+    assert "The user says:\nand keep src\n" in request(waiting, 2)
     drop(waiting, MESSAGE)
     assert run(waiting, "resume", "--once") == 0
-    assert "may not have seen" not in request(waiting, 3), "request 2 had them from the first"
-    assert "Earlier the person said:\nand keep src\n" in request(waiting, 3)
+    assert "might not have seen" not in request(waiting, 3), "request 2 had them from the first"
+    assert "Earlier the user said:\nand keep src\n" in request(waiting, 3)
     take(waiting, DONE)
     assert words(waiting) == ["and keep src"]
     assert len(outboxes(waiting)) == 3
@@ -364,7 +364,7 @@ def test_words_and_refreshes_beside_the_terminal_that_waits(home: Path) -> None:
         assert (status, err) == (0, "")
         assert AGAIN in out
         assert ELSEWHERE in out
-        assert "The person says:\nwith a test\n" in request(home)
+        assert "The user says:\nwith a test\n" in request(home)
         holder.says("you said: ")
         holder.says("Request 1 was rewritten")
         (home / "workspace" / "new.py").touch()
@@ -546,7 +546,7 @@ def test_words_that_an_answer_overtook_which_ended_the_task_come_with_a_resume(
     take(waiting, DONE)
     with holding(waiting, "resume", session_of(waiting)):
         text = request(waiting, 2)
-    assert "which may not have seen it:\none more thing\n" in text
+    assert "which might not have seen it:\none more thing\n" in text
 
 
 def test_one_that_executes_is_waited_for_and_ctrl_c_takes_it_back(waiting: Path) -> None:
@@ -571,7 +571,7 @@ def test_one_that_executes_is_waited_for_and_ctrl_c_takes_it_back(waiting: Path)
             assert said.ends() == 0
         holder.says("Request 2")
     assert words(waiting) == ["in time"]
-    assert "The person says:\nin time\n" in request(waiting, 2)
+    assert "The user says:\nin time\n" in request(waiting, 2)
 
 
 def test_a_run_that_works_in_the_home_is_waited_for(waiting: Path, tmp_path: Path) -> None:
@@ -776,7 +776,7 @@ def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> No
         asked.says(" rm -r build")
         asked.says("Paste the answer")
         assert not (building / "workspace" / "build").exists()
-        assert "The person says:\nkeep src\n" in request(building, 2)
+        assert "The user says:\nkeep src\n" in request(building, 2)
         drop(building, DONE)
         asked.leaves()
     assert words(building) == ["keep src"]
@@ -804,7 +804,7 @@ def test_a_keyboard_still_answers_after_words_from_elsewhere(building: Path) -> 
         asked.says("Request 2")
         asked.says("Paste the answer")
         assert not (building / "workspace" / "build").exists()
-    assert "The person says:\nfine\n" in request(building, 2)
+    assert "The user says:\nfine\n" in request(building, 2)
 
 
 def test_a_question_about_secrets_keeps_nobody_waiting(waiting: Path) -> None:
@@ -819,7 +819,7 @@ def test_a_question_about_secrets_keeps_nobody_waiting(waiting: Path) -> None:
         asked.says("[y]es", 2)
         asked.types("n\n")
         asked.says("Request 2")
-    assert "The person says:\nhello\n" in request(waiting, 2)
+    assert "The user says:\nhello\n" in request(waiting, 2)
     assert "hunter4" not in request(waiting, 2)
 
 

@@ -350,7 +350,7 @@ def test_a_second_request_has_a_short_one(live: LiveSession) -> None:
     assert len(text) < len(whole.read_text()) / 3
     assert "[OK] CREATE_FILE: Created 'a.txt'" in text
     assert "added: a.txt" in text
-    assert "send only these blocks again" in text
+    assert "Send only these again" in text
     assert "EDIT_FILE: File 'b.txt' not found" in text
     assert live.run("copy").stdout == text
     assert live.run("copy", "--whole").stdout == whole.read_text()

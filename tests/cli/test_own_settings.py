@@ -57,7 +57,7 @@ def test_what_is_kept_for_a_folder_counts_in_its_first_session(tmp_path: Path) -
     assert done.returncode == 0
     (request,) = (folder / ".codingagent" / "outbox").glob("*.txt")
     text = request.read_text("utf-8")
-    assert "The person attaches shown.py" in text
+    assert "The user attaches shown.py" in text
     assert "--- other.py ---" not in text
 
 

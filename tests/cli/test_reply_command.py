@@ -137,7 +137,7 @@ def test_it_has_so_many_turns(home: Path) -> None:
     status, _, err = start(home, line, "--max-turns", "3")
     assert (status, "stopped after 3 turns (--max-turns); the task is not done" in err) == (1, True)
     assert session_of(home).sequence == 4
-    assert "adds nothing: go on as you think best" in request(home, 4)
+    assert "no reply to your message" in request(home, 4)
 
 
 def request(home: Path, sequence: int) -> str:

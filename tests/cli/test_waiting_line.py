@@ -134,7 +134,7 @@ def test_a_whole_session_in_one_terminal(home: Path) -> None:
         asked.says("+grüß", 3)
         enter(asked, "and a test")
         asked.says("Request 4")
-        assert "The person says:\nand a test\n" in request(home, 4)
+        assert "The user says:\nand a test\n" in request(home, 4)
         enter(asked, "/check true")
         asked.says("Request 4 was rewritten")
         paste(asked, answer(home, 4, DONE))
@@ -484,7 +484,7 @@ def test_a_question_at_the_line_keeps_nobody_waiting(home: Path) -> None:
         assert worked[0] == 0
         asked.types("1\r")
         asked.says("you said: ")
-        wait_until(lambda: "The person says:\nfrom elsewhere\n\ngit status\n" in request(home))
+        wait_until(lambda: "The user says:\nfrom elsewhere\n\ngit status\n" in request(home))
 
 
 def test_what_was_entered_as_the_session_ended_is_told(home: Path) -> None:

@@ -30,7 +30,7 @@ from codingagent.prompt import render as outbox
 from tests.builders import BUDGET, LATER, context_of, session_of, started, turn
 
 _QUESTION = Question(Kind.RUN_COMMAND, "rm", ("destroys",), ("may destroy",), "rm -r x", "digest")
-ADDS_NOTHING = "The person has read your message and adds nothing"
+ADDS_NOTHING = "The user has no reply to your message"
 
 
 def say(text: str, *attached: str) -> PersonSaid:
@@ -78,7 +78,7 @@ def test_words_in_mid_turn_keep_a_task_open_that_the_turn_ends() -> None:
     session = session_of(*begun, say("also this"), *done)
     assert (session.phase, session.sequence) == (Phase.REQUEST_DUE, 2)
     assert "after your DONE" in session.notes[-1]
-    assert "The person says:\nalso this" in whole(session)
+    assert "The user says:\nalso this" in whole(session)
     assert session_of(*begun, *done).is_complete
 
 
@@ -161,15 +161,15 @@ def test_a_session_is_what_its_record_says_and_every_word_is_in_it_once(
 def test_words_stand_in_the_request_they_came_with_whole_and_short() -> None:
     session = session_of(*turn(FileCreated("a", 1, replaced=False)), say("one"), say("two"))
     for text in (whole(session), short(session)):
-        assert "The person says:\none\n\ntwo\n" in text
+        assert "The user says:\none\n\ntwo\n" in text
 
 
 def test_words_that_the_answer_may_have_missed_come_again() -> None:
     written = RequestWritten(1, LATER)
     session = session_of(written, say("one"), *turn(MessageShown("hm")), say("two"))
     for text in (whole(session), short(session)):
-        assert "before your last answer, which may not have seen it:\none\n" in text
-        assert "The person says:\ntwo\n" in text
+        assert "before your last answer, which might not have seen it:\none\n" in text
+        assert "The user says:\ntwo\n" in text
 
 
 def test_words_that_the_request_had_from_the_first_were_seen() -> None:
@@ -181,8 +181,8 @@ def test_words_that_the_request_had_from_the_first_were_seen() -> None:
             *turn(Finished("ok")), reopened, say("by Friday"), *turn(MessageShown(""), sequence=2)
         ),
     ):
-        assert "Earlier the person said:\nby Friday\n" in whole(session)
-        assert "may not have seen" not in whole(session)
+        assert "Earlier the user said:\nby Friday\n" in whole(session)
+        assert "might not have seen" not in whole(session)
         assert "by Friday" not in short(session)
 
 
@@ -214,7 +214,7 @@ def test_earlier_words_beyond_their_share_lose_their_middle_and_that_is_said() -
 
 def test_attached_files_are_named_and_are_no_silence() -> None:
     session = session_of(*turn(MessageShown("which file?")), say("", "src/a b.py", "c\n.py"))
-    assert "The person attaches src/a b.py, c\\n.py: see Requested File Contents." in whole(session)
+    assert "The user attaches src/a b.py, c\\n.py: see Requested File Contents." in whole(session)
     assert ADDS_NOTHING not in whole(session)
 
 

@@ -18,9 +18,6 @@ from codingagent.model.results import CUT_OFF
 from codingagent.protocols.tags import scanner, tag_blocks
 from codingagent.protocols.tags.tag_blocks import Block
 
-# So much of the end shows the model where it stopped.
-TAIL_CHARACTERS = 80
-
 # A shorter overlap ("}", "end") may be anywhere; then more lines are taken.
 _FEWEST_CHARACTERS = 8
 _MOST_LINES = 12
@@ -86,18 +83,17 @@ def named(block: Block) -> str:
 
 
 def refusal(cut: str, block: Block) -> OperationError:
-    """Return why a cut block is not used; its detail are the lines with which the model is to go on."""
+    """Return why a cut block is not used; its detail is the lines with which the model is to go on."""
     lines, again = block.body.count("\n"), _overlap(cut.partition("\n")[2])
     fact = (
         f"{CUT_OFF} {named(block)}: {lines} {plural(lines, 'line')} arrived, nothing of it was used"
     )
-    how = "Send the block again from its start"
+    advice = ". Send it again from its start"
     if again:
-        how = (
-            "Go on from there: after [REPLY …] write the lines below once more, the last of them whole, and"
-            f" then what is missing, up to {block.closing} and [END]; or send the block again from its start"
+        advice = (
+            ". Start with [REPLY …], repeat the lines below exactly, complete the last one, and go on from"
+            f" there to {block.closing}"
         )
-    advice = f". What arrived is kept, and ends with: «{shown(cut[-TAIL_CHARACTERS:])}». {how}"
     return OperationError(fact, again, advice=advice)
 
 
