@@ -129,11 +129,16 @@ class PersonsRepository:
         asked = ("merge-base", "--is-ancestor", commit, "HEAD")
         return self._run(*asked, ok=(0, 1, 128)).returncode == 0
 
-    def worktree(self, branch: str) -> Path:
+    def worktree(self, branch: str, made: contextlib.ExitStack) -> Path:
         """Return the workspace's folder in a working tree of a branch, beside the repository's own.
 
-        The branch is made at HEAD, and the tree, where there is none; UsageError if git can't.
+        The branch is made at HEAD, and the tree, where there is none: `made` takes back what was made.
+        UsageError if git can't.
         """
+
+        def later(*words: str) -> None:
+            made.callback(self._run, *words, ok=range(-64, 256))
+
         self._said("check-ref-format", "--branch", branch, why=f"{branch!r} can't name a branch")
         place = self._at.parent / f"{self._at.name}-{branch.replace('/', '-')}"
         known = self._said("worktree", "list", "--porcelain").split("\n\n")
@@ -145,6 +150,9 @@ class PersonsRepository:
                 raise UsageError(f"{place} is there already, and is no working tree of {branch}")
             is_there = self._said("rev-parse", "-q", "--verify", f"refs/heads/{branch}", ok=(0, 1))
             named = (str(place), branch) if is_there else ("-b", branch, str(place))
+            if not is_there:
+                later("branch", "-q", "-D", branch)
+            later("worktree", "remove", "--force", str(place))
             self._said("worktree", "add", "-q", *named)
         return place / self._prefix
 

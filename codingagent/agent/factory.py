@@ -58,8 +58,6 @@ def start_session(
     make_workspace(home.root, workspace)
     opened = Workspace(workspace)
     opened.close()
-    if fault := own_code_in(opened.root).fault:
-        raise UsageError(fault)
     session_id = secrets.token_hex(4)
     while (home.sessions.folder / session_id).exists():
         session_id = secrets.token_hex(4)

@@ -80,6 +80,18 @@ def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path)
         )
 
 
+def refuse_impossible(settings: Settings, policy: Policy, workspace: Path) -> None:
+    """Refuse, before anything is made, what no session could do (UsageError, WorkError)."""
+    import tempfile
+
+    if fault := own_code_in(workspace).fault:
+        raise UsageError(fault)
+    refuse_impossible_check(settings, policy, workspace)
+    if settings.sandbox != "auto" or settings.secrets == "mask":
+        with tempfile.TemporaryDirectory() as own:
+            choose_sandbox(settings, policy, Path(own), (), Path(own, "tmp"))
+
+
 # Reads the kernel's data on the shell that runs it, without another program.
 _TRIAL = (
     "while read -r name value; do case $name in CapEff:|NoNewPrivs:|Seccomp:)"

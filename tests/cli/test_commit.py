@@ -486,6 +486,35 @@ def test_two_tasks_at_once_in_working_trees_of_their_own(repository: Repository)
     assert "in no git repository" in begin("x", folder=repository.top.parent)[1]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--prompt", "NONE"),
+        ("--attach", "none.py"),
+        ("--policy", "restrictive", "--check", "ls"),
+        ("--sandbox", "off", "--secrets", "mask"),
+        ("--diff", "none"),
+    ],
+    ids=" ".join,
+)
+def test_a_task_that_is_refused_leaves_nothing(
+    repository: Repository, options: tuple[str, ...]
+) -> None:
+    """Neither a working tree nor a branch, nor a home with a session that can't go on."""
+    before = sorted(repository.top.parent.iterdir())
+    for place in (("--worktree", "fix"), ("--here",)):
+        done = run_here("new", *place, "--no-wait", *options, "a task", folder=repository.root)
+        assert done.returncode == 2, done.stderr
+        assert sorted(repository.top.parent.iterdir()) == before
+        assert repository.git("branch", "--format=%(refname:short)").split() == ["main"]
+        assert repository.git("worktree", "list").count("\n") == 1
+        assert not (repository.root / ".codingagent").exists()
+    repository.git("branch", "fix")
+    run_here("new", "--worktree", "fix", "--no-wait", *options, "a task", folder=repository.root)
+    assert repository.git("branch", "--list", "fix")
+    assert sorted(repository.top.parent.iterdir()) == before
+
+
 def test_a_long_first_line_is_cut_at_a_word_and_stands_whole_below(repository: Repository) -> None:
     """A list of commits shows one line of each."""
     said = "The letter g is written in its large form, " + "as was asked for, " * 5 + "everywhere"

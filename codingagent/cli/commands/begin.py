@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import typer
-from msgspec import Struct
+from msgspec import Struct, field
 
 from codingagent.agent import factory
 from codingagent.cli.commands import options
@@ -23,6 +23,7 @@ from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_task
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import Wants
+from codingagent.model.settings import Settings
 from codingagent.process import select_sandbox
 from codingagent.storage import homes, own_prompts
 from codingagent.storage.homes import Home
@@ -131,7 +132,7 @@ def _begin(
 
 
 class _Place(Struct, frozen=True):
-    """Where a new session will be; nothing is created yet."""
+    """Where a new session will be; nothing is created yet but a working tree, which `made` takes back."""
 
     root: Path
     workspace: Path | None
@@ -139,6 +140,7 @@ class _Place(Struct, frozen=True):
     is_here: bool
     branch: str | None = None
     """Of its working tree, if it is in one of its own."""
+    made: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
 
 class _Start(Struct, frozen=True):
@@ -159,31 +161,63 @@ def _place_of(
 ) -> _Place:
     named: Path | None = None
     is_here = is_here or branch is not None
-    if is_here:
-        if workspace is not None or context.obj is not None:
-            which = "--here" if branch is None else "--worktree"
-            raise UsageError(f"{which} already sets --workspace and --home; leave those out")
-        workspace = Path.cwd()
-        if branch is not None:
-            from codingagent.agent.commit import PersonsRepository
+    with contextlib.ExitStack() as made:
+        if is_here:
+            if workspace is not None or context.obj is not None:
+                which = "--here" if branch is None else "--worktree"
+                raise UsageError(f"{which} already sets --workspace and --home; leave those out")
+            workspace = Path.cwd()
+            if branch is not None:
+                from codingagent.agent.commit import PersonsRepository
 
-            workspace = PersonsRepository(workspace).worktree(branch)
-        named = workspace / homes.HERE_HOME
-    root, was_found = trusted_home(context, named)
-    return _Place(root, workspace, was_found, is_here, branch)
+                workspace = PersonsRepository(workspace).worktree(branch, made)
+            named = workspace / homes.HERE_HOME
+        root, was_found = trusted_home(context, named)
+        return _Place(root, workspace, was_found, is_here, branch, made.pop_all())
 
 
 @contextlib.contextmanager
 def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession]]":
     """Yield the home and a new session at work there, with its first request written."""
     place, given = start.place, start.given
-    # Everything is checked before anything is created: a mistyped --workspace must not leave a home.
+    with contextlib.ExitStack() as stack:
+        with place.made:
+            settings, folder, files, task = _checked(start, screen)
+            home = homes.Home.at(place.root, create=True, was_found=place.was_found)
+            stack.enter_context(home.lock.held(screen.remark))
+            how = (settings, start.protocol, start.wants)
+            session = factory.start_session(home, folder, task, *how)
+            place.made.pop_all()
+        if place.was_found and not homes.is_registered(home.root):
+            HOME.set(home.root)
+            screen.remark(_not_remembered(home.root))
+        if place.branch is not None:
+            HOME.set(home.root)
+            screen.remark(f"on branch {place.branch}, in {folder}: type later commands there")
+        if not place.is_here and _is_elsewhere(folder):
+            screen.remark(_ELSEWHERE)
+        shared = stack.enter_context(opened(home, session, screen, given, settings=settings))
+        requests = shared.work.requests
+        requests.begin()
+        if files:
+            requests.say("", files)
+        screen.busy("looking through the workspace", count=screen.files_found)
+        requests.write()
+        yield home, shared
+
+
+def _checked(start: _Start, screen: Screen) -> tuple[Settings, Path, dict[str, bool], str]:
+    """Return the settings, workspace, attached files and task; nothing is created.
+
+    A mistyped --workspace must not leave a home.
+    """
+    place, given = start.place, start.given
     named = None if place.workspace is None else str(place.workspace)
     options = {**given.settings, "workspace": named}
     resolved, folder = homes.settings_for(place.root, options, os.environ)
     settings = resolved.settings
     rules = select_sandbox.policy_of(settings, folder)
-    select_sandbox.refuse_impossible_check(settings, rules, folder)
+    select_sandbox.refuse_impossible(settings, rules, folder)
     files = factory.attached(place.root, folder, start.attach or (), rules, screen.show)
     for pattern in settings.always_attach if folder.is_dir() else ():
         try:
@@ -194,26 +228,7 @@ def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession
     task = start.task
     if start.prompt is not None:
         task = f"{_agreed(start.prompt, folder, screen)}\n\n{task}".strip()
-    home = homes.Home.at(place.root, create=True, was_found=place.was_found)
-    with home.lock.held(screen.remark):
-        if place.was_found and not homes.is_registered(home.root):
-            HOME.set(home.root)
-            screen.remark(_not_remembered(home.root))
-        if place.branch is not None:
-            HOME.set(home.root)
-            screen.remark(f"on branch {place.branch}, in {folder}: type later commands there")
-        how = (settings, start.protocol, start.wants)
-        session = factory.start_session(home, folder, task, *how)
-        if not place.is_here and _is_elsewhere(folder):
-            screen.remark(_ELSEWHERE)
-        with opened(home, session, screen, given, settings=settings) as shared:
-            requests = shared.work.requests
-            requests.begin()
-            if files:
-                requests.say("", files)
-            screen.busy("looking through the workspace", count=screen.files_found)
-            requests.write()
-            yield home, shared
+    return settings, folder, files, task
 
 
 def _agreed(name: str, workspace: Path, screen: Screen) -> str:
