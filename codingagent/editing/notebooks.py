@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from codingagent.editing.nearest import common_ends
 from codingagent.errors import OperationError
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import plural
@@ -21,6 +22,7 @@ _HEAD = "notebook: edit the text of its cells as it stands here"
 _OUTPUT_CHARACTERS = 600
 _BLANKS = lazy_pattern(r"[ \t\r\n]*")
 _ESCAPE_CODES = lazy_pattern(r"\x1b\[[0-9;]*m")
+_LIKE_OURS = lazy_pattern(r"^# (%%+) ", re.MULTILINE)
 _DECODER = json.JSONDecoder()
 
 
@@ -67,14 +69,15 @@ def written(text: str, new: str) -> str:
     if found is None:
         raise OperationError("the file is no notebook of nbformat 4")
     cells, sections = found
-    new = new if new.endswith("\n") else f"{new}\n"
     lines = [line for line, _ in sections]
-    bodies = _split(new, lines)
+    bodies = _split(new if new.endswith("\n") else f"{new}\n", lines)
     if bodies is None:
         raise OperationError(
             "the lines that begin with '# %%' are those of the notebook's cells and must stay",
             advice=": edit the text of cells; to add or remove one, run a program that uses nbformat",
         )
+    # Who writes the whole file may leave out the line of an empty cell.
+    bodies = [body or "\n" * (line in cells) for line, body in zip(lines, bodies, strict=True)]
     parts, at = [], 0
     for (line, before), after in zip(sections, bodies, strict=True):
         if before == after:
@@ -86,7 +89,7 @@ def written(text: str, new: str) -> str:
         at = cell.end
     result = "".join((*parts, text[at:]))
     again = _read(result)
-    if again is None or "".join(line + body for line, body in again[1]) != new:
+    if again is None or again[1] != [*zip(lines, bodies, strict=True)]:
         raise OperationError("the notebook would not say what the edit says: nothing was written")
     return result
 
@@ -120,16 +123,16 @@ def _parsed(text: str) -> tuple[dict[str, _Cell], list[tuple[str, str]]] | None:
     if document["nbformat"] != 4:
         return None
     spans = list(_sources(text))
-    mark = "%%"
-    while any(re.search(rf"^# {mark} ", source, re.MULTILINE) for source in sources):
-        mark += "%"
+    printed = [_outputs(cell.get("outputs")) for cell in cells]
+    taken = {each for text in (*sources, *printed) for each in _LIKE_OURS.findall(text)}
+    mark = next(each for count in itertools.count(2) if (each := "%" * count) not in taken)
     known: dict[str, _Cell] = {}
     sections = [(f"# {mark} {_HEAD}\n", "")]
-    for number, (cell, kind, source) in enumerate(zip(cells, kinds, sources, strict=True), 1):
+    for number, (kind, source, told) in enumerate(zip(kinds, sources, printed, strict=True), 1):
         line = f"# {mark} cell {number} ({kind})\n"
         known[line] = _Cell(source, *spans[number - 1])
         sections.append((line, f"{source}\n"))
-        if told := _outputs(cell.get("outputs")):
+        if told:
             sections.append((f"# {mark} output of cell {number}\n", told))
     return known, sections
 
@@ -223,8 +226,6 @@ def _style(text: str, cells: Iterable[_Cell]) -> tuple[str, str, str]:
 
 def _spliced(text: str, cell: _Cell, source: str, style: tuple[str, str, str]) -> str:
     """Return the JSON of a cell's new text: strings of lines that stay are kept as they are written."""
-    import difflib  # a first request needs none
-
     is_ascii = text.isascii() and "\\u" in text
 
     def quoted(line: str) -> str:
@@ -235,8 +236,10 @@ def _spliced(text: str, cell: _Cell, source: str, style: tuple[str, str, str]) -
     spans = _members(text, cell.start).values()
     raw = [text[start:end] for start, end in spans]
     old, new = [str(json.loads(each)) for each in raw], re.findall(r"[^\n]*\n|[^\n]+", source)
-    strings = list[str]()
-    for how, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        strings += raw[a:b] if how == "equal" else map(quoted, new[c:d])
+    # difflib, which finds the fewest changes, takes minutes where thousands of lines are equal.
+    head, tail = common_ends(old, new)
+    known = dict(zip(old, raw, strict=True))
+    changed = (known.get(line) or quoted(line) for line in new[head : len(new) - tail])
+    strings = [*raw[:head], *changed, *raw[len(raw) - tail :]]
     before, between, after = style
     return f"[{before}{between.join(strings)}{after}]" if strings else "[]"

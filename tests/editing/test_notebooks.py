@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from codingagent.editing import notebooks
 from codingagent.errors import ApprovalError, OperationError
 from codingagent.model.settings import Settings
-from tests.helpers import live_session, plain_session
+from tests.helpers import grows_with, live_session, plain_session
 
 IMAGE = "iVBORw0KGgo" * 50
 CELLS = [
@@ -120,6 +120,49 @@ def test_no_text_of_a_cell_is_taken_for_another(sources: list[str], source: str)
     except OperationError:
         return
     assert [each["source"] for each in found["cells"]] == [source, *sources]
+
+
+def cells_of(*cells: tuple[object, str]) -> str:
+    """Returns a notebook of cells with these sources and outputs."""
+    made = [
+        {"cell_type": "code", "metadata": {}, "outputs": [{"text": printed}], "source": source}
+        for source, printed in cells
+    ]
+    return json.dumps({"cells": made, "nbformat": 4})
+
+
+@pytest.mark.parametrize("printed", ["# %% cell 1 (code)", "# %% a\n# %%% b", "# %%%% a"])
+def test_an_output_may_look_like_the_lines_between_cells(printed: str) -> None:
+    text = cells_of(("x = 1", printed), ("# %%%%% y", ""))
+    new = notebooks.shown("a.ipynb", text).replace("x = 1", "x = 2\n# %%%%%% z")
+    assert notebooks.written(text, new) == text.replace("x = 1", "x = 2\\n# %%%%%% z")
+
+
+def test_an_empty_cell_needs_no_line() -> None:
+    """Chats leave it out where they write the whole file."""
+    text = cells_of(("x = 1", ""), ("", ""), ([], ""), ("", ""))
+    new = notebooks.shown("a.ipynb", text).replace("x = 1", "x = 2").replace("\n\n", "\n")
+    assert notebooks.written(text, new) == text.replace("x = 1", "x = 2")
+
+
+def test_a_cell_of_equal_lines_costs_no_more_than_another() -> None:
+    """Lines in the middle are kept as they are written, whatever comes before and after them."""
+
+    def edit(size: int) -> None:
+        text = cells_of((["x = 1\n"] * size, ""))
+        lines = notebooks.shown("a.ipynb", text).splitlines(keepends=True)
+        for at in (size, size // 2, 3):
+            lines.insert(at, "y = 2\n")
+        made = json.loads(notebooks.written(text, "".join(lines)))
+        assert made["cells"][0]["source"] == lines[2:-1]
+
+    grows_with(1_000, edit)
+    odd = cells_of(("", "")).replace('e": ""', 'e": ["\\u0061\\n", "b\\n", "\\u0063\\n"]')
+    new = notebooks.shown("a.ipynb", odd)
+    assert notebooks.written(odd, new.replace("a\nb\nc\n", "1\na\n2\nc\n3\n")) == odd.replace(
+        '["\\u0061\\n", "b\\n", "\\u0063\\n"]',
+        '["1\\n", "\\u0061\\n", "2\\n", "\\u0063\\n", "3\\n"]',
+    )
 
 
 def test_what_is_no_notebook_is_shown_as_it_is() -> None:
