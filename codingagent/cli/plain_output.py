@@ -4,9 +4,11 @@
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, assert_never, get_args
 
 from msgspec import to_builtins
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 # A change that needs no approval is shown in brief; the rest is counted.
 _SHORT_LINES = 12
 _SHORT_CONTEXT = 1
+
+# More names than this help nobody.
+_NAMES = 30
 
 # The end of a failure's output says most; the request to the model has more of it.
 _FAILURE_LINES = 4
@@ -244,6 +249,8 @@ class Lines(Screen):
             case _:
                 pass
         self._lay(lines_of(record, session, self.mailbox, self._look, beside, below))
+        if isinstance(record, entries.TurnEnded) and session.is_complete:
+            self._show_changes(session)
         is_refused = isinstance(record, entries.OperationEnded) and is_refused_by_check(
             record.event
         )
@@ -319,6 +326,28 @@ class Lines(Screen):
                 self._say((runnable(notice.text), "dim"))
             case _:
                 assert_never(notice)
+
+    def _show_changes(self, session: Session) -> None:
+        """Show what the session changed, and what keeps it or takes it back."""
+        found = self.changes()
+        names = [
+            path + " (deleted)" * (not os.path.lexists(Path(found.workspace) / path))
+            for path in found.paths[:_NAMES]
+        ]
+        more = len(found.paths) - len(names)
+        if names:
+            changed = f"{', '.join(names)}{f' and {more:,} more' if more else ''}"
+            self._say((f"Changed: {changed}", "dim"))
+        ways = ["commit"] * found.can_commit + ["diff", "undo"] * bool(names and found.can_undo)
+        if not self.is_passing:
+            self._offer(ways, session)
+
+    def _offer(self, ways: Sequence[str], session: Session) -> None:
+        """Name the commands that may come next."""
+        del session
+        if ways:
+            # Never wrapped, so that they can be copied.
+            self._whole(f"Next: {', '.join(runnable(f'`codingagent {way}`') for way in ways)}")
 
     def _how_to_ask(self, session_id: str) -> str:
         say = f"codingagent say {session_id}"

@@ -300,12 +300,6 @@ def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[H
     if failed:
         what = "; ".join(f"{results.fact_of(each).kind}: {outcome_of(each)}" for each in failed)
         yield [(f"your check decides; what failed in the answer: {what}", "warn")], 4
-    size = layout.size(session.carried_bytes, session.carried_bytes // _BYTES_PER_TOKEN)
-    answers = f"{session.answers} {plural(session.answers, 'answer')}"
-    yield [(f"{answers}; you carried {size} to the chat", "dim")], 2
-
-
-_BYTES_PER_TOKEN = 4
 
 
 def _said(record: entries.PersonSaid) -> Iterator[Hung]:

@@ -14,7 +14,6 @@ from rich.status import Status
 from rich.text import Text
 
 from codingagent.cli import keyboard, layout
-from codingagent.cli.hints import runnable
 from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line
 from codingagent.cli.plain_output import OR_SEND, Lines
@@ -49,9 +48,6 @@ _DECISIONS: tuple[Decision, ...] = ("yes", "no", "always")
 
 # Colours of the styles in `layout`.
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
-
-# More names than this help nobody.
-_NAMES = 30
 
 _LINE_CHARACTERS = 1_000
 # Shorter work needs no sign of life.
@@ -155,7 +151,6 @@ class Console(Lines):
             case entries.ApprovalAsked():
                 self._notify("your approval")
             case entries.TurnEnded() if session.is_complete:
-                self._show_changes(session)
                 self._notify("done")
             case entries.TurnEnded():
                 self.busy("writing the request", count=self.files_found)
@@ -387,32 +382,14 @@ class Console(Lines):
             way = f"The model asks: type your reply, {OR_SEND.format(notice.sequence)}"
             self._say(("? ", "warn"), (way, ""))
 
-    def _show_changes(self, session: Session) -> None:
-        """Show what the session changed, and what keeps it or takes it back."""
-        found = self.changes()
-        names = [
-            path + " (deleted)" * (not os.path.lexists(Path(found.workspace) / path))
-            for path in found.paths[:_NAMES]
-        ]
-        more = len(found.paths) - len(names)
-        if names:
-            changed = f"{', '.join(names)}{f' and {more:,} more' if more else ''}"
-            self._say((f"Changed: {changed}", "dim"))
-        if self._keys is not None and not (session.is_asking or self.is_passing):
-            there = {"commit": found.can_commit, "diff": names, "undo": names and found.can_undo}
-            self.offers = tuple(f"/{name}" for name, is_there in there.items() if is_there)
-            words = (name[1:].replace("diff", "look") for name in self.offers)
+    def _offer(self, ways: Sequence[str], session: Session) -> None:
+        if self._keys is None:
+            super()._offer(ways, session)
+        elif not session.is_asking:
+            self.offers = tuple(f"/{name}" for name in ways)
+            words = (name.replace("diff", "look") for name in ways)
             numbers = "".join(f"{n} {word}  " for n, word in enumerate(words, start=1))
             self._say((f"  {numbers}or type what to do next; /quit ends", "dim"), indent=4)
-        if self._keys is not None or self.is_passing or not names:
-            return
-        ways = {"see it:": "codingagent diff", "take the last turn back:": "codingagent undo"}
-        told = {what: runnable(way) for what, way in ways.items() if found.can_undo}
-        if found.can_commit:
-            told["commit it:"] = runnable("codingagent commit")
-        for what, way in told.items():
-            # Never wrapped here, so that it can be copied whole.
-            self.lines([[(f"  to {what} ", "dim"), (way, "")]])
 
     def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
         self._stop_status()

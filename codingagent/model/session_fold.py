@@ -149,7 +149,6 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 parts=session.parts.union(record.parts),
                 requested=record.sequence,
                 is_rewritten=record.sequence == session.requested,
-                request_bytes=_size_of(record.egress),
             )
         case entries.PersonSaid():
             # What is said during a turn goes into the request after it.
@@ -177,8 +176,6 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
         case entries.AnswerTaken():
             return replace(
                 session,
-                answers=session.answers + 1,
-                carried_bytes=session.carried_bytes + session.request_bytes,
                 attached=(),
                 was_done=session.was_done and session.is_asking,
                 checked=None,
@@ -252,13 +249,9 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
             assert_never(record)
 
 
-def _size_of(egress: entries.Egress | None) -> int:
-    return 0 if egress is None else egress.short_size_bytes or egress.size_bytes
-
-
 def _start(session: Session, record: entries.OperationStarted) -> Session:
     if session.reply is None and (
-        record.kind is not Kind.CHECK or (session.answers and session.is_taught)
+        record.kind is not Kind.CHECK or (session.last_digest and session.is_taught)
     ):
         raise ValueError("an operation without an answer")
     kept = session.checkpoints

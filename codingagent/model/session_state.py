@@ -154,11 +154,6 @@ class Session(Struct, frozen=True):
     """How many times DONE was not accepted because the check fails."""
     is_closed: bool = False
     """Complete because the person ended it, and its task may not be done."""
-    answers: int = 0
-    request_bytes: int = 0
-    """The size of the request that waits, or was answered last: of its short version, if it has one."""
-    carried_bytes: int = 0
-    """The size of all requests that were answered."""
     undos: int = 0
     """Undos since the last answer, and their net effect in words for the model."""
     undo_note: str = ""

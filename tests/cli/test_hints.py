@@ -136,7 +136,7 @@ def test_each_command_that_is_printed_works(
     assert changed is not None
     names = "old.txt (deleted), it's new.py, build/ignored.txt, [a].txt, passing.txt (deleted), kept.txt"
     assert changed[1] == names
-    diff, undo, keep = re.findall(r"  to .*?: (.*)", said[changed.end() :])
+    keep, diff, undo = re.findall(r"`(.*?)`", said[changed.end() :])
     assert "+two" in shell(diff, folder, variables)
     shell(keep, folder, variables)
     assert git(project, "show", "--no-renames", "--format=%s", "--name-status", "-z").split("\0") == [
@@ -170,8 +170,8 @@ def test_where_there_is_no_repository_or_no_git_nothing_of_it_is_printed(
             words, 200, {"PATH": path}, folder=project, called=os.fspath(program)
         ).text
         assert f"Changed: {number}.txt" in said
-        assert "commit it" not in said
-        assert ("to see it: " in said) == (number == 0)
+        assert " commit`" not in said
+        assert ("\nNext: `" in said) == (number == 0)
 
 
 def test_called_as_a_module_it_is_printed_so(
