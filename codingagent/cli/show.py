@@ -55,13 +55,16 @@ _OF_THE_PERSON = (
     *(entries.RefreshAsked, entries.SessionReopened, entries.SessionClosed),
 )
 _WIDE = Look(1_000_000, has_marks=True)
-_MARKDOWN = lazy_pattern(r"[\\`*_\[\]<>#|~]")
+_BACKTICKS = lazy_pattern("`+")
 
 
 def show_as_markdown(
     session: Session, records: Iterable[Record], turns: Mapping[int, Counts]
 ) -> None:
-    """Print what a session did as Markdown: for a pull request, or a colleague. Counts are by turn."""
+    """Print what a session did as Markdown: for a pull request, or a colleague. Counts are by turn.
+
+    What anyone said or ran is code in it: no link, image, tag or name of a person comes from there.
+    """
     be_utf8(sys.stdout)
     text = "\n".join(_markdown(session, records, turns))
     sys.stdout.write(re.sub(r"\n{3,}", "\n\n", f"{text.strip()}\n"))
@@ -71,33 +74,42 @@ def _markdown(
     session: Session, records: Iterable[Record], turns: Mapping[int, Counts]
 ) -> Iterator[str]:
     task = on_screen(session.task).strip()
-    yield f"# {_escaped(session.name or task.partition(chr(10))[0] or session.session_id)}"
-    yield from _quoted(task) if session.name or "\n" in task else ()
+    yield f"# {_code(session.name or task.partition(chr(10))[0] or session.session_id)}"
+    yield from _fenced(task) if session.name or "\n" in task else ()
     for record, state in states(records):
         match record:
             case entries.AnswerTaken():
                 yield from ("", f"## Turn {record.sequence}", "")
             case entries.OperationEnded(event=events.MessageShown(text=text)):
-                yield from _quoted(text)
+                yield from _fenced(text)
             case entries.TurnEnded():
                 last = state.results[-1] if state.results and state.is_complete else None
                 if isinstance(last, events.Finished):
-                    yield from ("", "**Done.**", *_quoted(last.summary))
+                    yield from ("", "**Done.**", *_fenced(last.summary))
                 for path, (added, removed) in turns.get(record.sequence, {}).items():
-                    yield f"Changed {_escaped(path)} +{added} −{removed}  "
+                    yield f"Changed {_code(path)} +{added} −{removed}  "
             case _ if not isinstance(record, _OF_THE_PERSON):
                 for line, _ in lines_of(record, state, None, _WIDE):
-                    yield f"- {_escaped(''.join(text for text, _ in line).strip())}"
+                    if said := "".join(text for text, _ in line).strip():
+                        yield f"- {_code(said)}"
             case _:
                 pass
 
 
-def _quoted(text: str) -> Iterator[str]:
-    yield from ("", *(f"> {line}".rstrip() for line in on_screen(text).split("\n")), "")
+def _fenced(text: str) -> Iterator[str]:
+    shown = on_screen(text)
+    fence = "``" + _mark_for(shown)
+    yield from ("", f"{fence}text", shown, fence, "")
 
 
-def _escaped(text: str) -> str:
-    return _MARKDOWN.sub(r"\\\g<0>", on_screen(text))
+def _code(text: str) -> str:
+    shown = on_screen(text).replace("\n", " ").strip()
+    mark = _mark_for(shown)
+    return f"{mark} {shown} {mark}" if "`" in shown else f"{mark}{shown}{mark}"
+
+
+def _mark_for(text: str) -> str:
+    return "`" * (1 + max(map(len, _BACKTICKS.findall(text)), default=0))
 
 
 def show_session(

@@ -1,5 +1,6 @@
 """Sanitize and shorten text from commands and models, for a terminal and for the next request."""
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Self
@@ -66,7 +67,8 @@ def on_screen(text: str) -> str:
     clean = without_controls(text)
     if clean.isascii():
         return clean
-    return clean.translate({ord(c): _unmasked_character(c) for c in set(clean) if _is_unseen(c)})
+    clean = clean.translate({ord(c): _unmasked_character(c) for c in set(clean) if _is_unseen(c)})
+    return _SELECTOR.sub(_selected, clean)
 
 
 def _is_unseen(character: str) -> bool:
@@ -77,7 +79,19 @@ def _is_unseen(character: str) -> bool:
 
 
 # Letters and marks that show nothing.
-_EMPTY = frozenset(map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0)))
+_EMPTY = frozenset(map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0)))
+
+# A variation selector chooses the form of a sign before it; any other hides text that nobody sees.
+_SELECTORS = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_SELECTOR = lazy_pattern(
+    rf"((?:[^\w\s{_SELECTORS}]|ℹ|Ⓜ)[\ufe0e\ufe0f]|[0-9]\ufe0f(?=\u20e3)|[\u1800-\u18af][\u180b-\u180f]"
+    r"|[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff][\ufe00-\ufe02\U000e0100-\U000e01ef])"
+    rf"|[{_SELECTORS}]"
+)
+
+
+def _selected(found: re.Match[str]) -> str:
+    return found[1] or found[0].encode("unicode_escape").decode()
 
 
 def unmasked(text: str) -> str:
@@ -86,10 +100,11 @@ def unmasked(text: str) -> str:
     What a person approves must not be overwritten by its own carriage returns, or shown in another
     order.
     """
-    if text.isprintable() and _EMPTY.isdisjoint(text):
+    if text.isascii() and text.isprintable():
         return text
     lines = (line.rstrip("\r") for line in text.split("\n"))
-    return "\n".join("".join(map(_unmasked_character, line)) for line in lines)
+    clean = "\n".join("".join(map(_unmasked_character, line)) for line in lines)
+    return _SELECTOR.sub(_selected, clean)
 
 
 def _unmasked_character(character: str) -> str:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from codingagent.storage.lock import HomeLock
 from tests.cli.terminals import on_terminal
@@ -47,23 +48,32 @@ def test_a_session_that_is_renamed_is_listed_found_and_told_by_its_name(
 def test_a_session_is_told_as_markdown_without_its_secrets(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """For a pull request or a colleague: words as quotations, names that are no markup, no secret."""
+    """For a pull request or a colleague: no secret, and no word of a model's is a link, a tag or a name."""
     secret = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC2eF4hJ6"
-    assert run(home, "say", f"use {secret}") == 0
+    lure = "@all ![x](http://x/) <img src=x> [y](z) ``` `` www.x.org #1"
+    assert run(home, "say", f"use {secret} {lure}") == 0
     drop(
         home,
-        f"[RUN_COMMAND]\necho *_*\n[/RUN_COMMAND]\n[MESSAGE]\nnot {secret}\n# so\n[/MESSAGE]\n{DONE}",
+        f"[RUN_COMMAND]\necho '*_* {lure}'\n[/RUN_COMMAND]\n"
+        f"[MESSAGE]\nnot {secret}\u200b\ufe0f\n````\n{lure}\n# so\n[/MESSAGE]\n"
+        f"[DONE]\n{lure}\n[/DONE]\n",
     )
     assert run(home, "resume", "--once") == 0
     capsys.readouterr()
     assert run(home, "show", "--markdown") == 0
     told = capsys.readouterr().out
     assert secret not in told
-    assert told.startswith("# Write a file\n")
-    assert "\n## Turn 2\n\n- ✓ echo" in told
-    assert "\\*\\_\\*" in told
-    assert "\n> # so\n" in told
+    assert "\\u200b\\ufe0f\n````\n" in told
+    assert told.startswith("# `Write a file`\n")
+    assert "\n## Turn 2\n\n- ```` ✓ echo" in told
     assert "**Done.**" in told
+    tokens = [*MarkdownIt("commonmark").parse(told)]
+    inline = [each for token in tokens for each in token.children or ()]
+    plain = "".join(each.content for each in inline if each.type == "text")
+    assert not [word for word in ("@all", "http", "www", "#1", "<") if word in plain]
+    kinds = {each.type for each in (*tokens, *inline)}
+    assert kinds.isdisjoint({"link_open", "image", "html_inline", "html_block", "code_block"})
+    assert [each.info for each in tokens if each.type == "fence"] == ["text", "text"]
 
 
 def test_a_closed_session_takes_no_answer_until_words_reopen_it(

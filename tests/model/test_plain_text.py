@@ -236,7 +236,8 @@ def test_what_is_invisible_is_shown_escaped(show: Callable[[str], str]) -> None:
     every = map(chr, range(0x80, 0x110000))
     unseen = [each for each in every if unicodedata.category(each) in ("Cf", "Zl", "Zp")]
     assert {"\u061c", "\u200e", "\ufeff", "\U000e0041", "\u202e", "\u2028"} <= {*unseen}
-    for character in (*unseen, "\u3164", "\ud800"):
+    selectors = "\u180b\ufe00\ufe0f\U000e0100\U000e01ef"
+    for character in (*unseen, "\u3164", "\u2800", "\ud800", *selectors):
         shown = show(f"a{character}b")
         assert shown.isascii()
         assert shown == f"a{character.encode('unicode_escape').decode()}b"
@@ -244,5 +245,10 @@ def test_what_is_invisible_is_shown_escaped(show: Callable[[str], str]) -> None:
 
 def test_what_a_screen_can_show_stays() -> None:
     """Wide spaces and the icons of terminal fonts are seen, and so are all scripts."""
-    text = "a\tb\n\u3000日本\u00a0é\ue0b0 👍🏽 שלום"
+    text = (
+        "a\tb\n\u3000日本\u00a0é\ue0b0 👍🏽 שלום ❤\ufe0f ℹ\ufe0f 1\ufe0f\u20e3 葛\U000e0100 ᠠ\u180b"
+    )
     assert plain_text.on_screen(text) == text
+    hidden = "❤\ufe0f\ufe01 \ufe0f葛\U000e0100\U000e0101"
+    shown = "❤\ufe0f\\ufe01 \\ufe0f葛\U000e0100\\U000e0101"
+    assert plain_text.on_screen(hidden) == plain_text.unmasked(hidden) == shown
