@@ -16,7 +16,7 @@ from codingagent.model import documents, paths
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
 from codingagent.secrets.vault import Hides
-from codingagent.workspace.real_paths import from_root, resolved, with_slashes
+from codingagent.workspace.real_paths import typed_in, with_slashes
 from codingagent.workspace.workspace import Workspace
 
 # As for READ_FILE: more files in one request do not help a model.
@@ -143,14 +143,8 @@ def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
         raise OperationError("it is empty; name a file")
     written = with_slashes(pattern)
     given = os.path.expanduser(pattern)
-    # Links in the parent are followed, as in the root: a mapped drive of Windows has two names.
-    parent, name = os.path.split(os.path.normpath(os.path.join(folder, given)))
-    from_folder = from_root(os.path.join(resolved(Path(parent)), name), resolved(root))
-    outside = from_folder == os.pardir or from_folder.startswith(os.pardir + os.sep)
-    meanings = []
-    if not outside:
-        meanings.append(with_slashes(from_folder))
-    elif os.path.isabs(given) or os.path.lexists(os.path.join(folder, given)):
+    meanings = [] if (near := typed_in(root, pattern, folder)) is None else [near]
+    if near is None and (os.path.isabs(given) or os.path.lexists(os.path.join(folder, given))):
         raise OperationError(
             f"it is outside the workspace {root}; copy it there, or paste it into the task"
         )

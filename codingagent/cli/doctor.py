@@ -6,7 +6,7 @@ import locale
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import to_builtins
@@ -27,8 +27,6 @@ from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.path_walk import is_too_much
 
 _WORDS = {True: "ok", False: "MISSING", None: "-"}
-# Safety, undo or all work needs these; without others something is less convenient.
-_NEEDED = ("sandbox", "git", "home", "inbox")
 _PROMISES = {True: "enforced", False: "NOT enforced", None: "does not apply"}
 _MARKS = {True: ("✓", "good"), False: ("✗", "bad"), None: ("–", "dim")}
 
@@ -51,7 +49,7 @@ def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
     look = look_of(sys.stdout)
     if not json and not verbose:
         of_sandbox = _summed_up(of_sandbox)
-    missing: dict[str, None] = {}
+    missing: dict[str, bool] = {}
     # Each line is printed as soon as it is known: the sandbox takes a second.
     for finding in itertools.chain(of_sandbox, _own(home, was_found=was_found)):
         if json:
@@ -60,15 +58,15 @@ def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
             show_lines(_lines(finding, look))
             sys.stdout.flush()
             if finding.holds is False:
-                missing["sandbox" if finding.is_promise else finding.name] = None
+                missing["sandbox" if finding.is_promise else finding.name] = finding.is_needed
     if not json:
         show_lines([[(_verdict(missing), "bold")]])
 
 
-def _verdict(missing: Iterable[str]) -> str:
-    """Return in a line whether work can begin, and what is missing."""
-    needed = [name for name in missing if name in _NEEDED]
-    others = [name for name in missing if name not in _NEEDED]
+def _verdict(missing: Mapping[str, bool]) -> str:
+    """Return in a line whether work can begin, and what is missing: True if it is needed."""
+    needed = [name for name, is_needed in missing.items() if is_needed]
+    others = [name for name, is_needed in missing.items() if not is_needed]
     without = f"; not as it could be: {', '.join(others)}" if others else ""
     return f"missing: {', '.join(needed)}{without}" if needed else f"ready{without}"
 
@@ -100,13 +98,13 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
         homes.check_home(home, was_found=was_found)
         resolved, workspace = homes.settings_for(home, {}, os.environ)
     except CodingAgentError as fault:
-        yield Finding("home", False, str(fault))
+        yield Finding("home", False, str(fault), is_needed=True)
     else:
         is_there = (home / "sessions").is_dir()
         none = Finding("inbox", None, f"none yet in {home}; `codingagent new` creates it")
-        yield _watching(home / "inbox") if is_there else none
+        yield replace(_watching(home / "inbox") if is_there else none, is_needed=True)
         made = "" if is_there else " (not there yet; `codingagent new` creates it)"
-        yield Finding("home", True, f"{home}{made}")
+        yield Finding("home", True, f"{home}{made}", is_needed=True)
         origin = resolved.origins["workspace"]
         made = "" if workspace.is_dir() else " (not there yet; `codingagent new` creates it)"
         yield Finding("workspace", True, f"{workspace} (from {origin}){made}")
@@ -207,7 +205,7 @@ def _editor() -> Finding:
 
 
 def _word(finding: Finding) -> str:
-    is_note = finding.holds is False and finding.name not in _NEEDED and not finding.is_promise
+    is_note = finding.holds is False and not finding.is_needed
     return "note" if is_note else _WORDS[finding.holds]
 
 

@@ -22,7 +22,7 @@ from codingagent.model.rule import Rule
 
 _FENCE = lazy_pattern(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
 FENCE_NOTE = "the code fence round the body was taken off"
-_BOX = sections(__file__.removesuffix("py") + "txt")
+_BOX = sections(__file__)
 _LANGUAGES = words(_BOX["languages"])
 _BUTTONS = "|".join(map(str.strip, _BOX["buttons"].splitlines()))
 _COPY = lazy_pattern(rf"^[ \t]*(?:{_BUTTONS})[ \t]*$", re.IGNORECASE | re.MULTILINE)

@@ -14,8 +14,7 @@ from codingagent.model.plain_text import blanks
 
 _DOTS = lazy_pattern(r"(?:\.{3,}|[…⋯⋮‥]+|(?:[·・。] ?){3,}|\. \. \.)")
 _TOLD = {
-    name: [line.strip() for line in body.splitlines()]
-    for name, body in sections(__file__.removesuffix("py") + "txt").items()
+    name: [line.strip() for line in body.splitlines()] for name, body in sections(__file__).items()
 }
 _WORDS, _CLAIM, _CLAIM_END = (
     lazy_pattern("|".join(_TOLD[name]), re.IGNORECASE)

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 
 from codingagent.model.patterns import alternatives, lazy_pattern, sections
 
-_TABLES = sections(__file__.removesuffix("py") + "txt")
+_TABLES = sections(__file__)
 # What a file says of itself; then vim, which looks at both ends.
 _HEAD = alternatives(_TABLES["named"], re.IGNORECASE | re.MULTILINE)
 _VIM = lazy_pattern(r"\b(?:vim?|ex):[^\n]*?\b(?:fileencoding|fenc)=([-\w.]+)", re.IGNORECASE)

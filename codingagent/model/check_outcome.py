@@ -11,7 +11,7 @@ from codingagent.model.patterns import alternatives, lazy_pattern, sections
 from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Session
 
-_TABLE = sections(__file__.removesuffix("py") + "txt")
+_TABLE = sections(__file__)
 _PATTERNS = {name: alternatives(lines, re.MULTILINE) for name, lines in _TABLE.items()}
 _NAME, _END, _COUNT = _PATTERNS["failed test"], _PATTERNS["end"], _PATTERNS["count"]
 _NO_TEST, _MORE, _ALONE = _PATTERNS["no test"], _PATTERNS["more than tests"], _PATTERNS["alone"]

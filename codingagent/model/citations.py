@@ -36,7 +36,7 @@ _PARTS = {
 
 
 def _forms() -> Iterator[Citation]:
-    for head, body in sections(__file__.removesuffix("py") + "txt").items():
+    for head, body in sections(__file__).items():
         text = re.sub(r"\\u(\w{4})", lambda found: chr(int(found[1], 16)), body)
         for name, meaning in _PARTS.items():
             text = text.replace(name, meaning)

@@ -50,7 +50,7 @@ def _command(kind: str, text: str) -> TagCommand:
     return TagCommand(Kind(kind), meaning, tuple(_attributes(text, _SHARED)), example)
 
 
-_SECTIONS = sections(__file__.removesuffix("py") + "txt")
+_SECTIONS = sections(__file__)
 _SHARED = {each.name: each for each in _attributes(_SECTIONS.pop("attributes"), {})}
 PATH, TO, UNTIL, UNCHECKED = _SHARED.values()
 COMMANDS = tuple(_command(kind, text) for kind, text in _SECTIONS.items())

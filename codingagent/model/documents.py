@@ -25,7 +25,7 @@ def _read(advice: str, row: str) -> None:
         _BESIDE_ENDINGS.update(endings)
 
 
-for _advice, _rows in sections(__file__.removesuffix("py") + "txt").items():
+for _advice, _rows in sections(__file__).items():
     for _row in _rows.splitlines():
         _read(_advice, _row.strip())
 

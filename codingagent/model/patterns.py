@@ -25,7 +25,7 @@ def words(*lines: str) -> frozenset[str]:
 
 def word_lists(module: str) -> dict[str, frozenset[str]]:
     """Return the lists of words in the text file beside a module."""
-    return {name: words(body) for name, body in sections(f"{module.removesuffix('py')}txt").items()}
+    return {name: words(body) for name, body in sections(module).items()}
 
 
 def lazy_pattern(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
@@ -33,12 +33,16 @@ def lazy_pattern(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     return cast("re.Pattern[AnyStr]", _Late(expression, flags))
 
 
-def sections(path: str) -> dict[str, str]:
-    """Return the sections of a file of rules of ours: a line at the margin, and the indented ones below it.
+def sections(module: str) -> dict[str, str]:
+    """Return the sections of the text file beside a module: a line at the margin, and those below.
 
     A text of our own and not TOML: tomllib would take an eighth of the time of each start.
     """
-    return dict(re.findall(r"^(\w.*)\n((?: .*\n)+)", text_at(path), re.MULTILINE))
+    return dict(
+        re.findall(
+            r"^(\w.*)\n((?: .*\n)+)", text_at(f"{module.removesuffix('py')}txt"), re.MULTILINE
+        )
+    )
 
 
 def text_at(path: str) -> str:

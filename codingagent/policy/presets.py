@@ -1,11 +1,11 @@
-"""The rules of the presets, as rules.txt lists them: what is blocked, asked about, executed by its name."""
+"""The rules of the presets, as presets.txt lists them: what is blocked, asked about, executed by its name."""
 
 import re
 from functools import cache
 
 from codingagent.model.patterns import sections
 
-_SECTIONS = sections(f"{__file__.removesuffix('presets.py')}rules.txt")
+_SECTIONS = sections(__file__)
 
 
 def _patterns(name: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from codingagent.model.patterns import sections
 
-_SECTIONS = sections(__file__.removesuffix("py") + "txt")
+_SECTIONS = sections(__file__)
 
 
 def listed(section: str) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ _ERRORS = {"EPERM": _EPERM, "ENOSYS": _ENOSYS}
 # Of each call its error or how it is judged, its name, and its numbers.
 _CALLS = [
     [head.partition(":")[0], *row.split()]
-    for head, rows in sections(__file__.removesuffix("py") + "txt").items()
+    for head, rows in sections(__file__).items()
     for row in rows.split(",")
 ]
 

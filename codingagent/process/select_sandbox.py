@@ -223,6 +223,8 @@ class Finding(Struct, frozen=True):
     detail: str
     remedy: str = ""
     is_promise: bool = False
+    is_needed: bool = False
+    """Safety, undo or all work needs it; without others something is less convenient."""
 
 
 def findings(outside: Path, workspace: Path) -> Iterator[Finding]:
@@ -232,8 +234,8 @@ def findings(outside: Path, workspace: Path) -> Iterator[Finding]:
     """
     version = platform.python_version()
     yield Finding("Python", True, f"{version} on {platform.system()} ({platform.machine()})")
-    yield _git(workspace)
-    yield from _sandbox(outside)
+    yield replace(_git(workspace), is_needed=True)
+    yield from (replace(each, is_needed=True) for each in _sandbox(outside))
 
 
 def _git(workspace: Path) -> Finding:

@@ -5,7 +5,7 @@ from functools import cache, partial
 
 from codingagent.model.patterns import lazy_pattern, sections
 
-_SECTIONS = sections(f"{__file__.removesuffix('rules.py')}rules.txt")
+_SECTIONS = sections(__file__)
 _PARTS: dict[str, str] = {}
 
 

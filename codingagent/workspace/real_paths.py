@@ -74,6 +74,14 @@ def from_root(place: str, root: Path) -> str:
         return os.pardir
 
 
+def typed_in(root: Path, typed: str, folder: Path) -> str | None:
+    """Return a path that was typed in a folder as it is written from a root; None if it leads outside."""
+    # A file that is gone has a real folder; a mapped drive of Windows has two names.
+    parent, name = os.path.split(os.path.normpath(os.path.join(folder, os.path.expanduser(typed))))
+    near = with_slashes(from_root(os.path.join(resolved(Path(parent)), name), resolved(root)))
+    return None if near.split("/")[0] == os.pardir else near
+
+
 def root_of(path: Path) -> Path:
     """Return a folder without links; on a mapped drive of Windows by that drive, in which cmd.exe works."""
     real, named = resolved(path), type(path)(os.path.abspath(path))

@@ -29,7 +29,7 @@ from codingagent.model.session_state import Phase, Session
 from codingagent.storage import homes
 from codingagent.storage.homes import Home
 from codingagent.storage.lock import is_held
-from codingagent.workspace.real_paths import from_root, with_slashes
+from codingagent.workspace.real_paths import typed_in, with_slashes
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
@@ -244,7 +244,11 @@ def _undo(  # one for each command-line option
         raise UsageError("--redo redoes the whole undo; leave out the files")
     with screen_for(json) as screen:
         state = latest_of(home, or_run=True) if session is None else home.load(session)
-        files = tuple(_in_workspace(each, state.workspace) for each in names)
+        root, here = Path(state.workspace), Path.cwd()
+        # What is not in the workspace is meant from there, too.
+        files = tuple(
+            typed_in(root, each, here) or os.path.normpath(with_slashes(each)) for each in names
+        )
         what = UndoChoice(None if redo else turns, files, force)
         with locked(home, screen.remark):
             if state.is_run:
@@ -253,15 +257,6 @@ def _undo(  # one for each command-line option
                 runs.undo(home, state, what, screen)
             else:
                 _undo_here(home, state, what, screen)
-
-
-def _in_workspace(name: str, workspace: str) -> str:
-    """Return a typed path as it is written from the workspace; one beside it is meant from there, too."""
-    # A file that is gone has a real folder.
-    folder, own = os.path.split(os.path.abspath(name))
-    place = os.path.join(os.path.realpath(folder), own)
-    near = with_slashes(from_root(place, Path(os.path.realpath(workspace))))
-    return near if near.split("/")[0] != os.pardir else os.path.normpath(with_slashes(name))
 
 
 def _undo_here(home: Home, before: Session, what: "UndoChoice", screen: Screen) -> None:
