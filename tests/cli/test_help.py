@@ -14,6 +14,7 @@ import codingagent
 from codingagent.cli import main
 from codingagent.cli.command_table import COMMANDS
 from codingagent.cli.commands.help import TOPICS
+from codingagent.storage.homes import NEWEST
 from tests.cli.terminals import on_terminal
 from tests.helpers import run_here
 
@@ -57,6 +58,12 @@ def test_the_first_help_names_every_command(capsys: pytest.CaptureFixture[str]) 
     page = capsys.readouterr().out
     assert all(f"\n  {name} " in page for name in NAMES)
     assert len(page.splitlines()) <= _SCREEN_LINES + 6
+
+
+def test_help_on_list_says_how_many_it_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    """The number is in the code, its words are in the list of options."""
+    assert main.run(["list", "--help"]) == 0
+    assert f"more than the latest {NEWEST}." in " ".join(capsys.readouterr().out.split())
 
 
 def test_naming_a_command_imports_no_other() -> None:

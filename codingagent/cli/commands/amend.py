@@ -12,7 +12,7 @@ from codingagent.agent import factory
 from codingagent.agent.requests import Requests
 from codingagent.checkpoints import layout
 from codingagent.cli.commands.common import home_of, inbox_of, latest_of, opened, settings_of
-from codingagent.cli.commands.options import Attach, Json, OpenSessionName, argument, flag, value
+from codingagent.cli.commands.options import Attach, Json, OpenSessionName, told
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.shared_session import announce, locked, write_request
@@ -30,21 +30,12 @@ app = typer.Typer()
 @app.command(epilog='Example: codingagent say "Python 3.9 must still work"', name="say")
 def _say(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
-    words: Annotated[
-        list[str] | None,
-        argument(
-            "[SESSION] TEXT...",
-            "Your words; - reads them from stdin. SESSION is the latest that is not done, unless"
-            " named; one that is done is reopened.",
-        ),
-    ] = None,
-    file: Annotated[Path | None, value("--file", "FILE", "Add the text of a file.")] = None,
-    edit: Annotated[bool, flag("--edit", "Write your words in an editor.")] = False,
+    words: Annotated[list[str] | None, told("say")] = None,
+    file: Annotated[Path | None, told("say file")] = None,
+    edit: Annotated[bool, told("say edit")] = False,
     attach: Attach = None,
-    ask: Annotated[
-        bool, flag("--ask", "They are a question: the next answer changes nothing.")
-    ] = False,
-    do: Annotated[bool, flag("--do", "After questions: have this done, in the same chat.")] = False,
+    ask: Annotated[bool, told("ask")] = False,
+    do: Annotated[bool, told("do")] = False,
     json: Json = False,
 ) -> None:
     """Add your words, or files, to the current request; then send it again."""
@@ -88,13 +79,7 @@ def _refresh(context: typer.Context, session: OpenSessionName = None, json: Json
 @app.command(epilog="Example: codingagent revoke a1b2c3d4 2", name="revoke")
 def _revoke(
     context: typer.Context,
-    words: Annotated[
-        list[str] | None,
-        argument(
-            "[SESSION] [NUMBER]...",
-            "The approvals to withdraw, as `codingagent show` numbers them. [default: all]",
-        ),
-    ] = None,
+    words: Annotated[list[str] | None, told("revoked")] = None,
     json: Json = False,
 ) -> None:
     """Withdraw approvals that you gave with --always: you are asked again."""

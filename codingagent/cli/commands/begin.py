@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec import Struct, field
@@ -22,7 +22,7 @@ from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_task
 from codingagent.errors import UsageError
-from codingagent.model.journal_entries import Wants
+from codingagent.model.journal_entries import Protocol, Wants
 from codingagent.model.settings import Settings
 from codingagent.process import select_sandbox
 from codingagent.storage import homes, own_prompts
@@ -47,7 +47,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     prompt: options.OwnPrompt = None,
     workspace: options.WorkspaceFolder = None,
     here: options.Here = False,
-    worktree: options.Worktree = None,
+    worktree: Annotated[str | None, options.told("worktree")] = None,
     no_wait: options.NoWait = False,
     attach: options.Attach = None,
     tokens: options.ContextTokens = None,
@@ -58,7 +58,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     reply_with: options.ReplyWith = None,
     reply_timeout: options.ReplyTimeout = None,
     max_turns: options.MaxTurns = None,
-    protocol: options.Protocol = "tags",
+    protocol: Annotated[Protocol, options.told("protocol", show_default=False)] = "tags",
     policy: options.PolicyName = None,
     sandbox: options.SandboxUse = None,
     network: options.Network = None,
@@ -82,7 +82,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
 @app.command(epilog='Example: codingagent ask --here "Where is the discount computed?"', name="ask")
 def _ask(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
-    words: options.QuestionWords = None,
+    words: Annotated[list[str] | None, options.told("question")] = None,
     file: options.TaskFile = None,
     edit: options.EditTask = False,
     prompt: options.OwnPrompt = None,
@@ -148,7 +148,7 @@ class _Start(Struct, frozen=True):
 
     place: _Place
     task: str
-    protocol: Literal["tags", "json"]
+    protocol: Protocol
     given: Given
     attach: list[str] | None
     prompt: str | None

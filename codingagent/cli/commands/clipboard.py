@@ -9,7 +9,7 @@ import typer
 from codingagent.agent.recipients import Ask, Recipients, header_of
 from codingagent.cli import clipboard, layout
 from codingagent.cli.commands.common import ask_whose, home_of, settings_of, waiting_of
-from codingagent.cli.commands.options import WaitingSessionName, flag, value
+from codingagent.cli.commands.options import WaitingSessionName, told
 from codingagent.cli.hints import runnable
 from codingagent.cli.output import screen_for
 from codingagent.cli.stdio import be_utf8, is_terminal
@@ -31,19 +31,8 @@ app = typer.Typer()
 def _copy(
     context: typer.Context,
     session: WaitingSessionName = None,
-    whole: Annotated[
-        bool,
-        flag("--whole", "Copy the whole request, for a chat that saw none of the earlier ones."),
-    ] = False,
-    split: Annotated[
-        int | None,
-        value(
-            "--split",
-            "CHARS",
-            "Copy in parts of at most this many characters.",
-            min=parts.SMALLEST_CHARACTERS,
-        ),
-    ] = None,
+    whole: Annotated[bool, told("whole")] = False,
+    split: Annotated[int | None, told("split", min=parts.SMALLEST_CHARACTERS)] = None,
 ) -> None:
     """Put the current request on the clipboard; in a pipe, print it. The short one, if there is one."""
     home = home_of(context)
@@ -56,7 +45,7 @@ def _copy(
 def _paste(
     context: typer.Context,
     session: WaitingSessionName = None,
-    editor: Annotated[bool, flag("--editor", "Paste it into an editor first.")] = False,
+    editor: Annotated[bool, told("editor")] = False,
 ) -> None:
     """Save the chat's answer in the inbox: from a pipe, else from the clipboard."""
     home = home_of(context)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from codingagent.cli.commands.common import home_of, latest_of, opened
-from codingagent.cli.commands.options import Json, SessionName, flag, value
+from codingagent.cli.commands.options import Json, SessionName, told
 from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen, write_json_line
 from codingagent.cli.shared_session import AT_WORK, locked
@@ -32,20 +32,10 @@ app = typer.Typer()
 def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     session: SessionName = None,
-    branch: Annotated[
-        str | None, value("--branch", "NAME", "Make this branch at HEAD, and commit there.")
-    ] = None,
-    message: Annotated[
-        str | None,
-        value("--message", "TEXT", "The message. [default: what the model's DONE says]"),
-    ] = None,
-    edit: Annotated[
-        bool | None,
-        typer.Option("--edit/--no-edit", help="Edit the message first. [default: on a terminal]"),
-    ] = None,
-    whole: Annotated[
-        bool, flag("--whole", "Commit these files as they are, with your own changes in them.")
-    ] = False,
+    branch: Annotated[str | None, told("branch")] = None,
+    message: Annotated[str | None, told("message")] = None,
+    edit: Annotated[bool | None, told("edited")] = None,
+    whole: Annotated[bool, told("whole files")] = False,
     json: Json = False,
 ) -> None:
     """Commit what a session changed since its last commit, with your git, and push nothing.

@@ -7,29 +7,17 @@ from typing import Annotated
 import typer
 
 from codingagent.cli.command_table import NAMES
+from codingagent.cli.commands.options import told
 from codingagent.cli.output import suggestion
 from codingagent.cli.stdio import is_living
 from codingagent.errors import UsageError
+from codingagent.model.patterns import text_at
 
 app = typer.Typer()
 
-# One page of `codingagent/docs` each, in a reader's order. A test compares the names with the files there.
-TOPICS = {
-    "start": "Install, and go through one session, screen by screen.",
-    "chats": "Which chats work, what they see, how to save an answer.",
-    "commands": "The waiting terminal, and what each command does.",
-    "safety": "What an answer can and can't do to your machine.",
-    "troubleshooting": "What to do when something goes wrong.",
-    "settings": "Every setting with its default, and where to set it.",
-    "concepts": "What the words mean: request, answer, operation, turn …",
-    "answers": "The format of answers, and what is never done with one.",
-    "options": "Every command with all of its options.",
-    "repairs": "Which damage by chats is repaired, rule by rule.",
-    "programs": "Run JSON operations from a program, or from Python.",
-    "hosts": "Serve a virtual machine or a folder over JSON-RPC.",
-    "changelog": "What changed in each version.",
-    "contributing": "Work on codingagent itself: layout, tests, generated text.",
-}
+# One page of `codingagent/docs` each. A test compares the names with the files there.
+_ROWS = text_at(__file__.removesuffix("py") + "txt").splitlines()[1:]
+TOPICS = {row.split()[0]: row.split(None, 1)[1] for row in _ROWS}
 
 
 def _words(incomplete: str) -> list[str]:
@@ -41,14 +29,7 @@ def _words(incomplete: str) -> list[str]:
 @app.command(epilog="Example: codingagent help troubleshooting", name="help")
 def _help(
     context: typer.Context,
-    topic: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TOPIC]",
-            help="A topic, or a command. [default: list the topics]",
-            autocompletion=_words,
-        ),
-    ] = None,
+    topic: Annotated[str | None, told("topic", autocompletion=_words)] = None,
 ) -> None:
     """Show the documentation: a topic, or the options of a command."""
     if topic is None:

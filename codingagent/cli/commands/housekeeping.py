@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from codingagent.cli.commands.common import home_of
-from codingagent.cli.commands.options import Json, argument, flag
+from codingagent.cli.commands.options import Json, told
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.stdio import is_terminal
 from codingagent.errors import UsageError, disk_errors
@@ -29,10 +29,8 @@ from codingagent.workspace.sharing import retried
 
 app = typer.Typer()
 
-_Named = Annotated[str, argument("SESSION", "The session.")]
-_Open = Annotated[
-    str | None, argument("[SESSION]", "The session. [default: the only one that is not done]")
-]
+_Named = Annotated[str, told("named")]
+_Open = Annotated[str | None, told("only open")]
 
 
 @app.command(epilog="Example: codingagent close a1b2c3d4", name="close")
@@ -69,7 +67,7 @@ _NAME_CHARACTERS = 60
 def _rename(
     context: typer.Context,
     session: _Named,
-    name: Annotated[str, argument("NAME", "Its new name; empty: none.")],
+    name: Annotated[str, told("name")],
     json: Json = False,
 ) -> None:
     """Name a session: lists show the name in place of the task."""
@@ -85,7 +83,7 @@ def _rename(
 def _delete(
     context: typer.Context,
     session: _Named,
-    yes: Annotated[bool, flag("--yes", "Do not ask.")] = False,
+    yes: Annotated[bool, told("delete")] = False,
     json: Json = False,
 ) -> None:
     """Delete a session with its undo history, secrets, requests and answers. The workspace stays."""

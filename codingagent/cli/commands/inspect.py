@@ -11,7 +11,7 @@ import typer
 from codingagent.cli import tables
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import home_of, home_was_found, latest_of, trusted_home
-from codingagent.cli.commands.options import Json, SessionName, argument, flag, value
+from codingagent.cli.commands.options import Json, SessionName, told
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import be_utf8
@@ -34,14 +34,9 @@ app = typer.Typer()
 @app.command(epilog="Example: codingagent list verbose", name="list")
 def _list(
     context: typer.Context,
-    words: Annotated[
-        list[str] | None,
-        argument("[WORD]...", "List those whose task or summary has these words."),
-    ] = None,
-    runs: Annotated[bool, flag("--runs", "List the runs instead.")] = False,
-    all_: Annotated[
-        bool, flag("--all", f"List closed sessions, too, and more than the latest {homes.NEWEST}.")
-    ] = False,
+    words: Annotated[list[str] | None, told("words")] = None,
+    runs: Annotated[bool, told("runs")] = False,
+    all_: Annotated[bool, told("all")] = False,
     json: Json = False,
 ) -> None:
     """List the sessions, the latest first."""
@@ -73,9 +68,7 @@ def _told(session: Session) -> str:
 def _show(
     context: typer.Context,
     session: SessionName = None,
-    markdown: Annotated[
-        bool, flag("--markdown", "As Markdown, for a pull request or a colleague.")
-    ] = False,
+    markdown: Annotated[bool, told("markdown")] = False,
     json: Json = False,
 ) -> None:
     """Show one session: turns, results, changed files, and what to do next."""
@@ -145,13 +138,7 @@ def _counts_of(home: Home, state: Session) -> dict[int, dict[str, tuple[int, int
 def _log(
     context: typer.Context,
     session: SessionName = None,
-    egress: Annotated[
-        bool,
-        flag(
-            "--egress",
-            "Show what each request sent out: files, bytes, secrets. [default: of all sessions]",
-        ),
-    ] = False,
+    egress: Annotated[bool, told("egress")] = False,
     json: Json = False,
 ) -> None:
     """Show everything that was asked, tried, blocked and done, with its time."""
@@ -172,14 +159,9 @@ def _log(
 def _diff(
     context: typer.Context,
     session: SessionName = None,
-    turn: Annotated[
-        int | None,
-        value("--turn", "N", "Show this turn's changes. [default: those of all turns]", min=1),
-    ] = None,
-    stat: Annotated[
-        bool, flag("--stat", "Show the files, with the number of added and removed lines.")
-    ] = False,
-    name_only: Annotated[bool, flag("--name-only", "Show the names of the files only.")] = False,
+    turn: Annotated[int | None, told("turn", min=1)] = None,
+    stat: Annotated[bool, told("stat")] = False,
+    name_only: Annotated[bool, told("name only")] = False,
     json: Json = False,
 ) -> None:
     """Show what a session changed, by file operations and by commands."""
@@ -233,9 +215,7 @@ def _context(  # noqa: PLR0913, PLR0917  # one for each command-line option
 @app.command(epilog="Example: codingagent doctor", name="doctor")
 def _doctor(
     context: typer.Context,
-    verbose: Annotated[
-        bool, flag("--verbose", "Show each protection of the sandbox, tested from inside.")
-    ] = False,
+    verbose: Annotated[bool, told("verbose")] = False,
     json: Json = False,
 ) -> None:
     """Check this machine, and say how to get what is missing."""
@@ -248,14 +228,8 @@ def _doctor(
 @app.command(epilog="Example: codingagent config set clipboard auto", name="config")
 def _config(  # one for each command-line option
     context: typer.Context,
-    words: Annotated[
-        list[str] | None,
-        argument(
-            "[set KEY VALUE | unset KEY | edit | policy]",
-            "Change your own settings file; or show what the policy asks about and blocks.",
-        ),
-    ] = None,
-    here: Annotated[bool, flag("--here", "For this workspace only; kept outside of it.")] = False,
+    words: Annotated[list[str] | None, told("config")] = None,
+    here: Annotated[bool, told("config here")] = False,
     json: Json = False,
 ) -> None:
     """Show the settings and where each comes from, or change yours."""
@@ -312,10 +286,7 @@ def _change_settings(root: Path, words: list[str], *, here: bool) -> None:
     epilog="Example: codingagent schema operations > operations.schema.json", name="schema"
 )
 def _schema(
-    of: Annotated[
-        Literal["operations", "events", "settings"],
-        argument("WHAT", "operations, events or settings."),
-    ],
+    of: Annotated[Literal["operations", "events", "settings"], told("schema")],
 ) -> None:
     """Print the JSON Schema (draft 2020-12) of JSON operations, of events, or of the settings."""
     import json

@@ -17,14 +17,14 @@ app = typer.Typer()
 )
 def _run(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
-    file: Annotated[str, options.argument("FILE", "An operations message; - reads it from stdin.")],
+    file: Annotated[str, options.told("operations")],
     workspace: options.WorkspaceFolder = None,
     policy: options.PolicyName = None,
     sandbox: options.SandboxUse = None,
     network: options.Network = None,
     secrets: options.Secrets = None,
     yes: options.Yes = False,
-    events_stream: options.EventsStream = False,
+    events_stream: Annotated[bool, options.told("stream")] = False,
 ) -> int:
     """Run a JSON operations message, and print the events message.
 

@@ -7,7 +7,7 @@ import typer
 from msgspec.structs import replace
 
 from codingagent.cli.commands.common import home_of, latest_of
-from codingagent.cli.commands.options import Json, argument, value
+from codingagent.cli.commands.options import Json, told
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_living, is_terminal
 from codingagent.cli.task_input import read_words
@@ -26,16 +26,9 @@ _NEXT = "this applies from the next request on; codingagent refresh rewrites the
 @app.command(epilog="Example: codingagent secrets allow .env", name="secrets")
 def _secrets(
     context: typer.Context,
-    action: Annotated[
-        Literal["list", "allow", "hide", "show"], argument("[ACTION]", "list, allow, hide or show.")
-    ] = "list",
-    what: Annotated[
-        str,
-        argument("[WHAT]", "A placeholder, a file or a glob; for hide also any text, - reads it."),
-    ] = "",
-    session: Annotated[
-        str | None, value("--session", "ID", "A session or run id. [default: the latest session]")
-    ] = None,
+    action: Annotated[Literal["list", "allow", "hide", "show"], told("action")] = "list",
+    what: Annotated[str, told("what")] = "",
+    session: Annotated[str | None, told("of secrets")] = None,
     json: Json = False,
 ) -> None:
     """List the secrets that requests replace; allow (send) one, hide a text, or show a value."""

@@ -43,19 +43,19 @@ app = typer.Typer()
 @app.command(epilog="Example: codingagent serve --tcp 127.0.0.1:8000", name="serve")
 def _serve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
-    stdio: options.Stdio = False,
+    stdio: Annotated[bool, options.told("stdio")] = False,
     socket: options.Socket = None,
     tcp: options.Tcp = None,
     vsock: options.Vsock = None,
     token_file: options.TokenFile = None,
-    no_token: options.NoToken = False,
-    root: options.Root = None,
+    no_token: Annotated[bool, options.told("no token")] = False,
+    root: Annotated[Path | None, options.told("root")] = None,
     policy: options.PolicyName = None,
     sandbox: options.SandboxUse = None,
     network: options.Network = None,
     secrets: options.Secrets = None,
     timeout: options.CommandLimit = None,
-    verbose: Annotated[bool, options.flag("-v", "Log the messages too.")] = False,
+    verbose: Annotated[bool, options.told("log")] = False,
 ) -> None:
     """Serve a folder or a whole machine over JSON-RPC 2.0: run commands, read and write files."""
     named = _EndpointOptions(stdio, socket, tcp, vsock, token_file=token_file, no_token=no_token)
@@ -85,16 +85,14 @@ def _call(  # noqa: PLR0913, PLR0917  # one for each command-line option
         str,
         typer.Argument(help="ping, exec, exec_code, read_file, write_file, list_dir, or another."),
     ],
-    params: Annotated[
-        str | None, options.argument("PARAMS_JSON", "A JSON object or array.")
-    ] = None,
-    stdio: Annotated[bool, options.flag("--stdio", "Start a server for this call alone.")] = False,
+    params: Annotated[str | None, options.told("params")] = None,
+    stdio: Annotated[bool, options.told("own server")] = False,
     socket: options.Socket = None,
     tcp: options.Tcp = None,
     vsock: options.Vsock = None,
     token_file: options.TokenFile = None,
     cid: options.Cid = None,
-    command: options.CarryingCommand = None,
+    command: Annotated[str | None, options.told("command")] = None,
     timeout: options.AnswerLimit = 30.0,
 ) -> int:
     """Call a method of a JSON-RPC server and print its result. Exit status 1: it reports an error."""

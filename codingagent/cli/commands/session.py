@@ -45,8 +45,8 @@ app = typer.Typer()
 def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     session: options.OpenSessionName = None,
-    once: options.Once = False,
-    accept: options.SetAside = None,
+    once: Annotated[bool, options.told("once")] = False,
+    accept: Annotated[Path | None, options.told("accept")] = None,
     check: options.CheckCommand = None,
     clipboard: options.Clipboard = False,
     reply_with: options.ReplyWith = None,
@@ -185,8 +185,8 @@ def _meant(home: Home, screen: Screen, accept: Path | None, *, once: bool) -> li
 def _approve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     session: options.AwaitingName = None,
-    operation_id: options.AnsweredOperation = None,
-    always: options.Always = False,
+    operation_id: Annotated[str | None, options.told("answered")] = None,
+    always: Annotated[bool, options.told("always")] = False,
     policy: options.PolicyName = None,
     sandbox: options.SandboxUse = None,
     network: options.Network = None,
@@ -205,8 +205,8 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each command-line option
 def _deny(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     session: options.AwaitingName = None,
-    operation_id: options.RefusedOperation = None,
-    reason: options.Reason = "",
+    operation_id: Annotated[str | None, options.told("refused")] = None,
+    reason: Annotated[str, options.told("reason")] = "",
     policy: options.PolicyName = None,
     sandbox: options.SandboxUse = None,
     network: options.Network = None,
@@ -225,13 +225,9 @@ def _deny(  # noqa: PLR0913, PLR0917  # one for each command-line option
 def _undo(  # one for each command-line option
     context: typer.Context,
     words: options.UndoneFiles = None,
-    turns: Annotated[
-        int, options.value("--turns", "N", "Undo the last N turns that changed something.", min=1)
-    ] = 1,
-    redo: Annotated[bool, options.flag("--redo", "Revert the last undo.")] = False,
-    force: Annotated[
-        bool, options.flag("--force", "Also restore files that have changed again since then.")
-    ] = False,
+    turns: Annotated[int, options.told("turns", min=1)] = 1,
+    redo: Annotated[bool, options.told("redo")] = False,
+    force: Annotated[bool, options.told("force")] = False,
     json: options.Json = False,
 ) -> None:
     """Undo the last turns: restore the files that they changed. The next request tells the model."""
