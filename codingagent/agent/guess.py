@@ -92,11 +92,7 @@ class Guess:
         return (*(part.file.path for part in self.chosen), *self._wanted.leave_out)
 
     def show(self, room: int) -> str:
-        """Return the section of a request with the chosen parts; empty if nothing fits.
-
-        Args:
-            room: the number of characters.
-        """
+        """Return the section of a request with the chosen parts; empty if nothing fits in its room."""
         tokens = min(self._wanted.tokens, room // _CHARACTERS_PER_TOKEN)
         while tokens >= _FEWEST_TOKENS:
             text = show.for_model(self._choose(tokens), self._texts)

@@ -112,12 +112,9 @@ class Requests:
         self.log.record(entries.PersonSaid(text, tuple(files), now(), wants, brief))
 
     def refresh(self, leave_out: tuple[str, ...] | None = None) -> None:
-        """Have `write` rewrite the waiting request, from the workspace as it is now.
+        """Have `write` rewrite the waiting request, from the files as they are now; UsageError if none waits.
 
-        Args:
-            leave_out: the globs of files that are not chosen from now on; None: as before.
-
-        UsageError if none waits, or is due.
+        Files that fit the globs `leave_out` are not chosen from now on; None: as before.
         """
         if self.session.phase is Phase.REQUEST_DUE and leave_out is None:
             return

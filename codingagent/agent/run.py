@@ -115,12 +115,7 @@ class Run:
         return None if asked is None else approval_event(asked)
 
     def approve(self, operation_id: str | None = None) -> None:
-        """Approve the pending operation and continue; None means whichever waits.
-
-        Raises:
-            UsageError: if the run does not wait, or waits for another operation, or its space is closed;
-                nothing is executed.
-        """
+        """Approve the pending operation, None: whichever waits, and continue; UsageError if none does."""
         self.decide(operation_id, Answer("yes", how="program"))
 
     def deny(self, operation_id: str | None = None, reason: str = "") -> None:

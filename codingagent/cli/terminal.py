@@ -180,12 +180,9 @@ class Console(Lines):
     def ask(
         self, asked: entries.ApprovalAsked, session: Session, elsewhere: ui.Elsewhere
     ) -> Answer | None:
-        """Ask the person to approve what is shown; None if this process can't read their keyboard.
+        """Ask the person to approve what is shown; None if they can't answer here, or did elsewhere.
 
-        None, too, once they have answered in another terminal.
-
-        Raises:
-            KeyboardInterrupt: passed on; also at the end of input, which is not an answer.
+        KeyboardInterrupt also at the end of input, which is not an answer.
         """
         super().ask(asked, session, elsewhere)
         if self._fault is not None or not self._can_ask:
@@ -253,10 +250,8 @@ class Console(Lines):
     def choose(self, question: str, choices: Sequence[str]) -> int | None:
         """Ask the person for one of these, by its number; None if nobody can answer.
 
-        One that begins with `yes:` or `no:` also by that word, or its first letter.
-
-        Raises:
-            KeyboardInterrupt: passed on; also at the end of input, which is not an answer.
+        One that begins with `yes:` or `no:` also by that word, or its first letter. KeyboardInterrupt also at
+        the end of input, which is not an answer.
         """
         if self._fault is not None or not self._can_ask or not keyboard.is_ours(sys.stdin):
             return None

@@ -112,18 +112,10 @@ def apply(
     earlier: Sequence[Hunk] = (),
     path: str = "",
 ) -> Edited:
-    """Return the text after the change; all of it is applied, or none.
+    """Return the text after the change; all of it is applied, or none (OperationError).
 
-    Args:
-        change: what to do.
-        text: the file.
-        arrival: how the change came through a chat; None: it is to be taken letter by letter.
-        earlier: what edits of the same answer have put into the file.
-        path: the file's name, which shows what it may hold.
-
-    Raises:
-        OperationError: if a range is not in the file, or a search does not fit one place; its
-            detail shows the nearest lines with their numbers.
+    `arrival` is how the change came through a chat; None: it is to be taken exactly. `earlier` is what edits
+    of the same answer have put into the file, whose name, `path`, shows what it may hold.
     """
     lines = _Lines.of(text)
     if isinstance(change, Diff):

@@ -122,12 +122,7 @@ def apply(
 ) -> tuple[list[Found], tuple[str, ...]]:
     """Return what is to be put into a file, in this order, and notes on how the diff was read.
 
-    Args:
-        diff: the hunks.
-        lines: the file.
-        shifts: how far earlier edits of the same answer have moved the line that each hunk begins with.
-        path: the file's name, which shows what it may hold.
-
+    `shifts` are how far earlier edits of the same answer have moved the line that each hunk begins with.
     OperationError if the place of a hunk, or one of its new lines, is not certain.
     """
     several = len(diff.hunks) > 1

@@ -90,9 +90,7 @@ def _repairs(lines: list[str], search: Sequence[str]) -> Iterator[_Repair]:
 def find(lines: list[str], sought: Sought) -> Found:
     """Return the one place where a search is meant to be.
 
-    Raises:
-        OperationError: if there is none or more than one, or if REPLACE may have been damaged in a way
-            that can't be proven; the detail shows the nearest lines and how they differ.
+    OperationError if there is none or more than one, or if REPLACE may have been damaged.
     """
     if not sought.search:
         raise OperationError(

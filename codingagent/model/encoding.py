@@ -50,12 +50,7 @@ class FileText(Struct, frozen=True):
     """Encodings that it may have as well; "?": any."""
 
     def encode(self, text: str) -> bytes:
-        """Return the file's new bytes.
-
-        Raises:
-            OperationError: if the file's encoding lacks a character, or is not certain and the new text has
-                words that would be other bytes in another.
-        """
+        """Return the file's new bytes; OperationError if its encoding lacks a character or is not certain."""
         codec, said = self.codec, charsets.declared(text)
         if said and said != codec and said != charsets.declared(self.text):
             if self.text.isascii() and not self.mark and charsets.decoded(b"a", said) == "a":

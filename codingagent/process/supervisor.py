@@ -298,10 +298,7 @@ def kill_all(find: Callable[[], Iterable[int]], ended: dict[int, int] | None = N
     A stopped process can't fork away between being found and being killed. A process that has ended
     but is not reaped still counts: between two looks, its last child may have been adopted.
 
-    Args:
-        find: returns processes, including ended ones if they are to be waited for.
-        ended: receives the exit code of each child reaped meanwhile. None reaps no child: for a
-            process with children besides those it ends.
+    `ended` receives the exit code of each child reaped meanwhile; None reaps no child.
     """
     deadline = time.monotonic() + _KILL_PATIENCE_S
     pause_s = 0.0

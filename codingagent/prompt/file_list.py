@@ -47,13 +47,9 @@ def lines(
     limit: int = 2_000,
     characters: int | None = None,
 ) -> list[str]:
-    """Return the lines under `## Workspace Files`, without that heading.
+    """Return the lines under `## Workspace Files`, of so many names and characters at most.
 
-    Args:
-        listing: the files.
-        likely: the files that keep their names where there are too many, the most important first.
-        limit: how many names there may be.
-        characters: how long the text may be; None: as long as is of use.
+    The `likely` files, the most important first, keep their names where there are too many.
     """
     left_out = [*_left_out(listing)]
     files = listing.files

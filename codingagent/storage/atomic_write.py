@@ -102,7 +102,7 @@ def _make_removable(function: object, name: str, fault: object) -> None:
     del function, fault
     with contextlib.suppress(OSError):
         os.chmod(name, stat.S_IWRITE)
-        os.unlink(name)
+        sharing.retried(lambda: os.unlink(name))
 
 
 _FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)

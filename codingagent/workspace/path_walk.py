@@ -118,9 +118,8 @@ class PathWalk:
     ) -> Iterator[dirfd.Position]:
         """Open the parent without following symlinks; yield it with the final component, which is not a link.
 
-        Raises:
-            OperationError: if the walk leads outside, to a hidden folder or, when writing, to .git.
-            NotFoundError: if a folder on the way is missing and `create` is off.
+        OperationError if the walk leads outside, to a hidden folder or, when writing, to .git; NotFoundError
+        if a folder on the way is missing and `create` is off.
         """
         try:
             os.fsencode(path)

@@ -117,16 +117,9 @@ def unsay(home: Home, state: Session, screen: Screen) -> None:
 def choose(
     home: Home, state: Session, words: Sequence[str], choice: Sequence[str], screen: Screen
 ) -> None:
-    """Change which files the waiting request shows.
+    """Change which files the waiting request shows; UsageError if a number stands for nothing in `choice`.
 
-    Args:
-        home: where the session is.
-        state: the session.
-        words: globs and -N leave files out, +N takes one back, or attaches it whole.
-        choice: what the numbers stand for.
-        screen: to answer.
-
-    UsageError if a number stands for nothing.
+    Of the words, globs and -N leave files out, +N takes one back, or attaches it whole.
     """
     left_out, attached = list(state.leave_out), []
     for word in words:

@@ -2,8 +2,6 @@
 
 import contextlib
 import os
-import shutil
-import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +17,7 @@ from codingagent.errors import UsageError, disk_errors
 from codingagent.model.journal_entries import SessionClosed, SessionRenamed, is_session_id
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Phase, Session
-from codingagent.storage import homes
+from codingagent.storage import atomic_write, homes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, told_as
 from codingagent.storage.journal import SessionLog
@@ -135,23 +133,10 @@ def _parts(home: Home, session_id: str) -> Iterator[Path]:
 
 def _remove(path: Path) -> None:
     """Remove a file, or a folder with all that is in it; a link is removed, not followed."""
-
-    def let_in(function: object, name: str, fault: object) -> None:
-        # A command can have taken away its own right to list or to change its /tmp.
-        del function, fault
-        parent = os.path.dirname(name)
-        for folder in (parent, name):
-            if os.path.isdir(folder) and not os.path.islink(folder):
-                os.chmod(folder, 0o700)
-        if os.path.isdir(name) and not os.path.islink(name):
-            shutil.rmtree(name)
-        else:
-            if os.name == "nt":
-                os.chmod(name, stat.S_IWRITE)  # git's objects are read-only, and stay there so
-            retried(lambda: os.unlink(name))
-
     with disk_errors(f"{path} can't be deleted"):
         if path.is_symlink() or not path.is_dir():
             retried(lambda: path.unlink(missing_ok=True))
         else:
-            shutil.rmtree(path, onerror=let_in)
+            atomic_write.remove_folder(path)
+            if path.exists():
+                path.rmdir()  # says why not
