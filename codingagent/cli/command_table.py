@@ -21,6 +21,6 @@ COMMANDS = {
     heading: {
         name: Entry(*rest) for name, *rest in (row.split(None, 2) for row in rows.splitlines())
     }
-    for heading, rows in sections(__file__.removesuffix("py") + "txt").items()
+    for heading, rows in sections(__file__).items()
 }
 NAMES = tuple(name for group in COMMANDS.values() for name in group)

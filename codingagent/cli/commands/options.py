@@ -12,7 +12,7 @@ from codingagent.model.patterns import sections
 
 _TOLD = {
     key: (spec, meaning)
-    for rows in sections(__file__.removesuffix("py") + "txt").values()
+    for rows in sections(__file__).values()
     for key, spec, meaning in re.findall(r" +(\S.*?)  +(\S.*?)  +(.*)\n", rows)
 }
 
