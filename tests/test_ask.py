@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from codingagent.context.show import EDIT_IT
 from codingagent.model.operations import ReadFile
 from codingagent.prompt import guide
 from codingagent.protocols.tags import prose, reply
@@ -79,7 +80,7 @@ def test_questions_then_edits_in_one_chat(home: Path) -> None:
     first = request(home)
     assert "[EDIT_FILE" not in first
     assert "## Environment" not in first
-    assert "edit it" not in first
+    assert EDIT_IT not in first
     assert CART in first
 
     out = drop(home, WORDS + FIX + RUN("touch ran") + "[DONE]\nfixed\n[/DONE]\n")
@@ -120,6 +121,40 @@ def test_questions_then_edits_in_one_chat(home: Path) -> None:
     assert is_complete(home)
     shown = go(home, "show", name)
     assert all(said in shown for said in ("return net - discount", "you want done: Mend it"))
+
+
+def test_what_is_wanted_anew_brings_its_files(home: Path) -> None:
+    """A later question, what is to be done after it, and what follows DONE: the chat need not ask first.
+
+    In the short request, too, without what the chat has; they are told, can be left out, and a rewritten
+    request keeps them.
+    """
+    for name in ("voucher", "shipping", "invoice"):
+        text = "".join(f"def {name}_{n}():\n    return {n}\n\n\n" for n in range(900))
+        (home / "workspace" / f"{name}.py").write_text(text, "utf-8")
+    go(home, "ask", "--no-wait", "--context", "500", "Where is the total computed?")
+    session = name_of(home)
+
+    def chosen(said: str, name: str) -> None:
+        assert f"1  {name}.py, " in said
+        for is_short in (True, False):
+            text = request(home, short=is_short)
+            assert f"--- {name}.py (" in text
+            assert (EDIT_IT in text) is not ("Nothing is changed or run" in text)
+        assert "--- cart.py" not in request(home, short=True)
+
+    drop(home, WORDS)
+    said = go(home, "say", session, "How is a voucher computed?")
+    chosen(said, "voucher")
+    chosen(said + go(home, "refresh"), "voucher")
+    drop(home, WORDS)
+    assert "voucher" not in go(home, "say", session, "And why?")
+    chosen(go(home, "say", session, "--do", "Make shipping free"), "shipping")
+    assert "--- voucher.py" not in request(home, short=True)
+    drop(home, "[MESSAGE]\nNow?\n[/MESSAGE]\n")
+    assert ", whole" not in go(home, "say", "yes, and the invoice")
+    drop(home, FIX + "[DONE]\nok\n[/DONE]\n")
+    chosen(go(home, "say", session, "Round each invoice"), "invoice")
 
 
 def test_a_new_chat_is_told_what_was_said(home: Path) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ FILES_LIMIT = 5_000
 BYTES_LIMIT = 64_000_000
 # What the list of files names: tests/benchmarks/context.py measures it.
 _LIKELY_FILES, _LATELY_COMMITS = 100, 300
+# A word that so few files hold says which are meant.
+_FEW_HOLD = 5
 # Fewer show nothing of use.
 _FEWEST_TOKENS = 200
 # No text of this many characters has more tokens.
@@ -46,6 +49,10 @@ class Wanted(Struct, frozen=True):
     """Files that are shown anyway."""
     check: str = ""
     """The person's command: what it names counts as named."""
+    asks: bool = False
+    """It is a question, which is not told how to edit."""
+    is_anew: bool = False
+    """Only files that hold a word of it that few hold: the chat has the others, or can ask for them."""
 
 
 class Guess:
@@ -67,6 +74,10 @@ class Guess:
         self._refused: dict[str, str] = {}
         self._rows = list(self._look(listing))
         self._ranked = rank.rank(self._asked, self._rows, log, wanted.near)
+        if wanted.is_anew:
+            held = Counter(word for file in self._ranked for word in file.words)
+            rare = {word for word, count in held.items() if count <= _FEW_HOLD}
+            self._ranked = [f for f in self._ranked if f.is_named or not rare.isdisjoint(f.words)]
         self._texts = dict(self._candidates())
         self.chosen: list[Chosen] = []
 
@@ -96,6 +107,7 @@ class Guess:
         tokens = min(self._wanted.tokens, room // _CHARACTERS_PER_TOKEN)
         while tokens >= _FEWEST_TOKENS:
             text = show.for_model(self._choose(tokens), self._texts)
+            text = text.replace(show.EDIT_IT, "", 1) if self._wanted.asks else text
             if len(text) <= room:
                 return text
             tokens //= 2

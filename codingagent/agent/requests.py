@@ -7,7 +7,8 @@ import contextlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -175,10 +176,13 @@ class Requests:
         context, settings = self._material(listed), self.context.settings
         budget = render.Budget(settings.context_chars, settings.list_entries)
         guess = self._guess(context)
-        context = (
-            context
-            if guess is None
-            else replace(context, choose=self._shown(guess), likely=guess.likely)
+        news = self._guess(context, is_anew=True) if self.session.new_wish else None
+        guesses = [each for each in (news, guess) if each is not None]
+        context = replace(
+            context,
+            choose=partial(_shown, guesses),
+            choose_new=partial(_shown, guesses[: news is not None]),
+            likely=guesses[0].likely if guesses else (),
         )
         dialect, secrecy = self._dialect(), self.context.secrecy
         hidden = secrecy.session(self.session)
@@ -195,8 +199,8 @@ class Requests:
         if short is not None:
             atomic_write.put_in_place(short[0])
         atomic_write.put_in_place(path)
-        # Later ones are only in the whole request, which the chat need not see.
-        first = guess if sequence == 1 else None
+        # What was shown before is only in the whole request, which the chat need not see.
+        first = guess if sequence == 1 else news
         before, self.choice = self.choice, () if first is None else first.numbered
         is_told = self.choice == before
         if not before and self.session.requested == sequence:  # another process told of it
@@ -233,17 +237,20 @@ class Requests:
                 f"Longer than context_chars ({limit:,}): the task alone exceeds it; shorten it, or raise that"
             )
 
-    def _guess(self, context: render.Material) -> "Guess | None":
-        """Return what chooses files for the request; None where there is nothing to choose from."""
+    def _guess(self, context: render.Material, *, is_anew: bool = False) -> "Guess | None":
+        """Return what chooses files for the request; None where there is nothing to choose from.
+
+        Of a later request these are files that the chat has met; if `is_anew`, those that it does not know.
+        """
         session = self.session
         already = {view.path for view in context.files}
-        listing, is_first = context.listing, session.sequence == 1
-        if not is_first:
+        listing, is_first = context.listing, is_anew or session.sequence == 1
+        if session.sequence > 1:
             # A search of all files each turn would cost more than it finds.
             met = {*session.known, *session.parts, *session.touched}
-            listing = replace(
-                listing, files={p: size for p, size in listing.files.items() if p in met}
-            )
+            met = {p for p, digest in session.known_before.items() if digest} if is_anew else met
+            files = {p: n for p, n in listing.files.items() if (p in met) is not is_anew}
+            listing = replace(listing, files=files)
         if not session.context or listing.files.keys() <= already:
             return None
         # Imported late: an empty folder needs none of it.
@@ -251,18 +258,12 @@ class Requests:
 
         check = self.context.settings.check if is_first else ""
         left_out, touched = session.leave_out, session.touched
-        wanted = Wanted(session.task, session.context, left_out, touched, already, check)
+        wish = session.new_wish or (session.question if session.is_asking else session.wish)
+        how = (left_out, touched, already, check, session.is_asking, is_anew)
+        wanted = Wanted(wish, session.context, *how)
         log = self.context.workspace.history() if is_first else []
         workspace, policy, hide = self.context.workspace, self.context.policy, self._hide
         return Guess(workspace, policy, listing, wanted, log, hide)
-
-    def _shown(self, guess: "Guess") -> Callable[[int], str]:
-        """Return what shows the choice in so many characters; a question is not told how to edit."""
-        if not self.session.is_asking:
-            return guess.show
-        from codingagent.context.show import EDIT_IT
-
-        return lambda room: guess.show(room).replace(EDIT_IT, "", 1)
 
     def _record_written(
         self, text: str, context: render.Material, guess: "Guess | None", short: str
@@ -350,17 +351,17 @@ class Requests:
     def _wanted(self) -> Iterator[tuple[str, int | None, int | None]]:
         """Yield each file and range asked for once, and no range of a file that is wanted whole."""
         session = self.session
-        wanted = dict.fromkeys(_whole(*session.attached))
+        wanted: dict[tuple[str, int | None, int | None], None]
+        wanted = {(path, None, None): None for path in session.attached}
         for event in session.results:
             match event:
                 case FileRequested(paths=named, start_line=start, end_line=end):
                     wanted |= dict.fromkeys((path, start, end) for path in named)
-                case FileFetched() if (
-                    session.protocol == "tags"
-                ):  # JSON events hold what they fetched
-                    wanted |= dict.fromkeys(_whole(event.path))
+                # JSON events hold what they fetched.
+                case FileFetched() if session.protocol == "tags":
+                    wanted[event.path, None, None] = None
                 case Refused() if event.digest and self.context.may_read(event.subject):
-                    wanted |= dict.fromkeys(_whole(event.subject))
+                    wanted[event.subject, None, None] = None
         for path, start, end in wanted:
             if (start, end) == (None, None) or (path, None, None) not in wanted:
                 yield path, start, end
@@ -485,5 +486,8 @@ class Requests:
                 yield replace(part_of(whole, named.lines), reason="named in an output above")
 
 
-def _whole(*files: str) -> Iterator[tuple[str, int | None, int | None]]:
-    return ((path, None, None) for path in files)
+def _shown(guesses: "Sequence[Guess]", room: int) -> str:
+    text = ""
+    for guess in guesses:
+        text += guess.show(room - len(text))
+    return text

@@ -177,6 +177,7 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
             return replace(
                 session,
                 attached=(),
+                known_before=session.known,
                 was_done=session.was_done and session.is_asking,
                 checked=None,
                 checkpoints=replace(kept, before="", starts=NONE, began="", parts=()),

@@ -8,7 +8,7 @@ from typing import Generic, Never, TypeVar, overload
 from msgspec import Struct, field
 
 from codingagent.model import journal_entries as entries
-from codingagent.model.events import Event, MessageShown, Refused
+from codingagent.model.events import Event, Finished, MessageShown, Refused
 from codingagent.model.operations import Kind
 
 T = TypeVar("T")
@@ -187,6 +187,8 @@ class Session(Struct, frozen=True):
     """Programs that the session made and that never could be parsed, but those that are meant so."""
     known: Mapping[str, str] = field(default_factory=dict)
     """By path, the digests of files as the chat last saw or wrote them whole; empty: it deleted it."""
+    known_before: Mapping[str, str] = field(default_factory=dict)
+    """The same when the last answer was taken: before the request that is due or waits."""
     parts: frozenset[str] = frozenset()
     """Files that a request showed in part because a guess chose them."""
     context: int = 0
@@ -236,6 +238,14 @@ class Session(Struct, frozen=True):
     def question(self) -> str:
         """What the person asked last."""
         return next((said.text for said in reversed(self.said) if said.text), self.task)
+
+    @property
+    def new_wish(self) -> str:
+        """What the person wants anew with this request: a question, what follows questions, or DONE."""
+        words = [said for said in self.said if said.sequence == self.sequence > 1 and said.text]
+        was_done = isinstance(next(reversed(self.results), None), Finished)
+        is_new = self.is_asking or was_done or any(said.wants for said in words)
+        return "\n\n".join(said.text for said in words) if is_new else ""
 
     @property
     def wish(self) -> str:

@@ -99,6 +99,8 @@ class Material(Struct, frozen=True):
     conventions: Sequence[FileView] = ()
     """Files in which the repository says how to work on it."""
     choose: Callable[[int], str] = lambda _: ""
+    choose_new: Callable[[int], str] = lambda _: ""
+    """The same of the short request: files for what the person wants anew."""
     likely: Sequence[str] = ()
     """Files that the list names before others, the likeliest first."""
 
@@ -194,7 +196,9 @@ def render_short(
     tail = f"=== PROMPT ===\n{_prompt(session, context, dialect, is_short=True)}"
     room = max(budget.characters - len(head) - len(news) - len(tail), 0)
     outcome = dialect.results(session, room // 2, True)
-    return head + news + outcome + _contents(context, room - len(outcome)) + tail
+    room -= len(outcome)
+    contents = _contents(context, room)
+    return head + news + outcome + contents + context.choose_new(room - len(contents)) + tail
 
 
 def _changes(changed: Sequence[str]) -> str:
