@@ -235,8 +235,9 @@ class Execution:
     def _named(self, item: Step | Problem) -> str:
         """Name an item for the model, in the words of the session's protocol."""
         kind = type_of(item.kind) if self.session.protocol == "json" else item.kind
-        is_at = isinstance(item, Problem) and not item.subject
-        return f"{kind} at line {item.line}" if is_at else f"{kind} '{_subject(item)}'"
+        if isinstance(item, Problem):
+            return f"{kind} '{item.subject}'" if item.subject else f"{kind} at line {item.line}"
+        return f"{kind} '{plain_text.one_line(subject_of(item.operation))}'"
 
     def _decide(self, order: Order) -> events.Event:
         """Do an operation, once approved if the policy asks."""
@@ -348,9 +349,3 @@ def _denied(order: Order, question: Question, answer: Answer) -> events.Denied:
     if any(map(is_about_secrets, question.rules)):
         told = f"They were asked because {'; '.join(question.reasons)}. {_ABOUT_NAMES} {told}"
     return events.Denied(order.kind, question.subject, question.rules, reason, told)
-
-
-def _subject(item: Step | Problem) -> str:
-    if isinstance(item, Problem):
-        return item.subject or f"line {item.line}"
-    return plain_text.one_line(subject_of(item.operation))

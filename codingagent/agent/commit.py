@@ -8,9 +8,10 @@ the person changed beside it, staged or not, stays as it is.
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from codingagent.agent.uncommitted import WorkDone, chains_of
@@ -41,6 +42,7 @@ _IN_PROGRESS = {
 }
 _LINK_MODE = "120000"
 _PATIENCE_S = 600
+_scratch = partial(TemporaryDirectory, prefix="codingagent-", ignore_cleanup_errors=True)
 
 
 class IndexEntry(NamedTuple):
@@ -135,10 +137,6 @@ class PersonsRepository:
         The branch is made at HEAD, and the tree, where there is none: `made` takes back what was made.
         UsageError if git can't.
         """
-
-        def later(*words: str) -> None:
-            made.callback(self._run, *words, ok=range(-64, 256))
-
         self._said("check-ref-format", "--branch", branch, why=f"{branch!r} can't name a branch")
         place = self._at.parent / f"{self._at.name}-{branch.replace('/', '-')}"
         known = self._said("worktree", "list", "--porcelain").split("\n\n")
@@ -150,9 +148,10 @@ class PersonsRepository:
                 raise UsageError(f"{place} is there already, and is no working tree of {branch}")
             is_there = self._said("rev-parse", "-q", "--verify", f"refs/heads/{branch}", ok=(0, 1))
             named = (str(place), branch) if is_there else ("-b", branch, str(place))
+            ok = range(-64, 256)  # it may not have come to that
             if not is_there:
-                later("branch", "-q", "-D", branch)
-            later("worktree", "remove", "--force", str(place))
+                made.callback(self._run, "branch", "-q", "-D", branch, ok=ok)
+            made.callback(self._run, "worktree", "remove", "--force", str(place), ok=ok)
             self._said("worktree", "add", "-q", *named)
         return place / self._prefix
 
@@ -166,15 +165,10 @@ class PersonsRepository:
         *,
         whole: bool,
     ) -> CommitPlan:
-        """Return what a commit of some work sets.
+        """Return what a commit of some work sets: with `whole`, files as they are on disk.
 
-        Args:
-            checkpoints: the session's.
-            work: what is committed.
-            addable_of: returns those of some paths that `git add` takes.
-            whole: take each file as it is on disk, with what the person changed in it.
-
-        UsageError if it changes nothing, or changes of the person's are in the same lines.
+        `addable_of` returns those of some paths that `git add` takes. UsageError if it changes nothing, or
+        changes of the person's are in the same lines.
         """
         chains, left = chains_of(checkpoints, work.steps)
         addable = addable_of(chains)
@@ -222,10 +216,8 @@ class PersonsRepository:
         if overlaps:
             why = "changes of your own are in the same lines as the session's"
             if new_here := [path for path in overlaps if path not in head]:
-                overlaps, why = (
-                    new_here,
-                    "you have not committed it yet, and the session changed it",
-                )
+                overlaps = new_here
+                why = "you have not committed it yet, and the session changed it"
             remedy = "commit yours first, or take both with --whole"
             raise UsageError(f"{named(overlaps)}: {why}; {remedy}")
         return found
@@ -258,9 +250,7 @@ class PersonsRepository:
             return IndexEntry(mode, new.blob)
         if _LINK_MODE in (ours.mode, old.mode, new.mode):
             raise _OverlapError
-        with tempfile.TemporaryDirectory(
-            prefix="codingagent-", ignore_cleanup_errors=True
-        ) as folder:
+        with _scratch() as folder:
             places = [Path(folder) / name for name in ("yours", "before", "after")]
             for place, entry in zip(places, (ours, old, new), strict=True):
                 place.write_bytes(self.content(entry))
@@ -351,13 +341,8 @@ class PersonsRepository:
         """Leave a branch that was made for nothing, unless the person has gone on meanwhile."""
         if (self.branch, self.head) != (branch, head):
             return
-        self._git(
-            *(
-                ("symbolic-ref", "HEAD", f"refs/heads/{old}")
-                if old
-                else ("switch", "-q", "--detach")
-            )
-        )
+        on_branch = ("symbolic-ref", "HEAD", f"refs/heads/{old}")
+        self._git(*(on_branch if old else ("switch", "-q", "--detach")))
         if head:
             self._git("branch", "-q", "-D", branch)
 
@@ -391,9 +376,7 @@ class PersonsRepository:
     @contextlib.contextmanager
     def _index(self) -> Iterator[dict[str, str]]:
         """Yield the variables that have git use a temporary index, which holds HEAD."""
-        with tempfile.TemporaryDirectory(
-            prefix="codingagent-", ignore_cleanup_errors=True
-        ) as folder:
+        with _scratch() as folder:
             path = Path(folder) / "index"
             # What it knows of the files on disk need not be read again.
             with contextlib.suppress(FileNotFoundError):

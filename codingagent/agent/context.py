@@ -13,7 +13,7 @@ from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import ApprovalAsked
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice, Remark
-from codingagent.policy.rules import Deny, Policy, Verdict, judge_read
+from codingagent.policy.rules import Deny, Policy, judge_read
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner
 from codingagent.storage.journal import SessionLog, ShownTexts, Tell, UnkeptLog
@@ -77,10 +77,6 @@ class Context(Resources, frozen=True):
     def may_read(self, path: str) -> bool:
         """Return whether the policy allows a file's text to go to the chat."""
         return may_read(self.workspace, self.policy, path)
-
-    def verdict_on_reading(self, path: str) -> Verdict:
-        """Return the policy's verdict on reading a file; a link counts as its target."""
-        return judge_read(self.policy, self.workspace.resolved(path))
 
 
 def may_read(workspace: Workspace, policy: Policy, path: str) -> bool:

@@ -117,6 +117,5 @@ _NAMES = "{} holds secrets: the chat sees the names of its variables only; to sh
 
 def _denied(context: Context, order: Order, path: str) -> Denied | None:
     # The root has no name of its own that a policy could block; what matters is whether it can be read.
-    is_root = path == "."
-    verdict = judge_read(context.policy, path) if is_root else context.verdict_on_reading(path)
+    verdict = judge_read(context.policy, path if path == "." else context.workspace.resolved(path))
     return order.denied(path, verdict) if isinstance(verdict, Deny) else None

@@ -290,7 +290,9 @@ class _Lines(Struct):
         head, tail = same
         if at_end and not self.ended:
             head = min(head, count - 1)  # the last line may need an end now
-        return_mark = "\r" if self.raw and self._has_return(start) else ""
+        is_unended = start == len(self.raw) - 1 and not self.ended
+        beside = self.raw[start - 1 if is_unended and start else start] if self.raw else ""
+        return_mark = "\r" * beside.endswith("\r")
         self.has_returns = self.has_returns or any("\r" in line for line in new)
         old = self.raw[start : start + count]
         made = [f"{line}{return_mark}" for line in new[head : len(new) - tail]]
@@ -315,10 +317,6 @@ class _Lines(Struct):
             self.raw[-1] = self.raw[-1].removesuffix("\r")
         elif len(self.raw) > 1 and self.raw[-2].endswith("\r"):
             self.raw[-1] += "\r"
-
-    def _has_return(self, index: int) -> bool:
-        unended = index == len(self.raw) - 1 and not self.ended
-        return self.raw[index - 1 if unended and index else index].endswith("\r")
 
 
 # --- substitutions ----------------------------------------------------------------------------------

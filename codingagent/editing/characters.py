@@ -89,15 +89,11 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
         if says == "keep" and why:
             notes.append(why)
         if says == "undo":
-            is_cited = row.damage is Damage.CITATIONS
-            new = without_empty(new, look.undone) if is_cited else look.undone
+            pairs, new = zip(new, look.undone, strict=True), look.undone
+            if row.damage is Damage.CITATIONS:  # a line of nothing else goes
+                new = [line for was, line in pairs if line.strip() or not was.strip()]
             notes.append(f"{row.damage.value} were undone in the body, {why}")
     return MendedLines(new, tuple(dict.fromkeys(notes)))
-
-
-def without_empty(new: Sequence[str], undone: Sequence[str]) -> list[str]:
-    """Return lines without citation marks, but for those of which nothing is left."""
-    return [line for was, line in zip(new, undone, strict=True) if line.strip() or not was.strip()]
 
 
 _WIDE_SIGNS = "full-width punctuation"

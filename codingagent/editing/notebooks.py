@@ -7,7 +7,7 @@ all other bytes stay, among them outputs, which are shown folded and without ima
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -122,7 +122,8 @@ def _parsed(text: str) -> tuple[dict[str, _Cell], list[tuple[str, str]]] | None:
     kinds = [str(cell["cell_type"]) for cell in cells]
     if document["nbformat"] != 4:
         return None
-    spans = list(_sources(text))
+    listed = _members(text, _members(text, _after_blanks(text, 0))["cells"][0]).values()
+    spans = [_members(text, start)["source"] for start, _ in listed]
     printed = [_outputs(cell.get("outputs")) for cell in cells]
     taken = {each for text in (*sources, *printed) for each in _LIKE_OURS.findall(text)}
     mark = next(each for count in itertools.count(2) if (each := "%" * count) not in taken)
@@ -179,16 +180,6 @@ def _split(text: str, lines: Sequence[str]) -> list[str] | None:
 
 
 # --- the JSON --------------------------------------------------------------------------------------
-
-
-def _sources(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the `source` of each cell is."""
-    for start, _ in _members(text, _member(text, _after_blanks(text, 0), "cells")[0]).values():
-        yield _member(text, start, "source")
-
-
-def _member(text: str, at: int, key: str) -> tuple[int, int]:
-    return _members(text, at)[key]
 
 
 def _members(text: str, at: int) -> Mapping[str | int, tuple[int, int]]:

@@ -240,13 +240,14 @@ def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
     try:
         return ReplyText(typed_text(data))
     except UnicodeDecodeError:
-        codec = _eight_bit(locale_codec)
+        usual = codecs.lookup(locale_codec).name
+        codec = "cp1252" if usual == "ascii" or usual.startswith("utf") else usual
     if is_wide or _is_partly_utf8(data):
         return None
     letters = data.translate(None, _ASCII)
     likely = charsets.plausible(data) if len(letters) > _FEW_LETTERS else ()
     # Of a locale that has one encoding of 8 bits more is known than of windows-1252 for all others.
-    first = len(likely) if codec == codecs.lookup(locale_codec).name else 1
+    first = len(likely) if codec == usual else 1
     if likely and not any(each in likely[:first] for each in charsets.alike(codec)):
         if len(set(map(data.decode, likely))) > 1:
             return None
@@ -254,8 +255,3 @@ def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
     text = charsets.decoded(data, codec)
     note = f"the reply was not UTF-8 and was read as {codec}: check letters beyond ASCII"
     return None if text is None else ReplyText(text, note)
-
-
-def _eight_bit(locale_codec: str) -> str:
-    name = codecs.lookup(locale_codec).name
-    return "cp1252" if name in ("utf-8", "ascii") or name.startswith("utf") else name

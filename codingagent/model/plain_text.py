@@ -58,7 +58,7 @@ def without_controls(text: str) -> str:
     Where a line was redrawn with carriage returns (a progress bar), only the last drawing stays.
     """
     if "\r" in text:
-        text = "\n".join(map(_last_drawing, text.split("\n")))
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return _CONTROL.sub("", text)
 
 
@@ -111,10 +111,6 @@ def _unmasked_character(character: str) -> str:
     if (character.isprintable() and character not in _EMPTY) or character == "\t":
         return character
     return character.encode("unicode_escape").decode()
-
-
-def _last_drawing(line: str) -> str:
-    return line if "\r" not in line else line.rstrip("\r").rpartition("\r")[2]
 
 
 def clip_middle(text: str, limit: int, dropped: int = 0) -> str:

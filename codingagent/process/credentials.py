@@ -76,7 +76,11 @@ class CredentialSearch:
                 found.update(map(Path, hidden))
                 if depth < _DEPTH:
                     todo += ((each, depth + 1) for each in inner if each != str(passed_over))
-        return sorted(each for each in found if _is_in_sight(each, folders, found))
+        # Whose nearest listed ancestor is shown, not hidden.
+        nearest = {
+            each: next(filter((folders | found).__contains__, each.parents), None) for each in found
+        }
+        return sorted(each for each, above in nearest.items() if above in folders)
 
     def _listing(self, folder: str) -> tuple[list[str], list[str]]:
         """Return the hidden names in a folder, and its subfolders to search."""
@@ -91,12 +95,6 @@ class CredentialSearch:
         except OSError:  # removed, or not readable
             return [], []
         return known[1], known[2]
-
-
-def _is_in_sight(path: Path, shown: AbstractSet[Path], hidden: AbstractSet[Path]) -> bool:
-    """Return whether the nearest listed ancestor of a path is a shown one."""
-    nearest = next((each for each in path.parents if each in shown or each in hidden), None)
-    return nearest in shown
 
 
 def _sorted_out(entries: Iterable[os.DirEntry[str]]) -> tuple[list[str], list[str]]:

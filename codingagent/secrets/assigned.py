@@ -87,7 +87,9 @@ def _value(
         return None
     kind = "PASSWORD" if stem in _OTHER_LANGUAGES else kind_of(name)
     said = match["said"] or ""
-    if kind == "MAYBE" and _is_about_keys(text[max(0, start - 20) : start], said):
+    before = text[max(0, start - 20) : start].lower().rstrip("-").split()[-1:]
+    # The words around a bare `key` say which: API key, key of the API.
+    if kind == "MAYBE" and not _KEYS.isdisjoint([*before, *said.lower().split()]):
         kind = "KEY"
     elif name.lower() in _VERBS and (match["blank"] is not None or " " in said.strip()):
         return None
@@ -129,11 +131,6 @@ def name_at(text: str, at: int, end: int) -> tuple[int, str]:
     ):
         start -= 1
     return start, text[start:end]
-
-
-def _is_about_keys(before: str, after: str) -> bool:
-    """Return whether the words around a bare `key` say which: API key, key of the API."""
-    return not _KEYS.isdisjoint([*before.lower().rstrip("-").split()[-1:], *after.lower().split()])
 
 
 def _parts(name: str) -> list[str]:
