@@ -127,7 +127,7 @@ def test_done_needs_its_success(tmp_path: Path) -> None:
     with live_with(tmp_path) as live:
         results = live.answer(WRONG + DONE)
         assert not is_complete(live)
-        assert "[FAILED] DONE: Not accepted: the person's check fails" in results
+        assert "[FAILED] DONE: Not accepted: the user's check fails" in results
         assert results.count("Output: said by the check") == 1
         assert runs(tmp_path) == 1
         live.drop(RIGHT + DONE)
@@ -223,7 +223,7 @@ def test_another_one_is_run_before_done_is_accepted(tmp_path: Path) -> None:
         live.answer(RIGHT)
     with live_with(tmp_path, "false", live.session_id) as again:
         results = again.answer(DONE)
-        assert "the person's check fails: Ran 'false' (exit code 1)" in results
+        assert "the user's check fails: Ran 'false' (exit code 1)" in results
 
 
 @pytest.mark.with_git

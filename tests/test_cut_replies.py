@@ -115,7 +115,7 @@ def test_the_whole_answer_again_is_gone_on_with(
             live.answer(answer[at:])
         done = live.answer(answer)
         assert "FAILED" not in done
-        assert "the whole of the answer that had been cut short" in done
+        assert "the answer that was cut off, now complete" in done
         assert ran(live) == ["first", "40"]
         # It is the answer to the first request still: a second time nothing comes of it.
         live.answer(answer, "again.txt")

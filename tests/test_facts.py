@@ -14,9 +14,9 @@ from tests import damage_table, reply_table
 from tests.protocols.foreign.doing import do, files_in
 
 _FOR_THE_MODEL = re.compile(
-    r"(?:^|[;:.,] |\b(?:and|then|or) )(?:send|write|go on from|give|leave out|add|begin|name|use|look|mend"
-    r"|read (?:it|the)|make all|replace the|put it|READ_FILE it|DELETE_FILE before)\b|until=|\bTOKEN\b"
-    r"|next time|code block",
+    r"(?:^|[;:.,] |\b(?:and|then|or) )(?:send|write|go on from|give|leave out|add|begin|name|use|look|copy"
+    r"|correct|read (?:it|the)|make all|replace the|put it|READ_FILE it|DELETE_FILE before)\b|until="
+    r"|\bTOKEN\b|next time|code block",
     re.IGNORECASE,
 )
 

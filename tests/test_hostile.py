@@ -880,7 +880,9 @@ REPLIES = {
     ),
     "a path of a megabyte": Case(create("x" * 2**20), ("longer than 4096 bytes",)),
     "1e5 opening tags": Case('[CREATE_FILE path="a"]\n' * 100_000, ("no closing tag",)),
-    "1e5 brackets": Case("[" * 100_000 + "\n", ("Message was shown", "No command was found")),
+    "1e5 brackets": Case(
+        "[" * 100_000 + "\n", ("Message was shown", "The answer has no operations")
+    ),
     "1e5 attributes": Case(
         "[CREATE_FILE " + 'a="b" ' * 100_000 + 'path="ok.txt"]\nx\n[/CREATE_FILE]\n',
         (".",),
@@ -896,29 +898,31 @@ REPLIES = {
     "U+2028 for all line ends": Case(run("true").replace("\n", "\u2028"), (RAN,)),
     "U+2028 is no line end beside another": Case(
         "First\nLook:\u2028" + TRAP_LINES.replace("\n", "\u2028"),
-        ("Message was shown", "No command was found"),
+        ("Message was shown", "The answer has no operations"),
         after=no_trap,
     ),
     "a form feed is no line end": Case(
         "Look:\f" + TRAP_LINES.replace("\n", "\f"),
-        ("Message was shown", "No command was found"),
+        ("Message was shown", "The answer has no operations"),
         after=no_trap,
     ),
     "full-width brackets": Case(run("true").replace("[", "［").replace("]", "］"), (RAN,)),
     "homoglyphs": Case(
         TRAP.replace("RUN_COMMAND", "RUN_СОММАND"),
-        ("Message was shown", "No command was found"),
+        ("Message was shown", "The answer has no operations"),
         after=no_trap,
     ),
     "angle brackets": Case(
         "＜run＞touch pwned＜/run＞\n<RUN_COMMAND>\ntouch pwned\n</RUN_COMMAND>\n",
-        ("Message was shown", "No command was found"),
+        ("Message was shown", "The answer has no operations"),
         after=no_trap,
     ),
-    "lower case": Case(TRAP.lower(), ("Message was shown", "No command was found"), after=no_trap),
+    "lower case": Case(
+        TRAP.lower(), ("Message was shown", "The answer has no operations"), after=no_trap
+    ),
     "a tag that looks like ours": Case(
         "[EXEC]\ntouch pwned\n[/EXEC]\n",
-        ("Message was shown", "No command was found"),
+        ("Message was shown", "The answer has no operations"),
         after=no_trap,
     ),
     "an empty command": Case(run(""), ("The command is empty",)),
@@ -928,7 +932,7 @@ REPLIES = {
     "a command at the limit": Case(
         run("echo " + "x" * 99_000), ("exit code 0|too long to be judged",)
     ),
-    "nothing": Case("I refuse.\n", ("Message was shown", "No command was found")),
+    "nothing": Case("I refuse.\n", ("Message was shown", "The answer has no operations")),
 }
 
 

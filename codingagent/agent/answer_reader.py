@@ -22,12 +22,10 @@ from codingagent.storage.mailbox import Mailbox
 _FOREIGN_LIMIT = 2_000
 
 _FOREIGN = Note(
-    "no command of PROTOCOL was in the answer; what it holds in another format was taken instead",
-    ": write commands next time",
+    "the answer has no operations in the format of PROTOCOL; those in another format were applied",
+    ": write operations next time",
 )
-_WHOLE_AGAIN = (
-    "the whole of the answer that had been cut short: what comes before the cut was done then"
-)
+_WHOLE_AGAIN = "the answer that was cut off, now complete: what comes before the cut was done then"
 
 
 class ReadAnswer(Struct, frozen=True):
@@ -54,7 +52,7 @@ class AnswerReader:
         said = None if found.header is None else found.header.sequence
         awaited = self._context.log.session.sequence
         if said is not None and said > awaited:
-            note = f"the reply says sequence {said}; it was taken as the one to {awaited}"
+            note = f"the answer says sequence {said}; it was applied as the one to {awaited}"
             found = reply.with_note(found, note)
         restored = put_back.restored(self._context.secrecy.vault, found.items)
         items = tuple(reply.with_joined_edits(restored))
@@ -186,5 +184,5 @@ def _decoded(data: bytes) -> encoding.ReplyText | None:
 
 
 def _too_many(items: Sized) -> Problem:
-    fact = f"The answer holds {len(items)} edits in another format: too many to be meant"
-    return Problem(Kind.ANSWER, fact, 1, advice="; send commands")
+    fact = f"The answer holds {len(items)} edits in another format: too many to be intended"
+    return Problem(Kind.ANSWER, fact, 1, advice="; send operations")

@@ -54,10 +54,8 @@ _FAILED_NAMED = 3
 
 _AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
 _ABOUT_NAMES = (
-    "To keep a hidden value, write its name (SECRET-…) where the value stood, letter by letter."
+    "To keep a secret value, write its placeholder (SECRET-…) exactly where the value was."
 )
-
-
 _OLD = "fix that if the task asks for it, else say with MESSAGE that you can't"
 _NOT_CHECKED = "the check was not run, because an edit failed"
 
@@ -209,7 +207,7 @@ class Execution:
         ]
         if failed:
             names = plain_text.some(failed, _FAILED_NAMED)
-            return f"Not taken, because this failed: {names}", "fix that"
+            return f"Not accepted, because this failed: {names}", "fix that"
         if not (self.check.run(ends=True) or self.check.fails_as_before()):
             assert self.session.checked is not None, "it was just run"
             why = results.fact_of(self.session.checked).words
@@ -222,7 +220,10 @@ class Execution:
         way_out = "" if self.session.protocol == "json" else ', or send it with unchecked="true"'
         told = [f"'{path}' ({self._fault_of(path)})" for path in broken]
         named_ = plain_text.some(told, _FAILED_NAMED)
-        return f"Not taken, because this can't be parsed: {named_}", f"mend or delete it{way_out}"
+        return (
+            f"Not accepted, because this can't be parsed: {named_}",
+            f"correct or delete it{way_out}",
+        )
 
     def _fault_of(self, path: str) -> str:
         """Return why the file that is there can't be parsed; empty: it can, or there is none."""
@@ -344,7 +345,7 @@ class Execution:
 
 
 def _denied(order: Order, question: Question, answer: Answer) -> events.Denied:
-    reason = "the person said no" + (f": {answer.reason}" if answer.reason else "")
+    reason = "the user said no" + (f": {answer.reason}" if answer.reason else "")
     told = _AFTER_NO
     if any(map(is_about_secrets, question.rules)):
         told = f"They were asked because {'; '.join(question.reasons)}. {_ABOUT_NAMES} {told}"

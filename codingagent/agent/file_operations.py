@@ -474,8 +474,8 @@ def _check_whole(operation: CreateFile, old: str | None) -> None:
     elision = elisions.elision_in(operation.content, old, operation.path)
     if elision:
         raise OperationError(
-            f"The body has '{plain_text.one_line(elision, 60)}' in place of lines of '{operation.path}',"
-            " and a part never takes the place of a whole file",
+            f"'{plain_text.one_line(elision, 60)}' would replace lines of '{operation.path}'. Nothing was"
+            " changed",
             advice="; send all of its lines, or use EDIT_FILE",
         )
 

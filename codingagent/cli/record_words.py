@@ -161,12 +161,11 @@ def outcome_of(event: Event) -> str:
     fact = results.fact_of(event).words
     match event:
         case events.Denied():
-            return fact.replace(": the person said no", ": you said no", 1)
+            return fact.replace(": the user said no", ": you said no", 1)
         case events.Refused(kind=Kind.DONE):
             if results.is_refused_by_check(event):  # the line above has what it said
                 fact = ": ".join(fact.split(": ", 2)[:2]) + "; the next request tells the model"
-            fact = fact.removeprefix("Not taken").removeprefix("Not accepted")
-            return "not accepted" + fact.replace("the person's", "your")
+            return "not accepted" + fact.removeprefix("Not accepted").replace("the user's", "your")
         case events.Refused() if fact.startswith(results.CUT_OFF):
             return f"{fact}. The next request asks for the rest; or paste the whole answer again"
         case _:

@@ -29,8 +29,8 @@ from codingagent.model.plain_text import joined, one_line
 _LATER_LIMIT = 20
 
 _WAY_OUT = {
-    False: ' If it is meant so, add unchecked="true" to the opening tag of the command',
-    True: " If it is meant so, write the file with a shell operation",
+    False: ' If it is intended, add unchecked="true" to the opening tag of the block',
+    True: " If it is intended, write the file with a shell operation",
 }
 
 
@@ -78,10 +78,10 @@ def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
     else:
         why = f"and line {outside + 1} is outside of it"
     raise OperationError(
-        f"The body holds an edit, {marker} at its line {found[0].start + 1}, {why}; such text never"
+        f"The body contains an edit, {marker} at its line {found[0].start + 1}, {why}; such text never"
         f" becomes the file '{shown(path)}'",
         advice=". Send [EDIT_FILE] with SEARCH/REPLACE, or the whole text"
-        ' without markers; if they are meant as text, send it with until="TOKEN" and close it with'
+        ' without markers; if they are intended as text, send it with until="TOKEN" and close it with'
         " [/CREATE_FILE TOKEN]",
     )
 
@@ -94,8 +94,8 @@ def turned(path: str, old: str, new: str) -> tuple[str, ...]:
     lines = ((i, line) for i, line in enumerate(new.split("\n"), start=1) if line not in known)
     number, mark = next(((i, m[0]) for i, line in lines if (m := TURN.search(line))), (0, " "))
     note = (
-        f"line {number} holds U+{ord(mark):04X}, which nobody sees: it turns the order in which the line is"
-        " shown; it was written so"
+        f"line {number} contains U+{ord(mark):04X}, which is invisible and changes in which order the line is"
+        " shown; it was written as it is"
     )
     return (note,) if number else ()
 
@@ -117,11 +117,10 @@ def check_left_out(
     for before, after in pairs:
         if said := elisions.in_place_of(before, after, operation.path):
             raise OperationError(
-                f"'{one_line(said, 60)}' would stand in place of lines of"
-                f" '{shown(operation.path)}' that would be lost. Nothing was changed",
-                advice=f"; send all lines that are"
-                " to stand there, or an EDIT_FILE of only those that change; to remove lines, leave the"
-                f" comment out.{_WAY_OUT[is_json]}",
+                f"'{one_line(said, 60)}' would replace lines of '{shown(operation.path)}'. Nothing was"
+                " changed",
+                advice="; send all lines that belong there, or an EDIT_FILE of only those that change; to"
+                f" remove lines, leave the comment out.{_WAY_OUT[is_json]}",
             )
 
 
@@ -145,11 +144,11 @@ def check_reading(
     is_whole = isinstance(operation, CreateFile)
     way_out = _WAY_OUT[is_json]
     in_code = operation.arrival is not None and operation.arrival.in_code
-    again = "send it again" if in_code else "send it again, inside of a code block"
+    again = "send it again" if in_code else "send it again in a code block"
     is_over = is_whole and old is not None and file_kinds.is_python(path)
     if is_over and (lost := syntax_check.lost_underscores(old or "", new)):
         names = ", ".join(f"{name.strip('_')} for {name}" for name in lost[:5])
-        what = f"The body looks damaged on its way: '{shown(path)}' would have {names}"
+        what = f"The body looks damaged by the chat: '{shown(path)}' would have {names}"
         raise OperationError(f"{what}. Nothing was written", advice=f"; {again}.{way_out}")
     fault = syntax_check.find_fault(path, new)
     if fault is None:
@@ -162,16 +161,16 @@ def check_reading(
         and not operation.is_literal
     )
     if is_mangleable and fault.is_indentation:
-        what = f"The body looks damaged on its way: its indentation is gone ({where})"
+        what = f"The body looks damaged by the chat: its indentation is gone ({where})"
         raise OperationError(f"{what}. Nothing was written", detail, advice=f"; {again}.{way_out}")
     if old is None or not syntax_check.can_read(path, old):
         return ()
     if _is_mended(path, new, later):
-        return (f"until the changes after this one '{shown(path)}' can't be read ({where})",)
+        return (f"until the changes after this one, '{shown(path)}' does not parse ({where})",)
     raise OperationError(
-        f"'{shown(path)}' can be read now, and could not be read after this: {where}. Nothing was changed;"
-        " send it again so that the file can be read after it, and all that belongs to it in the same"
-        f" answer, without a command in between.{way_out}",
+        f"'{shown(path)}' parses now and would not after this: {where}. Nothing was changed; send it again so"
+        " that the file parses after it, with all that belongs to it in the same answer and no command in"
+        f" between.{way_out}",
         f"The lines would then be:\n{detail}",
     )
 

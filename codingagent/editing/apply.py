@@ -30,7 +30,7 @@ from codingagent.model.plain_text import joined, plural
 
 _OPEN = lazy_pattern(r"(<{7,}) SEARCH[ \t]*")
 _HOW = (
-    "write <<<<<<< SEARCH, the lines as they are in the file, =======, the new lines,"
+    "write <<<<<<< SEARCH, the lines exactly as in the file, =======, the new lines,"
     " >>>>>>> REPLACE"
 )
 
@@ -87,12 +87,12 @@ def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replaceme
         raise OperationError(
             f"SEARCH at line {at + 1} of the body has {what} line {'=' * length}",
             advice=";"
-            " if the text itself holds such a line, make all three markers longer, of equal length",
+            " if the text itself contains such a line, make all three markers longer, of equal length",
         )
     search, new = lines[at + 1 : middles[0]], lines[middles[0] + 1 : end]
     if any(map(edit_markers.behind_place, (search, new))):
         raise OperationError(
-            f"SEARCH at line {at + 1} of the body, or its REPLACE, begins with the number of a line",
+            f"SEARCH at line {at + 1} of the body, or its REPLACE, begins with a line number",
             advice=": leave that out; if the file has such lines, begin with the line above them",
         )
     return Replacement(joined(search), joined(new)), close + 1
@@ -121,7 +121,7 @@ def apply(
     if isinstance(change, Diff):
         return _apply_diff(change, lines, earlier, path)
     if not lines.raw:
-        raise OperationError("The file is empty", advice="; write it whole with CREATE_FILE")
+        raise OperationError("The file is empty", advice="; write all of it with CREATE_FILE")
     if isinstance(change, LineRange):
         lines.check_range(change)
         body = body_repair.Body(change.text)
@@ -162,7 +162,7 @@ def _replaced(
             ground = Ground(path, lines.contents(), found.start, found.start + found.count)
             if (new := blank_lines.bare(found.new, ground)) is not None:
                 found = replace(found, new=tuple(new))
-                notes.append(f"{label}: blanks were taken off the blank lines of REPLACE")
+                notes.append(f"{label}: spaces were removed from the blank lines of REPLACE")
         hunks = lines.take(found, hunks)
     return Edited(lines.text(), tuple(hunks), tuple(notes))
 
@@ -188,6 +188,8 @@ def _apply_diff(diff: Diff, lines: "_Lines", earlier: Sequence[Hunk], path: str)
 def _refused(fault: OperationError, count: int) -> OperationError:
     # Seen in the wild: a model that sends only the failed one again, and loses the others.
     all_of_them = f"none of the {count} was applied: send all of them again"
+    if count == 1 and "again" in fault.advice:
+        return fault
     how = all_of_them if count > 1 else "nothing was changed: send the edit again"
     return fault.but(advice=f"; {how}")
 
@@ -235,8 +237,8 @@ def shift_notes(change: object, earlier: Iterable[Hunk]) -> tuple[str, ...]:
     """Return a note if earlier edits of this answer have moved the lines that this one counts."""
     by = shift_at(earlier, change.start_line) if isinstance(change, LineRange) else 0
     note = (
-        f"earlier edits in this reply had moved these lines by {by:+d}; the numbers were counted"
-        " in the file as it stood after them: check the lines above"
+        f"earlier edits in this answer moved these lines by {by:+d}, and the numbers were counted after that:"
+        " check the lines above"
     )
     return (note,) if by else ()
 
@@ -334,8 +336,8 @@ def substitute(substitutions: Sequence[Substitution], text: str) -> Edited:
     """
     if len(substitutions) * len(text) > _WORK_LIMIT:
         raise OperationError(
-            f"{len(substitutions)} edits of a file of {len(text)} characters are too many at once",
-            advice="; replace the file whole",
+            f"{len(substitutions)} edits are too many for a file of {len(text)} characters",
+            advice="; replace the whole file",
         )
     new = text
     for index, substitution in enumerate(substitutions):
@@ -354,7 +356,7 @@ def substitute(substitutions: Sequence[Substitution], text: str) -> Edited:
 
 def _not_found(where: str, old: str, text: str) -> OperationError:
     fact = f"{where} not found: '{shown(old)}'; nothing was changed"
-    how = ": read the file and write its text to the letter"
+    how = ": read the file and copy its text exactly"
     if "\r\n" in text and "\n" in old and old.replace("\r\n", "\n") in text.replace("\r\n", "\n"):
         how = ": the file's lines end in \\r\\n, write them so"
     return OperationError(fact, advice=how)

@@ -19,7 +19,7 @@ from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import joined
 
-_MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/{name} TOKEN]'
+_MEANT = 'if it is intended, send it with until="TOKEN" and close it with [/{name} TOKEN]'
 _THE_BODY = lazy_pattern(r"\b[Tt]he body\b")
 is_prose = file_kinds.is_prose
 T = TypeVar("T")
@@ -93,15 +93,14 @@ def check_letters(body: str, path: str, way: Channel, name: str) -> None:
         Damage.ANGLES in way and chat_damage.ENTITY.search(body)
     ):
         raise OperationError(
-            "The tags of this reply were damaged on its way, and the body holds the like: nothing was"
-            " done",
-            advice="; send this block again, inside of a code block",
+            "The chat damaged the tags of this answer, and the body has the same damage: nothing was done",
+            advice="; send this block again in a code block",
         )
     if not file_kinds.is_markup(path) and chat_damage.has_encoded_marker(body):
         raise OperationError(
-            f"The {name} body has SEARCH/REPLACE markers in HTML entities, and they look damaged on their"
-            " way: nothing was done",
-            advice="; send this block again, inside of a code block",
+            f"The {name} body has SEARCH/REPLACE markers in HTML entities, which looks like damage by"
+            " the chat: nothing was done",
+            advice="; send this block again in a code block",
         )
 
 
@@ -134,7 +133,7 @@ def _readings(body: str) -> Iterator[tuple[str, tuple[str, ...]]]:
             raise OperationError(
                 "The markers of this edit came as HTML entities, and the lines between them only in part:"
                 " nothing was done",
-                advice="; send this block again, inside of a code block",
+                advice="; send this block again in a code block",
             )
         body = chat_damage.without_entities(body)
         notes = (*notes, f"{Damage.ENTITIES.value} were undone in the body, as in its markers")

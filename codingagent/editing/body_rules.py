@@ -21,7 +21,7 @@ from codingagent.model.plain_text import blanks, joined
 from codingagent.model.rule import Rule
 
 _FENCE = lazy_pattern(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
-FENCE_NOTE = "the code fence round the body was taken off"
+FENCE_NOTE = "the code fence around the body was removed"
 _BOX = sections(__file__)
 _LANGUAGES = words(_BOX["languages"])
 _BUTTONS = "|".join(map(str.strip, _BOX["buttons"].splitlines()))
@@ -88,7 +88,9 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
     if (rest := _without_extra_fence(case)) is not None:
         return rest
     if lines is not None and is_one_fence(case.lines):
-        case.say("the body is one code fence from its first line to its last, and was written so")
+        case.say(
+            "the body is one code fence from its first line to its last, and was written as it is"
+        )
     is_program = case.is_whole and file_kinds.is_program(case.path)
     if lines is None and is_program and is_fence(_first_line(case.lines)):
         case.refuse("it begins with a code fence that ends before its last line")
@@ -143,7 +145,7 @@ def _numbers(case: BodyCase) -> list[str] | None:
     if is_doubtful:
         if is_program:
             case.refuse("some of its lines begin with a number")
-        case.say("some lines begin with a number, and were written so")
+        case.say("some lines begin with a number, and were written as they are")
     found = [_NUMBERED.match(line) for line in case.lines]
     if not found or not all(found) or file_kinds.ending(case.path) in ("csv", "tsv", "log"):
         return None
@@ -151,7 +153,7 @@ def _numbers(case: BodyCase) -> list[str] | None:
     first = numbers[0]
     if numbers != list(range(first, first + len(numbers))):
         if is_program and all(map(shapes.OURS.match, case.lines)):
-            case.refuse("each line begins with a number, and they do not follow one another")
+            case.refuse("each line begins with a number, and the numbers are not consecutive")
         return None
     if any(map(_NUMBERED.match, case.ground.replaced)):
         return None
@@ -164,11 +166,11 @@ def _numbers(case: BodyCase) -> list[str] | None:
     if case.is_proven(bare) or _are_numbers(case, mark, first, is_deep=is_deep):
         return bare
     if len(bare) > 1:
-        case.say("each line begins with its number, and was written so")
+        case.say("each line begins with its number, and was written as it is")
     elif is_program:
         old = _first_line(case.ground.replaced)
         if old and indentation.is_alike(bare[0], old):
-            case.refuse("it begins with the number of a line")
+            case.refuse("it begins with a line number")
     return None
 
 
@@ -202,7 +204,7 @@ def _marks(case: BodyCase) -> list[str] | None:
     if file_kinds.is_code(case.path) or file_kinds.ending(case.path) == "sh":
         case.refuse("each line begins with the + of a diff")
     if len(bare) > 1:
-        case.say("each line begins with +, and was written so")
+        case.say("each line begins with +, and was written as it is")
     return None
 
 
@@ -224,7 +226,7 @@ def _lead(case: BodyCase) -> list[str] | None:
     is_shifted = case.is_whole and file_kinds.is_program(case.path) and parses[0] is not True
     if is_proven or case.arrival.is_moved or is_shifted:
         return back
-    case.say("the body is indented as its tags are, and was written so")
+    case.say("the body is indented like its tags, and was written as it is")
     return None
 
 
@@ -245,7 +247,7 @@ def _spaced(case: BodyCase) -> list[str] | None:
         return None
     bare = case.lines[1::2]
     if file_kinds.is_prose(case.path) and not blank_lines.are_as_in(case.ground.lines, bare):
-        case.refuse("a blank line follows each line, of the tags too")
+        case.refuse("a blank line follows each line, including the tags")
     return bare
 
 
@@ -272,10 +274,10 @@ def _blank_lines(case: BodyCase) -> list[str] | None:
     if blank_lines.are_lost(case.lines, case.ground.replaced, shared):
         case.refuse("the blank lines between lines of the file are gone")
     if Kept.LINES not in case.arrival.kept and blank_lines.are_doubled(case.lines, case.ground):
-        case.refuse("blank lines are in twos, where the file has one at a time")
+        case.refuse("blank lines are doubled, where the file has single ones")
     is_new = not case.ground.lines and file_kinds.is_code(case.path)
     if is_new and blank_lines.is_in_twos(case.lines, is_go=case.path.endswith(".go")):
-        case.refuse("blank lines are in twos")
+        case.refuse("blank lines are doubled")
     return None
 
 
@@ -302,10 +304,10 @@ def _whole_file(case: BodyCase) -> None:
     text, is_yaml = joined(case.lines), file_kinds.ending(case.path) in ("yml", "yaml")
     has_own = "\t" in text or ".RECIPEPREFIX" in text
     if file_kinds.is_makefile(case.path) and not has_own and _RECIPE.search(text):
-        case.refuse("recipes begin with blanks, not with a tab")
+        case.refuse("recipes begin with spaces, not with a tab")
     tabbed = {i for i, line in enumerate(case.lines) if is_yaml and line.startswith("\t")}
     if tabbed and tabbed - case.ground.text_among(case.lines):
-        case.refuse("it is indented by tabs, which YAML does not have")
+        case.refuse("it is indented with tabs, which YAML does not allow")
     if case.ground.lines or case.arrival.in_code or case.ground.parses is False:
         return
     within = case.ground.text_among(case.lines)
@@ -317,7 +319,7 @@ def _whole_file(case: BodyCase) -> None:
         code = [_YAML_ITEM.sub(")", line) for line in code if not line.lstrip().startswith("#")]
     is_levelled = is_yaml or file_kinds.is_code(case.path) or file_kinds.is_markup(case.path)
     if (is_flat or leads == {"", " "}) and is_levelled and levels.has_levels(code):
-        case.refuse(f"no line is indented{'' if is_flat else ' by more than a blank'}")
+        case.refuse(f"no line is indented{'' if is_flat else ' by more than a space'}")
 
 
 _YAML_ITEM = lazy_pattern(r"- (?!.*:(?:\s|$)).+")
@@ -416,12 +418,12 @@ _LONG_DASH = lazy_pattern(r"(?:(?<=\s)|^)[–—]{1,2}(?=[\w\s])", re.MULTILINE)
 # What a shell takes for a part of a word where only a damaged character can be.
 _NOT_IN_COMMANDS = (
     (chat_damage.ENTITY, "it has <, > and & as HTML entities"),
-    (chat_damage.ODD_BLANK, "no-break spaces part its words"),
-    (chat_damage.TYPOGRAPHIC, "it has typographic quotes for plain ones"),
-    (chat_damage.FULL_WIDTH, "it has full-width brackets for plain ones"),
+    (chat_damage.ODD_BLANK, "no-break spaces separate its words"),
+    (chat_damage.TYPOGRAPHIC, "it has typographic quotes instead of plain ones"),
+    (chat_damage.FULL_WIDTH, "it has full-width brackets instead of plain ones"),
     (chat_damage.ZERO_WIDTH, "it has zero-width characters"),
-    (chat_damage.LINK, "it has links for file names"),
-    (_LONG_DASH, "it has long dashes for those of its options"),
+    (chat_damage.LINK, "it has links instead of file names"),
+    (_LONG_DASH, "it has long dashes instead of the hyphens of options"),
 )
 
 
@@ -441,7 +443,7 @@ def _odd_command(case: BodyCase) -> None:
     if text.isascii() and "&" not in text and "](" not in text:
         return
     if any(map(chat_damage.LEADING_BLANK.search, case.lines)):
-        case.refuse("lines are indented by no-break spaces")
+        case.refuse("lines are indented with no-break spaces")
     within = file_kinds.lines_of_text(case.lines, case.path)
     lines = (line for index, line in enumerate(case.lines) if index not in within)
     rest = _QUOTED.sub("''", "\n".join(lines))
@@ -453,34 +455,34 @@ def _odd_command(case: BodyCase) -> None:
 # In their order: what is round the lines, what is before each, then the lines themselves.
 _SHARED: tuple[Rule[BodyRule], ...] = (
     Rule("code fence", FENCE_NOTE, _fence),
-    Rule("line numbers", "the line numbers copied along were taken off", _numbers),
-    Rule("marks of a diff", "the + of a diff before each line was taken off", _marks),
+    Rule("line numbers", "the copied line numbers were removed", _numbers),
+    Rule("marks of a diff", "the + of a diff before each line was removed", _marks),
     Rule(
         "indentation of the tags",
         "the body was indented with its tags, and was shifted back",
         _lead,
     ),
-    Rule("trailing blanks", "blanks at the end of each line were taken off", _trail),
+    Rule("trailing blanks", "spaces at the end of each line were removed", _trail),
     Rule(
         "blanks in blank lines",
-        "blanks were taken off the blank lines",
+        "spaces were removed from the blank lines",
         lambda case: blank_lines.bare(case.lines, case.ground),
     ),
     Rule(
-        "spaced answer", "the blank line after each line, of the tags too, was taken out", _spaced
+        "spaced answer", "the blank line after each line, including the tags, was removed", _spaced
     ),
-    Rule("blank lines", "blank lines that were doubled were taken out", _blank_lines),
+    Rule("blank lines", "doubled blank lines were removed", _blank_lines),
     Rule("characters", "{damage} were undone in the body, {proof}", _characters),
 )
 CHARACTERS = _SHARED[-1:]
 RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
-    Rule("indentation", "{what}: it was given back as {ground}", _indentation),
+    Rule("indentation", "{what}: it was restored {ground}", _indentation),
     Rule("broken lines", "a line is broken into two", _wrapped),
-    Rule("kind of the file", "recipes begin with blanks, not with a tab", _whole_file),
+    Rule("kind of the file", "recipes begin with spaces, not with a tab", _whole_file),
 )
 COMMAND_RULES: tuple[Rule[BodyRule], ...] = (
     *_SHARED,
     Rule("indented command", "the command was indented", _shell_indentation),
-    Rule("characters of a command", "no-break spaces part its words", _odd_command),
+    Rule("characters of a command", "no-break spaces separate its words", _odd_command),
 )

@@ -76,7 +76,7 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
     """Return new lines without the damage to their characters that is proven; refuse what is lost by it."""
     notes: list[str] = []
     if _has_wide_signs(new, ground):
-        raise refusal(f"it holds {_WIDE_SIGNS}, where a file of its kind has none", arrival)
+        raise refusal(f"it contains {_WIDE_SIGNS}, where a file of its kind has none", arrival)
     if not may_be_damaged("\n".join(new)):
         return MendedLines(new)
     for row in ROWS:
@@ -85,7 +85,7 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
             continue
         says, why = _verdict(look, arrival.way)
         if says == "ask":
-            raise refusal(f"it holds {row.damage.value}, {why}", arrival)
+            raise refusal(f"it contains {row.damage.value}, {why}", arrival)
         if says == "keep" and why:
             notes.append(why)
         if says == "undo":
@@ -320,7 +320,7 @@ def _of_citations(look: _Look, way: Channel) -> tuple[Says, str]:
     parses = (look.ground.parses_with(look.new), look.ground.parses_with(look.undone))
     says, why = cited.verdict(look.new, look.path, look.ground.lines, parses)
     if says == "keep" and why and Damage.CITATIONS in way:
-        says, why = "ask", "as the tags of this answer do, and they may be meant"
+        says, why = "ask", "as the tags of this answer do, and they might be intended"
     elif says == "keep" and look.stands_undone and not (look.stands_so or look.is_all_that_changes):
         says, why = "ask", "where lines of the file have none"
     return says, why
@@ -376,10 +376,10 @@ def _by_tags(look: _Look, way: Channel) -> tuple[Says, str]:
         case _:
             if not look.is_throughout:
                 is_lost = look.is_impossible and not look.stands_so
-                return ("ask", f"{why}, and some may be meant") if is_lost else ("keep", "")
+                return ("ask", f"{why}, and some might be intended") if is_lost else ("keep", "")
             is_sure = look.is_impossible or look.is_foreign
     is_sure = is_sure and not look.may_be_meant
-    return ("undo", why) if is_sure else ("ask", f"{why}, and they may be meant")
+    return ("undo", why) if is_sure else ("ask", f"{why}, and they might be intended")
 
 
 def may_be_damaged(text: str) -> bool:
@@ -389,7 +389,7 @@ def may_be_damaged(text: str) -> bool:
 
 
 def refusal(what: str, arrival: Arrival) -> OperationError:
-    meant, fenced = " with the characters that are meant for the file", ", inside of a code block"
+    meant, fenced = " with the characters that the file should contain", " in a code block"
     how = f"send this block again{meant if arrival.in_code else fenced}"
-    fact = f"The body looks damaged on its way: {what}. Nothing was done"
+    fact = f"The body looks damaged by the chat: {what}. Nothing was done"
     return OperationError(fact, advice=f"; {how}")

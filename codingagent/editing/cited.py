@@ -49,7 +49,7 @@ def verdict(
         return ("ask", f"{shown}, and its file has the like") if is_broken else ("keep", kept)
     rest = pattern.sub("", "\n".join((text, *lines)))
     if not (is_prose or is_sure) and any(_is_slice(mark, path, rest) for mark in marks):
-        return ("ask", f"{shown}, which may be meant") if is_broken else ("keep", "")
+        return ("ask", f"{shown}, which might be intended") if is_broken else ("keep", "")
     if _is_handled(text, marks, pattern, is_prose=is_prose):
         is_odd = is_sure and not is_prose
         return ("ask", f"{shown}, which it may handle") if is_odd else ("keep", kept)
@@ -59,7 +59,7 @@ def verdict(
         others = {form.chat for form in forms if form.is_typed} - sure
         if not others or is_broken:
             return "undo", "which no author writes" if is_sure else "with which it can't be read"
-        return "ask", f"{shown}, and others that may be meant"
+        return "ask", f"{shown}, and others that might be intended"
     if is_prose or file_kinds.is_markup(path) or not any(form.is_named for form in forms):
         return "keep", kept
     if file_kinds.is_code(path):

@@ -136,7 +136,7 @@ def apply(
         hunk.fits = _anchored(file, hunk, fits_of(file, hunk), is_last=hunk is hunks[-1])
         room -= len(hunk.fits)
         if room < 0:
-            raise OperationError(f"{hunk.label} fits too many places", advice=f"; {_MORE_LINES}")
+            raise OperationError(f"{hunk.label} matches too many places", advice=f"; {_MORE_LINES}")
     placed = [hunk for hunk in hunks if hunk.fits]
     _choose(file, placed)
     file.is_shown = any(_shows_indentation(file, hunk) for hunk in placed)
@@ -146,7 +146,7 @@ def apply(
         if (at := _applied_at(file, hunk)) is not None:
             new = tuple(file.lines[at : at + len(hunk.new)])
             ordered.append((at, at, index, Found(at, len(new), new, (len(new), 0))))
-            notes.append(f"{hunk.label} is at line {at + 1} already: nothing was to be done")
+            notes.append(f"{hunk.label} is already applied at line {at + 1}: nothing to do")
             continue
         if not hunk.fits:
             raise _not_found(file, hunk)
@@ -357,10 +357,9 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
     case.apply(rules)
     if case.lines != lines:
         raise OperationError(
-            f"{hunk.label} looks damaged on its way: {case.notes[-1]}",
-            advice="; send it again with the characters that"
-            " are meant for the file; if they are meant so, send [EDIT_FILE] with SEARCH/REPLACE and"
-            ' until="TOKEN", closed with [/EDIT_FILE TOKEN]',
+            f"{hunk.label} looks damaged by the chat: {case.notes[-1]}",
+            advice="; send it again with the characters that the file should contain; if they are intended,"
+            ' send [EDIT_FILE] with SEARCH/REPLACE and until="TOKEN", closed with [/EDIT_FILE TOKEN]',
         )
 
 
@@ -379,7 +378,7 @@ def _not_found(file: HunkFile, hunk: PlacedHunk) -> OperationError:
             advice="; add the lines around it",
         )
     return OperationError(
-        f"{hunk.label} was not found",
+        f"{hunk.label} not found",
         nearest.nearest(file.lines, hunk.old),
-        advice="; write its context and its lines with - letter by letter as they are in the file",
+        advice="; copy its context and its lines with - exactly as the file has them",
     )

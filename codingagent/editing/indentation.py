@@ -72,7 +72,7 @@ def restore(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
     _check_kind_of_part(moves)
     if _is_odd_at_the_margin(moves):
         aligned = _aligned(new, list(ground.replaced))
-        what = "the body is not indented, as the lines are that it replaces or is put between"
+        what = "the body is not indented, unlike the lines that it replaces or stands between"
         if aligned is None:
             raise moves.refusal(what)
         return moves.undone(aligned, what) or MendedLines(new)
@@ -167,14 +167,14 @@ class _Moves:
             return None
         if self.ground.parses_with(new) is False:
             raise self.refusal(what)
-        how = "as the lines in the file have it" if self.ground.lines else "as no such file begins"
-        return MendedLines(new, (f"{what}: it was given back {how}",))
+        how = "as in the file" if self.ground.lines else "because no such file begins so"
+        return MendedLines(new, (f"{what}: it was restored {how}",))
 
     def refusal(self, what: str) -> OperationError:
-        how = "send this block again, inside of a code block"
+        how = "send this block again in a code block"
         if self.arrival.in_code:
-            how = "write each line with the indentation that it is to have"
-        why = f"{what}, and it can't be known for each new line"
+            how = "write each line with its intended indentation"
+        why = f"{what}, and the indentation of some new lines is unknown"
         return OperationError(f"{why}. Nothing was done", advice=f"; {how}")
 
 
@@ -187,7 +187,7 @@ def _tabs(moves: _Moves) -> MendedLines | None:
     has_tabs = any("\t" in lead for lead in moves.old_leads)
     if has_tabs == any("\t" in lead for lead in moves.leads) or (has_tabs and moves.has_kept):
         return None
-    what = f"the indentation came as {'blanks' if has_tabs else 'tabs'}"
+    what = f"the indentation came as {'spaces' if has_tabs else 'tabs'}"
     width = _width(moves.moved)
     if not width:
         return None
@@ -244,7 +244,7 @@ def _is_certainly_lost(moves: _Moves, *, is_thin: bool) -> bool:
             return True
         # Lines of a text that only move are meant to; to move and to rewrite them is rare.
         if (deeper or _are_alike(moves)) and any(map(str.strip, moves.fresh)):
-            raise moves.refusal("the body is not indented, as the lines are that it replaces")
+            raise moves.refusal("the body is not indented, unlike the lines that it replaces")
         return False
     if deeper and (is_thin or is_inside or has_levels(moves.new)):
         return True

@@ -20,7 +20,7 @@ CLOSER = lazy_pattern(
 _OPENER = lazy_pattern(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|<[a-z][^<>/]*>[ \t]*$")
 _CUT_COLUMN = 40
 _STATEMENT_END = lazy_pattern(r"[;{}()\[\],:\\]$")
-MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]'
+MEANT = 'if it is intended, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]'
 
 
 def depth(line: str) -> int:
@@ -140,14 +140,14 @@ def check_kind(lines: Sequence[str], new: Sequence[str], what: str) -> None:
     if odd := _odd_kind(lines, new):
         came, has = odd
         raise OperationError(
-            f"the file is indented by {has} and {what} by {came}",
+            f"the file is indented with {has} and {what} with {came}",
             advice=f"; write it with {has}; {MEANT}",
         )
 
 
 def _odd_kind(lines: Sequence[str], new: Sequence[str]) -> tuple[str, str] | None:
-    kinds = {"tabs": "\t", "blanks": "  "}
-    for came, has in (("blanks", "tabs"), ("tabs", "blanks")):
+    kinds = {"tabs": "\t", "spaces": "  "}
+    for came, has in (("spaces", "tabs"), ("tabs", "spaces")):
         if (
             any(line.startswith(kinds[came]) and line.strip() for line in new)
             and not any(line.startswith(kinds[came]) and line.strip() for line in lines)

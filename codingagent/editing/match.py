@@ -93,15 +93,13 @@ def find(lines: list[str], sought: Sought) -> Found:
     OperationError if there is none or more than one, or if REPLACE may have been damaged.
     """
     if not sought.search:
-        raise OperationError(
-            f"{sought.label} is empty", advice="; give the lines whose place REPLACE takes"
-        )
+        raise OperationError(f"{sought.label} is empty", advice="; give the lines to replace")
     file = File(lines)
     lead = "" if sought.arrival is None else sought.arrival.lead
     bare = tuple(line.removeprefix(lead) for line in sought.search)
     if bare != sought.search and all(file.places(RULES[0], each) for each in (bare, sought.search)):
         raise OperationError(
-            f"{sought.label} fits with the indentation of its tags and without it",
+            f"{sought.label} matches both with the indentation of its tags and without it",
             advice="; send it again with its tags at the start of a line",
         )
     plain = _Attempt(file, sought, "", _Repair())
@@ -111,10 +109,10 @@ def find(lines: list[str], sought: Sought) -> Found:
             return _as_it_came(lines, sought, place, is_shifted=rule is AS_IT_CAME[-1])
     if any(map(str.strip, sought.search)) and (found := _mended(file, sought)) is not None:
         return found
-    what, how = "was not found", "; write its lines letter by letter as they are in the file"
+    what, how = "not found", "; copy its lines exactly as the file has them"
     if (at := elisions.first_elision(sought.search)) is not None:
         dots = clip(sought.search[at].strip())
-        what = f"has the line '{dots}' in place of others, and it can't be told which"
+        what = f"has the line '{dots}' instead of the lines themselves"
         how = "; write all lines, or only those that change with enough around them"
     raise OperationError(f"{sought.label} {what}", nearest(lines, [*sought.search]), advice=how)
 
@@ -130,8 +128,7 @@ def _as_it_came(lines: list[str], sought: Sought, place: Place, *, is_shifted: b
     dots = (line for i, line in enumerate(fresh) if elisions.is_elision(fresh, i, bare=False))
     if (elided := next((line for line in dots if line not in lines), None)) is not None:
         raise OperationError(
-            f"REPLACE has the line '{clip(elided.strip())}' in place of others: a part never takes the place"
-            " of the whole",
+            f"REPLACE has the line '{clip(elided.strip())}' instead of the lines themselves",
             advice="; write all lines that belong there",
         )
     spared = joined(sought.search)
@@ -175,12 +172,12 @@ def _mended(file: File, sought: Sought) -> Found | None:
         if results:
             if len({(found.start, found.count, found.new) for found in results}) > 1:
                 raise OperationError(
-                    f"{sought.label} fits after undoing what a chat did to it, but what REPLACE was before"
-                    f" can be read in more than one way",
+                    f"{sought.label} matches once damage by the chat is undone, but REPLACE can then be read"
+                    " in more than one way",
                     around(
                         file.lines, [(results[0].start + 1, results[0].start + results[0].count)]
                     ),
-                    advice=f"; {_again(sought)}, its SEARCH letter by letter as the file has it",
+                    advice=f"; {_again(sought)}, with SEARCH exactly as the file has it",
                 )
             # Escapes, say, of which several extents would do.
             ways = frozenset[Damage]().union(*(found.undone for found in results))
@@ -202,9 +199,9 @@ def _worked_out(lines: list[str], attempt: _Attempt, place: Place, is_bare: bool
         is_off = all(not line.strip() or bare[line] != line for line in fresh)
         if not is_off and any(repair.undo(line).endswith(place.trail) for line in fresh):
             raise OperationError(
-                f"{sought.label} was damaged on its way, blanks at the end of its lines too, and REPLACE may"
-                f" have the like",
-                advice=f"; {_again(sought)}, its SEARCH letter by letter as the file has it",
+                f"{sought.label} was damaged by the chat, with spaces at the ends of its lines, and REPLACE"
+                " might be, too",
+                advice=f"; {_again(sought)}, with SEARCH exactly as the file has it",
             )
     new_lines = _NewLines(lines, sought, repair, there)
     new: list[str] = []
@@ -219,10 +216,10 @@ def _worked_out(lines: list[str], attempt: _Attempt, place: Place, is_bare: bool
             new.append(place.change(new_lines.undone(index)))
     what = " and ".join(damage.value for damage in repair.damages)
     how = f"after undoing {what}" if what else ""
-    how = f"up to {what} that are in the file" if repair.folds_file else how
-    parts = (attempt.name, how, place.note.removeprefix("fitted "))
+    how = f"ignoring {what} in the file" if repair.folds_file else how
+    parts = (attempt.name, how, place.note.removeprefix("matched "))
     undone = UNHARMED if repair.folds_file else frozenset(repair.damages)
-    note = "fitted " + ", ".join(filter(None, parts))
+    note = "matched " + ", ".join(filter(None, parts))
     return Found(place.start, place.count, tuple(new), common_ends(there, new), note, undone)
 
 
@@ -266,13 +263,13 @@ class _NewLines:
         elif damage is Damage.ENTITIES:
             is_doubtful = trace.search(self._file) is not None and "&amp;" not in search
         if is_doubtful and marks:
-            raise self._refusal(f"with {damage.value} that may be meant")
+            raise self._refusal(f"with {damage.value} that might be intended")
 
     def indented(self, index: int) -> str:
         """Return a line that lost its indentation with that of the line whose place it takes."""
         line = self._repair.undo(self._sought.replace[index])
         if line[:1].isspace():
-            raise self._refusal("with an indentation, and SEARCH has lost its own")
+            raise self._refusal("with indentation, while SEARCH has lost its own")
         return blanks(self._there[self.need_counterpart(index)]) + line
 
     def need_counterpart(self, index: int) -> int:
@@ -283,14 +280,14 @@ class _NewLines:
             is_inside = kind == "replace" and b <= index < b_end and a_end - a == b_end - b
             if is_inside and indentation.is_alike(search[a + index - b], new[index]):
                 return a + index - b
-        raise self._refusal("whose indentation can't be known, for SEARCH has lost its own")
+        raise self._refusal("whose indentation is unknown, because SEARCH has lost its own")
 
     def _refusal(self, what: str) -> OperationError:
         return OperationError(
-            f"{self._sought.label} was damaged on its way, and REPLACE has a new line {what}",
+            f"{self._sought.label} was damaged by the chat, and REPLACE has a new line {what}",
             "The lines in the file are:\n"
             + "\n".join(f"  {clip(line)}" for line in self._there[:EXCERPT_LIMIT_LINES]),
-            advice=f"; {_again(self._sought)}, letter by letter as the file has it",
+            advice=f"; {_again(self._sought)}, exactly as the file has it",
         )
 
 
@@ -319,4 +316,4 @@ def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
 
 
 def _again(sought: Sought) -> str:
-    return f"send the edit again{'' if sought.is_verbatim else ' inside of a code block'}"
+    return f"send the edit again{'' if sought.is_verbatim else ' in a code block'}"

@@ -17,7 +17,7 @@ from codingagent.model.rule import Rule
 SHOWN_PLACES = 3
 # Lines that are compared for one search; more are in a file of like lines alone.
 _WORK_LIMIT = 500_000
-_MORE_LINES = "add lines around it until it fits one"
+_MORE_LINES = "add surrounding lines until it matches one"
 
 
 class Sought(Struct, frozen=True):
@@ -75,7 +75,7 @@ def only(lines: list[str], label: str, places: list[S], advice: str = _MORE_LINE
     where = ", ".join(str(place.start + 1) for place in places[:10])
     more = ", …" if len(places) > 10 else ""
     raise OperationError(
-        f"{label} fits {len(places)} places (at lines {where}{more})",
+        f"{label} matches {len(places)} places (lines {where}{more})",
         around(lines, [(p.start + 1, p.start + p.count) for p in places[:SHOWN_PLACES]]),
         advice=f"; {advice}",
     )
@@ -109,7 +109,7 @@ def _exact(there: Sequence[str], search: Sequence[str]) -> Fit:
 
 def _up_to_trailing_blanks(there: Sequence[str], search: Sequence[str]) -> Fit:
     is_same = [*map(str.rstrip, there)] == [*map(str.rstrip, search)]
-    return ("fitted up to trailing blanks", str) if is_same else None
+    return ("matched ignoring trailing spaces", str) if is_same else None
 
 
 def _up_to_indentation(there: Sequence[str], search: Sequence[str]) -> Fit:
@@ -125,7 +125,7 @@ def _up_to_indentation(there: Sequence[str], search: Sequence[str]) -> Fit:
         shift = this
     add, drop = shift or ("", "")
     by = f"{_measure(add)} more" if add else f"{_measure(drop)} less"
-    return f"fitted when indented by {by}", partial(_shift, add=add, drop=drop)
+    return f"matched when indented by {by}", partial(_shift, add=add, drop=drop)
 
 
 def _shift(line: str, add: str, drop: str) -> str:
@@ -140,7 +140,7 @@ def _shift(line: str, add: str, drop: str) -> str:
 
 
 def _measure(lead: str) -> str:
-    kind = "tab" if set(lead) == {"\t"} else "blank"
+    kind = "tab" if set(lead) == {"\t"} else "space"
     return f"{len(lead)} {plural(len(lead), kind)}"
 
 
@@ -153,7 +153,7 @@ def _up_to_tabs(there: Sequence[str], search: Sequence[str]) -> Fit:
         spread = partial(indentation.spread, width=width)
         if [*map(spread, there)] == [*map(spread, search)]:
             change = partial(_to_tabs if has_tabs else indentation.to_blanks, width)
-            return f"fitted with {'tabs' if has_tabs else 'blanks'} for its indentation", change
+            return f"matched with {'tabs' if has_tabs else 'spaces'} as indentation", change
     return None
 
 
@@ -161,8 +161,8 @@ def _to_tabs(width: int, line: str) -> str:
     tabbed = indentation.to_tabs(width, line)
     if tabbed is None:
         raise OperationError(
-            "the file is indented by tabs, and a line of REPLACE by blanks that are no whole number"
-            " of tabs",
+            "the file is indented with tabs, and a line of REPLACE with spaces that are no whole number of"
+            " tabs",
             advice="; write both with the indentation of the file",
         )
     return tabbed
@@ -170,17 +170,17 @@ def _to_tabs(width: int, line: str) -> str:
 
 def _without_indentation(_: Sequence[str], search: Sequence[str]) -> Fit:
     is_flush = not any(blanks(line) for line in search if line.strip())
-    return ("fitted with the indentation of the file", str) if is_flush else None
+    return ("matched with the indentation of the file", str) if is_flush else None
 
 
 # What changes least comes first.
 FitRule = Rule[Callable[[Sequence[str], Sequence[str]], Fit]]
 RULES: tuple[FitRule, ...] = (
     Rule("exact", "", _exact),
-    Rule("trailing blanks", "fitted up to trailing blanks", _up_to_trailing_blanks),
-    Rule("shifted", "fitted when indented by {count} more", _up_to_indentation),
-    Rule("tabs", "fitted with {kind} for its indentation", _up_to_tabs),
-    Rule("no indentation", "fitted with the indentation of the file", _without_indentation),
+    Rule("trailing blanks", "matched ignoring trailing spaces", _up_to_trailing_blanks),
+    Rule("shifted", "matched when indented by {count} more", _up_to_indentation),
+    Rule("tabs", "matched with {kind} as indentation", _up_to_tabs),
+    Rule("no indentation", "matched with the indentation of the file", _without_indentation),
 )
 AS_IT_CAME = RULES[:3]
 

@@ -151,8 +151,8 @@ _BOTH = (_added, _unspaced)
 RULES: tuple[Rule[Callable[[Sequence[str], str], tuple[str, ...] | None]], ...] = (
     Rule("code fences in an edit", "without the code fences in it", _unfenced),
     Rule("citation marks in an edit", "without the chat's citation marks", _uncited),
-    Rule("line numbers in an edit", "without the line numbers copied along", _unnumbered),
-    Rule("line numbers, closely", "without the line numbers copied along", _unnumbered_closely),
+    Rule("line numbers in an edit", "without the copied line numbers", _unnumbered),
+    Rule("line numbers, closely", "without the copied line numbers", _unnumbered_closely),
     Rule("marks of a diff in an edit", "without the marks of a diff", _unmarked),
     Rule("marks of new lines in an edit", "without the + of a diff before each line", _added),
     Rule(

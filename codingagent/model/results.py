@@ -22,7 +22,7 @@ _END_TAG = lazy_pattern(r"\[(/?DONE\b[^\]\n]*)\]")
 
 CUT_OFF = "Cut off inside"
 # Of DONE; what the check said follows.
-NOT_ACCEPTED = "Not accepted: the person's check fails"
+NOT_ACCEPTED = "Not accepted: the user's check fails"
 NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
 
 

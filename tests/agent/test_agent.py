@@ -241,7 +241,7 @@ def test_edits_come_one_after_the_other(live: LiveSession) -> None:
         replace_lines("a.txt", 1, 1, "one\nand\n") + replace_lines("a.txt", 3, 3, "TWO\n")
     )
     assert (live.workspace / "a.txt").read_bytes() == b"one\nand\nTWO\n3\n"
-    assert "earlier edits in this reply had moved these lines by +1" in text
+    assert "earlier edits in this answer moved these lines by +1" in text
 
 
 def test_a_search_that_does_not_fit_shows_the_true_lines(live: LiveSession) -> None:
@@ -617,7 +617,7 @@ def test_the_same_reply_again_is_set_aside(live: LiveSession) -> None:
     """Design, nothing is lost: the same reply text does nothing a second time, and says so."""
     reply = run("echo x >>count.txt")
     live.answer(reply)
-    assert_set_aside(live, reply, "it is the last answer again, letter by letter")
+    assert_set_aside(live, reply, "it is exactly the last answer")
     assert (live.workspace / "count.txt").read_bytes() == b"x\n"
 
 
@@ -712,7 +712,7 @@ def test_a_reply_without_a_block_gets_an_example(live: LiveSession) -> None:
     text = live.answer("I think that we should first talk about it.\n")
     first, second = text.splitlines()[:2]
     assert first == "[OK] MESSAGE: Message was shown"
-    assert second.startswith("[FAILED] REPLY: No command was found in the answer")
+    assert second.startswith("[FAILED] REPLY: The answer has no operations")
     assert "[READ_FILE path=" in text
     assert live.conversation.session.sequence == 2
 
@@ -807,7 +807,7 @@ def test_a_hundred_edits_of_one_file_in_a_row_are_one(live: LiveSession) -> None
     edits = [replace_text("a.md", line, f"new {line}") for line in lines]
     text = live.answer(edits[0] + create("b.txt", "b\n") + "".join(edits[1:500]))
     assert text.count("[OK] EDIT_FILE") == 2
-    assert "499 EDIT_FILE in a row for this file were taken as one: all of them, or none" in text
+    assert "499 EDIT_FILE in a row for this file were applied as one: all of them, or none" in text
     changed = (live.workspace / "a.md").read_text()
     assert changed == "".join(f"new {line}" for line in lines[:500]) + "".join(lines[500:])
     # One of them that fits nowhere: none of its row is half applied.

@@ -83,7 +83,7 @@ def test_a_no_is_a_result_with_its_reason_and_the_rest_goes_on(tmp_path: Path) -
     assert (live.workspace / "build" / "o").exists()
     assert (live.workspace / ".vscode" / "tasks.json").exists()
     results = after.results()
-    assert "[FAILED] RUN_COMMAND: DENIED 'rm -r build': the person said no: keep it" in results
+    assert "[FAILED] RUN_COMMAND: DENIED 'rm -r build': the user said no: keep it" in results
     assert "Find another way, or ask with MESSAGE" in results
 
 
@@ -286,7 +286,7 @@ def test_a_policy_can_lower_the_time_limit(tmp_path: Path) -> None:
 def test_the_model_is_told_of_the_policy(tmp_path: Path) -> None:
     """Design, outbox: Environment has what a model needs in order not to guess."""
     with live_session(tmp_path / "a") as live:
-        assert "Approval: what deletes folders" in live.request()
+        assert "Approval: commands that delete folders" in live.request()
     with live_session(tmp_path / "b", settings=Settings(policy="restrictive")) as live:
         assert "files can only be read; commands are turned off" in live.request()
 

@@ -75,7 +75,7 @@ def test_it_does_not_count_after_what_failed(tmp_path: Path, answer: str, why: s
         for text in (live.request(), short(live)):
             lines = [line for line in text.splitlines() if line.startswith("[FAILED] DONE: ")]
             assert len(lines) == 1
-            assert lines[0].startswith("[FAILED] DONE: Not taken, because this failed: ")
+            assert lines[0].startswith("[FAILED] DONE: Not accepted, because this failed: ")
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_it_does_not_count_after_what_failed(tmp_path: Path, answer: str, why: s
     [
         (DONE + create("b.py", "x = 1"), "CREATE_FILE at line 4"),
         (DONE + "[END]\n" + command("touch ran"), "RUN_COMMAND at line 5"),
-        ('[WRITE_FILE path="b.py"]\nx\n[/WRITE_FILE]\n' + DONE, "[WRITE_FILE] is no command"),
+        ('[WRITE_FILE path="b.py"]\nx\n[/WRITE_FILE]\n' + DONE, "[WRITE_FILE] is no operation"),
     ],
 )  # fmt: skip
 def test_it_does_not_count_where_something_is_left(tmp_path: Path, answer: str, what: str) -> None:
     """Design, after DONE: nothing more of that answer is executed; what is left is named."""
     with working(tmp_path) as live:
         results = answered(live, answer)
-        line = results.partition("[FAILED] DONE: Not taken, because this was not executed: ")[2]
+        line = results.partition("[FAILED] DONE: Not accepted, because this was not executed: ")[2]
         assert what in line.partition("; send")[0]
         assert sorted(path.name for path in live.workspace.iterdir()) == ["a.py"]
 
@@ -105,7 +105,7 @@ def test_a_check_decides_about_commands_and_not_about_other_failures(
         assert (results == "") == (check == "true")
     with working(tmp_path / "edit", check) as live:
         results = answered(live, create("b.py", "x = 1") + EDIT + DONE)
-        assert "Not taken, because this failed: EDIT_FILE 'a.py'" in results
+        assert "Not accepted, because this failed: EDIT_FILE 'a.py'" in results
         assert "CHECK: Ran" not in results
         assert "Note: the check was not run, because an edit failed" in results
 
@@ -114,7 +114,7 @@ def test_it_counts_once_what_failed_is_mended(tmp_path: Path) -> None:
     """Why it did not count is told once, and the next answer may end the task."""
     with working(tmp_path) as live:
         answered(live, command("test -e b.py") + DONE)
-        assert "Not taken" not in answered(live, '[READ_FILE path="a.py"]\n')
+        assert "Not accepted" not in answered(live, '[READ_FILE path="a.py"]\n')
         assert answered(live, create("b.py", "x = 1") + command("test -e b.py") + DONE) == ""
 
 
@@ -131,7 +131,8 @@ def test_what_the_person_refused_keeps_the_task_open(tmp_path: Path, says: str) 
     if says == "no":
         request = live.home.mailbox.outbox_path(live.session_id, 2).read_text("utf-8")
         assert (
-            "[FAILED] DONE: Not taken, because this failed: RUN_COMMAND 'rm -rf build'" in request
+            "[FAILED] DONE: Not accepted, because this failed: RUN_COMMAND 'rm -rf build'"
+            in request
         )
 
 
@@ -156,7 +157,7 @@ def test_in_json_it_counts_alike(
         live.conversation.take("reply.txt")
         assert live.conversation.session.is_complete == is_complete
         if not is_complete and operations[-1] is END:
-            assert "Not taken, because this failed: " in live.request()
+            assert "Not accepted, because this failed: " in live.request()
 
 
 def test_why_it_did_not_count_survives_a_kill_and_is_told_once(tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ def test_why_it_did_not_count_survives_a_kill_and_is_told_once(tmp_path: Path) -
     with plain_session(tmp_path, settings=Settings(sandbox="off")) as live:
         live.drop(command("echo x >> count; exit 3") + DONE)
     journal = tmp_path / "sessions" / live.session_id / "journal.jsonl"
-    kill_when(tmp_path, ("resume", "--once"), lambda: b"Not taken" in journal.read_bytes())
+    kill_when(tmp_path, ("resume", "--once"), lambda: b"Not accepted" in journal.read_bytes())
     assert command_line_here(tmp_path, "resume", "--once")[0] == 0
     request = live.home.mailbox.outbox_path(live.session_id, 2).read_text("utf-8")
     assert request.count("[FAILED] DONE: ") == 1
@@ -197,7 +198,7 @@ def test_a_new_program_that_does_not_parse_keeps_the_task_open(
     with working(tmp_path) as live:
         results = answered(live, create(path, text) + DONE)
         assert f"[OK] CREATE_FILE: Created '{path}' Note: it can't be parsed, line " in results
-        why = f"Not taken, because this can't be parsed: '{path}' (line "
+        why = f"Not accepted, because this can't be parsed: '{path}' (line "
         assert why in results
         assert (live.workspace / path).read_text() == text + "\n"
         assert why in answered(live, '[READ_FILE path="a.py"]\n' + DONE)
@@ -248,7 +249,7 @@ def test_in_json_a_new_program_must_parse_too(tmp_path: Path) -> None:
     gone = {"type": "deleteFile", "path": "b.py"}
     written = {"type": "shell", "command": "echo 'def f(:' > b.py"}
     with working(tmp_path, protocol="json") as live:
-        assert "mend or delete it, then send DONE again" in answered(live, message(made, END))
+        assert "correct or delete it, then send DONE again" in answered(live, message(made, END))
         assert answered(live, message(gone, written, END)) == ""
 
 
@@ -257,8 +258,8 @@ def test_a_check_decides_about_what_does_not_parse(tmp_path: Path, check: str) -
     """It knows what the project needs."""
     with working(tmp_path, check) as live:
         results = answered(live, create("b.py", BROKEN) + DONE)
-        assert ("Not accepted: the person's check fails" in results) == (check == "false")
-        assert "Not taken" not in results
+        assert ("Not accepted: the user's check fails" in results) == (check == "false")
+        assert "because" not in results
 
 
 def test_a_new_program_that_does_not_parse_is_known_after_a_kill(tmp_path: Path) -> None:
@@ -275,7 +276,7 @@ def test_a_new_program_that_does_not_parse_is_known_after_a_kill(tmp_path: Path)
     assert command_line_here(tmp_path, "resume", "--once")[0] == 0
     for sequence in (2, 3):
         request = live.home.mailbox.outbox_path(live.session_id, sequence).read_text("utf-8")
-        assert request.count("Not taken, because this can't be parsed: 'b.py' (line 1: ") == 1
+        assert request.count("Not accepted, because this can't be parsed: 'b.py' (line 1: ") == 1
     (live.home.mailbox.inbox / "last.txt").write_text(create("b.py", "x = 1") + DONE)
     assert command_line_here(tmp_path, "resume", "--once")[0] == 0
     assert live.home.sessions.load(live.session_id).is_complete

@@ -84,8 +84,8 @@ def test_the_model_is_shown_one_block_to_fill_in(tmp_path: Path, words: str, blo
         for text in (live.request(), short(live)):
             results = text.partition("## Previous Command Results\n")[2].partition("=== PROMPT")[0]
             results = results.partition("\n\n")[0]
-            assert results.count("No command was found in the answer") == 1
-            assert "the person was shown your words" in results
+            assert results.count("The answer has no operations") == 1
+            assert "the user was shown your words" in results
             shown = results.partition("for example:\n  Output:")[2]
             shown = "\n".join(line.strip() for line in shown.splitlines()).strip()
             assert shown.startswith(block)
@@ -113,4 +113,4 @@ def test_it_survives_a_kill_and_is_told_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [" ", "\n\n", "[END]\n"])
 def test_without_words_there_is_nothing_to_show(tmp_path: Path, text: str) -> None:
     with plain_session(tmp_path) as live:
-        assert live.answer(text).startswith("[FAILED] REPLY: No command was found")
+        assert live.answer(text).startswith("[FAILED] REPLY: The answer has no operations")

@@ -181,7 +181,7 @@ def test_behind_a_half_answer_the_end_is_not_asked_for(tmp_path: Path) -> None:
         text = live.answer("third line\n[/CREATE_FILE]\n" + command("touch ran") + DONE + "[END]\n")
         assert not (live.workspace / "ran").exists()
     assert "not executed: RUN_COMMAND at line 3; send" in " ".join(text.split())
-    assert "and then those; its DONE was not taken" in text
+    assert "and then those; its DONE was not accepted" in text
 
 
 @pytest.mark.parametrize("fails", ["", EDIT])

@@ -659,7 +659,7 @@ def test_denied_the_rest_goes_on(start: Start, project: Path) -> None:
     assert status_of(run) == "completed"
     assert kinds(run) == ["policyDenied", "createFile"]
     denied = events(run)[0]
-    assert denied["reason"] == "the person said no: the release needs it"
+    assert denied["reason"] == "the user said no: the release needs it"
     assert (denied["operationType"], denied["operationId"]) == ("shell", "op-1")
     assert denied["suggestion"]
     assert (project / "build" / "o").exists()

@@ -788,7 +788,7 @@ def test_a_no_from_another_terminal_says_why(building: Path) -> None:
         assert run(building, "deny", session_of(building), "--reason", "keep it") == 0
         asked.says("op-1 was answered no")
         asked.says("Paste the answer")
-    assert "the person said no: keep it" in request(building, 2)
+    assert "the user said no: keep it" in request(building, 2)
     _, told, _ = command_line_here(building, "log")
     assert "op-1 was answered no, by person, with `codingagent deny`: keep it" in told
     assert (building / "workspace" / "build").exists()

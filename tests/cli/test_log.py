@@ -75,15 +75,15 @@ def test_each_record_has_its_lines(record: Record, lines: list[str]) -> None:
             ["  FAILED EDIT_FILE: 'a': not found"],
         ),
         (
-            Refused(Kind.DONE, "Not taken, because this failed: 'a; b'", advice="; fix that"),
+            Refused(Kind.DONE, "Not accepted, because this failed: 'a; b'", advice="; fix that"),
             ["  FAILED DONE not accepted, because this failed: 'a; b'"],
         ),
         (
-            Refused(Kind.DONE, "Not accepted: the person's check fails: Ran 'a; b' (exit code 1)"),
+            Refused(Kind.DONE, "Not accepted: the user's check fails: Ran 'a; b' (exit code 1)"),
             ["  FAILED DONE not accepted: your check fails; the next request tells the model"],
         ),
         (
-            Denied(Kind.RUN_COMMAND, "x", (), "the person said no: why"),
+            Denied(Kind.RUN_COMMAND, "x", (), "the user said no: why"),
             ["  FAILED RUN_COMMAND: DENIED 'x': you said no: why"],
         ),
         (MessageShown("so\nbe it"), ["the model says: so", "  be it"]),

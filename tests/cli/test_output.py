@@ -218,10 +218,10 @@ def test_a_person_is_not_told_what_the_model_is_to_do(waiting: Path) -> None:
     """The screen says what failed and what happens next; the advice for the model is in the request."""
     drop(waiting, EDIT.replace("item.price\n", "item.cost\n", 1))
     shown = seen(waiting, "resume", "--once", columns=200, kind="no colours").text
-    assert "SEARCH was not found\n" in shown
-    assert "letter by letter" not in shown
-    assert "letter by letter" in next((waiting / "outbox").glob("*_seq0002.txt")).read_text("utf-8")
-    assert "letter by letter" not in piped(waiting, "show")
+    assert "SEARCH not found\n" in shown
+    assert "copy its lines" not in shown
+    assert "copy its lines" in next((waiting / "outbox").glob("*_seq0002.txt")).read_text("utf-8")
+    assert "copy its lines" not in piped(waiting, "show")
 
 
 @pytest.mark.parametrize(("how", "lines"), [("never", 0), ("short", 12), ("full", 30)])

@@ -341,7 +341,7 @@ def test_deny_goes_on_without_it(waiting: Caller) -> None:
     assert waiting.call("deny", waiting.run_id, "--reason", "the release needs it") == 0
     denied, created = waiting.said()["events"]
     assert denied["type"] == "policyDenied"
-    assert denied["reason"] == "the person said no: the release needs it"
+    assert denied["reason"] == "the user said no: the release needs it"
     assert created["success"] is True
     assert (waiting.workspace / "build" / "o").exists()
 
@@ -420,7 +420,7 @@ def test_options_hold_for_an_answer_on_stdin_too(caller: Caller) -> None:
     assert caller.kinds() == ["shell", "shell", "approvalRequired"]
     said = json.dumps({"type": "userMessage", "content": "denied"})
     assert caller.pipe(said, "deny", caller.run_id, "-", "--reason", "not yet") == 0
-    assert caller.said()["events"][0]["reason"] == "the person said no: not yet"
+    assert caller.said()["events"][0]["reason"] == "the user said no: not yet"
 
 
 @pytest.mark.parametrize(

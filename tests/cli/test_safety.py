@@ -104,7 +104,7 @@ def test_deny_tells_the_model_why_and_goes_on(waiting: Path) -> None:
     assert run(waiting, "resume", "--once") == 3
     assert run(waiting, "deny", session_of(waiting), "--reason", "the release needs it") == 0
     assert (waiting / "workspace" / "build" / "o").exists()
-    assert "DENIED 'rm -r build': the person said no: the release needs it" in request(waiting)
+    assert "DENIED 'rm -r build': the user said no: the release needs it" in request(waiting)
 
 
 def test_one_approval_after_the_other_ends_with_status_3_again(waiting: Path) -> None:

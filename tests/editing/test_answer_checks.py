@@ -54,7 +54,7 @@ def test_edits_among_other_lines_are_asked_for_again(
     text = f"a = 1\n{opening}\nb = 2\n{middle}\nb = 3\n{closing}\n"
     reason = refusal(CreateFile(path, text), OLD)
     assert reason.startswith(
-        f"The body holds an edit, {opening} at its line 2, and line 1 is outside"
+        f"The body contains an edit, {opening} at its line 2, and line 1 is outside"
     )
     assert 'send it with until="TOKEN"' in reason
 
@@ -116,10 +116,10 @@ def test_a_file_that_could_be_parsed_and_no_longer_would_is_asked_for_again() ->
     """With the line, the parser's words, the lines as they would be, and how to say that it is meant."""
     found = fault(CreateFile("a.py", "a = 1\nb = (2\n"), OLD)
     assert found.reason == (
-        "'a.py' can be read now, and could not be read after this: line 2: '(' was never closed. Nothing"
-        " was changed; send it again so that the file can be read after it, and all that belongs to it in"
-        ' the same answer, without a command in between. If it is meant so, add unchecked="true" to the'
-        " opening tag of the command"
+        "'a.py' parses now and would not after this: line 2: '(' was never closed. Nothing was"
+        " changed; send it again so that the file parses after it, with all that belongs to it in the same"
+        ' answer and no command in between. If it is intended, add unchecked="true" to the opening tag of the'
+        " block"
     )
     assert found.detail == "The lines would then be:\n1 | a = 1\n2 | b = (2\n3 | "
 
@@ -138,7 +138,7 @@ def test_a_file_that_could_be_parsed_and_no_longer_would_is_asked_for_again() ->
 )
 def test_every_change_of_every_kind_is_judged(operation: CreateFile | EditFile, old: str) -> None:
     """Whole files and edits, Python, JSON and TOML."""
-    assert "can be read now" in fault(operation, old).reason
+    assert "parses now" in fault(operation, old).reason
     assert "shell operation" in fault(operation, old, is_json=True).reason
 
 
@@ -166,7 +166,7 @@ def test_changes_of_one_file_are_judged_by_what_all_of_them_make_of_it() -> None
     second = EditFile("a.py", (Replacement("b = 2\n", "2)\n"),))
     other = CreateFile("b.py", "x\n")
     misfit = EditFile("a.py", (Replacement("c = 3\n", "c = 4\n"),))
-    note = "until the changes after this one 'a.py' can't be read (line 1: '(' was never closed)"
+    note = "until the changes after this one, 'a.py' does not parse (line 1: '(' was never closed)"
     mending: list[list[Operation]] = [
         [other, misfit, second],
         [CreateFile("a.py", OLD)],
@@ -184,7 +184,7 @@ def test_changes_of_one_file_are_judged_by_what_all_of_them_make_of_it() -> None
         [*[misfit] * 20, second],
     ]
     for later in not_mending:
-        assert "can be read now" in fault(first, OLD, *later).reason
+        assert "parses now" in fault(first, OLD, *later).reason
     # The last one finds it unreadable already, and may leave it so.
     assert check(EditFile("a.py", LineRange(1, 1, "a = (2,\n")), "a = (1,\nb = 2\n") == ()
 
@@ -198,8 +198,8 @@ def test_a_file_whose_indentation_is_gone_is_asked_for_again(old: str | None) ->
     shallow = CLASS.replace("\n    ", "\n")
     found = fault(CreateFile("a.py", shallow), old)
     assert found.reason.startswith(
-        "The body looks damaged on its way: its indentation is gone (line 2: expected an indented block"
-        " after class definition on line 1). Nothing was written; send it again, inside of a code block."
+        "The body looks damaged by the chat: its indentation is gone (line 2: expected an indented block"
+        " after class definition on line 1). Nothing was written; send it again in a code block."
     )
     assert check(CreateFile("a.py", shallow, unchecked=True), old) == ()
     if old is None:

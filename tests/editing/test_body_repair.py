@@ -27,7 +27,7 @@ PROGRAM = "x = 1\n"
 def test_a_fence_round_a_program_is_taken_off(body: str) -> None:
     """The damage can't be meant: no program begins or ends with a fence."""
     mended = body_repair.mend_file(body, "a.py", AS_IT_IS)
-    assert mended == body_repair.Body(PROGRAM, ("the code fence round the body was taken off",))
+    assert mended == body_repair.Body(PROGRAM, ("the code fence around the body was removed",))
     assert body_repair.mend_command(body, AS_IT_IS).text == PROGRAM
 
 
@@ -69,7 +69,7 @@ def test_a_long_line_of_such_signs_takes_no_time() -> None:
 def test_what_the_tags_do_not_settle_is_asked_for_again(way: Damage, body: str) -> None:
     """Never guess: LaTeX and regular expressions have backslashes of their own."""
     for mend in (body_repair.mend_command, lambda b, w: body_repair.mend_file(b, "a.py", w)):
-        with pytest.raises(OperationError, match="inside of a code block"):
+        with pytest.raises(OperationError, match="in a code block"):
             mend(body, Arrival(frozenset({way})))
 
 

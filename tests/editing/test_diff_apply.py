@@ -50,7 +50,7 @@ def test_lines_that_are_only_added_get_the_line_end_of_their_file(
 
 def test_hunks_that_fit_everywhere_are_refused_before_all_places_are_compared() -> None:
     text = "    x = 1\n" * 7000
-    assert "fits too many places" in refusal(text, *[hunk(X)] * 1000)
+    assert "matches too many places" in refusal(text, *[hunk(X)] * 1000)
 
 
 # --- characters that a chat makes ------------------------------------------------------------------

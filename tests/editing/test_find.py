@@ -37,7 +37,7 @@ def refused(text: str, search: str, replace: str, way: Channel = frozenset()) ->
 def test_a_new_line_that_may_be_meant_changes_nothing(text: str, search: str, replace: str) -> None:
     """Where a repair on REPLACE is ambiguous it is refused, and the true lines are shown."""
     fault = refused(text, f"{search}\n", f"{replace}\n")
-    assert "SEARCH was damaged on its way" in fault.reason or "more than one way" in fault.reason
+    assert "SEARCH was damaged by the chat" in fault.reason or "more than one way" in fault.reason
     assert fault.detail
 
 
@@ -48,7 +48,7 @@ def test_lost_indentation_comes_back_where_it_can_be_derived() -> None:
         "return path", "return path + x"
     )
     fault = refused(CODE, bare, "if a < b and c > d:\nlog(path)\nreturn path\n")
-    assert "whose indentation can't be known" in fault.reason
+    assert "whose indentation is unknown" in fault.reason
     assert "        return path" in fault.detail
 
 

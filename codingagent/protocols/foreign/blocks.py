@@ -180,7 +180,7 @@ def unwrapped(lines: list[str]) -> list[str]:
 
 _HOW = (
     "send <<<<<<< SEARCH, the old lines, =======, the new lines, >>>>>>> REPLACE again; if the text"
-    " itself holds such a line, make all three markers longer, of equal length"
+    " itself contains such a line, make all three markers longer, of equal length"
 )
 _ENDLESS = "it has no closing marker"
 _UNOPENED = "it has no opening marker"

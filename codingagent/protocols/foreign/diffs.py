@@ -252,7 +252,7 @@ def _check_not_cut(
     is_last = not any(line.strip() for line in lines[at:])
     if is_last and len(hunk.new) < new and (len(hunk.old) < old or old == 0):
         difference.fault = OperationError(
-            f"it may be cut short: its last header tells of {new} lines, and {len(hunk.new)} arrived",
+            f"it may be cut off: its last header announces {new} lines, and {len(hunk.new)} arrived",
             advice="; send it again, in a fence (```diff)",
         )
 

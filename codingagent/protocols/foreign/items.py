@@ -117,8 +117,7 @@ class Items:
             if path in self._files:
                 raise OperationError(
                     f"its SEARCH is empty and '{paths.shown(path)}' exists",
-                    advice="; give the lines whose place"
-                    " the new ones take, or send the file whole under its path",
+                    advice="; give the lines to replace, or send the whole file under its path",
                 )
             arrival = Arrival(way, in_code=replacement.is_verbatim)
             new = CreateFile(path, replacement.replace, overwrite=False, arrival=arrival)

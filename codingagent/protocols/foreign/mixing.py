@@ -44,13 +44,13 @@ def mixed(found: Reply, other: ForeignAnswer, foreign: Foreign) -> Reply:
             told = Problem(item.kind, fact, item.line, subject=_path(item), advice=f"; {doubt[1]}")
             refused.append(told)
         elif place is None:
-            notes.append(f"line {item.line} says once more what a command does")
+            notes.append(f"line {item.line} repeats what an operation does")
         else:
             placed.append((place, item.line, replace(item, foreign=foreign)))
     if placed:
         what, was = ("an edit", "was") if len(placed) == 1 else (f"{len(placed)} edits", "were")
-        beside = "in another format beside the commands"
-        notes.append(Note(f"{what} {beside} {was} taken, too", ": write commands next time"))
+        beside = "in another format next to the operations"
+        notes.append(Note(f"{what} {beside} {was} applied, too", ": write operations next time"))
     kept = list(ours)
     # From the last on, so that no place moves before it is used.
     for place, _, step in sorted(placed, key=lambda each: each[:2], reverse=True):
@@ -79,17 +79,21 @@ def _judge(
         case _:
             pass
     if done and item.line > done:
-        return (f"it changes '{shown}' after DONE", "send it as a command before DONE"), -1
+        return (f"it changes '{shown}' after DONE", "send it as an operation before DONE"), -1
     match operation:
         case EditFile():
             return None, max(same[-1] if same else -1, before)
         case CreateFile() if same or operation.overwrite:
-            why = "is changed by a command, too" if same else "exists, and this may be a part of it"
+            why = (
+                "is changed by an operation, too"
+                if same
+                else "exists, and this may be a part of it"
+            )
             how = f'[CREATE_FILE path="{shown}"] with all of it, or [EDIT_FILE path="{shown}"]'
-            return (f"'{shown}' {why}", f"if it is meant, send {how}"), -1
+            return (f"'{shown}' {why}", f"if it is intended, send {how}"), -1
         case DeleteFile() if same:
             how = f'send [DELETE_FILE path="{shown}"]'
-            return (f"a command changes '{shown}', too", how), -1
+            return (f"an operation changes '{shown}', too", how), -1
         case _:
             return None, before
 

@@ -264,7 +264,7 @@ class _AnswerReader:
             return None
         tag, path = found
         fault = OperationError(
-            f"<{tag}> names '{paths.shown(path)}' and is no command",
+            f"<{tag}> names '{paths.shown(path)}' and is no operation",
             advice="; send [CREATE_FILE], [EDIT_FILE], [DELETE_FILE] or [READ_FILE], each with"
             f' path="{paths.shown(path)}"',
         )
@@ -313,7 +313,7 @@ class _AnswerReader:
             self._names.floor = edit.end
         for at in strays[:1]:
             self._items.note(
-                f"what is between SEARCH/REPLACE blocks, from line {at + 1} on, was passed over:"
+                f"what is between SEARCH/REPLACE blocks, from line {at + 1} on, was ignored:"
                 f" '{paths.shown(self._lines[at].strip()[:60])}'"
             )
         return behind

@@ -218,7 +218,7 @@ class _Mender:
     def _doubt(self, tag: Tag, why: str) -> None:
         self._mended.doubts[self._lines.of(tag.start)] = (
             f"{tag.text} is in doubt: {why}",
-            "; if it is meant, send this block again, each tag on a line of its own, inside of a code block",
+            "; if it is intended, send this block again in a code block, each tag on its own line",
         )
 
     # --- bodies that were moved as a whole -----------------------------------------------------
@@ -259,9 +259,9 @@ class _Mender:
         trail, other = (each[0] if each is not None else "" for each in found)
         if trail and trail == other:
             if (cut := _without_trail(body, trail)) is not None:
-                body, what = cut, "<br>" if "<" in trail else "blanks"
+                body, what = cut, "<br>" if "<" in trail else "spaces"
                 self._say_of(
-                    opening, f"{what} at the end of each line, of the tags too, were taken off"
+                    opening, f"{what} at the end of each line, including the tags, were removed"
                 )
             elif "<" in trail:
                 self._doubt(opening, "it ends with <br>, and lines of its body do not")

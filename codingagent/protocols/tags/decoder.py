@@ -161,7 +161,7 @@ def _words(values: _Values) -> str:
     text = values.body.strip("\n")
     if values.get("until") is not None or (bare := citations.without_unquoted(text)) == text:
         return text
-    values.notes += (f"{Damage.CITATIONS.value} were taken off it",)
+    values.notes += (f"{Damage.CITATIONS.value} were removed from it",)
     return bare.strip("\n")
 
 

@@ -30,15 +30,15 @@ _READS = (ReadFile, FetchFile, ListFolder)
 # Their words are shown with the others.
 _WORDS = (Kind.ANSWER, Kind.MESSAGE, Kind.DONE)
 _NAMED, _SUBJECT = 5, 60
-_ONLY_ANSWERS = "Not executed, because the person only asked: {}"
-CUT = "the answer has no [END], so it may have been cut short"
+_ONLY_ANSWERS = "Not executed, because this was only a question: {}"
+CUT = "the answer has no [END], so it may be cut off"
 _NAME = lazy_pattern(r"[\w./-]+")
 
 _NO_MESSAGE = (
-    "No operations message was found in the answer, so nothing was done",
+    "The answer has no operations message, so nothing was done",
     ". Answer with one JSON object, for example:",
 )
-_SHOWN = ", and the person was shown your words"
+_SHOWN = ", and the user was shown your words"
 
 
 def items_of(text: str, files: Iterable[str], *, is_json: bool) -> tuple[Step | Problem, ...]:
@@ -65,7 +65,7 @@ def answer_items(words: str, found: Iterable[Step | Problem]) -> tuple[Step | Pr
             refused.append(" ".join(filter(None, (item.kind, one_line(subject, _SUBJECT)))))
     if refused:
         kept.append(Problem(Kind.ANSWER, _ONLY_ANSWERS.format(some(refused, _NAMED)), 1))
-    return tuple(kept) or (Problem(Kind.ANSWER, "The answer holds no words", 1),)
+    return tuple(kept) or (Problem(Kind.ANSWER, "The answer contains no words", 1),)
 
 
 def words_of(text: str) -> str:
@@ -110,7 +110,7 @@ def _named(words: str, files: Iterable[str]) -> str:
 
 def _skeleton(words: str, path: str, *, is_json: bool) -> str:
     """Return one block to fill in: of the file, else of a question, else one that asks for a file."""
-    old, new = "the lines as they are in the file", "the lines that take their place"
+    old, new = "the lines exactly as in the file", "the lines that replace them"
     if is_json:
         operation: dict[str, object] = {"type": "readFile", "path": "src/main.py"}
         if path:

@@ -233,8 +233,8 @@ def _encoded_markers(mended: Mended) -> None:
 
 RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
     Rule("line ends", "its lines ended with {end}: read as line ends", _line_ends),
-    Rule("direction marks", "the direction marks before all lines were taken off", _direction),
-    Rule("thoughts", "what the model thought before its answer was passed over{drafts}", _thoughts),
+    Rule("direction marks", "the direction marks before all lines were removed", _direction),
+    Rule("thoughts", "thoughts before the answer were ignored{drafts}", _thoughts),
     Rule(
         "encoded twice",
         "its HTML entities were encoded twice: they were decoded once more",

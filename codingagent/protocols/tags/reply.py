@@ -22,8 +22,8 @@ from codingagent.protocols.tags.arrivals import Arrivals, Mended
 from codingagent.protocols.tags.continuation import SecondHalf
 
 NO_BLOCK = (
-    "No command was found in the answer, so nothing was done",
-    ". Write commands at the start of a line, for example:",
+    "The answer has no operations, so nothing was done",
+    ". Write operations at the start of a line, for example:",
 )
 # One block, and none that would end the task where it is copied.
 _NO_BLOCK_EXAMPLE = commands.BY_TAG["READ_FILE"].example
@@ -32,7 +32,7 @@ _UNUSED_LIMIT = 20
 
 # A program wrote so many edits of one file. Each by itself would cost several looks at all of it.
 _EDITS_IN_A_ROW = 100
-_AS_ONE = "{} EDIT_FILE in a row for this file were taken as one: all of them, or none"
+_AS_ONE = "{} EDIT_FILE in a row for this file were applied as one: all of them, or none"
 
 # Our own words, which a model that goes on by itself writes after its commands.
 _RESULTS = lazy_pattern(
@@ -47,13 +47,13 @@ _OTHER_FORMAT = lazy_pattern(
     re.MULTILINE | re.IGNORECASE,
 )
 _INVENTED = (
-    "Not taken: before it the answer shows results that this program did not write",
+    "Not accepted: before it the answer shows results that this program did not write",
     ". Look at the real ones, then send DONE again (line {} of the answer)",
 )
-_LEFT = "Not taken, because this was not executed: {}", "; send it, and DONE as the last block"
+_LEFT = "Not accepted, because this was not executed: {}", "; send it, and DONE as the last block"
 _DONE_OPEN = (
-    "DONE has no closing tag, so it was not taken",
-    ": if all else succeeded, send it again, closed",
+    "DONE has no closing tag, so it was not accepted",
+    ": if all else succeeded, send it again with [/DONE]",
 )
 
 
@@ -130,8 +130,7 @@ class Reply(Struct, frozen=True):
 
 
 _TOO_MANY = (
-    f"The answer holds {{count:,}} commands; at most {AT_ONCE:,} are executed at once, so nothing was"
-    " done"
+    f"The answer has {{count:,}} operations; at most {AT_ONCE:,} are executed, so nothing was done"
 )
 
 
@@ -185,8 +184,8 @@ def read(text: str) -> Reply:
             " text was ignored"
         )
     if found.header is not None and not found.ended and not done and not cut:
-        fact = "the answer has no [END], so it may have been cut short: what arrived whole was executed"
-        notes.append(Note(fact, "; send only what is missing"))
+        fact = "the answer has no [END], so it may be cut off: complete blocks were executed"
+        notes.append(Note(fact, "; send only the missing part"))
     is_bare = not found.blocks
     if not (is_bare or found.ended or done):
         cut = cut or continuation.opening_of(mended.text, found.blocks[-1])
@@ -259,7 +258,7 @@ def objection(header: Header | None, session: Session, digest: str) -> str:
     if sequence is not None and sequence < session.sequence:
         return f"it answers request {sequence}, but request {session.sequence} is waiting"
     if digest == session.last_digest and sequence != session.sequence:
-        return "it is the last answer again, letter by letter, and was executed already"
+        return "it is exactly the last answer, which was executed already"
     return ""
 
 
@@ -278,10 +277,10 @@ def _read_block(
             f"{continuation.named(block)} at line {line} has no closing tag {closing}, so nothing of it"
             " was used"
         )
-        advice = "; send only this block again, whole"
+        advice = "; send only this block again, complete"
         beside = next((i for i, line in enumerate(block.body.split("\n")) if closing in line), None)
         if beside is not None:
-            advice += f" (line {line + 1 + beside} has text beside the tag: it must be alone)"
+            advice += f" (line {line + 1 + beside} has text next to the tag: it must be alone)"
         return Problem(kind, fact, line, advice=advice)
     if block.inner is not None and not (is_whole and _may_hold_tags(block, block.inner)):
         return _refused(kind, _unclosed_before(block, block.inner), line)
@@ -305,8 +304,8 @@ def _unclosed_before(block: tag_blocks.Block, inner: tag_blocks.InnerTag) -> Ope
         f"{paths.shown(inner.text[:80])} opens at line {inner.line} of the answer, inside the block of line"
         f" {block.line}, so a {block.closing} may be missing before it: nothing of the block was used, nor of"
         " what is in it",
-        advice=". Send all of that again, each block with its closing tag; if the line is meant as text, open"
-        f' the block with until="TOKEN" and close it with [/{block.name} TOKEN]',
+        advice=". Send all of that again, each block with its closing tag; if the line is intended as text,"
+        f' open the block with until="TOKEN" and close it with [/{block.name} TOKEN]',
     )
 
 
@@ -350,7 +349,7 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
         reason += f", and what may need it was not executed: {some(behind, _UNUSED_LIMIT)}"
         again += ", and then those"
     if len(behind) < len(rest):
-        again += "; its DONE was not taken"
+        again += "; its DONE was not accepted"
     items = (
         *before,
         Problem(Kind(half.command), reason, half.line, advice=f"; {again}"),

@@ -48,7 +48,7 @@ _HEADINGS = {
 _WORDS = ("MESSAGE", "DONE")
 """Commands whose body is words: a link behind their tag may be one of them."""
 
-CITED = "citation marks beside its tags were taken off"
+CITED = "citation marks next to its tags were removed"
 
 # Notes are for the model to learn from; a page of the same remark teaches no more than a few.
 _NOTE_LIMIT = 12
@@ -169,7 +169,7 @@ class _Scanner:
             self._add_closed(name, head, start, (line_end + 1, close), notes=notes, inner=is_inner)
         elif name == "DONE" and _BEHIND_LAST.fullmatch(self._text, line_end):
             how = "; write a summary and its closing tag after it"
-            note = Note("a bare DONE was taken as the end", how)
+            note = Note("a bare DONE was read as the end", how)
             self._add(name, head, "", start, line_end, notes=(note,))
         else:
             self._add(name, head, self._text[line_end + 1 :], start, len(self._text), closed=False)
@@ -185,7 +185,7 @@ class _Scanner:
         first = self._text[head.end : line_end]
         # One blank parts the tag from its text; it is no part of the text.
         body_start = head.end + (1 if first.startswith(" ") else 0)
-        note = "the text after the opening tag was taken as the first line of the body"
+        note = "the text after the opening tag was read as the first line of the body"
         self._add_closed(name, head, start, (body_start, close), notes=(note,))
 
     def _read_unreadable(self, name: str, start: int, head: _Head, closing: str) -> None:
@@ -227,9 +227,9 @@ class _Scanner:
         if inner and (opening := self._next_opening(body_start - 1, text_end)) < text_end:
             line = self._line_number(opening)
             note = (
-                f"an opening tag is inside this body, at line {line} of the answer, and was taken"
+                f"an opening tag is inside this body, at line {line} of the answer, and was read"
                 f" as text: if a [/{name}] is missing before it, send the block again; if it is"
-                ' meant, use until="TOKEN"'
+                ' intended, use until="TOKEN"'
             )
             notes += (note,)
             # Perhaps an unclosed block with a whole request after it: headings in there are seen.
@@ -344,7 +344,7 @@ class _Scanner:
 
     def _note_stray_closing(self, name: str, found: re.Match[str]) -> None:
         if HAS_BODY.get(name) and self._text.startswith("]", found.end()):
-            how = "; if the body before it holds this line as text, send the block again with"
+            how = "; if the body before it contains this line as text, send the block again with"
             how += f' until="TOKEN" and [/{name} TOKEN]'
             self._note(found.start(), f"[/{name}] closes nothing", how, is_unread=True)
 
@@ -352,11 +352,11 @@ class _Scanner:
         """Note tags that look like ours. Each look ahead costs a search, so there are few of them."""
         if name.upper() in HAS_BODY:
             upper = f"names are upper case, [{name.upper()}]"
-            self._note(found.start(), f"[{name}] is no command: {upper}")
+            self._note(found.start(), f"[{name}] is no operation: {upper}")
         elif name.isupper() and self._lookups < _NOTE_LIMIT:
             self._lookups += 1
             if self._find_closing(f"[/{name}]", found.end(), len(self._text)) is not None:
-                note = f"[{name}] is no command and was ignored"
+                note = f"[{name}] is no operation and was ignored"
                 self._note(found.start(), note, is_unread=True)
 
     # --- where things are --------------------------------------------------------------------

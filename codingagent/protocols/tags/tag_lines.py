@@ -32,7 +32,7 @@ _BREAK = lazy_pattern(r"(?:[ \t]*<br[ \t]*/?>)+[ \t]*$", re.IGNORECASE)
 _COMMENT = lazy_pattern(r"[ \t]*<!--[ \t]*(.*?)[ \t]*-->[ \t]*")
 _DAMAGES = {damage.value: damage for damage in Damage}
 
-SAID = "the tag was read without what the chat made of it: {what}"
+SAID = "the tag was read without the changes by the chat: {what}"
 
 
 class _Line:
@@ -93,7 +93,7 @@ RULES: tuple[Rule[Callable[[_Line], str]], ...] = (
     _row(Damage.QUOTES.value, chat_damage.with_straight_quotes),
     _row("quotes of other languages", lambda text: _CORNERS.sub(r'="\1"', text)),
     _EMPHASIS,
-    _row("blanks inside its brackets", lambda text: _INNER_BLANKS.sub(r"\1\2", text)),
+    _row("spaces inside its brackets", lambda text: _INNER_BLANKS.sub(r"\1\2", text)),
     _row("attributes without double quotes", lambda text: _VALUE_QUOTES.sub(r'="\1\2\3"', text)),
 )
 

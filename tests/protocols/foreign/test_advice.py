@@ -32,7 +32,7 @@ NESTED = "x = '''\n```sh\nls\n```\n'''\n"
 ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     "entities in code": (
         "```diff\n--- a/src/u.py\n+++ b/src/u.py\n@@ -1 +1,2 @@\n u = 1\n+v = u &lt; 2\n```\n",
-        "send it again with the characters that are meant for the file",
+        "send it again with the characters that the file should contain",
         "```diff\n--- a/src/u.py\n+++ b/src/u.py\n@@ -1 +1,2 @@\n u = 1\n+v = u < 2\n```\n",
         {"src/u.py": "u = 1\nv = u < 2\n"},
     ),
@@ -139,13 +139,13 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     ),
     "an empty SEARCH, with lines": (
         "a.py\n" + fenced(edit("", "c = 3\n")),
-        "give the lines whose place the new ones take",
+        "give the lines to replace",
         "a.py\n" + fenced(edit("b = 2\n", "b = 2\nc = 3\n")),
         {"a.py": "a = 1\nb = 2\nc = 3\n"},
     ),
     "an empty SEARCH, whole": (
         "a.py\n" + fenced(edit("", WHOLE)),
-        "or send the file whole under its path",
+        "or send the whole file under its path",
         "a.py\n" + fenced(WHOLE),
         A5,
     ),
@@ -250,19 +250,19 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     ),
     "no such lines": (
         "a.py\n" + fenced(edit("c = 3\n", "c = 4\n")),
-        "write its lines letter by letter as they are in the file",
+        "copy its lines exactly as the file has them",
         "a.py\n" + fenced(edit("b = 2\n", "b = 4\n")),
         {"a.py": "a = 1\nb = 4\n"},
     ),
     "several places": (
         "r.py\n" + fenced(edit("r = 1\n", "r = 2\n")),
-        "add lines around it until it fits one",
+        "add surrounding lines until it matches one",
         "r.py\n" + fenced(edit("r = 1\ns = 2\n", "r = 2\ns = 2\n")),
         {"r.py": "r = 1\nq = 1\nr = 2\ns = 2\n"},
     ),
     "blanks for tabs": (
         "m.go\n" + edit("func m() {\n", "func m() {\n    n()\n"),
-        "the file is indented by tabs and REPLACE by blanks; write it with tabs",
+        "the file is indented with tabs and REPLACE with spaces; write it with tabs",
         "m.go\n" + edit("func m() {\n", "func m() {\n\tn()\n"),
         {"m.go": "func m() {\n\tn()\n\to()\n}\n"},
     ),
@@ -274,7 +274,7 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     ),
     "encoded, and meant": (
         "a.py\n" + fenced(edit("a = 1\n", "a = x &lt; y < z\n")),
-        'if it is meant so, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]',
+        'if it is intended, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]',
         '[EDIT_FILE path="a.py" until="T"]\n'
         + edit("a = 1\n", "a = x &lt; y\n")
         + "[/EDIT_FILE T]\n",
@@ -297,7 +297,7 @@ def test_advice_that_is_followed_leads_to_an_answer_that_is_taken(
     before = BEFORE | (OTHERS if any(path in OTHERS for path in after) else {})
     refused = do(sent, before, tmp_path / "refused")
     assert any(advice in said for said in (*refused.failures, *refused.notes)), refused
-    assert "inside of a code block" not in str(refused)
+    assert "in a code block" not in str(refused)
     done = do(followed, before, tmp_path / "done")
     assert done.failures == (), done
     there = {path: done.files.get(path, b"").decode() for path in after}

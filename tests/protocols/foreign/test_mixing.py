@@ -47,7 +47,7 @@ def test_an_edit_that_names_its_file_is_done_in_its_place() -> None:
     assert (edit.foreign, made.foreign) == ("asked", "asked")
     assert (edit.line, made.line) == (7, 20)
     assert found.notes == (
-        "2 edits in another format beside the commands were taken, too: write commands next time",
+        "2 edits in another format next to the operations were applied, too: write operations next time",
     )
 
 
@@ -57,7 +57,7 @@ def test_what_is_not_certain_is_named_first() -> None:
     assert kinds(found) == [
         (
             "CREATE_FILE: The part at line 7 was not used: 'a.py' exists, and this may be a part of it;"
-            ' if it is meant, send [CREATE_FILE path="a.py"] with all of it, or [EDIT_FILE path="a.py"]'
+            ' if it is intended, send [CREATE_FILE path="a.py"] with all of it, or [EDIT_FILE path="a.py"]'
         ),
         RunCommand,
         Finish,
@@ -87,9 +87,9 @@ def test_a_whole_file_that_a_command_writes_too_is_taken_once() -> None:
     command = '[CREATE_FILE path="new.py"]\nx\n[/CREATE_FILE]\n'
     same = read(f"{command}\n{whole('new.py', 'x')}\n{DONE}")
     assert kinds(same) == [CreateFile, Finish]
-    assert same.notes == ("line 7 says once more what a command does",)
+    assert same.notes == ("line 7 repeats what an operation does",)
     other = read(f"{command}\n{whole('new.py', 'y')}\n{DONE}")
-    assert "is changed by a command, too" in str(kinds(other)[0])
+    assert "is changed by an operation, too" in str(kinds(other)[0])
     assert kinds(other)[1] is CreateFile
 
 
@@ -97,7 +97,7 @@ def test_what_comes_after_done_is_named() -> None:
     """Design, tag blocks: after DONE nothing more is executed."""
     found = read(f"{RUN}\n{DONE}\n{search('a.py', 'a', 'b')}")
     first, _, last = kinds(found)
-    assert "it changes 'a.py' after DONE; send it as a command before DONE" in str(first)
+    assert "it changes 'a.py' after DONE; send it as an operation before DONE" in str(first)
     assert last is Finish
 
 
@@ -163,4 +163,4 @@ def test_a_piece_of_what_a_command_writes_is_no_edit() -> None:
     found = read(f"{piece}\n{command}\n{DONE}")
     assert kinds(found) == [EditFile, Finish]
     other = read(f"{whole('a.py', 'return 2')}\n{command}\n{DONE}")
-    assert "is changed by a command, too" in str(kinds(other)[0])
+    assert "is changed by an operation, too" in str(kinds(other)[0])

@@ -90,7 +90,7 @@ def test_it_can_be_accepted_beforehand(tmp_path: Path) -> None:
         assert path.read_text() == CART.replace(OLD, NEW)
         text = live.request()
         assert "[OK] EDIT_FILE: Edited 'cart.py'" in text
-        assert "write commands next time" in text
+        assert "write operations next time" in text
 
 
 def test_what_takes_most_of_a_file_away_is_asked_all_the_same(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_beside_commands_a_no_leaves_the_task_open(tmp_path: Path) -> None:
         live.answer(f"{DIFF}\n{DONE}")
         assert path.read_text() == CART
         assert not live.conversation.session.is_complete
-        assert "Not taken, because this failed: EDIT_FILE 'cart.py'" in live.results()
+        assert "Not accepted, because this failed: EDIT_FILE 'cart.py'" in live.results()
 
 
 def test_beside_commands_what_does_not_fit_leaves_the_task_open(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_beside_commands_what_does_not_fit_leaves_the_task_open(tmp_path: Path) 
         assert not live.conversation.session.is_complete
         results = live.results()
         assert "[FAILED] EDIT_FILE" in results
-        assert "[FAILED] DONE: Not taken" in results
+        assert "[FAILED] DONE: Not accepted" in results
 
 
 def test_beside_commands_what_is_not_certain_is_the_first_result(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_a_mixed_answer_that_was_interrupted_is_gone_on_with_as_it_began(
         "[OK] CREATE_FILE: Created 'z/y.py'",
         "[OK] EDIT_FILE: Edited 'q/y.py'",
         "[OK] CREATE_FILE: Created 'new.py'",
-        "[FAILED] DONE: Not taken, because this failed: SEARCH/REPLAC",
+        "[FAILED] DONE: Not accepted, because this failed: SEARCH/REP",
     ]
     assert (live.workspace / "q" / "y.py").read_text() == "b = 2\n"
     assert (live.workspace / "src" / "x.py").read_text() == "a = 1\n"
@@ -254,7 +254,7 @@ def test_prose_alone_is_still_told_how_to_answer(tmp_path: Path) -> None:
     """Design, tag blocks: no block at all shows the model one example."""
     with plain_session(tmp_path, accepts_formats=True) as live:
         live.answer("I think that the discount is added where it should be taken off.\n")
-        assert "No command was found in the answer" in live.request()
+        assert "The answer has no operations" in live.request()
 
 
 def test_a_policy_holds_for_it_too(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_difference_gives_the_second_text_or_nothing(
         done = do(f"```diff\n{told}```\n", {"f.txt": old}, Path(folder))
     # A line that is added beside its like, without context, may be there already; then that is said.
     is_said_to_be_there = context == 0 and any(
-        "already: nothing was to be done" in note
+        "is already applied at line" in note
         for event in done.events
         for note in getattr(event, "notes", ())
     )

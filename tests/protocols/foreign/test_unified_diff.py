@@ -216,7 +216,7 @@ def test_the_second_difference_of_a_file_counts_as_it_was_or_as_it_is(tmp_path: 
     second = fenced("--- a/a\n+++ b/a\n@@ -4 +4 @@\n-x = 1\n+x = 2\n")
     (root := tmp_path / "both").mkdir()
     came = do(first.replace("+four\n", "").replace("1,4", "1,3") + second, {"a": text}, root)
-    assert "fits 3 places" in came.failures[0]
+    assert "matches 3 places" in came.failures[0]
 
 
 def test_the_lines_over_a_hunk_of_a_patch_say_which_of_several_it_is() -> None:
@@ -254,7 +254,7 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
         "put it in a fence (```diff)",
         fenced(f"{BOTH}@@ -1,9 +1,9 @@\n-old one\n+new\n old two\n"),
     ),
-    "it may be cut short": (
+    "it may be cut off": (
         f"{BOTH}@@ -1,8 +1,8 @@\n-old one\n+new\n",
         "send it again, in a fence",
         fenced(f"{BOTH}@@ -1,8 +1,8 @@\n-old one\n+new\n"),
@@ -376,7 +376,7 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
     ),
     "not found": (
         fenced(f"{BOTH}@@\n-old 1\n+new\n old two\n"),
-        "write its context and its lines with - letter by letter as they are in the file",
+        "copy its context and its lines with - exactly as the file has them",
         fenced(f"{BOTH}@@\n-old one\n+new\n old two\n"),
     ),
     "one of two not found": (

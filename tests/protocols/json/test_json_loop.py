@@ -191,11 +191,11 @@ def test_a_message_within_a_block_is_its_body(tags: LiveSession) -> None:
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        ("I don't know.", "No operations message was found"),
-        ('{"a": 1}', "No operations message was found"),
+        ("I don't know.", "The answer has no operations message"),
+        ('{"a": 1}', "The answer has no operations message"),
         (message(create("a.txt"))[:-4], "The JSON message was not executed"),
         (f"```\n{message()}\n```\n```\n{message(READ)}\n```\n", "holds 2 JSON messages"),
-        ('{"approval": {"operationId": "op-1", "decision": "approved"}}', "No operations message"),
+        ('{"approval": {"operationId": "op-1", "decision": "approved"}}', "no operations message"),
     ],
 )
 def test_what_cant_be_executed_is_told_to_the_model(
@@ -212,7 +212,7 @@ def test_what_cant_be_executed_is_told_to_the_model(
 
 def test_prose_in_a_session_of_tags_is_answered_as_before(tags: LiveSession) -> None:
     """A brace alone makes no message."""
-    assert "No command was found in the answer" in tags.answer("f() { return 1 }")
+    assert "The answer has no operations" in tags.answer("f() { return 1 }")
 
 
 # --- the end ---------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_an_answer_to_this_request_is_taken(live: LiveSession) -> None:
     take(live, message(create("a.txt"), session=live.session_id, sequence=1))
     take(live, message(create("b.txt"), session=live.session_id, sequence=7))
     assert (live.workspace / "b.txt").exists()
-    assert "the reply says sequence 7; it was taken as the one to 2" in live.request()
+    assert "the answer says sequence 7; it was applied as the one to 2" in live.request()
 
 
 def test_the_same_answer_again_is_set_aside(live: LiveSession) -> None:
@@ -326,7 +326,7 @@ def test_a_denial_is_an_event(waiting: LiveSession) -> None:
     status, told = after(waiting, "deny", waiting.session_id, "cleanup", "--reason", "keep it")
     assert status == 0
     assert [event["type"] for event in told] == ["createFile", "policyDenied", "createFile"]
-    assert told[1]["reason"] == "the person said no: keep it"
+    assert told[1]["reason"] == "the user said no: keep it"
     assert (waiting.workspace / "build").exists()
 
 

@@ -233,7 +233,7 @@ def test_what_to_write_instead_is_a_message(text: str) -> None:
     """No message at all: the model is shown one example."""
     found = prose.items_of(text, ("a.py",), is_json=True)[-1]
     assert isinstance(found, Problem)
-    assert "No operations message was found" in found.reason
+    assert "The answer has no operations message" in found.reason
     assert validate_operations_message(json.loads(found.detail)).success
 
 

@@ -74,7 +74,7 @@ def test_what_the_person_is_told_has_no_marks(mark: str) -> None:
     )
     assert message.operation == ShowMessage(f"Tax is added. See `{mark}`.")
     assert done.operation == Finish("Added it")
-    assert all("citation marks were taken off" in " ".join(step.notes) for step in (message, done))
+    assert all("citation marks were removed" in " ".join(step.notes) for step in (message, done))
 
 
 @each_row(
@@ -182,7 +182,7 @@ def test_a_turned_line_in_a_program_is_said(tmp_path: Path) -> None:
     with plain_session(tmp_path) as live:
         body = "x = 1\n# \u202e x = 2 \u202c\n"
         said = live.answer(f'[CREATE_FILE path="a.py"]\n{body}[/CREATE_FILE]\n')
-        assert "line 2 holds U+202E, which nobody sees" in said
+        assert "line 2 contains U+202E, which is invisible" in said
         assert (live.workspace / "a.py").read_text("utf-8") == body
         said = live.answer(
             '[EDIT_FILE path="a.py" start_line="1" end_line="1"]\nx = 3\n[/EDIT_FILE]\n', "b.txt"

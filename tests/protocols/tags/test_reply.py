@@ -110,7 +110,7 @@ def test_too_many_blocks_are_refused_whole(block: str) -> None:
     assert isinstance(problem, Problem)
     assert problem.kind == "REPLY"
     assert problem.reason == (
-        "The answer holds 10,001 commands; at most 10,000 are executed at once, so nothing was done: send"
+        "The answer has 10,001 operations; at most 10,000 are executed, so nothing was done: send"
         " several answers"
     )
     assert len(reply.read(text.removesuffix(block.format(n=AT_ONCE))).items) == AT_ONCE
@@ -125,7 +125,7 @@ def test_a_reply_without_any_block_says_so_and_shows_an_example(text: str) -> No
     assert isinstance(problem, Problem)
     assert problem.kind == "REPLY"
     assert problem.reason == (
-        "No command was found in the answer, so nothing was done. Write commands at the start of a line,"
+        "The answer has no operations, so nothing was done. Write operations at the start of a line,"
         " for example:"
     )
     assert operations(problem.detail)
@@ -186,7 +186,7 @@ def test_the_last_reply_again_is_objected_to(header: Header | None, objects: boo
     """Design, nothing runs twice: the last reply again, byte for byte, without a `[REPLY]` of this turn."""
     reason = reply.objection(header, _waiting(), "digest-1")
     assert reason == (
-        "it is the last answer again, letter by letter, and was executed already" if objects else ""
+        "it is exactly the last answer, which was executed already" if objects else ""
     )
 
 
@@ -282,10 +282,10 @@ def test_what_came_in_a_code_block_has_not_lost_its_indentation() -> None:
         except OperationError as fault:
             return fault.reason
 
-    assert "send this block again, inside of a code block" in result(edit)
+    assert "send this block again in a code block" in result(edit)
     assert result(f"````\n{edit}````\n") == file.replace("a():", "a(x):\nreturn x")
     assert result(f"Here:\n\n```text\n{edit}```\n") == result(f"````\n{edit}````\n")
-    assert "send the edit again" in result(f"```\nls\n```\n\n{edit}")
+    assert "send this block again" in result(f"```\nls\n```\n\n{edit}")
 
 
 def test_the_markers_of_an_edit_are_read_once() -> None:
