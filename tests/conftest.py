@@ -17,6 +17,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+from codingagent.workspace import programs
 from tests import warm
 
 # xdist tells its workers how wide the terminal is; what tests start has terminals of its own.
@@ -61,6 +62,11 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="codingagent-test-", dir="/var/tmp") as folder:
         yield Path(folder)
+
+
+def pytest_runtest_teardown() -> None:
+    """Forget whose folders no program is taken from: each look for one compares with thousands else."""
+    vars(programs)["_untrusted"].clear()
 
 
 @functools.cache

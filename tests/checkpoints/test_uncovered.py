@@ -22,7 +22,7 @@ SETTINGS = Settings(sandbox="off")
 LARGE = 5_000_001
 
 
-def sit_down(home: Path) -> LiveSession:
+def sit_down(home: Path, *, has_large_text: bool = False) -> LiveSession:
     """Start a session whose workspace has what no checkpoint holds, none of it changed of late."""
     with live_session(home, settings=SETTINGS) as live:
         pass
@@ -32,7 +32,9 @@ def sit_down(home: Path) -> LiveSession:
         (workspace / name).parent.mkdir(exist_ok=True)
         (workspace / name).write_text(f"{name}\n", "utf-8")
     (workspace / "large.bin").write_bytes(b"\x00" * LARGE)
-    (workspace / "large.txt").write_text(f"{'x' * 99}\n" * (LARGE // 100) + "a\nthe end\n", "utf-8")
+    if has_large_text:  # each turn looks through it
+        text = f"{'x' * 99}\n" * (LARGE // 100) + "a\nthe end\n"
+        (workspace / "large.txt").write_text(text, "utf-8")
     return live
 
 
@@ -134,7 +136,7 @@ def lay_modes(live: LiveSession) -> None:
 @pytest.mark.parametrize("last", ["", command("echo x >plain.txt")])
 def test_undo_covers_file_operations_without_exception(tmp_path: Path, last: str) -> None:
     """Ignored and large files that operations replace or delete: bytes and modes are as before."""
-    live = sit_down(tmp_path)
+    live = sit_down(tmp_path, has_large_text=True)
     lay_modes(live)
     before = tree(live.workspace)
     assert said(live, OPERATIONS + last) == []
@@ -150,7 +152,7 @@ def test_undo_covers_file_operations_without_exception(tmp_path: Path, last: str
 
 def test_a_later_turn_is_undone_alike(tmp_path: Path) -> None:
     """What a command did to an ignored file between two turns stays; what the operation did goes."""
-    live = sit_down(tmp_path)
+    live = sit_down(tmp_path, has_large_text=True)
     said(live, OPERATIONS)
     (live.workspace / "build" / "o").write_text("the person's\n", "utf-8")
     before = tree(live.workspace)
@@ -160,7 +162,7 @@ def test_a_later_turn_is_undone_alike(tmp_path: Path) -> None:
 
 
 def test_what_is_too_much_to_be_kept_is_asked_about(tmp_path: Path) -> None:
-    """Above the limit the person is asked first."""
+    """Above the limit the person is asked first; what a yes replaces is left as it is by undo."""
     live = sit_down(tmp_path)
     huge = live.workspace / "huge.log"
     with huge.open("wb") as file:
@@ -175,6 +177,13 @@ def test_what_is_too_much_to_be_kept_is_asked_about(tmp_path: Path) -> None:
     assert asked.question.reasons[0].startswith("undo does not cover 'huge.log'")
     assert command_line_here(tmp_path, "deny", live.session_id)[0] == 0
     assert huge.stat().st_size == 100_000_001
+    live.drop('[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n' + replacing)
+    words = ("resume", "--once", "--sandbox", "off", "--yes")
+    status, shown, fault = command_line_here(tmp_path, *words)
+    assert (status, "undo does not cover huge.log" in shown) == (0, True), fault
+    status, shown, fault = command_line_here(tmp_path, "undo")
+    assert (status, "left as it is: huge.log" in shown) == (0, True), fault
+    assert not (live.workspace / "a.txt").exists()
 
 
 @pytest.mark.parametrize(
@@ -226,7 +235,7 @@ def test_a_program_s_operations_are_covered_too(tmp_path: Path) -> None:
 def test_a_turn_that_was_killed_is_undone_alike(tmp_path: Path, seed: int) -> None:
     """Killed within the operations, gone on with, undone and redone: each byte and mode is exact."""
     chance = random.Random(seed)
-    live = sit_down(tmp_path)
+    live = sit_down(tmp_path, has_large_text=True)
     lay_modes(live)
     before = tree(live.workspace)
     journal = live.home.sessions.journal_path(live.session_id)

@@ -314,10 +314,10 @@ def test_where_git_heeds_no_modes_they_are_heads(repository: Repository) -> None
 def test_very_many_files(repository: Repository) -> None:
     """Their names are more than a command line of Windows holds."""
     repository.begin()
-    name = "a" * 40
-    command = f"mkdir new; cd new; for n in $(seq 300); do echo >{name}-$n; done"
+    name = "a" * 240
+    command = f"mkdir new; cd new; for n in $(seq 140); do echo >{name}-$n; done"
     repository.turn(f"[RUN_COMMAND]\n{command}\n[/RUN_COMMAND]\n" + DONE)
-    assert "committed 300 files" in repository.commit()
+    assert "committed 140 files" in repository.commit()
 
 
 def test_the_first_commit_of_a_repository(tmp_path: Path) -> None:

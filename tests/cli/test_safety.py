@@ -626,21 +626,6 @@ def test_what_the_person_does_while_a_turn_awaits_approval_is_theirs(waiting: Pa
 
 
 @needs_git
-def test_what_undo_does_not_cover_is_said(
-    waiting: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Design, undo: what is too much to be kept is left out, and that is said."""
-    with (waiting / "workspace" / "run.log").open("wb") as log:
-        log.truncate(100_000_001)
-    drop(waiting, CREATE + '[CREATE_FILE path="run.log"]\nnew\n[/CREATE_FILE]\n')
-    assert run(waiting, "resume", "--once", "--yes") == 0
-    assert "undo does not cover run.log" in capsys.readouterr().out
-    assert run(waiting, "undo") == 0
-    assert "left as it is: run.log" in capsys.readouterr().out
-    assert not (waiting / "workspace" / "a.txt").exists()
-
-
-@needs_git
 def test_a_turn_without_a_checkpoint_after_it_can_be_taken_back(waiting: Path) -> None:
     """Design, undo: what was kept before a turn is of use whatever happened after it."""
     drop(waiting, CREATE)
