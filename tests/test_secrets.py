@@ -339,7 +339,7 @@ def test_the_person_decides(tmp_path: Path) -> None:
         (name,) = set(NAME.findall(live.contents()))
         told = [each.text for each in live.notices if isinstance(each, Remark)]
         assert (
-            f"Hidden: {name} (app.py:2). 1 secret in this request; list: codingagent secrets"
+            f"Hidden: {name} (app.py:2). 1 secret in this request; all of the session: codingagent secrets"
             in told
         )
         assert command_line(tmp_path, "secrets").stdout == f"{name}  app.py line 2\n"

@@ -215,7 +215,7 @@ class Secrecy:
             return ""
         news = f"Hidden: {some([*map(told, found)], _NAMED)}. " if found else ""
         what = f"{total} {plural(total, 'secret')}" if total else "None"
-        return f"{news}{what} in this request; list: codingagent secrets"
+        return f"{news}{what} in this request; all of the session: codingagent secrets"
 
 
 def _in_bytes(data: bytes, path: str, hide: Hides) -> bytes:

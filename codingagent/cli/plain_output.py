@@ -268,6 +268,10 @@ class Lines(Screen):
         if written is not None:
             record, session = written
             self._lay(lines_of(record, session, self.mailbox, self._look))
+            is_second = record.sequence == 2 and not session.is_rewritten
+            if is_second and self.mailbox and not self._look.is_terminal:
+                whole = on_screen(str(self.mailbox.outbox_path(session.session_id, 2)))
+                self._whole(f"It is for the same chat; a new one needs {whole}")
             self._show_budget(record)
             if session.awaits_words:
                 self._show_question(session.session_id, session.sequence)

@@ -32,7 +32,8 @@ def test_after_the_first_request_one_line_says_what_comes_next(tmp_path: Path) -
     assert [line.partition(" ")[0] for line in first[-3:]] == ["Request", "Send", "Then:"]
     assert lines("say", "be quick")[0].startswith("Request 1 was rewritten; send it again: /")
     drop(tmp_path / "home", CREATE)
-    assert [line[:10] for line in lines("resume", "--once")[-2:]] == ["Turn 1: 1 ", "Request 2:"]
+    shown = [line[:10] for line in lines("resume", "--once")[-3:]]
+    assert shown == ["Turn 1: 1 ", "Request 2:", "It is for "]  # which of the two files, once
     for words in (("say", "x"), ("refresh",), ("undo",), ("undo", "--redo")):
         shown = lines(*words)
         assert len(shown) == 1 + (words[0] == "undo"), shown
@@ -77,7 +78,11 @@ def test_what_went_wrong_is_told_in_few_lines(tmp_path: Path) -> None:
     assert cut[0].startswith(
         "  FAILED Cut off inside CREATE_FILE 'notes.txt': 2 lines arrived, nothing of it was used. The next"
     )
-    assert [line.partition(":")[0] for line in cut[1:]] == ["Turn 1", "Request 2"]
+    assert [line.partition(":")[0] for line in cut[1:]] == [
+        "Turn 1",
+        "Request 2",
+        "It is for the same chat; a new one needs " + str(next((home / "outbox").glob("*2.txt"))),
+    ]
     for number in (2, 3):
         drop(home, CREATE.replace('path="', f'path="{number}') + DONE)
         shown = lines("resume", "--once")
