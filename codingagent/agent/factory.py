@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from codingagent.agent.guess import Guess
     from codingagent.agent.recipients import Recipients
     from codingagent.prompt.file_contents import FileView
-    from codingagent.storage.watch import Watch
 
 _T = TypeVar("_T")
 
@@ -297,13 +296,6 @@ def kept_policy(settings: Settings) -> str:
     """Return the policy as a record names it: a preset, or a file's absolute path."""
     policy = settings.policy
     return policy if policy in PRESETS else str(Path(policy).absolute())
-
-
-def watch_inbox(home: Home, session_id: str) -> "Watch":
-    """Return a context that watches the inbox and a journal. Imported late: the request is out by then."""
-    from codingagent.storage.watch import Watch
-
-    return Watch(home.mailbox.inbox, (home.sessions.folder / session_id,))
 
 
 def reply_runner() -> Runner:

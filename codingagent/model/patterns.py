@@ -23,6 +23,11 @@ def words(*lines: str) -> frozenset[str]:
     return frozenset(" ".join(lines).split())
 
 
+def table(rows: str) -> dict[str, str]:
+    """Return the first word of each line, and the rest of it."""
+    return {row.split()[0]: row.split(None, 1)[1] for row in rows.splitlines()}
+
+
 def word_lists(module: str) -> dict[str, frozenset[str]]:
     """Return the lists of words in the text file beside a module."""
     return {name: words(body) for name, body in sections(module).items()}

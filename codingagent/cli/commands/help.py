@@ -11,13 +11,12 @@ from codingagent.cli.commands.options import told
 from codingagent.cli.output import suggestion
 from codingagent.cli.stdio import is_living
 from codingagent.errors import UsageError
-from codingagent.model.patterns import text_at
+from codingagent.model.patterns import sections, table
 
 app = typer.Typer()
 
-# One page of `codingagent/docs` each. A test compares the names with the files there.
-_ROWS = text_at(__file__.removesuffix("py") + "txt").splitlines()[1:]
-TOPICS = {row.split()[0]: row.split(None, 1)[1] for row in _ROWS}
+# One page of `codingagent/docs` each, in a reader's order. A test compares the names with the files there.
+TOPICS = table(sections(__file__.removesuffix("py") + "txt")["topics"])
 
 
 def _words(incomplete: str) -> list[str]:

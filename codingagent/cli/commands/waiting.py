@@ -27,7 +27,7 @@ from codingagent.cli.plain_output import Screen
 from codingagent.cli.shared_session import AT_WORK, SharedSession
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.journal_entries import Wants, is_session_id
-from codingagent.model.patterns import lazy_pattern, words
+from codingagent.model.patterns import lazy_pattern, sections, table, words
 from codingagent.model.plain_text import one_line, plural
 from codingagent.model.session_state import Session
 from codingagent.storage import settings_file
@@ -40,55 +40,23 @@ if TYPE_CHECKING:
     from codingagent.cli.reply_command import ReplyCommand
     from codingagent.cli.waiting_line import LineEntry, WaitingLine
 
+_TOLD = sections(__file__.removesuffix("py") + "txt")
+_COMMANDS = table(_TOLD["commands"])
 # The words of each command line; S is the session.
-_WORDS = {
-    "/copy": "copy S",
-    "/attach": "say S --attach",
-    "/diff": "diff S",
-    "/commit": "commit S",
-    "/undo": "undo S",
-    "/redo": "undo S --redo",
-    "/refresh": "refresh S",
-    "/show": "show S",
-    "/sessions": "list",
-}
+_WORDS = table(_TOLD["command lines"])
 _NEED_VALUES = ("/attach", "/leave", "/check", "/new", "/ask", "/do")
 # What people type all the same; by these names, too, a command of ours.
-_ALIASES = {"?": "/help", "help": "/help", "-h": "/help", "--help": "/help", "list": "/sessions"}
-_ALIASES |= dict.fromkeys(("exit", "quit", "q", ":q", ":wq", "exit()", "quit()"), "/quit")
+_ALIASES = {word: name for name, row in table(_TOLD["other names"]).items() for word in row.split()}
+_ANSWERS, _PROGRAMS = words(_TOLD["answers"]), words(_TOLD["programs"])
 # Lines of the choice, to leave out or to take back: "-2", "+3 -1".
 _NUMBERS = lazy_pattern(r"[-+]\d{1,4}(?:\s+[-+]\d{1,4})*")
-_ANSWERS = words("y n yes no ok ja nein oui non sí да нет 是 approve deny")
 # What a terminal shows before a line that is copied from it.
 _PROMPT = lazy_pattern(r"^(?:PS )?\S*[$>%#] +(?=\S)")
 _SENTENCE = lazy_pattern(r"\w\.$|[?!,]$")
-_PROGRAM = lazy_pattern(
-    r"apt|bash|brew|cargo|cat|cd|clear|cls|conda|cp|curl|docker|emacs|export|git|grep|hg|ll|ls|mkdir|mv|nano"
-    r"|node|npm|npx|pipx?|pip3|pnpm|pwd|pytest|python3?|rm|sh|ssh|sudo|tox|uvx?|vim?|yarn|zsh"
-)
 # One word, or our name, that is as like as this is probably misspelt.
 _NEAR = 0.75
 # A longer line is a sentence.
 _LINE_WORDS = 5
-_COMMANDS = {
-    "/copy": "[--whole] put the request on the clipboard",
-    "/attach": "GLOB    add files to the request",
-    "/leave": "GLOB    choose none of these; -N: nor the choice's line N; +N: that whole",
-    "/diff": "[--turn N] show what was changed",
-    "/commit": "[--branch NAME] commit what was changed, and nothing else",
-    "/undo": "[--turns N] restore the files as they were before",
-    "/redo": "revert the last undo",
-    "/ask": "QUESTION have it answered in words: the next answer changes nothing",
-    "/do": "WISH    after questions: have this done, in the same chat",
-    "/unsay": "withdraw your last words, or files, that have not gone out",
-    "/refresh": "rewrite the request from the files as they are now",
-    "/show": "show the turns of this session",
-    "/check": "COMMAND run this after changes from now on",
-    "/new": "TASK    leave this session and start another",
-    "/sessions": "list all sessions",
-    "/help": "show this list",
-    "/quit": "stop waiting; nothing is lost (also Ctrl-D)",
-}
 _HELP = (
     "Paste the chat's answer to apply it. Anything you type goes to the model (Enter sends, Alt-Enter: new"
     " line, Ctrl-X Ctrl-E: editor). Tab completes:"
@@ -114,8 +82,6 @@ def follow(
     reply: "ReplyCommand | None" = None,
 ) -> None:
     """Wait for answers until the session is complete, and on a terminal until the person leaves."""
-    from codingagent.agent import factory
-
     inbox = inbox_of(work.conversation, home)
     screen.check()
     with contextlib.ExitStack() as stack:
@@ -125,7 +91,8 @@ def follow(
 
             reply_command.follow(work, inbox, home, reply, screen)
             return
-        watch = factory.watch_inbox(home, work.conversation.session.session_id)
+        journal = home.sessions.folder / work.conversation.session.session_id
+        watch = Watch(home.mailbox.inbox, (journal,))
         if stack.enter_context(watch).fault:
             screen.remark(
                 f"the inbox can't be watched ({watch.fault}); it is looked at each second"
@@ -411,7 +378,7 @@ def _command_in(text: str, *, is_asked: bool) -> str | None:
         return _ALIASES.get(said, None if is_asked else "")
     is_ours = not rest or rest[0][0] == "-"
     known = [each[1:] for each in _COMMANDS] if is_ours else ["codingagent"]
-    is_one = _PROGRAM.fullmatch(name) or difflib.get_close_matches(own_name, known, cutoff=_NEAR)
+    is_one = name in _PROGRAMS or difflib.get_close_matches(own_name, known, cutoff=_NEAR)
     return "" if is_one and len(rest) < _LINE_WORDS and not _SENTENCE.search(line) else None
 
 
