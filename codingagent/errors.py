@@ -51,12 +51,9 @@ class InterruptError(CodingAgentError):
 
 
 class OperationError(Exception):
-    """An operation that can't be done as asked.
+    """An operation that can't be done as asked: the `fact`, in one line, is all that the person is told.
 
-    Args:
-        fact: why not, in one line: all that the person is told.
-        detail: further lines for the model (the actual lines of a file, say), or empty.
-        advice: what the model is to send instead, with the sign that joins it to the fact.
+    The model is told the `advice`, what to send instead, too, and the `detail`, the lines of a file, say.
     """
 
     def __init__(self, fact: str, detail: str = "", *, advice: str = "") -> None:

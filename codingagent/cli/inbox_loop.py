@@ -37,11 +37,9 @@ class Work(Protocol):
 
     def wait(self, until: Callable[[], _T]) -> _T:
         """Return what `until` returns; other processes may work on the session meanwhile."""
-        ...
 
     def doing(self, step: Callable[[], _T]) -> _T | None:
         """Return what a step returns; None if another process has gone on with it."""
-        ...
 
 
 class Line(Protocol):
@@ -49,7 +47,6 @@ class Line(Protocol):
 
     def wait(self, is_due: Callable[[], bool], timeout_s: float | None) -> bool:
         """Wait until something was entered, or is due; return False at once if nobody can type."""
-        ...
 
 
 class Inbox:

@@ -143,10 +143,7 @@ else:
             """Return the line typed after a prompt; None if `elsewhere` comes true first.
 
             `prompt` shows the prompt, also again after Ctrl-Z; `elsewhere` is polled a few times a second.
-
-            Raises:
-                EOFError: at the end of input: Ctrl-D, or the terminal is gone.
-                PasteError: if it was pasted, or more came with it.
+            EOFError at the end of input, PasteError if the line was pasted, or more came with it.
             """
             prompt()
             self._line = ""

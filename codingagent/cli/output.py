@@ -59,18 +59,14 @@ def fail(message: str, status: int = 1) -> int:
     """Print an error on stderr in one line; on a terminal, wrapped. Return the exit status."""
     from codingagent.model.plain_text import on_screen
 
-    line = f"codingagent: {runnable(on_screen(' '.join(message.split())))}"
+    line = f"codingagent: {runnable(on_screen(' '.join(message.split())))}\n"
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"{_wrapped(line)}\n")
+        if is_terminal(sys.stderr):
+            from codingagent.cli import layout
+
+            # A terminal that does not know its size reports 0.
+            width = os.get_terminal_size(sys.stderr.fileno()).columns
+            look = layout.Look(max(width, 10) if width else 80)
+            line = layout.plain_lines(layout.hang([(line.rstrip(), "")], look, 2))
+        sys.stderr.write(line)
     return status
-
-
-def _wrapped(line: str) -> str:
-    if not is_terminal(sys.stderr):
-        return line
-    from codingagent.cli import layout
-
-    width = os.get_terminal_size(sys.stderr.fileno()).columns
-    # A terminal that does not know its size reports 0.
-    look = layout.Look(max(width, 10) if width else 80)
-    return layout.plain_lines(layout.hang([(line, "")], look, 2)).rstrip("\n")

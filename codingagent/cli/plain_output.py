@@ -80,7 +80,9 @@ class Screen:
         """The commands that were offered by their numbers when the task was done."""
 
     def show(self, notice: ui.Notice) -> None:
-        self._note(notice)
+        # A change that was not shown for approval; the diff is computed later.
+        if isinstance(notice, ui.FileChanged) and notice.path != self._approved:
+            self._change = notice
         self._output(lambda: self._show(notice))
 
     def record(
@@ -155,11 +157,6 @@ class Screen:
     def close(self) -> None:
         """Show what is left to show; restore the terminal, if it is one."""
         self._output(self.settle)
-
-    def _note(self, notice: ui.Notice) -> None:
-        """Record a change that was not shown for approval; the diff is computed later."""
-        if isinstance(notice, ui.FileChanged) and notice.path != self._approved:
-            self._change = notice
 
     def _take_change(
         self, context: int = _SHORT_CONTEXT

@@ -111,7 +111,11 @@ def _answer(
         return False
 
     extras = Extras(variables, is_flooded=is_flooded)
-    outcome = run(_redirected(command.line, request, part), extras)
+    files = (shlex.quote(str(path)) for path in (request, part))
+    line = "exec <{} >{}\n{}".format(*files, command.line)
+    if os.name == "nt":
+        line = f'({command.line}) <"{request}" >"{part}"'
+    outcome = run(line, extras)
     if fault := _fault(outcome):
         kept = _kept(home, session_id, part, fault)
         raise _end(session, f"the --reply-with command {fault}{kept}")
@@ -135,12 +139,6 @@ def _kept(home: Home, session_id: str, part: Path, fault: str) -> str:
         return ""
     path = quoted_path(home.mailbox.rejected / name)
     return f"; what it had printed is kept: codingagent resume {session_id} --accept {path}"
-
-
-def _redirected(line: str, request: Path, part: Path) -> str:
-    if os.name == "nt":
-        return f'({line}) <"{request}" >"{part}"'
-    return f"exec <{shlex.quote(str(request))} >{shlex.quote(str(part))}\n{line}"
 
 
 def _fault(outcome: Outcome) -> str:

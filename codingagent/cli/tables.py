@@ -65,27 +65,18 @@ def session_lines(sessions: list[Session], look: Look, now: datetime) -> list[Li
         return list(layout.table(headings, rows, look))
     headings = ("session", "state", "turn", "changed", "task")
     rows = [_session(s, layout.ago(s.updated_at, now), 2 * look.width) for s in sessions]
-    if any(session.is_run for session in sessions):
-        # A run has one turn and no task.
-        chosen: tuple[int, ...] = (0, 1, 3)
-        return list(_columns(headings, rows, look, chosen))
-    for chosen in ((0, 1, 2, 3, 4), (0, 1, 3, 4), (0, 1, 4)):
+    # A run has one turn and no task.
+    is_of_runs = any(session.is_run for session in sessions)
+    for chosen in ((0, 1, 3),) if is_of_runs else ((0, 1, 2, 3, 4), (0, 1, 3, 4), (0, 1, 4)):
         widths = [max(len(headings[i]), *(layout.cells(row[i][0]) for row in rows)) for i in chosen]
-        taken = sum(width + 2 for width in widths[:-1])
-        if look.width - taken >= _TASK_CELLS:
+        if look.width - sum(width + 2 for width in widths[:-1]) >= _TASK_CELLS:
             break
-    return list(_columns(headings, rows, look, chosen))
+    picked = [[row[i] for i in chosen] for row in rows]
+    return list(layout.table([headings[i] for i in chosen], picked, look, cuts=True))
 
 
 # A shorter task says nothing.
 _TASK_CELLS = 20
-
-
-def _columns(
-    headings: Sequence[str], rows: Sequence[Sequence[Span]], look: Look, chosen: Sequence[int]
-) -> Iterator[Line]:
-    picked = [[row[i] for i in chosen] for row in rows]
-    return layout.table([headings[i] for i in chosen], picked, look, cuts=True)
 
 
 def _session(session: Session, changed: str, limit: int) -> tuple[Span, ...]:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -78,17 +78,10 @@ def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequenc
         screen.remark(f"your own changes stay uncommitted in: {', '.join(map(shown, yours))}")
 
 
-class _Prepared(NamedTuple):
-    repository: "PersonsRepository"
-    plan: "CommitPlan"
-    message: str
-    records: int
-
-
 def _prepared(
     home: Home, state: Session, screen: Screen, branch: str | None, *, whole: bool
-) -> _Prepared:
-    """Return what is to be committed; UsageError says what is in the way."""
+) -> "tuple[PersonsRepository, CommitPlan, str, int]":
+    """Return what is to be committed, the message, how many records tell of it; UsageError says why not."""
     from codingagent.agent.commit import PersonsRepository
     from codingagent.agent.uncommitted import work_since_commit
 
@@ -112,4 +105,4 @@ def _prepared(
                 )
             plan = repository.plan(checkpoints, work, context.workspace.addable, whole=whole)
             message = context.secrecy.hide(without_controls(work.message))
-            return _Prepared(repository, plan, message, work.records)
+            return repository, plan, message, work.records

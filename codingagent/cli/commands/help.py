@@ -16,7 +16,7 @@ from codingagent.model.patterns import sections, table
 app = typer.Typer()
 
 # One page of `codingagent/docs` each, in a reader's order. A test compares the names with the files there.
-TOPICS = table(sections(__file__.removesuffix("py") + "txt")["topics"])
+TOPICS = table(sections(__file__)["topics"])
 
 
 def _words(incomplete: str) -> list[str]:

@@ -60,22 +60,17 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     """Serve a folder or a whole machine over JSON-RPC 2.0: run commands, read and write files."""
     named = _EndpointOptions(stdio, socket, tcp, vsock, token_file=token_file, no_token=no_token)
     named.chosen()  # before anything is created for a missing endpoint
-    hosting = _hosting(context, root, Given(policy, sandbox, network, secrets=secrets), timeout)
-    _serve_until_stopped(hosting, named, verbose=verbose)
-
-
-def _hosting(
-    context: typer.Context, root: Path | None, given: Given, timeout_s: float | None
-) -> AbstractContextManager[Host]:
     home, _ = trusted_home(context)
-    resolved, folder = homes.settings_for(home, given.settings, os.environ, root)
+    given = Given(policy, sandbox, network, secrets=secrets).settings
+    resolved, folder = homes.settings_for(home, given, os.environ, root)
     settings = homes.for_program(resolved)
     if root is None:
         homes.make_workspace(home, folder)
     elif is_machine(root) and resolved.origins["policy"] == DEFAULT:
         # The guest machine is the confinement; nobody could answer a preset's questions.
         settings = replace(settings, policy="permissive")
-    return host_of(home, folder, settings, timeout_s)
+    hosting = host_of(home, folder, settings, timeout)
+    _serve_until_stopped(hosting, named, verbose=verbose)
 
 
 @app.command(epilog="Example: codingagent call ping --stdio", name="call")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from codingagent.cli.reply_command import ReplyCommand
     from codingagent.cli.waiting_line import LineEntry, WaitingLine
 
-_TOLD = sections(__file__.removesuffix("py") + "txt")
+_TOLD = sections(__file__)
 _COMMANDS = table(_TOLD["commands"])
 # The words of each command line; S is the session.
 _WORDS = table(_TOLD["command lines"])
