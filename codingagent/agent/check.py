@@ -44,7 +44,6 @@ _PROPOSED = (
 )
 
 _LOOK_EVERY_S = 0.1
-
 _EDITS = (Kind.CREATE_FILE, Kind.EDIT_FILE, Kind.DELETE_FILE, Kind.MOVE_FILE)
 
 

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 # Many chats take no longer message, or forget its beginning.
 _MUCH_TOKENS = 32_000
 _MUCH = "Request {}, {}, is too long for many chats: attach it instead of pasting, or lower context_chars"
-
 # What is read for a request is cut to fair shares later; more than this is of no use.
 _VIEWS_PER_BUDGET = 4
 
@@ -58,7 +57,6 @@ _PROGRAMS = (
 )
 
 _ATTACHED_BEFORE = "attached by the user before"
-
 # How many of the files that one answer wrote are kept, to show what the person changes in them.
 _TEXTS_LIMIT = 200
 

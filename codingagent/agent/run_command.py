@@ -24,7 +24,6 @@ from codingagent.workspace.real_paths import with_slashes
 
 # How much of a command's output a result shows (specification 003, RUN_COMMAND).
 OUTPUT_LIMIT_CHARACTERS = 20_000
-
 # How much of a command's output the screen shows as it comes.
 _LIVE_LIMIT_CHARACTERS = 50_000
 

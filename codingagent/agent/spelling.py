@@ -13,7 +13,6 @@ from codingagent.workspace.workspace import Workspace
 
 # There a name is found in any spelling, so only a list of the folder says how it is written.
 _FINDS_ANY_SPELLING = sys.platform in ("darwin", "win32")
-
 _TAKEN = (
     "'{}' was taken as '{}', which is there: names that differ only in case, form or quotes are one"
 )

@@ -29,7 +29,6 @@ _LOOKS = 5_000
 _SHOWN_FILES = 2_000
 # Windows allows 32,767 characters in a command line.
 _WORDS_LIMIT = 20_000
-
 States = Mapping[str, tuple[State | None, State | None]]
 """By path, what was there and what is."""
 

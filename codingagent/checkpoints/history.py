@@ -15,12 +15,9 @@ if TYPE_CHECKING:
     from codingagent.workspace.git_files import Belonging
 
 ChangeKind = Literal["added", "deleted", "modified", "mode", "type", "left_out"]
-
 IGNORED = "ignored"
 UNSEEN = "ignored, and too large to be looked through for git repositories"
-
 NO_CHECKPOINT = "one of the checkpoints did not cover it"
-
 # How many files one line names.
 NAMED = 20
 

@@ -32,16 +32,12 @@ NAME = "changed-files"
 
 # setuid and setgid, as a checkpoint holds them.
 OWNER_BITS = 0o6000
-
 # How much of a command's changes is compared, and shown of that.
 _SHOWN_BYTES, _SHOWN_CHARACTERS = 200_000, 20_000
-
 _NO_GIT = "the checkpoints can't be read any more"
 # What git says of a folder that can't be listed.
 _CLOSED = "permission denied"
 _UNHELD = "no checkpoint holds it; delete it if you do not want it"
-
-
 Moved = Callable[[Iterable[tuple[str, bytes | None, bytes | None]]], Mapping[str, Ask]]
 """Return by path what to ask about hidden values in changed files; each with its content before and after."""
 

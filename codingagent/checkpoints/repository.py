@@ -33,17 +33,14 @@ from codingagent.workspace.sharing import retried
 
 # Content that git gets at once; twice this is held in memory.
 _BATCH_BYTES = 8 * 1024 * 1024
-
 _BRANCH = "refs/heads/main"
 _DIGEST_BYTES = 20
 _EMPTY_INDEX = bytes.fromhex("44495243000000020000000039d890139ee5356c7ef572216cebcd27aa41f9df")
 # Late in 2037: a time that every disk takes, FAT as well as 32 bits.
 _LATE_S = 2_145_000_000
-
 # In a commit: the files, and the metadata that git's trees can't hold.
 FILES = "files"
 NOTES = "notes"
-
 _IS_WINDOWS = os.name == "nt"
 _SETTINGS = {
     "HEAD": f"ref: {_BRANCH}\n",

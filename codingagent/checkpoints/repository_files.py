@@ -19,12 +19,10 @@ from codingagent.workspace.git_repository import text_of
 # In a checkpoint: git refuses to store a `.git`, and no file is called like the other one.
 # As the bytes that they are in UTF-8: another locale can't encode the character.
 _STORED, _REAL = os.fsdecode(".git\u2063".encode()), ".git"
-
 # How many folders that git ignores are looked into: nobody waits for all of node_modules.
 LOOK_LIMIT_FOLDERS = 3_000
 # Of one repository: its hooks, submodules and work trees.
 _OWN_LIMIT = 500
-
 _PROGRAMS = ("config", "config.worktree", "commondir", "gitdir")
 # The first holds programs; the second, which of those that a configuration names are run.
 _FOLDERS = ("hooks", "info")
@@ -32,7 +30,6 @@ _ATTRIBUTES = ("info", "attributes")
 # Repositories of submodules, and other work trees.
 _OTHERS = ("modules", "worktrees")
 _DATA = ("objects", "refs", "logs", "lfs")
-
 Holds = Callable[[str, str], bool]
 
 

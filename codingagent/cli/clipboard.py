@@ -25,11 +25,9 @@ if TYPE_CHECKING:
 
 # xterm and others drop longer texts; tmux passes on about as much.
 _TERMINAL_LIMIT_BYTES = 74_000
-
 _PATIENCE_S = 5.0
 # Enough of what a program says to know why it failed.
 _SAID_BYTES = 200
-
 _REMEDY = "attach the file itself, or pipe an answer: `codingagent paste < FILE`"
 if os.name == "nt":  # PowerShell has no `<`
     _REMEDY = "attach the file itself, or save an answer in the inbox as .txt"

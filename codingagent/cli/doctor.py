@@ -29,10 +29,8 @@ from codingagent.workspace.path_walk import is_too_much
 _WORDS = {True: "ok", False: "MISSING", None: "-"}
 _PROMISES = {True: "enforced", False: "NOT enforced", None: "does not apply"}
 _MARKS = {True: ("✓", "good"), False: ("✗", "bad"), None: ("–", "dim")}
-
 # An inbox event comes within milliseconds, or never.
 _WATCH_S = 1.0
-
 # The longest name of a finding, plus a mark.
 _NAME_CELLS = 12
 

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
 
 _T = TypeVar("_T")
-
 # Network drives, WSL and containers send no events, so the folder is polled too.
 LOOK_EVERY_S = 1.0
-
 # A browser creates the file first, and fills it when the last byte has come.
 _EMPTY_S, _HELD_S = 3.0, 10.0
 

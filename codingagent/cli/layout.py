@@ -19,10 +19,8 @@ from codingagent.model.plain_text import estimated, plural
 
 Span = tuple[str, str]
 Line = Sequence[Span]
-
 # Narrower columns are unreadable.
 _FEWEST_CELLS = 20
-
 _BAR_CELLS = 20
 
 

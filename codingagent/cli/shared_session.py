@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from codingagent.cli.plain_output import Screen
 
 _T = TypeVar("_T")
-
 AT_WORK: "ContextVar[SharedSession | None]" = ContextVar("at_work", default=None)
 """The session of this process while a command runs that was entered in the terminal that waits.
 

@@ -32,23 +32,17 @@ from codingagent.storage.mailbox import Mailbox
 from codingagent.workspace.programs import UntrustedError, command_line, for_system
 
 _LOOK_ELSEWHERE_S = 0.2
-
 _DO_IT = "  Approve? [y]es, [n]o, [a]lways this session: "
 _KEEP_IT = "  Keep them? [y]es, [n]o (restore the files), [a]lways this session: "
 _SHOW_THEM = "  Send them? [y]es, [n]o: "
 _PROMPTS = {Kind.FILES_CHANGED: _KEEP_IT, Kind.READ_FILE: _SHOW_THEM}
-
 # Longer lines of prose are hard to read.
 _PAGE_CELLS = 100
-
 _TYPED_BEFORE = "  what was typed before this question was discarded"
 _PASTED = "  pasted text is ignored: type the answer"
-
 _DECISIONS: tuple[Decision, ...] = ("yes", "no", "always")
-
 # Colours of the styles in `layout`.
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
-
 _LINE_CHARACTERS = 1_000
 # Shorter work needs no sign of life.
 _SOON_S = 0.5

@@ -54,7 +54,6 @@ _PASTE_END_S = 10.0
 _CHUNK_BYTES = 2**16
 # A longer text is no part of a line.
 _WORDS_LIMIT = 500
-
 # xterm, control sequences: bracketed paste mode.
 _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _ALT_ENTER = ("\x1b\r", "\x1b\n")
@@ -68,7 +67,6 @@ _TAKE_BACK = Keys.F24
 _ESCAPE = lazy_pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
 # wincon.h, winuser.h: a record of a key, and the key Alt.
 _KEY_EVENT, _ALT = 1, 18
-
 _PROMPT = "> "
 _NAME_FILES = ("/attach", "/leave", "/undo")
 _HINTS = (

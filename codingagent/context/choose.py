@@ -38,7 +38,6 @@ _LATEST = 200
 _TOP_LINES, _KEPT_SHARE = 25, 0.1
 _GAP_TOKENS, _FILE_TOKENS, _LEAST_TOKENS = 9, 14, 60
 _IMPORTS_LINES, _IMPORTS_WITHIN = 30, 120
-
 _IDENTIFIER = lazy_pattern(r"[A-Za-z_$][\w$]{3,}")
 _CHANGELOG = lazy_pattern(r"(?i)(?:^|/)(?:change(?:s|log)|history|news|release[-_]notes)[^/]*$")
 _IMPORT = lazy_pattern(

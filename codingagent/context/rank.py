@@ -29,7 +29,6 @@ _ALIKE_COMMITS = 40
 _TITLE, _EXACT = 2.0, 1.3
 # Parameters of BM25: how soon more of the same word stops counting, and how much long files are held back.
 _SATURATION, _LENGTH = 1.2, 0.75
-
 # Those of the first line come first. More of them cost time, and find the rest of a long message instead.
 _WORDS_LIMIT = 30
 _WORD = lazy_pattern(r"\w+(?:[./-]\w+)*")

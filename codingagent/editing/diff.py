@@ -11,17 +11,13 @@ from codingagent.model.patterns import lazy_pattern
 
 # Of a difference so many lines are shown; the rest is counted.
 LINES_LIMIT = 200
-
 # Larger files are not compared: the comparison would be slow, and too long to read.
 BYTES_LIMIT = 400_000
-
 # Lines before times lines after, where they differ at all: a reply could have lines compared for hours.
 # What is more is shown as replaced in one piece.
 _WORK_LIMIT = 1_000_000
-
 # The lines that name the file come first.
 _HEAD = 2
-
 _HUNK = lazy_pattern(r"@@ -(\d+)(.*) \+(\d+)(.*) @@")
 
 

@@ -17,7 +17,6 @@ from codingagent.model.patterns import lazy_pattern
 
 # A parser takes seconds for more, and its tree hundreds of megabytes.
 _LIMIT_CHARACTERS = 1_000_000
-
 _PYTHON = (".py", ".pyi", ".pyw")
 _JSON = (".json", ".ipynb", ".webmanifest", ".geojson", ".jsonld")
 # What a program without an ending begins with; of Python 2 nothing can be said.
@@ -26,7 +25,6 @@ _SHEBANG = lazy_pattern(r"#![^\n]*\bpython(?:3[.\d]*)?(?: |$)", re.MULTILINE)
 _WITH_COMMENTS = lazy_pattern(r"(?:^|/)(?:\.vscode/|[tj]sconfig[^/]*$|\.?devcontainer[^/]*$)")
 # A limit of this parser, and no fault of the text.
 _LIMITS = ("too many", "Exceeds the limit")
-
 _DUNDER = lazy_pattern(r"\b__[A-Za-z0-9]\w*?__\b")
 _TOKEN = lazy_pattern(r"\w+|[^\w\s]")
 
@@ -213,9 +211,7 @@ def _toml(text: str) -> SyntaxFault | None:
 
 # A line with more dots may hold a key that nobody writes.
 _KEY_PARTS = 300
-
 _READERS = {".py": _python, ".toml": _toml, ".json": _json}
-
 # What was found, by kind and digest. A text after an edit is read to place its lines and to judge the
 # whole, and again before the next edit; reading it takes longer than all else that is done with it.
 _FAULTS: dict[tuple[str, bytes], SyntaxFault | None] = {}

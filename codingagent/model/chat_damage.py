@@ -75,7 +75,6 @@ class Arrival(Struct, frozen=True):
 
 
 AS_IT_IS = Arrival()
-
 # CommonMark 2.4: any ASCII punctuation may be escaped.
 ESCAPE = lazy_pattern(r"\\([!-/:-@\[-`{-~])")
 # A chat that escapes one of these escapes them all: they form emphasis and links.

@@ -22,7 +22,6 @@ _PASSED_IN = _PATTERNS["passed in"]
 # By exit status, what a shell prints of a program that it does not find.
 _LOST_BY = {127: _PATTERNS["lost"], 1: _PATTERNS["lost by cmd"], 9009: _PATTERNS["lost by cmd"]}
 NAMED = 3
-
 _WARNINGS = lazy_pattern(
     r"^=+ warnings summary.*? =+\n.*?(?=^=+ |^\d+ (?:passed|failed)\b|\Z)", re.MULTILINE | re.DOTALL
 )

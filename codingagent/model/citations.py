@@ -91,7 +91,6 @@ def without_unquoted(text: str) -> str:
 
 
 ANY = lazy_pattern(_ANY)
-
 # What is longer is no mark beside a tag.
 _TAG_LIMIT = 2000
 _BEHIND_TAG = lazy_pattern(rf"(?:[ \t,;]*(?:{_ANY}|{_BESIDE_TAGS}))+[ \t.]*$")

@@ -11,11 +11,9 @@ from codingagent.errors import OperationError
 from codingagent.model.patterns import lazy_pattern
 
 OUTSIDE = "REJECTED: Path is outside workspace"
-
 # POSIX's PATH_MAX, and the NAME_MAX of every common file system.
 _PATH_LIMIT_BYTES = 4096
 _NAME_LIMIT_BYTES = 255
-
 # Fast path: plain names, none of them `.`, `..` or too long, need no further check.
 _PLAIN = lazy_pattern(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/){0,9}[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _DRIVE = lazy_pattern(r"[A-Za-z]:")

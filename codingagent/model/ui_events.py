@@ -49,7 +49,6 @@ class Remark(Tagged, frozen=True, tag="remark"):
 
 
 Notice = Waiting | OutputCame | FileChanged | Remark
-
 Elsewhere: TypeAlias = Callable[[], bool]
 """Return whether a question was answered in another terminal."""
 

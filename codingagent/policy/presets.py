@@ -47,12 +47,10 @@ def asked_in_sandbox(*, has_network: bool) -> tuple[str, ...]:
 
 
 BLOCKED_COMMANDS = _patterns("blocked")
-
 REASONS = _reasons("asked")
 """The reason for asking, appended to the command's name."""
 
 ASKED_COMMANDS = tuple(REASONS)
-
 ASKED_VARIABLES = frozenset(_names("variables asked"))
 CHOOSING_VARIABLES = frozenset(_names("variables that choose"))
 

@@ -19,15 +19,12 @@ from codingagent.policy.shell_wrappers import SHELLS, InnerCommands, inner
 # Nobody writes longer lines for a person to read, and an unread line can't be judged.
 TEXT_LIMIT_BYTES = 16 * 1024
 COMMAND_LIMIT = 200
-
 _BROKEN = "it can't be parsed as a shell command"
 _NO_NAME = "a command name in it is known only when it runs"
 _HIDDEN = "it contains invisible characters"
 _PIPED_PROGRAM = "it runs text that is piped into a shell"
 _BRACES = "it may contain options in braces"
-
 _SETTING = ("export", "declare", "typeset", "local", "readonly")
-
 # Each is matched at the place that is read. `(?![^\s;&|<>()])`: the word ends here.
 _BLANKS = lazy_pattern(r"(?:[ \t]|\\\n)+")
 _PLAIN = lazy_pattern(r"[^ \t\n;&|<>()$`\\'\"*?\[}]+")

@@ -65,7 +65,6 @@ def _shape(words: Sequence[str], last: str) -> _Shape:
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish"})
 _SHELL = _Shape("oO", ("rcfile", "init-file"))
 _GIT = _Shape("cC", ("git-dir", "work-tree", "namespace"))
-
 # Interpreters, and the options that their program follows.
 _PROGRAM_OPTIONS = {"python": "cm", "pypy": "cm", "perl": "eE", "ruby": "e"}
 _PROGRAM_OPTIONS |= {"node": "ep", "bun": "ep", "php": "r", "lua": "e"}

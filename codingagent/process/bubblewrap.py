@@ -42,15 +42,11 @@ _SECRET_FILES = listed("secret files of the system")
 _SECRET_FOLDERS = listed("secret folders of the system")
 # Where systemd keeps the target of /etc/resolv.conf.
 _RESOLVER = "/run/systemd/resolve"
-
 _MEMORY_BYTES = 256 * 2**20
-
 # The size limit of a file system that only holds mount points.
 _PLACES_BYTES = 2**16
-
 # The first kernel that can make a mount read-only by descriptor (mount_setattr).
 _LINUX = (5, 12)
-
 # The descriptor where bwrap waits for the guard's mounts: it copies it to a file until its end.
 _GATE = ("--file", "4", "/proc/gate")
 

@@ -17,27 +17,21 @@ from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY, small_file, walk_n
 from codingagent.workspace.real_paths import leads_through
 
 _BIN = ("bin", "sbin", "shims")
-
 _PARTS = {name: rest.split() for name, rest in pairs("parts of tool folders").items()}
 # Folders that a tool needs beside itself in the home folder.
 _COMPANIONS = {".cargo": (".rustup",)}
-
 # Marks the Go toolchain, under any name; otherwise `go` holds a person's sources.
 _GO = "src/runtime"
-
 # Any other folder needs one of the marks.
 _WHOLE = listed("whole tool folders")
 _MARKS = ("lib", "libexec", "pyvenv.cfg", "conda-meta")
-
 _FIRST_PERSON = 1_000
 _SMALL_BYTES = 64 * 1024
-
 # A start must not wait for a walk through everything ever installed.
 _LOOK_LIMIT_FOLDERS = 2000
 # What git obeys, and what this program does of sessions that go on there.
 _KEPT = frozenset({".git", ".codingagent"})
 _NOT_LOOKED_INTO = _KEPT | {"node_modules", ".venv", "venv", "target", "__pycache__"}
-
 # Each is held open, and a process has about a thousand descriptors.
 _REPOSITORY_LIMIT = 400
 

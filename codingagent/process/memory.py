@@ -15,9 +15,7 @@ from collections.abc import Iterable, Iterator
 
 # The default share of the machine's memory.
 _SHARE = 3 / 4
-
 _MIB = 2**20
-
 # More processes than this are a fork bomb, which must not take the machine down.
 PROCESS_LIMIT = 1000
 

@@ -33,22 +33,16 @@ _OPEN_TREE_CLONE = 1
 _EMPTY_PATHS = 0x04 | 0x40
 _AT_EMPTY_PATH, _AT_RECURSIVE = 0x1000, 0x8000
 _READ_ONLY, _NO_SETUID, _NO_DEVICES = 1, 2, 4  # as flags of a mount and as its attributes
-
 # bwrap's names for the two while it sets up a sandbox.
 _HOST, _SANDBOX = "/oldroot", "/newroot"
-
 # While another process swaps two names as fast as possible, about every second try finds the right
 # one; the pause between tries lets that process run.
 _LOOKS, _PAUSE_S = 100, 0.0005
-
 # Errors of opening a path that has changed meanwhile.
 _CHANGED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EAGAIN})
-
 _ABOVE_STANDARD = 10
-
 # A mounter's report of success.
 _MOUNTED = "+"
-
 # A path where bwrap mounts last, so this file ends up hidden.
 _EMPTY_FILE = f"{_SANDBOX}/proc/.empty"
 

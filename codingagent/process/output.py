@@ -20,31 +20,22 @@ from codingagent.model.observations import Outcome
 
 # The output limit of one command: beyond it, something runs away (`yes`) and takes a core with it.
 FLOOD_LIMIT_BYTES = 256 * 2**20
-
 # Kept at each end of the output; much more than a result shows, so that its cut can find line ends.
 _KEPT_BYTES = 64 * 1024
 CHUNK_BYTES = 64 * 1024
-
 # Kept of each of two streams, and the marker of a cut (specification 004, ExecResult).
 STREAM_LIMIT_BYTES = 2**20
 TRUNCATED = "\n... [output truncated]"
-
 # How long to keep reading after the command and its tree have ended while the pipe is still open: a
 # process outside the tree was given it and may keep it forever.
 DRAIN_S = 0.2
-
 # How often to ask whether the command has printed too much, or is to be ended.
 _LOOK_UP_S = 0.5
-
 # The guard ends a command at its limit and reports at once; a later report means it was prevented.
 _OVERDUE_AFTER_S = 1.0
-
 _KILLED = -9
-
 # Each UTF-8 character has exactly one byte that is not one of these.
 _CONTINUATION = bytes(range(0x80, 0xC0))
-
-
 # No word is longer, and no secret that a cut could leave a part of.
 _WORD_CHARACTERS = 8_000
 

@@ -37,7 +37,6 @@ _SYSTEM_FOLDERS = ("/", "/etc", "/usr", "/opt", "/var", "/run", "/dev", "/sys")
 # Addresses for documentation (RFC 5737, RFC 3849).
 _NOWHERE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 _CLONE_NEWUSER = 0x1000_0000
-
 _Verdict = tuple[bool | None, str]
 _Order = dict[str, Any]
 

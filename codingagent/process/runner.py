@@ -27,10 +27,8 @@ from codingagent.process.output import FLOOD_LIMIT_BYTES, Reading
 from codingagent.workspace import programs
 
 _TRIAL_S = 20
-
 # How long a supervisor may take to end its commands and itself.
 _CLOSE_PATIENCE_S = 10.0
-
 # How long a transport program may take to end after its connection closes.
 _TRANSPORT_PATIENCE_S = 2.0
 
@@ -51,7 +49,6 @@ _SET = {
 }
 
 Variables = Mapping[str, str]
-
 # Of processes on Windows, where sessions have no other meaning.
 _OWN_GROUP = 0
 if sys.platform == "win32":

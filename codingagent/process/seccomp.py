@@ -27,8 +27,6 @@ from codingagent.model.patterns import sections
 _EPERM = 1
 _ENOSYS = 38
 _EAFNOSUPPORT = 97
-
-
 _ERRORS = {"EPERM": _EPERM, "ENOSYS": _ENOSYS}
 # Of each call its error or how it is judged, its name, and its numbers.
 _CALLS = [
@@ -44,7 +42,6 @@ REFUSED = {name: _ERRORS[error] for error, name, *_ in _CALLS if error in _ERROR
 # virtual machine's host from any network namespace, nor AF_PACKET, AF_ALG and the many that nobody
 # needs.
 SOCKET_FAMILIES = (1, 2, 10, 16)
-
 # clone: CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET (linux/sched.h).
 # CLONE_NEWTIME is missing because clone uses those bits for the child's exit signal.
 NAMESPACE_FLAGS = (
@@ -53,7 +50,6 @@ NAMESPACE_FLAGS = (
 
 # ioctl: TIOCSTI types into a terminal as its owner, TIOCLINUX pastes into the console.
 TERMINAL_REQUESTS = (0x5412, 0x541C)
-
 # S_ISUID and S_ISGID: whoever ran such a file, also outside, would get its owner's rights. Folders
 # get neither: a filter does not see what a path is.
 OWNER_BITS = 0o4000 | 0o2000
@@ -101,17 +97,14 @@ _JUMP_EQUAL = 0x15
 _JUMP_AT_LEAST = 0x35
 _JUMP_ANY_BIT = 0x45
 _RETURN = 0x06
-
 # linux/seccomp.h
 _ALLOW = 0x7FFF_0000
 _FAIL_WITH = 0x0005_0000
-
 # struct seccomp_data offsets. Both machines are little-endian: the low half comes first.
 _NUMBER = 0
 _ARCH = 4
 _FIRST_ARGUMENT = 16
 _ARGUMENT_BYTES = 8
-
 _INSTRUCTION = struct.Struct("<HBBI")  # struct sock_filter: code, jt, jf, k
 _FARTHEST_JUMP = 0xFF
 _LONGEST = 4096  # BPF_MAXINSNS

@@ -49,24 +49,18 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-
 # A stopped tree can't outrun the killing; this allows for kernels that are slow to reap.
 _KILL_PATIENCE_S = 5.0
-
 # How often the guard measures the command: at most a fifth of its own time.
 _LOOK_EVERY_S = 0.05
 _REST = 4
-
 # A core dump would be in the workspace, and an endless file would fill the disk.
 _FILE_LIMIT_BYTES = 2 * 2**30
 _OPEN_FILES_LIMIT = 4096
-
 # More than come with any command.
 _MOST_HANDLES = 8
-
 # At most so many ended children are read from the wakeup pipe at once.
 _WAKEUPS = 4096
-
 # Every shell can write to a single-digit descriptor.
 _STATUS_HANDLE = 3
 _GATE_HANDLE = 4

@@ -30,12 +30,9 @@ _CONVENTIONS = (
 
 # How many files are named without being shown.
 _NAMED = 40
-
 # The text around a requested file, not counting its path, is shorter than this.
 FRAME_CHARACTERS = 200
-
 _IN_FRAME = ", with the code around them; … marks lines left out"
-
 # How the text above says that something was cut.
 _CUT_FILE = lazy_pattern(
     r"lines (\d+)-(\d+) of (\d+); ask for the rest|\d+ lines, none of which fit"

@@ -38,25 +38,18 @@ _ANSWER_IT = (
 )
 
 _SEND_AGAIN = "These operations of your last answer failed. Send only these again"
-
 _SEEN_CHARACTERS = 3_000
-
 # The share of what is left for files that nobody asked for.
 _OFFERED_SHARE = 3
-
 # Beyond this, changed files are not read one by one; nor are failures.
 _CHANGES_SHOWN = 100
 _FAILED_NAMED = 20
-
 # Of the last turn; the others are counted.
 RESULTS_SHOWN = 200
-
 # Of each command's output, where all of it does not fit.
 _OUTPUT_CHARACTERS = 4_000
-
 # A message or the end of the task need not be repeated, and an answer is not a block.
 _NEVER_AGAIN = frozenset({Kind.DONE, Kind.ANSWER, Kind.MESSAGE, Kind.CHECK})
-
 # The share of a request for what was said before the last two requests; and of what the model said the
 # newest parts, each of so many characters.
 _EARLIER_SHARE = 4

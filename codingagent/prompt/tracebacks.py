@@ -8,7 +8,6 @@ from codingagent.model.patterns import lazy_pattern
 
 # More files do not help: the cause is near a compiler's first error, or the last frame of a stack.
 _FILES_LIMIT = 5
-
 # No output of a result is much longer; and no expression here may be made to run for hours.
 _OUTPUT_LIMIT = 20_000
 _IN_NO_PATH = r"\s\"'`()\[\]{}<>|:,;*?=\x00-\x1f"

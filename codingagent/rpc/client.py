@@ -24,7 +24,6 @@ _CONNECT_PATIENCE_S = 10.0
 _CALL_PATIENCE_S = 30.0
 # On Windows Ctrl-C counts between two waits.
 _LOOK_S = 0.2
-
 # A file of 10 MB whose every byte takes six characters of JSON.
 _ANSWER_LIMIT_BYTES = 64 * 2**20
 _GREETING_LIMIT_BYTES = 256
@@ -36,8 +35,6 @@ _NOT_YET = (
 )
 
 T = TypeVar("T")
-
-
 Patience = float | EllipsisType | None
 """How long a call waits, in seconds; None: without limit; ...: as the client does by default."""
 

@@ -23,13 +23,10 @@ from codingagent.errors import UsageError, disk_errors
 from codingagent.model.patterns import lazy_pattern
 
 _HOST_AND_PORT = lazy_pattern(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]*)):([0-9]{1,5})", re.ASCII)
-
 # <linux/vm_sockets.h>: the machine that runs the guest.
 HOST_CID = 2
-
 # sockaddr_un has 108 bytes on Linux, the last of them NUL.
 _PATH_LIMIT_BYTES = 107
-
 # Clients that may wait for accept, which is quick; the system has its own limit.
 WAITING = 1024
 

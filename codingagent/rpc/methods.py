@@ -55,7 +55,6 @@ _LANGUAGES: Mapping[str, tuple[str, str]] = {
 
 # 004, ExecResult: the command could not start.
 _NOT_STARTED = -1
-
 # System timers count no further (2^31 ms, 24 days); a longer limit means none.
 _LONGEST_LIMIT_S = 2_000_000
 

@@ -15,10 +15,8 @@ from codingagent.model.plain_text import in_json, without_halves
 
 # 004 sets no limit. A file operation carries at most 10 MB, which JSON makes longer.
 LINE_LIMIT_BYTES = 2**24
-
 # A host drives one guest; a larger batch is a program gone wrong, and its answers have no bound.
 BATCH_LIMIT = 1000
-
 # Some line readers (Node's readline, Python's splitlines) take these for line ends; JSON does not.
 _LINE_ENDS = {c.encode(): b"\\u%04x" % ord(c) for c in ("\u2028", "\u2029", "\x85")}
 

@@ -42,31 +42,23 @@ from codingagent.rpc.protocol import (
 
 # Input read ahead while the peer does not read its answers, or a call runs.
 BACKLOG_BYTES = 4 * 2**20
-
 # Connections that have not shown the token, of which the owner's is one for a moment, and the longest line
 # that each may send.
 _STRANGERS, _HEAD_BYTES = 64, 256
-
 # Answers are written in pieces of at most this size: what has to wait is copied.
 _PIECE_BYTES = 2**18
-
 # How often it is checked whether the client of a running call is gone.
 _LOOK_EVERY_S = 0.05
-
 # The server ends this soon, whatever the methods do: the end of the process ends them.
 _STOP_PATIENCE_S = 1.5
-
 # One write to a pipe of at most 4096 bytes is atomic (Linux); the number of lost lines goes before.
 _LOG_BYTES, _LOG_EVERY_S = 4000, 0.05
 _SHOWN_CHARACTERS = 2000
-
 # Firecracker's hypervisor sends the first to a guest before the host's first byte. A port of this machine is
 # open to all its users, so there the first line must present the server's token.
 _GREETING = lazy_pattern(rb"(?:CONNECT ([0-9]{1,10})|TOKEN ([\x21-\x7e]{1,200}))\r?")
-
 # Takes a line of the log; with values it is a format (`%`).
 Log = Callable[..., object]
-
 # Returns the methods that one connection can call. Their `cancel()` ends the current call, if any, and
 # returns at once; it is called often, from another thread.
 OpenMethods = Callable[[], AbstractContextManager[Any]]

@@ -28,8 +28,6 @@ _TUPLE = lazy_pattern(
     r"\s{0,20},?\s{0,20}\(((?:'(?:[^'\\\n]|\\.|''){0,300}+'[^'()\n]{0,50}|[^'()\n]{1,50}){0,50}+)\)"
 )
 _LINE = lazy_pattern(r"(?!\\\.|\Z)([^\n]*)\n?")
-
-
 # A heading of a table: where its rows begin, the kinds of its columns, what parts cells, what a row is.
 _Head = tuple[int, list[str | None], str, re.Pattern[str]]
 

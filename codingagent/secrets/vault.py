@@ -38,7 +38,6 @@ _REST = lazy_pattern("[0-9A-Za-z]*")
 _CODE = lazy_pattern(rf"(?<![0-9A-Za-z])[{_ALPHABET}]{{{_HASHED + 1}}}(?![0-9A-Za-z])")
 _FIRST = "SECRET-"
 _INVISIBLE = lazy_pattern("[\u00ad\u200b-\u200f\u2060\ufeff]")
-
 # A shorter value is a word or a number that means something else in other places.
 _SHORTEST = 8
 # One without digits or signs may be a word up to this length.
@@ -47,10 +46,8 @@ _LONGEST_WORD = 15
 _SEARCHED = 1_000
 # Other characters of value lines say what they are: these may be seen.
 _FRAME = lazy_pattern(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
-
 # What a secret file says of places is not hidden elsewhere.
 _PATH = lazy_pattern(r"(?=.{1,40}$)~?\.{0,2}/[\w./-]*")
-
 LITERAL = "TEXT"
 """The kind of a text that only looks like a name: it gets a name, too, so that it comes back unchanged."""
 

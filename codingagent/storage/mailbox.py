@@ -20,21 +20,15 @@ from codingagent.workspace.sharing import retried
 
 # A larger file is not an answer, and reading it would only exhaust the memory.
 REPLY_LIMIT_BYTES = 256 * 2**20
-
 _SUFFIXES = (".txt", ".md")
-
 # Suffixes of files that a program is still writing, or keeps for itself.
 _UNDER_WAY = (".part", ".partial", ".crdownload", ".download", ".tmp", ".swp", ".lock", ".bak", "~")
-
 # The name of a request, and of a pasted answer: a session id and a sequence number.
 _NAMED = lazy_pattern(r"([0-9a-f]{8})_seq([0-9]{4,9})(?![0-9])")
-
 # With a number, a suffix and ".reason" appended, a name must stay under 255 bytes.
 _STEM_LIMIT = 50
-
 # PowerShell and cmd.exe put something else in their place, in quotes too: a command names the file.
 _READ_BY_SHELLS = str.maketrans(dict.fromkeys("$`%\u201c\u201d\u201e", "_"))
-
 # linux/fcntl.h. A read lease is granted only on a file that nobody has open for writing.
 _F_SETSIG, _F_SETLEASE = 10, 1024
 _HIDDEN = 0x2  # FILE_ATTRIBUTE_HIDDEN

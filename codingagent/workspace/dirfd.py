@@ -23,7 +23,6 @@ from codingagent.workspace.sharing import retried, sync
 
 # A larger file is digested only at its beginning: nobody waits for a whole disk image.
 _DIGEST_LIMIT_BYTES = 64 * 1024 * 1024
-
 # A handle's place in its folder is one for all threads: of two that list, each would get a part.
 _LISTING = threading.Lock()
 _HAS_HANDLES = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
@@ -34,8 +33,6 @@ CAREFULLY = os.O_RDONLY | _BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "
 _ONLY_FOLDER = getattr(os, "O_DIRECTORY", 0)
 PATH_ONLY = getattr(os, "O_PATH", 0)
 _NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | _BINARY
-
-
 # winnt.h: what `mklink /J` and package managers make, without any privilege.
 _JUNCTION = 0xA000_0003
 

@@ -41,9 +41,7 @@ _SHORT_S = 0.0005
 _ALLOCATION = "256m"
 # Nested repositories listed at once.
 REPOSITORIES = 500
-
 _WORDS_LIMIT = 20_000
-
 _UNREADABLE = lazy_pattern(r"^warning: could not open directory '(.*)': (.*)$", re.MULTILINE)
 # An index may be forged: its paths may lead anywhere. Looked for in paths between slashes, in small letters:
 # a name for each slash and each NUL, of very many paths at once.

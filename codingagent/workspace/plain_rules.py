@@ -17,7 +17,6 @@ from codingagent.model.paths import ANY_FOLDERS, names_fit
 from codingagent.model.patterns import lazy_pattern
 
 OWN_IGNORE_FILE = ".codingagentignore"
-
 # Far more than anyone writes by hand; beyond it, the files would only cost time.
 _LINES_LIMIT = 1_000
 _LENGTH_LIMIT = 1_000

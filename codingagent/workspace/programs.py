@@ -22,7 +22,6 @@ from codingagent.workspace.real_paths import IGNORES_CASE, from_root, leads_thro
 _untrusted: set[Path] = set()
 _unknown: list[Callable[[], Iterable[Path]]] = []
 _persons: list[str] = []
-
 # Without one of the tools, these of macOS only ask the person to install them (xcode-select(1)).
 _STUBS = frozenset(f"/usr/bin/{name}" for name in ("git", "python3", "make", "clang", "gcc", "g++"))
 _TOOLS = (
@@ -35,8 +34,6 @@ _TOOLS = (
 _PYTHON = lazy_pattern(r"python(3\.\d+)(?:\.exe)?")
 # On Windows: an apostrophe within a word is one.
 _WORD = lazy_pattern(r"""'([^'"]*)'(?!\S)|((?:[^\s"]|"[^"]*")+)""")
-
-
 # In quotes, too, PowerShell or cmd.exe put something else in the place of what these begin.
 _READ_BY_SHELLS = lazy_pattern("[$`%]")
 

@@ -11,7 +11,6 @@ from codingagent.model import paths
 from codingagent.workspace.dirfd import is_link
 
 _STEP_LIMIT = 1000
-
 IGNORES_CASE = sys.platform == "darwin"
 """Whether one folder has a path in several spellings, which differ as paths: not on Windows."""
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TypeVar
 
 _T = TypeVar("_T")
-
 _TRIES, _PAUSE_S = 11, 0.2
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 # Larger files are not text for a chat; commands can still work on them.
 READ_LIMIT_BYTES = 32 * 1024 * 1024
-
 # A longer list is useless, and megabytes of JSON.
 _ENTRIES_LIMIT = 200_000
 

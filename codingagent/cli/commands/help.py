@@ -14,7 +14,6 @@ from codingagent.errors import UsageError
 from codingagent.model.patterns import sections, table
 
 app = typer.Typer()
-
 # One page of `codingagent/docs` each, in a reader's order. A test compares the names with the files there.
 TOPICS = table(sections(__file__)["topics"])
 

@@ -19,7 +19,6 @@ from codingagent.storage.vault_file import vault_file_of
 from codingagent.workspace.real_paths import with_slashes
 
 app = typer.Typer()
-
 _NEXT = "this applies from the next request on; codingagent refresh rewrites the current one"
 
 

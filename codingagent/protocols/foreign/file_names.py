@@ -17,7 +17,6 @@ from codingagent.model.patterns import lazy_pattern, word_lists, words
 
 # A longer line is no heading, whatever it says.
 _LINE_LIMIT = 300
-
 _MARKS = lazy_pattern(r"(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+")
 _TICKED = lazy_pattern(r"`+([^`\n]+)`+")
 _LINK = lazy_pattern(r"\[([^\]\n]+)\]\([^)\n]*\)")
@@ -36,10 +35,8 @@ _ELEMENT = lazy_pattern(
 _LINE_QUOTE = lazy_pattern(r"\d+:\d+:\S+")
 _INFO_WORDS = lazy_pattern(r"\"([^\"]*)\"|'([^']*)'|([^\s:={}()\"'`]+)")
 _INFO_KEYS = words("file filename file_name path title name")
-
 # A longer line is a sentence about a file, not its label.
 _LABEL_WORDS, _LABEL_CHARACTERS = 5, 60
-
 _WORDS = word_lists(__file__)
 _PLAIN_WORDS = _WORDS["plain words"]
 _NEW_WORDS = _WORDS["new words"]
@@ -47,7 +44,6 @@ _GONE_WORDS = _WORDS["gone words"]
 _MOVE_WORDS = _WORDS["move words"]
 _SIDE_WORDS = _WORDS["side words"]
 _WHOLE_WORDS = _WORDS["whole words"]
-
 _BUILD_NAMES = _WORDS["build names"]
 _TEXT_NAMES = _WORDS["text names"]
 # Names of products that look like names of files.

@@ -36,10 +36,8 @@ from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 
 # Room for two files of the largest size. What JSON can make of so much takes a gigabyte of memory.
 SIZE_LIMIT_BYTES = 32 * 2**20
-
 # What Python itself reads; a longer number would cost the square of its length.
 _DIGITS_LIMIT = 4_300
-
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
 
@@ -74,8 +72,6 @@ class Rejected(Struct, frozen=True):
 
 
 Validated = Accepted[_T_co] | Rejected
-
-
 Received = tuple[Operation | Problem, ...]
 """An operations message as it came: each item is an operation, or says why it is none."""
 
@@ -241,7 +237,6 @@ def _text(source: str | bytes) -> str:
 _KINDS = {type_: kind for kind, type_ in TYPES.items()} | {"message": Kind.MESSAGE}
 _FILE_TYPES = frozenset({"createFile", "readFile", "editFile", "deleteFile"})
 _SPACES = str.maketrans("", "", " \t\r\n")
-
 # What quotes names and commands, which may not be UTF-8.
 _QUOTES = frozenset({"path", "command", "reason", "suggestion", "error", "message"})
 

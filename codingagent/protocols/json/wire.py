@@ -29,11 +29,9 @@ COMMAND_LIMIT = 4_096
 MESSAGE_LIMIT = 100_000
 TIMEOUT_LOWEST_MS = 1_000
 TIMEOUT_HIGHEST_MS = 3_600_000
-
 # "Max 10MB for files": the size of the file that the content makes, so bytes, not characters. A
 # megabyte is 2^20 of them, as everywhere in this project.
 FILE_LIMIT_BYTES = 10 * 2**20
-
 # No leading `/`, no `..` anywhere, no NUL; written without looking ahead, which not every reader of
 # patterns can do. The class names `\x00` since JavaScript, Python and Rust all read that.
 _PATH_PATTERN = r"^(?:(?:[^./\x00]|\.[^.\x00])(?:[^.\x00]|\.[^.\x00])*)?\.?$"

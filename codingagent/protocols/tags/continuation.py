@@ -21,24 +21,18 @@ from codingagent.protocols.tags.tag_blocks import Block
 # A shorter overlap ("}", "end") may be anywhere; then more lines are taken.
 _FEWEST_CHARACTERS = 8
 _MOST_LINES = 12
-
 # One of so many first lines stays in a file that is sent again from its start.
 _FIRST_LINES = 5
-
 # What a model says before it goes on.
 _LEAD_LINES = 30
-
 # Another tag in the body: then a closing tag is missing, or the body is about these very tags.
 _NAMES = "|".join(name.replace("_", r"\\?_") for name in commands.BY_TAG)
 _OURS = lazy_pattern(rf"[\[［【]/?(?:{_NAMES})(?=[ \t\]\\］】*])")
-
 # A few lines that say what follows, and the fence that opens right before it.
 _LEAD = lazy_pattern(r"(?:[^`~\n][^\n]*\n|\n){0,6}[ \t]*(?:`{3,}|~{3,})\w*[ \t]*\n")
-
 # A sentence: words at the margin, and nothing that only code has.
 _SENTENCE = lazy_pattern(r"[^\s#/|+-][^\n]{0,300}?[:：.。…!！?？*_)）»”][ \t]*")
 _CODE = lazy_pattern(r"[{}=;<>\[\]\\$]|\w\(|^\S+$(?<=[\x00-\x7f])|^[\w.-]+[ \t]*:[ \t]*\S")
-
 # What may be before an answer's own text: its [REPLY …], and the fence round all of it.
 _NO_TEXT = lazy_pattern(r"(?:[ \t]*+(?:(?:\[REPLY[^\]\n]*\]|`{3,}\w*|~{3,}\w*)[ \t]*)?\n)*")
 _FENCE = lazy_pattern(r"[ \t]*(?:`{3,}|~{3,})[ \t]*")

@@ -40,7 +40,6 @@ _PERSON = lazy_pattern(
 )
 
 _TAG = lazy_pattern(rf"^[ \t>*_`\\]*\[(?:{'|'.join(commands.HAS_BODY)})\b", re.MULTILINE)
-
 # A conversation has a handful of answers to one request; looking at each costs a pass over the text.
 _ANSWERS_LIMIT = 12
 # More than that is not put before the word of a tag.
