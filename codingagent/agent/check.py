@@ -76,8 +76,6 @@ class Check:
     def _session(self) -> Session:
         return self._log.session
 
-    # --- before the first answer ---------------------------------------------------------------
-
     @property
     def is_running(self) -> bool:
         """Whether it runs beside the person, or its outcome is still to be recorded."""
@@ -144,8 +142,6 @@ class Check:
         if host.is_file():
             return f"{host} is not visible in the sandbox; put its folder on your PATH"
         return f"there is no program `{shown(name)}`" + " on your PATH" * ("/" not in name)
-
-    # --- after a turn --------------------------------------------------------------------------
 
     def run(self, *, ends: bool) -> bool:
         """Run it if this turn changed a file; return whether its last run succeeded.

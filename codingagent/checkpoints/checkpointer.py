@@ -70,8 +70,6 @@ class Checkpointer:
     def sync(self) -> None:
         atomic_write.sync(self._folders)
 
-    # --- around turns --------------------------------------------------------------------------
-
     def before(self, held: Collection[str] = ()) -> None:
         """Checkpoint before a turn or a part of it, covering some paths even if git ignores them."""
         if (found := self._take({*held, *self.written})) is not None:
@@ -121,8 +119,6 @@ class Checkpointer:
         if not self.log.session.checkpoints.latest:
             self.tried(lambda store: store.take(), None)
 
-    # --- comparing -----------------------------------------------------------------------------
-
     def is_as_at(self, checkpoint: str) -> bool:
         """Return whether the workspace is as at a checkpoint; False if there is none."""
         if not checkpoint or (found := self._take()) is None:
@@ -154,8 +150,6 @@ class Checkpointer:
         # What a repository runs is the person's: no answer can read it.
         told = (each for each in changes if not is_of_git(each.path))
         return tuple(f"{each.kind}: {shown_path(each.path)}" for each in told)
-
-    # --- steps of these ------------------------------------------------------------------------
 
     def _take(self, held: Collection[str] = ()) -> Checkpoint | None:
         """Take a checkpoint; if it fails, the turn goes on without."""

@@ -97,9 +97,6 @@ def named(names: Sequence[str]) -> str:
     return some([*map(paths.shown, names)], NAMED) or "no files"
 
 
-# --- the steps of a journal ---------------------------------------------------------------------
-
-
 class UndoStep(Struct, frozen=True):
     """A turn, a part of one, or an undo, with the checkpoints before and after it.
 

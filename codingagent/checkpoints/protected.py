@@ -56,8 +56,6 @@ class Protection(Struct, frozen=True):
     def log(self) -> SessionLog:
         return self.checkpointer.log
 
-    # --- what changed --------------------------------------------------------------------------
-
     def changed_paths(self) -> tuple[str, ...]:
         """Return the files that differ after a turn that ran commands, whoever changed them."""
         return tuple(self._changes())
@@ -93,8 +91,6 @@ class Protection(Struct, frozen=True):
             or (isinstance(event, Interrupted) and event.kind in (Kind.RUN_COMMAND, Kind.CHECK))
             for event in (*self.log.session.results, self.log.session.checked)
         )
-
-    # --- what of it is protected ---------------------------------------------------------------
 
     def look(self) -> None:
         """Find protected files that were changed unasked, and journal them."""
@@ -179,8 +175,6 @@ class Protection(Struct, frozen=True):
         unread = [LeftOut(path, _NO_GIT if old else _UNHELD) for path in names]
         act = self.checkpointer.tried
         return act(lambda store: store.restore(old, new, names), unread) if old else unread
-
-    # --- settling them -------------------------------------------------------------------------
 
     def settle(self, answer: Answer) -> None:
         """Keep the files found, or restore them."""

@@ -75,7 +75,6 @@ class Store:
         self.path, self.root, self.own_git = path, root, git
 
     # --- the directory -------------------------------------------------------------------------
-
     def prepare(self) -> None:
         """Create what is missing, and remove what a kill has left."""
         with disk_errors(f"the checkpoints in {self.path} can't be kept"):
@@ -107,7 +106,6 @@ class Store:
             return _read(self.path / _BRANCH).decode("ascii", "replace").strip()
 
     # --- the index -----------------------------------------------------------------------------
-
     def index(self, commit: str) -> Path:
         """Return the path of a commit's index, whose name ties the two together."""
         return self.path / f"index.{commit or 'none'}"
@@ -156,7 +154,6 @@ class Store:
                     retried(other.unlink)
 
     # --- git -----------------------------------------------------------------------------------
-
     def git(self, *words: str, data: bytes = b"", index: Path | None = None) -> bytes:
         """Run git on an index, by default an empty one, and return its output."""
         with disk_errors(failure := f"the checkpoints in {self.path} can't be used", GitError):

@@ -79,7 +79,6 @@ class Checkpoints(Reader):
         self._folder.close()
 
     # --- taking --------------------------------------------------------------------------------
-
     def take(self, held: Collection[str] = ()) -> Checkpoint:
         """Checkpoint the files as they are now; set a damaged store aside and begin a new one.
 
@@ -182,7 +181,6 @@ class Checkpoints(Reader):
         return self._covered[1]
 
     # --- restoring -----------------------------------------------------------------------------
-
     def restore(self, target: str, now: str, paths: Collection[str]) -> list[LeftOut]:
         """Restore paths to one checkpoint where they are as in another, which was taken just before.
 

@@ -66,8 +66,6 @@ def look_of(stream: TextIO) -> Look:
 
 
 # --- width -----------------------------------------------------------------------------------------
-
-
 def cells(text: str) -> int:
     if text.isascii():
         return len(text)
@@ -195,8 +193,6 @@ def plain_lines(lines: Iterable[Line]) -> str:
 
 
 # --- quantities ------------------------------------------------------------------------------------
-
-
 def size(characters: int, tokens: int) -> str:
     """Return the size of a text in words."""
     return f"{characters:,} characters, {estimated(tokens)}"

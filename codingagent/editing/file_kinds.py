@@ -65,8 +65,6 @@ def is_python(path: str) -> bool:
     return ending(path) in ("py", "pyi", "pyw")
 
 
-# --- text within code ------------------------------------------------------------------------------
-
 # What opens a run of text over several lines, and what ends it.
 _ENDS = {'"""': '"""', "'''": "'''", "`": "`", "/*": "*/", "<!--": "-->", "<pre": "</pre"}
 _ENDS |= {"<textarea": "</textarea", "=begin": "=end", r"\begin{verbatim}": r"\end{verbatim}"}

@@ -157,8 +157,6 @@ ASKED_BY_POLICY = "needs your approval under this policy"
 
 
 # --- files ------------------------------------------------------------------------------------
-
-
 def judge_read(policy: Policy, path: str) -> Verdict:
     """Judge reading a file; the path is in plain form, `a/b`, relative to the workspace."""
     return _judge_path(policy.filesystem, path) or Allow()
@@ -353,8 +351,6 @@ def _checked(value: object, default: object, where: str) -> object:
 
 
 # --- descriptions -----------------------------------------------------------------------------
-
-
 def advice(policy: Policy) -> str:
     """Return what a model should know of the policy before it answers; empty if everything is allowed."""
     files, shell = policy.filesystem, policy.shell

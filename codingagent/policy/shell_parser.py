@@ -131,7 +131,6 @@ class _Reader:
         return found
 
     # --- commands ----------------------------------------------------------------------------------
-
     def _list(self, *ends: str) -> str:
         """Read commands up to one of the words or operators that end them; return it."""
         waits = False  # for a command, after && or ||
@@ -346,7 +345,6 @@ class _Reader:
         return body
 
     # --- words -------------------------------------------------------------------------------------
-
     def _blanks(self, *, lines: bool = False) -> None:
         """Pass blanks and comments, and the ends of lines with the here-documents after them."""
         while True:

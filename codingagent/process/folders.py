@@ -124,9 +124,6 @@ def _is_harmless(folder: Path, homes_and_above: set[Path]) -> bool:
     return folder not in homes_and_above and folder.parent != Path("/") and not is_private
 
 
-# --- repositories ------------------------------------------------------------------------------
-
-
 def git_folders(workspace: Path) -> list[Path]:
     """Return the paths to make read-only to protect git's data: `.git` and, for a worktree, its repository.
 

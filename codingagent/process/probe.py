@@ -140,9 +140,6 @@ def _loopback(_: _Order) -> _Verdict:
     return error == 0, f"a server of this sandbox on 127.0.0.1: {_said(error)}"
 
 
-# --- how to try ------------------------------------------------------------------------------------
-
-
 def _error_of(attempt: Callable[[], object]) -> int:
     """Return the errno of an attempt; 0 if it succeeded."""
     try:

@@ -22,8 +22,6 @@ from msgspec import Struct
 
 from codingagent.model.patterns import sections
 
-# --- what is refused -------------------------------------------------------------------------------
-
 _EPERM = 1
 _ENOSYS = 38
 _EAFNOSUPPORT = 97
@@ -65,8 +63,6 @@ MODE_ARGUMENTS: dict[str, tuple[int, int | None]] = {
 # O_CREAT and O_TMPFILE.
 CREATING = 0x40 | 0x40_0000
 
-# --- machines --------------------------------------------------------------------------------------
-
 
 class Machine(Struct, frozen=True):
     arch: int
@@ -88,7 +84,6 @@ MACHINES = {
     "aarch64": Machine(0xC000_00B7, None, _numbers(3)),
 }
 
-# --- the program -----------------------------------------------------------------------------------
 
 # linux/bpf_common.h: load a word at a fixed offset; compare with a constant and jump; return a
 # constant.

@@ -213,8 +213,6 @@ def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
 
 
 # --- what this machine offers --------------------------------------------------------------------
-
-
 class Finding(Struct, frozen=True):
     """One thing that this machine offers or lacks, with the remedy; None if it does not apply."""
 

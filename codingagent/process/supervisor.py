@@ -132,8 +132,6 @@ def _receive_handles(agent: socket.socket) -> list[int]:
 
 
 # --- the guard -------------------------------------------------------------------------------------
-
-
 def _guard(way: socket.socket) -> "NoReturn":
     """Run one command to its end and report; never return into the supervisor's loop."""
     status = 1
@@ -284,8 +282,6 @@ def _told(status: int) -> tuple[bool, int]:
 
 
 # --- ending processes ------------------------------------------------------------------------------
-
-
 def kill_all(find: Callable[[], Iterable[int]], ended: dict[int, int] | None = None) -> set[int]:
     """Stop, then kill, all processes that `find()` returns, until it returns none; return those found alive.
 
@@ -402,8 +398,6 @@ def _reap_all() -> dict[int, int]:
 
 
 # --- helpers ---------------------------------------------------------------------------------------
-
-
 def _become_watcher() -> int:
     """Adopt orphaned descendants; return a descriptor that becomes readable when a child ends.
 

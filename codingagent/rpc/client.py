@@ -213,7 +213,6 @@ class Client:
             self._close("it was closed")
 
     # --- methods -----------------------------------------------------------------------------------
-
     def call(
         self,
         method: str,
@@ -284,7 +283,6 @@ class Client:
         return _typed(self.call(method, params, timeout_s=timeout_s), ExecResult)
 
     # --- the wire ----------------------------------------------------------------------------------
-
     def _response(self, line: bytes) -> _Response:
         if not line.endswith(b"\n"):
             raise ConnectionResetError("the server closed the connection")

@@ -135,8 +135,6 @@ def read_token(file: Path) -> str:
 
 
 # --- listening -------------------------------------------------------------------------------------
-
-
 class Listener:
     """A listening socket, which it owns, and its file, which goes with it."""
 

@@ -198,7 +198,6 @@ class Connection(asyncio.Protocol):
                 self._log(_bug(fault))
 
     # --- the event loop calls these ----------------------------------------------------------------
-
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
         connections = self._server.connections
@@ -252,7 +251,6 @@ class Connection(asyncio.Protocol):
         self._forget()
 
     # --- lines and answers -------------------------------------------------------------------------
-
     def _go_on(self) -> None:
         """Answer the lines that are there, up to a slow one, which a task answers."""
         out = bytearray()
@@ -348,7 +346,6 @@ class Connection(asyncio.Protocol):
         return data
 
     # --- slow calls --------------------------------------------------------------------------------
-
     async def _answer(self, message: Message) -> None:
         """Answer a message with slow calls; a batch as it comes, whose answers together have no bound."""
         mark = b"["

@@ -126,7 +126,6 @@ class Vault:
         self._told = {*self.by_name}
 
     # --- hide --------------------------------------------------------------------------------------
-
     def hide(self, text: str, path: str = "", /) -> str:
         """Return a text with names for its secrets; the number of lines stays the same.
 
@@ -291,7 +290,6 @@ class Vault:
             self._forms.setdefault(form, entry)  # a form that was met is an entry, too
 
     # --- find --------------------------------------------------------------------------------------
-
     def spans(
         self, text: str, path: str, names: Collection[str] = (), *, is_quote: bool = False
     ) -> list[Hit]:
@@ -387,7 +385,6 @@ class Vault:
                     yield span
 
     # --- put back ----------------------------------------------------------------------------------
-
     def put_back(self, text: str) -> tuple[str, list[WrongName]]:
         """Return a text with values in place of their names, and the names that have no value."""
         if not self.by_name and _FIRST not in text:

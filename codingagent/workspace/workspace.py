@@ -47,7 +47,6 @@ class Workspace(PathWalk):
         self.text = FileTexts(self.read, self.read_each, self.listing).text
 
     # --- files ---------------------------------------------------------------------------------
-
     def read(self, path: str, *, whole: bool = True, to_write: bool = False) -> Seen:
         """Return a regular file's bytes, following links that stay inside.
 
@@ -288,7 +287,6 @@ class Workspace(PathWalk):
         return FolderEntry(name, stat.S_ISDIR(seen.st_mode), size)
 
     # --- listing -------------------------------------------------------------------------------
-
     def listing(
         self, always: frozenset[str] = frozenset(), known: "Belonging | None" = None
     ) -> Listing:

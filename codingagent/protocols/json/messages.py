@@ -300,8 +300,6 @@ def _bytes_of(received: wire.CreateFileOperation) -> bytes:
 
 
 # --- events ----------------------------------------------------------------------------------------
-
-
 def event_of(ended: OperationEnded) -> wire.Event:
     """Return the outcome of one operation as an event of this wire."""
     event = ended.event
@@ -388,8 +386,6 @@ def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
 
 
 # --- answers ---------------------------------------------------------------------------------------
-
-
 def read_answer(source: object) -> tuple[str | None, Answer]:
     """Read the answer to an approval: the operation's id, if it is named, and the decision.
 

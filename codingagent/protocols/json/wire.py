@@ -149,9 +149,8 @@ class Wire(BaseModel):
 
 _TAG = Field(discriminator="type", json_schema_extra=_plain)
 
+
 # --- operations ------------------------------------------------------------------------------------
-
-
 class _Operation(Wire):
     type: str
     id: OrAbsent[Text] = None
@@ -234,8 +233,6 @@ class OperationsMessage(Wire):
 
 
 # --- events ----------------------------------------------------------------------------------------
-
-
 class _Outcome(Wire):
     """The fields that most events begin with. In an example of 001 a null `operationId` is an absent one."""
 

@@ -114,9 +114,6 @@ def _blank(text: str) -> str:
     return "\n" * text.count("\n")
 
 
-# --- requests --------------------------------------------------------------------------------------
-
-
 def _requests(text: str) -> tuple[_Request, ...] | None:
     """Return the requests in a text, in order; None if the end of one is not certain."""
     found: list[_Request] = []
@@ -160,9 +157,6 @@ def _last_line(text: str, at: int, session: str, sequence: int) -> int:
     lines = [each(session, sequence) for each in (guide.reminder, guide.question_reminder)]
     found = ((text.rfind(f"\n{line.strip()}", at), len(line.strip())) for line in lines)
     return max(start + length + 1 if start >= 0 else -1 for start, length in found)
-
-
-# --- answers ---------------------------------------------------------------------------------------
 
 
 def _said(text: str, requests: tuple[_Request, ...]) -> Iterator[ReplyLine]:
