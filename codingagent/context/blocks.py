@@ -10,36 +10,21 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, sections
 
 # Longer blocks are cut into pieces.
 _LONG_LINES, _PIECE_LINES = 60, 30
 
-# The first group that takes part is the name. A pattern without leading blanks matches at the margin only.
-_DEFINED = (
-    r"\s*(?:(?:pub(?:\([^)]*\))?|export|default|declare|abstract|async|unsafe|local|extern(?:\s+\"\w+\")?"
-    r"|const)\s+)*(?:def\w*|class|module|function\*?|fn|func|struct|enum|trait|impl|interface|namespace|type"
-    r"|mod|union|static|const|let|var|macro_rules!)(?:\s*(?:<[^>]*>|\([^)]*\))\s*|\s+)([\w$.]*(?::+\w+)*)"
-    r"|([A-Za-z_$][\w$.]*)\s*(?::[^=]+)?=(?!=)"
-)
+# What begins a definition, by the endings of files. The first group that takes part is the name. A pattern
+# without leading blanks matches at the margin only.
 _DEFINITIONS = {
-    "py pyi go rs rb lua ex exs": _DEFINED,
-    "js mjs cjs jsx ts tsx mts cts vue svelte": _DEFINED
-    + r"|\s*(?:(?:public|private|protected|static|async|readonly|get|set|override|abstract)\s+)*"
-    r"(?!(?:if|for|while|switch|catch|return|else|await|function)\b)([\w$#]+)\s*"
-    r"(?:<[^()]*>)?\((?:[^;{]*\{|[^;)]*)\s*$",
-    "c h cc cpp cxx hpp hh m y l java kt kts cs scala swift groovy php": (
-        r"\s*(?!(?:return|else|if|for|while|switch|case|throw|new)\b)(?:[\w<>\[\],:*&?@]+\s+)+[*&]*(\w+)\s*"
-        r"(?:<[^;]*>\s*)?(?:\([^;]*$|[:\w\s,<>]*\{\s*$)|#\s*define\s+(\w+)"
-    ),
-    "sh bash zsh": r"\s*(?:function\s+)?([\w-]+)\s*\(\)",
-    "yml yaml": r"([\w\"'.-][^:#]*):",
-    "toml ini cfg": r"\[+([^\]]+)",
-    "md mdx markdown": r"#{1,6}\s+(.+)",
-    "rst txt": r"(\S.*)\n([=\-~^\"'+#*`.:])\2{2,}\s*$",
+    kinds: "".join(map(str.strip, body.splitlines())) for kinds, body in sections(__file__).items()
 }
+_DEFINED = _DEFINITIONS["py pyi go rs rb lua ex exs"]
 _PATTERNS = {
-    suffix: lazy_pattern(each) for kinds, each in _DEFINITIONS.items() for suffix in kinds.split()
+    suffix: lazy_pattern(each.replace("<defined>", _DEFINED))
+    for kinds, each in _DEFINITIONS.items()
+    for suffix in kinds.split()
 }
 _HAS_MEMBERS = lazy_pattern(
     r"\s*(?:[\w@]+\s+)*?(?:class|interface|namespace|impl|trait|mod|module|object|struct|enum|record)\b"
