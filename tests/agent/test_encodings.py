@@ -15,6 +15,7 @@ from codingagent.model.events import FileFetched
 from codingagent.workspace.file_texts import FileTexts
 from tests.helpers import plain_session
 from tests.killing import settings_for
+from tests.rows import each_row
 
 ZH = "这个函数返回列表中最大的数值。\n如果最后一行是空的，就把它删除。\n默认值由用户在配置文件里设置。\n"
 JA = "この関数はリストの中で最大の値を返します。\nデータベースに接続中にエラーが発生しました。\n"
@@ -169,7 +170,7 @@ def test_programs_and_the_screen_get_the_same_text(tmp_path: Path, text: str, co
     assert (changed.added, changed.removed) == (1, 0)
 
 
-@pytest.mark.parametrize("codec", ["gbk", "utf-16", "utf-16-le", "utf-16-be"])
+@each_row("codec", ["gbk", "utf-16", "utf-16-le", "utf-16-be"])
 def test_secrets_are_hidden_in_any_encoding(codec: str) -> None:
     secrecy = Secrecy("redact")
     text = f"数据库的密码: tiger4471x\n{ZH}api_token = 'q8Zk2mX7Lp4Rt9Wv3Ns6'\n"

@@ -10,6 +10,7 @@ from prompt_toolkit.keys import Keys
 
 from codingagent.cli.waiting_line import ConsolePastes, as_paste
 from tests.helpers import REPOSITORY
+from tests.rows import each_row
 
 
 def keys(text: str) -> list[KeyPress]:
@@ -18,13 +19,13 @@ def keys(text: str) -> list[KeyPress]:
     return [KeyPress(special.get(character, character), character) for character in text]
 
 
-@pytest.mark.parametrize("text", ["[DONE]\r/check rm\r", "\r/quit", "a\rb", "/undo\r", "\tx\r"])
+@each_row("text", ["[DONE]\r/check rm\r", "\r/quit", "a\rb", "/undo\r", "\tx\r"])
 def test_lines_that_come_at_once_are_a_paste_and_no_commands(text: str) -> None:
     [paste] = as_paste(keys(text))
     assert (paste.key, paste.data) == (Keys.BracketedPaste, text)
 
 
-@pytest.mark.parametrize("text", ["", "a", "\r", "words", "\t"])
+@each_row("text", ["", "a", "\r", "words", "\t"])
 def test_words_and_a_lone_enter_are_typed(text: str) -> None:
     assert as_paste(keys(text)) == keys(text)
 

@@ -88,7 +88,7 @@ def pad(encoding: str = "utf-8") -> Iterator[Pad]:
         os.close(theirs)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "found"),
     [("", False), ("a\n", True), ("a\n" * 1000, True), ("half a li", True), ("\x04", True)],
 )

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,7 +41,7 @@ def test_a_clock_tells_the_day_only_if_it_is_another() -> None:
     assert layout.clock(at(days=2), NOW) == "2026-03-08 12:00"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seconds", "said"),
     [(0.04, "0.0 s"), (3.21, "3.2 s"), (75, "75 s"), (600, "10 min"), (9000, "2 h")],
 )

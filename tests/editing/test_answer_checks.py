@@ -66,7 +66,7 @@ def test_edits_that_lack_a_marker_or_a_file_are_asked_for_again() -> None:
     assert "and there is no such file to edit; " in refusal(CreateFile("a.py", MARKED), None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("whole", "old"),
     [
         # As it was, and another; new documentation; a string of a program; an example in a text.
@@ -124,7 +124,7 @@ def test_a_file_that_could_be_parsed_and_no_longer_would_is_asked_for_again() ->
     assert found.detail == "The lines would then be:\n1 | a = 1\n2 | b = (2\n3 | "
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("operation", "old"),
     [
         (EditFile("a.py", (Replacement("b = 2\n", "b = (2\n"),)), OLD),
@@ -142,7 +142,7 @@ def test_every_change_of_every_kind_is_judged(operation: CreateFile | EditFile, 
     assert "shell operation" in fault(operation, old, is_json=True).reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("operation", "old"),
     [
         # New, broken before, said to be meant, of another kind.

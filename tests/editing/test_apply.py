@@ -14,6 +14,7 @@ from codingagent.model import encoding
 from codingagent.model.events import Hunk
 from codingagent.model.operations import LineRange, Replacement
 from tests.helpers import calls_of, cpu_below
+from tests.rows import each_row
 
 
 def replaced(text: str, *pairs: tuple[str, str]) -> Edited:
@@ -169,7 +170,7 @@ def test_a_search_changes_one_place_or_nothing(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("", False),
@@ -275,7 +276,7 @@ def test_what_is_shown_of_stray_bytes_can_be_written(data: bytes) -> None:
     caught.value.detail.encode()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hunks", "line", "by"),
     [
         ((), 5, 0),

@@ -7,11 +7,12 @@ from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Damage
 from codingagent.model.operations import Replacement
 from tests.helpers import cpu_below
+from tests.rows import each_row
 
 PROGRAM = "x = 1\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         "```\nx = 1\n```\n",
@@ -31,8 +32,8 @@ def test_a_fence_round_a_program_is_taken_off(body: str) -> None:
     assert body_repair.mend_command(body, AS_IT_IS).text == PROGRAM
 
 
-@pytest.mark.parametrize("line", ["f（a, b);", "f(a，b);", "x ＝ 1;", "a();；"])
-@pytest.mark.parametrize("path", ["a.js", "a.go", "a.java"])
+@each_row("line", ["f（a, b);", "f(a，b);", "x ＝ 1;", "a();；"])
+@each_row("path", ["a.js", "a.go", "a.java"])
 def test_signs_of_an_input_method_in_code_are_asked_for_again(path: str, line: str) -> None:
     """In a new file, over an old one, in an edit; not in strings, comments and beside such letters."""
     for old in (None, "f(a, b);\n"):
@@ -53,7 +54,7 @@ def test_a_long_line_of_such_signs_takes_no_time() -> None:
         assert body_repair.mend_file(body, "a.js", AS_IT_IS).text == body
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("way", "body"),
     [
         (Damage.ESCAPES, "\\section{a\\_b}\n"),
@@ -73,7 +74,7 @@ def test_what_the_tags_do_not_settle_is_asked_for_again(way: Damage, body: str) 
             mend(body, Arrival(frozenset({way})))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "markers",
     [
         ("&lt;&lt;&lt;&lt;&lt;&lt;&lt; SEARCH", "=======", "&gt;&gt;&gt;&gt;&gt;&gt;&gt; REPLACE"),

@@ -5,6 +5,7 @@ import pytest
 from codingagent.editing import apply
 from codingagent.errors import OperationError
 from codingagent.model.operations import Diff, DiffHunk
+from tests.rows import each_row
 
 
 def hunk(lines: str, at: int | None = None, section: str = "", **said: object) -> DiffHunk:
@@ -32,8 +33,8 @@ X = "-    x = 1\n+    x = 2"
 # --- the ends of the file --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("is_ended", [True, False])
+@each_row("end", ["\n", "\r\n"])
+@each_row("is_ended", [True, False])
 def test_lines_that_are_only_added_get_the_line_end_of_their_file(
     end: str, *, is_ended: bool
 ) -> None:

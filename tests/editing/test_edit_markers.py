@@ -1,12 +1,12 @@
 """The markers of edits and conflicts, however they are spelled."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.editing import edit_markers
 from codingagent.editing.edit_markers import MarkedEdit
 from tests import golden
+from tests.rows import each_row
 
 SPELLINGS = (
     ("<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"),
@@ -48,7 +48,7 @@ def _shown(edit: MarkedEdit) -> str:
 TABLES: dict[str, golden.Show] = {"marked.txt": show}
 
 
-@pytest.mark.parametrize(("case", "outcome"), golden.cases(__file__, "marked.txt"))
+@each_row(("case", "outcome"), golden.cases(__file__, "marked.txt"))
 def test_what_edits_are_found_in_a_text(case: tuple[str, bool], outcome: str) -> None:
     """Edits that lack a marker are found too, and examples in documentation are none."""
     assert show(case) == outcome
@@ -59,7 +59,7 @@ def test_a_search_asks_for_an_edit_and_a_branch_does_not() -> None:
     assert not edit_markers.asks("<<<<<<< HEAD")
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS, ids=" ".join)
+@each_row("spelling", SPELLINGS)
 def test_a_block_is_found_in_any_spelling(spelling: tuple[str, str, str]) -> None:
     """A chat's own markers, version control's, and those of other tools are the same thing."""
     opening, middle, closing = spelling
@@ -71,7 +71,7 @@ def test_a_block_is_found_in_any_spelling(spelling: tuple[str, str, str]) -> Non
     assert edit_markers.has_edits("\n".join(lines))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",

@@ -9,6 +9,7 @@ from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival, Channel
 from codingagent.model.operations import Replacement
 from tests.helpers import cpu_below
+from tests.rows import each_row
 
 PATH = "a.py"
 CODE = 'def load_all(name):\n    path = ROOT["base"] + name\n    if a < b and c > d:\n        return path\n'
@@ -24,7 +25,7 @@ def refused(text: str, search: str, replace: str, way: Channel = frozenset()) ->
     return caught.value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "search", "replace"),
     [
         ("a_b = 1\nc = r'\\_'\n", r"a\_b = 1", r"a\_b = r'\_'"),
@@ -52,7 +53,7 @@ def test_lost_indentation_comes_back_where_it_can_be_derived() -> None:
     assert "        return path" in fault.detail
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "path", "line"),
     [
         ("import os\n# ... existing code ...\n", "a.py", "# ... existing code ..."),

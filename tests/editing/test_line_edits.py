@@ -10,6 +10,7 @@ from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, Arrival
 from codingagent.model.operations import LineRange, Replacement
 from tests import reply_table
+from tests.rows import each_row
 
 
 def after(
@@ -37,7 +38,7 @@ _PY = ["def f():", "    a = call_one()", "    b = 2"]
 _MD = ["- one", "    deep text here", "    more deep text"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "lines", "body", "in_code", "text"),
     [
         ("a.go", _GO, "    x := one()\n\n     * z\n", True, "\tx := one()\n\n\t * z\n"),
@@ -93,7 +94,7 @@ def _ranged(body: str) -> str:
 _OURS = "  6 | function g() {\n  7 |     return 1;\n  8 | }"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "is_right"),
     [
         (_searched(_OURS, _NEW), True),
@@ -129,7 +130,7 @@ def test_numbers_with_a_bar_are_text_where_the_file_has_such(tmp_path: Path) -> 
     assert done.files["a.txt"] == b"6 | a\n1 | 6 | a\n7 | c\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "body", "text"),
     [
         ("x = 1\n\ny = 2\n", "a = 1\n  \nb = 2\n", "a = 1\n\nb = 2\n"),
@@ -157,7 +158,7 @@ def test_blanks_in_blank_lines_are_taken_off_where_the_file_has_none(
 _LONG = "    total = first_of(the_values_here, one) + second_of(the_values_here, two)"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "line", "at"),
     [
         ("a.py", _LONG.replace("= ", "= (") + ")", " +"),

@@ -11,6 +11,7 @@ from codingagent.editing import notebooks
 from codingagent.errors import ApprovalError, OperationError
 from codingagent.model.settings import Settings
 from tests.helpers import grows_with, live_session, plain_session
+from tests.rows import each_row
 
 IMAGE = "iVBORw0KGgo" * 50
 CELLS = [
@@ -93,7 +94,7 @@ def test_lines_come_and_go_in_the_way_of_the_file() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "new",
     [
         SHOWN.replace("3\n4\n", "5\n"),
@@ -216,9 +217,7 @@ def test_an_operation_in_json_may_edit_the_file_as_it_is(tmp_path: Path) -> None
         assert path.read_text("utf-8") == TEXT.replace("1 + 2", "3")
 
 
-@pytest.mark.parametrize(
-    "outputs", [["x"], [None], [{"text": 5}], [{"data": [1]}], [{"traceback": [1]}]]
-)
+@each_row("outputs", [["x"], [None], [{"text": 5}], [{"data": [1]}], [{"traceback": [1]}]])
 def test_a_notebook_with_odd_outputs_is_shown_as_it_is(outputs: list[object]) -> None:
     """What another program wrote wrongly ends neither a start nor a turn."""
     cell = {"cell_type": "code", "outputs": outputs, "source": "x"}

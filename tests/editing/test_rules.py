@@ -13,6 +13,7 @@ from codingagent.model.chat_damage import AS_IT_IS, Arrival
 from codingagent.model.operations import Replacement
 from codingagent.model.rule import Rule
 from codingagent.protocols.tags import repair, tag_lines
+from tests.rows import each_row
 
 REPAIRS = Path(__file__).parents[2] / "codingagent" / "docs" / "repairs.md"
 CODE = (
@@ -91,7 +92,7 @@ def _named(rules: Iterable[Rule[Any]]) -> list[Any]:
     return [pytest.param(rule, id=rule.name) for rule in rules]
 
 
-@pytest.mark.parametrize("rule", _named(BODY_RULES))
+@each_row("rule", _named(BODY_RULES))
 def test_each_rule_for_bodies_has_a_case(rule: Rule[Any]) -> None:
     """It says what it did, or asks again in these words."""
     try:
@@ -115,7 +116,7 @@ def test_each_rule_for_indentation_has_a_case(rule: Rule[Any]) -> None:
     assert found.text != new
 
 
-@pytest.mark.parametrize("rule", _named(MATCHING))
+@each_row("rule", _named(MATCHING))
 def test_each_rule_for_a_search_has_a_case(rule: Rule[Any]) -> None:
     """The edit is applied, and its note is that of the rule."""
     old, search, new = SEARCHES[rule.name]

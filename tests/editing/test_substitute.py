@@ -8,6 +8,7 @@ from codingagent.editing.apply import substitute
 from codingagent.errors import OperationError
 from codingagent.model.events import Hunk
 from codingagent.model.operations import Substitution
+from tests.rows import each_row
 
 _TEXT = st.text("ab\r\n", max_size=30)
 
@@ -48,7 +49,7 @@ def test_work_without_end_is_refused() -> None:
         substitute(many, "x" * 1_000_000)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "text", "hunk"),
     [
         ("b", "c", "a\nb\nd\n", Hunk(2, 1, 2, 1)),

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from codingagent.editing import syntax_check
 from codingagent.editing.syntax_check import SyntaxFault
 from tests.helpers import cpu_below
+from tests.rows import each_row
 
 DEEP = 100_000
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "text", "fault"),
     [
         ("a.py", "x = (1\ny = 2\n", SyntaxFault(1, "'(' was never closed")),
@@ -40,7 +41,7 @@ def test_what_cannot_be_read_is_a_fault_with_its_line(
     assert not syntax_check.can_read(path, text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "text"),
     [
         ("a.py", ""),
@@ -57,7 +58,7 @@ def test_what_can_be_read_is_no_fault(path: str, text: str) -> None:
     assert syntax_check.find_fault(path, text) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "text"),
     [
         ("a.txt", "x = ("),
@@ -105,7 +106,7 @@ OLD = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("new", "lost"),
     [
         (OLD, ()),

@@ -168,7 +168,7 @@ def test_an_edit_can_not_make_a_coding_line_lie() -> None:
         guessed(data, charset="cp1251").encode("中")
 
 
-@pytest.mark.parametrize("codec", ["utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be", "utf-8"])
+@each_row("codec", ["utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be", "utf-8"])
 def test_a_mark_tells_the_encoding(codec: str) -> None:
     """And is kept."""
     data = "\ufeffaé\r\n".encode(codec)

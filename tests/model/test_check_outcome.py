@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from codingagent.model import check_outcome
@@ -10,6 +9,7 @@ from codingagent.model.events import CommandRan
 from codingagent.model.journal_entries import CheckEnded
 from codingagent.model.session_state import Session
 from tests import golden
+from tests.rows import each_row
 
 
 def ran(command: str, exit_code: int, output: str, ended_by: Any = "itself") -> CommandRan:
@@ -27,7 +27,7 @@ def told(case: tuple[Any, ...]) -> str:
 TABLES = {"checks.txt": told}
 
 
-@pytest.mark.parametrize(("case", "expected"), golden.cases(__file__, "checks.txt"))
+@each_row(("case", "expected"), golden.cases(__file__, "checks.txt"))
 def test_what_a_check_says_before_any_change(case: tuple[Any, ...], expected: str) -> None:
     assert told(case) == expected
 

@@ -71,7 +71,7 @@ def test_base64_gives_any_bytes(data: bytes, width: int) -> None:
     assert decode(text) == CreateFile("a", data)
 
 
-@pytest.mark.parametrize("body", ["YQ", "Y", "Y!==", "é", "YQ==YQ=="])
+@each_row("body", ["YQ", "Y", "Y!==", "é", "YQ==YQ=="])
 def test_damaged_base64_is_refused(body: str) -> None:
     """Design, replies as chats give them: never wrong bytes; the block is asked for again."""
     reason = refusal(f'[CREATE_FILE path="a" encoding="base64"]\n{body}\n[/CREATE_FILE]\n')
@@ -79,7 +79,7 @@ def test_damaged_base64_is_refused(body: str) -> None:
     assert reason.endswith("); send it again")
 
 
-@pytest.mark.parametrize("token", ["", "a b", "é", "a]b", "a/b"])
+@each_row("token", ["", "a b", "é", "a]b", "a/b"])
 def test_an_until_that_is_no_token_is_refused(token: str) -> None:
     """Design, tag blocks: `until="TOKEN"`; what can't be found again is refused."""
     block = Block("CREATE_FILE", (("path", "a"), ("until", token)), "x\n", 1)

@@ -59,9 +59,7 @@ def test_a_file_is_read_by_its_mark_or_its_bytes(data: bytes, expected: FileText
     assert encoding.decode_file(data) == expected
 
 
-@pytest.mark.parametrize(
-    "data", [b"\0", b"\x7fELF\0", b"a" * 7999 + b"\0", b"\xff\xfea", b"\xff\xfe\x00\xd8"]
-)
+@each_row("data", [b"\0", b"\x7fELF\0", b"a" * 7999 + b"\0", b"\xff\xfea", b"\xff\xfe\x00\xd8"])
 def test_bytes_that_are_no_text_are_none(data: bytes) -> None:
     """Design, replies as chats give them: never wrong bytes, so no edit of what is no text."""
     assert encoding.decode_file(data) is None
@@ -105,7 +103,7 @@ def test_an_edit_keeps_the_mark_and_the_encoding() -> None:
     assert decoded(b"\xe9").encode("é!") == b"\xe9!"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [
         "é[DONE]".encode(),

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Sighting, first_looks, is_finished
+from tests.rows import each_row
 
 _FIRST = Sighting(inode=1, size_bytes=10, modified_ns=5, at_s=100.0)
 
@@ -14,9 +15,7 @@ def _later(by_s: float) -> Sighting:
     return replace(_FIRST, at_s=_FIRST.at_s + by_s)
 
 
-@pytest.mark.parametrize(
-    ("by_s", "finished"), [(0, False), (0.1, False), (0.29, False), (0.31, True), (5, True)]
-)
+@each_row(("by_s", "finished"), [(0, False), (0.1, False), (0.29, False), (0.31, True), (5, True)])
 def test_a_file_unchanged_for_300_ms_is_finished(by_s: float, finished: bool) -> None:
     """Design, the inbox: size and time unchanged for 300 ms."""
     assert SETTLED_AFTER_S == 0.3

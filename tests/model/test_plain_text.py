@@ -12,7 +12,7 @@ from tests.helpers import cpu_below
 from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "whole"), [("", ""), ("a\nb", "a\nb"), ("é→", "é→"), ("caf\udce9 \ud800", "caf? ?")]
 )
 def test_half_characters_become_question_marks(text: str, whole: str) -> None:

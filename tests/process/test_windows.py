@@ -25,9 +25,7 @@ linux = pytest.mark.skipif(
 CMD = r"C:\Windows\System32\cmd.exe"
 
 
-@pytest.mark.parametrize(
-    "command", ['python -c "print(1)"', 'git commit -m "a b"', "echo a", 'a "b" "c"']
-)
+@each_row("command", ['python -c "print(1)"', 'git commit -m "a b"', "echo a", 'a "b" "c"'])
 def test_a_command_is_the_command(command: str) -> None:
     """Design, commands: `/s` takes off the outer quotes, and what is between them stays as it is."""
     assert windows.command_line(command) == f'"{CMD}" /d /s /c "{command}"'

@@ -1,6 +1,5 @@
 """Files that an output names: each way compilers and interpreters write them, and what is no file."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,7 +55,7 @@ def test_a_place_in_an_output_is_a_file_and_a_line(
     assert found == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "expected"),
     [
         (r"C:\w\Program.cs(10,5): error CS1002: ; expected [C:\w\w.csproj]", ["Program.cs"]),

@@ -205,7 +205,7 @@ def test_methods_send_what_004_names() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "result", [None, [], {}, {"exit_code": True, "stdout": "", "stderr": ""}, {"exit_code": "0"}]
 )
 def test_a_result_of_another_shape_is_said(result: object) -> None:

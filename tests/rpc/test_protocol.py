@@ -183,7 +183,7 @@ def test_our_own_fault_is_for_the_log(name: str) -> None:
     assert isinstance(found.bug, KeyError | TypeError)
 
 
-@pytest.mark.parametrize("text", ["é\u2028\u2029\x85\n\r", "\ud83d\ude00", "😀", "\ud800"])
+@each_row("text", ["é\u2028\u2029\x85\n\r", "\ud83d\ude00", "😀", "\ud800"])
 def test_any_text_is_one_line_of_utf_8(text: str) -> None:
     """Node's readline ends a line at U+2028; half a character is no UTF-8, and comes as `?`."""
     data = answers(

@@ -617,7 +617,7 @@ def test_a_port_that_is_taken_is_said(tcp: Listenable) -> None:
         listen(tcp)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "endpoint"),
     [
         ("127.0.0.1:80", Tcp("127.0.0.1", 80)),

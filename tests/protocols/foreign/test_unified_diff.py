@@ -127,9 +127,7 @@ def test_an_edit_is_one_edit_in_whichever_form_its_header_is(diff: str) -> None:
     assert len(read(fenced(diff), {"n.py"}).items) == 1
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("i", "w"), ("c", "i"), ("old", "new"), ("x-1.0", "x-1.1")]
-)
+@each_row(("old", "new"), [("i", "w"), ("c", "i"), ("old", "new"), ("x-1.0", "x-1.1")])
 def test_the_folders_before_and_after_may_have_any_names(old: str, new: str) -> None:
     """git's `diff.mnemonicPrefix`, and `diff -r` of two folders."""
     headers = f"--- {old}/n.py\n+++ {new}/n.py\n"

@@ -507,7 +507,7 @@ def test_a_faulty_event_says_where_and_what_is_allowed(event: object, line: str)
     assert in_message.endswith(line.removeprefix("event "))
 
 
-@pytest.mark.parametrize("category", ["validation", "policy", "execution", "timeout", "system"])
+@each_row("category", ["validation", "policy", "execution", "timeout", "system"])
 def test_an_error_event_has_one_of_five_categories(category: Any) -> None:
     """Specification 001, error handling. Its details are kept as they are, null among them."""
     event = ErrorEvent(timestamp=NOON, category=category, message="m", details={"a": [None]})

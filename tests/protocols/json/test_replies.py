@@ -86,7 +86,7 @@ MANGLES = {
 }
 
 
-@pytest.mark.parametrize("text", MANGLES.values(), ids=MANGLES)
+@each_row("text", MANGLES.values(), ids=MANGLES)
 def test_a_message_is_found_bare_or_in_a_fence(text: str) -> None:
     """Design: a reply that is an operations message, bare or in one code fence, is executed."""
     assert said(text) == FetchFile("a.py", "utf-8")
@@ -162,7 +162,7 @@ def test_a_lone_message_that_says_done_ends_the_session(content: str) -> None:
     assert said(message({"type": "message", "content": content})) == Finish("all is well")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "written",
     [
         '"content": "a\nb\n"',
@@ -180,7 +180,7 @@ def test_almost_json_is_asked_for_again_in_words(written: str) -> None:
     assert found.endswith("Send it again, whole")
 
 
-@pytest.mark.parametrize("content", ["done: x", "Is it DONE: yes", "DONE", "DONE : x", ""])
+@each_row("content", ["done: x", "Is it DONE: yes", "DONE", "DONE : x", ""])
 def test_other_messages_end_nothing(content: str) -> None:
     """It begins with exactly that."""
     assert said(message({"type": "message", "content": content})) == ShowMessage(content)
@@ -228,7 +228,7 @@ def test_true_is_no_sequence() -> None:
     assert read(message(READ, sequence=True)).header == Header(None, None)
 
 
-@pytest.mark.parametrize("text", ["", "No.", "Shall I?", "See `a.py`.", 'a.py and "b".'])
+@each_row("text", ["", "No.", "Shall I?", "See `a.py`.", 'a.py and "b".'])
 def test_what_to_write_instead_is_a_message(text: str) -> None:
     """No message at all: the model is shown one example."""
     found = prose.items_of(text, ("a.py",), is_json=True)[-1]

@@ -1,6 +1,5 @@
 """An answer that was cut short, and the one that goes on: joined where that is certain, else asked again."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,7 +67,7 @@ def test_words_before_the_continuation_do_no_harm() -> None:
     assert item.operation == CreateFile("a.py", BODY)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         f"{REPLY}something else entirely\n[/CREATE_FILE]\n[END]\n",

@@ -12,6 +12,7 @@ from codingagent.protocols.tags import reply, scanner, tag_blocks
 from codingagent.protocols.tags.tag_blocks import Scan
 from tests import reply_table
 from tests.manglings import MANGLINGS
+from tests.rows import each_row
 
 _OPENING = re.compile(rf'(\[(?:{"|".join(HAS_BODY)})(?: [a-z_]+="[^"\\\n]*")*\])(?=\r?\n)')
 _PLAIN = (
@@ -94,8 +95,8 @@ def test_a_closing_tag_beside_other_text_puts_the_next_block_in_doubt() -> None:
     assert block.is_doubtful
 
 
-@pytest.mark.parametrize("mark", ["", "> "])
-@pytest.mark.parametrize("end", ["", "[DONE]\n[/MESSAGE]\n"])
+@each_row("mark", ["", "> "])
+@each_row("end", ["", "[DONE]\n[/MESSAGE]\n"])
 def test_a_request_is_seen_in_a_block_that_may_be_none(mark: str, end: str) -> None:
     """Design, tag blocks: an outbox saved into the inbox is never executed; its examples are commands."""
     request = f"{mark}=== HEADER ===\n{mark}=== PROTOCOL ===\n"

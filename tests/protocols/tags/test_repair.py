@@ -18,6 +18,7 @@ from codingagent.protocols.tags import repair, reply, scanner
 from codingagent.protocols.tags.reply import Step
 from tests.builders import SESSION_ID
 from tests.helpers import calls_of, cpu_below, grows_with
+from tests.rows import each_row
 
 _HEADER = f'[REPLY session="{SESSION_ID}" sequence="2"]\n'
 
@@ -70,7 +71,7 @@ def _request(session: str = SESSION_ID) -> str:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         _request(),

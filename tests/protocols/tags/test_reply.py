@@ -173,7 +173,7 @@ def test_a_reply_to_something_else_is_objected_to(header: Header | None, reason:
     assert reply.objection(header, _waiting(), "new") == reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "objects"),
     [
         (None, True),
