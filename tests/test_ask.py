@@ -116,7 +116,7 @@ def test_questions_then_edits_in_one_chat(home: Path) -> None:
     assert guide.protocol_text() in request(home)
     drop(home, FIX)
     assert cart(home) != CART
-    assert "As in the requests before" in request(home, short=True)
+    assert "As in the earlier requests" in request(home, short=True)
     drop(home, "[DONE]\nmended\n[/DONE]\n")
     assert is_complete(home)
     shown = go(home, "show", name)

@@ -16,9 +16,9 @@ OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\n"
 THEIRS = OLD.replace("two", "the person's")
 NEW = OLD.replace("eight", "the answer's")
 REFUSED = (
-    "[FAILED] CREATE_FILE: The person changed 'a.txt' since you saw it last, and this would take that back:"
-    " nothing was written. Their change and the whole file are shown in this request: keep what they"
-    " changed, or drop it on purpose, and send it again"
+    "[FAILED] CREATE_FILE: 'a.txt' was changed since the chat saw it last, and this would undo that change."
+    " That change and the whole file are shown in this request: keep the user's change, or drop it on"
+    " purpose, and send it again"
 )
 
 
@@ -144,7 +144,7 @@ def test_an_edit_whose_search_fits_goes_through_and_the_file_stays_unknown(
     write(live, THEIRS)
     told = answer(live, edit("eight", "8"))
     assert told.startswith("[OK]")
-    assert "Note: the person changed this file since you saw it whole" in told
+    assert "Note: this file was changed since the chat saw all of it" in told
     assert text_of(live) == THEIRS.replace("eight", "8")
     assert answer(live, f"{edit('seven', '7')}{create(NEW)}").count("[FAILED] CREATE_FILE") == 1
     assert text_of(live) == THEIRS.replace("eight", "8").replace("seven", "7")
@@ -156,7 +156,7 @@ def test_line_numbers_count_where_the_lines_are_as_they_were_shown(live: LiveSes
     write(live, THEIRS)
     assert answer(live, lines(8, 8, "8")).startswith("[OK]")
     told = answer(live, lines(2, 2, "2"))
-    assert told.startswith("[FAILED] EDIT_FILE: The person changed 'a.txt' since you saw it last")
+    assert told.startswith("[FAILED] EDIT_FILE: 'a.txt' was changed since the chat saw it last")
     assert "send these lines again" in told
     assert answer(live, lines(2, 2, "2")).startswith("[OK]")
     write(live, f"zero\n{text_of(live)}")
@@ -200,7 +200,7 @@ def test_other_formats_go_the_same_way(live: LiveSession) -> None:
     write(live, THEIRS)
     change = '{"type": "createFile", "path": "a.txt", "overwrite": true, "content": "x\\n"}'
     told = live.answer(f'{{"protocolVersion": "1.0", "operations": [{change}]}}')
-    assert "The person changed 'a.txt'" in told
+    assert "'a.txt' was changed since the chat" in told
     write(live, f"{THEIRS}again\n")
     live.answer(f"a.txt\n\n```text\n{NEW}```\n")
     assert text_of(live) == f"{THEIRS}again\n"
@@ -211,9 +211,7 @@ def test_without_the_text_of_before_the_whole_file_is_shown(live: LiveSession) -
     read(live)
     write(live, THEIRS)
     shutil.rmtree(live.home.sessions.folder / live.session_id / "shown")
-    assert "nothing was written. The whole file is shown in this request" in answer(
-        live, create(NEW)
-    )
+    assert "The whole file is shown in this request" in answer(live, create(NEW))
     assert f"--- a.txt ---\n{THEIRS}--- end a.txt ---\n" in live.request()
     assert answer(live, create(NEW)).startswith("[OK]")
 
@@ -297,7 +295,7 @@ def test_events_as_json_show_a_file_too(tmp_path: Path) -> None:
         write(live, THEIRS)
         change = '{"type": "createFile", "path": "a.txt", "overwrite": true, "content": "%s"}'
         told = live.answer(AS_JSON % change % "x\\n")
-        assert "The person changed 'a.txt'" in told
+        assert "'a.txt' was changed since the chat" in told
         assert "-two\\n+the person's\\n" in told
         assert text_of(live) == THEIRS
         live.answer(AS_JSON % change % "y\\n")

@@ -362,7 +362,7 @@ NO_NAME = "REJECTED: .* is not a file name on Windows"
 # Refused in each of the six ways to use a path, each time with these words.
 REFUSED_PATHS = {
     "empty": ("", "Path is empty|outside workspace"),
-    "blank": (" ", "Path is empty|a name of blanks"),
+    "blank": (" ", "Path is empty|a name of spaces"),
     "up": ("../out/secret", OUT),
     "far up": ("../" * 40 + "etc/passwd", OUT),
     "up behind a folder": ("sub/../../out/secret", OUT),
@@ -386,8 +386,11 @@ REFUSED_PATHS = {
     "a megabyte": ("a/" * 2**19 + "x", "longer than 4096 bytes"),
     "backslash": ("..\\\\out\\\\secret", "has a backslash"),
     "backslash, alone": ("a\\b", "has a backslash"),
-    "file as folder": ("ok.txt/x", "is a file, not a folder|No file fits|not a folder"),
-    "file as folder, deep": ("ok.txt/x/y/z", "is a file, not a folder|No file fits|not a folder"),
+    "file as folder": ("ok.txt/x", "is a file, not a folder|No file matches|not a folder"),
+    "file as folder, deep": (
+        "ok.txt/x/y/z",
+        "is a file, not a folder|No file matches|not a folder",
+    ),
 }
 
 
@@ -411,7 +414,7 @@ NAMES_NOT_MADE = [
 @pytest.mark.parametrize("path", NAMES_NOT_MADE)
 def test_a_name_that_others_cannot_hold_is_not_made(path: str) -> None:
     """Design, workspace: names are never trimmed or expanded; what others could not open is not made."""
-    missing = "not found|No file fits"
+    missing = "not found|No file matches"
     says = (NO_NAME, *(f"FAILED.*({missing})" for _ in SIX[1:]))
     throw(Case(all_on(path), says), BARE)
 

@@ -263,7 +263,7 @@ def test_a_space_hides_what_it_is_asked_to(tmp_path: Path, is_kept: bool) -> Non
             told = again.run(operations=[{"type": "shell", "command": f"echo {name} > x"}])
             assert token("space") not in again.run(operations=[CAT]).to_json()
             asks = again.run(operations=[{"type": "createFile", "path": "b", "content": name}])
-            assert "commands are not given such values" in told.to_json()
+            assert "commands are not given the values of placeholders" in told.to_json()
             assert asks.pending_approval is not None
             assert token("space") not in asks.to_json()
         assert not (project / "x").exists()
@@ -306,7 +306,7 @@ def test_serve_hides_if_asked(tmp_path: Path) -> None:
         assert host.call("write_file", path="app.py", content=f"B = '{name}'\n") == {
             "success": True
         }
-        assert "stands for a value" in host.call("exec", cmd=f"echo {name}")["stderr"]
+        assert "a placeholder" in host.call("exec", cmd=f"echo {name}")["stderr"]
         assert "needs approval" in host.call("write_file", path="b.py", content=name)["message"]
     assert (tmp_path / "root" / "app.py").read_text("utf-8") == f"B = '{token('served')}'\n"
 

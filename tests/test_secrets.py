@@ -170,7 +170,7 @@ def test_an_answer_gets_its_values_back(tmp_path: Path) -> None:
     with with_app(tmp_path) as live:
         (name,) = set(NAME.findall(live.contents()))
         line = f"KEY = '{name}'"
-        assert f"Hidden values: names such as {name} stand for" in live.request()
+        assert f"Secrets: placeholders such as {name} stand for" in live.request()
         assert "[OK]" in live.answer(edit("app.py", line, f"{line}  # {name}"))
     with live_session(tmp_path, session_id=live.session_id) as again:
         changed = f"A = 1\r\nKEY = '{token('file')}'  # {token('file')}\r\n"
@@ -194,10 +194,10 @@ def test_a_name_out_of_place_writes_nothing(tmp_path: Path) -> None:
             edit("app.py", "A = 1", f"A = '{altered}'") + f"[RUN_COMMAND]\necho {name} > x\n"
             "[/RUN_COMMAND]\n" + '[CREATE_FILE path="y"]\nSECRET-GITHUB-ZZZZZZ\n[/CREATE_FILE]\n'
         )
-        assert f"'{altered}' is not as it was shown: the name is {name}" in told
-        assert f"{name}, which stands for a value that is not shown" in told
+        assert f"'{altered}' is not the placeholder that was shown: that is {name}" in told
+        assert f"{name}, a placeholder" in told
         assert "(app.py line 2)" in told
-        assert "stands for no value that was shown" in told
+        assert "is no placeholder that was shown" in told
         assert (live.workspace / "app.py").read_bytes() == before
         assert sorted(path.name for path in live.workspace.iterdir()) == ["app.py"]
 

@@ -198,7 +198,7 @@ class Conversation:
         data = self._mailbox.read_taken(taken.name)
         if data is None or digest_of(data) != taken.digest:
             fact = (
-                f"The reply {taken.name} was changed or removed while it was executed; what is not"
+                f"The answer {taken.name} was changed or removed while it was executed; what is not"
                 " among these results was not done"
             )
         else:
@@ -206,7 +206,7 @@ class Conversation:
             if answer is not None and not answer.reply.has_outbox:
                 return answer.reply
             # Recovery after a kill takes an answer by name only; a power failure may have emptied it.
-            fact = f"The reply {taken.name} can't be read"
+            fact = f"The answer {taken.name} can't be read"
         # Items that are done keep their positions; the one after them reports the loss, if one was to come.
         count = len(self.session.results) + (not self.session.found)
         lost = (Problem(Kind.ANSWER, fact, 1, advice=": send it again"),) * count

@@ -37,20 +37,19 @@ from codingagent.model.operations import (
 from codingagent.model.ui_events import FileChanged
 from codingagent.policy.rules import Allow, Ask, Deny, ask_for_change, judge_change
 
-_THERE_ALREADY = "it is there already, to the byte: nothing was to be done"
+_THERE_ALREADY = "the file already has exactly this content: nothing to do"
 _FOREIGN = Ask(
     ("format.foreign",),
     ("it came in another format than was asked for, and may have been meant otherwise",),
     ("changes in another format than asked for",),
 )
 _UNSEEN = (
-    "the person changed this file since you saw it whole: READ_FILE before you replace more of it"
+    "this file was changed since the chat saw all of it",
+    ": READ_FILE before you replace more of it",
 )
-_LOST = "no file holds the value of {} any more; a file that still needs it holds that name in your answer"
-_UNPARSED = "it can't be parsed, {}: mend it, unless what follows in your answer does"
-_EDIT_MEANT = (
-    "the body holds edits, so they were applied to the file; EDIT_FILE is the command for them"
-)
+_LOST = "no file contains the value of {} any more; write that placeholder where it is still needed"
+_UNPARSED = "it can't be parsed, {}: correct it, unless what follows in your answer does"
+_EDIT_MEANT = "the body contains edits, so they were applied to the file; use EDIT_FILE for them"
 
 
 class _Change(Struct, frozen=True):
@@ -170,7 +169,7 @@ def move(context: Context, order: Order, operation: MoveFile) -> Plan | events.E
     replaced = _Change(to, seen, None, before, event)
     if _known_otherwise(order, replaced) is not None:
         raise OperationError(
-            f"The person changed '{to}' since you saw it last, and this would take that back",
+            f"'{to}' was changed since the chat saw it last, and this would undo that change",
             advice=": READ_FILE it first",
         )
 
@@ -207,7 +206,9 @@ def _write(
         refused = _refusal(context, order, change, known)
         if refused is not None:
             return refused
-        event = replace(change.event, notes=(*change.event.notes, _UNSEEN))
+        notes = change.event.notes
+        told = (*notes, "".join(_UNSEEN)), (*notes, _UNSEEN[0])
+        event = replace(change.event, notes=told[0], facts=told[1])
         change = replace(change, event=event, is_unseen=True)
     after = None if change.data is None else digest_of(change.data)
     old = deleted if change.seen is None else change.seen.data
@@ -401,14 +402,13 @@ def _refusal(context: Context, order: Order, change: _Change, known: str) -> eve
         f"{paths.shown(path)}: you changed it since the chat saw it last, so the answer did not"
         " replace it; the next request shows your change"
     )
-    reason = (
-        f"The person changed '{path}' since you saw it last, and this would take that back: nothing"
-        f" was written. {'Their change and the whole file are' if detail else 'The whole file is'} shown"
-        " in this request: keep what they changed, or drop it on purpose, and send"
-        f" {'these lines' if is_edit else 'it'} again"
+    fact = f"'{path}' was changed since the chat saw it last, and this would undo that change"
+    advice = (
+        f". {'That change and the whole file are' if detail else 'The whole file is'} shown in this request:"
+        f" keep the user's change, or drop it on purpose, and send {'these lines' if is_edit else 'it'} again"
     )
     assert change.before is not None, "the file is there"
-    return events.Refused(order.kind, reason, detail, path, digest=change.before)
+    return events.Refused(order.kind, fact, detail, path, digest=change.before, advice=advice)
 
 
 def _has_same_lines(order: Order, old: str | None, now: str | None) -> bool:

@@ -26,36 +26,35 @@ from codingagent.workspace.workspace import Workspace
 _LISTED = 8
 
 _COMMAND = (
-    "The command holds {}, which stands for a value that is not shown, and commands are not given such"
-    " values"
+    "The command contains {}, a placeholder, and commands are not given the values of placeholders"
 )
 _FROM_FILE = ": let it read the value from its file"
 _ALTERED = (
-    "'{}' is not as it was shown: the name is {}",
-    "; nothing was done, so send this block again with that name, copied letter by letter",
+    "'{}' is not the placeholder that was shown: that is {}",
+    "; nothing was done, so send this block again with exactly that placeholder",
 )
 _UNKNOWN = (
-    "'{}' stands for no value that was shown",
-    "; nothing was done, so send this block again without it, or with a name copied letter by letter",
+    "'{}' is no placeholder that was shown",
+    "; nothing was done, so send this block again without it, or with a placeholder copied exactly",
 )
 _CUTS = (
     "'{}': the text to replace begins or ends in the middle of a value that is hidden",
-    "; name lines that hold all of it, as the request shows them",
+    "; give lines that contain all of it, as the request shows them",
 )
 _PATH = (
-    "'{}' stands for a value that no path is known to hold",
+    "'{}' stands for a value that no known path contains",
     "; write the path as the request shows it",
 )
 _ALTERS = (
     (
-        "The value of {} would not be written as it is: what looks like damage by the chat would be mended in"
+        "The value of {} would not be written as it is: what looks like damage by the chat would be undone in"
         " it, too"
     ),
-    "; send this block again inside of a code block, without the line of that value if it need not change",
+    "; send this block again in a code block, without the line of that value if it need not change",
 )
 _PIECES = (
     "The pieces would make {} in the file",
-    "; write such a name whole, in one change, where the value belongs",
+    "; write such a placeholder whole, in one change, where the value belongs",
 )
 
 

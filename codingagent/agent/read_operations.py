@@ -37,15 +37,15 @@ def request(context: Context, order: Order, operation: ReadFile, views: Views) -
     if not readable:
         which = "that the policy lets be read " if found else ""
         raise OperationError(
-            f"No file {which}fits '{path}'", advice="; see Workspace Files for what there is"
+            f"No file {which}matches '{path}'", advice="; see Workspace Files for what there is"
         )
     for each in readable[:_GLOB_LIMIT_FILES]:
         _ask_to_show(context, each)
     notes: tuple[str, ...] = ()
     if len(readable) < len(found):
-        notes += (f"{len(found) - len(readable)} more files fit; the policy blocks them",)
+        notes += (f"{len(found) - len(readable)} more files match; the policy blocks them",)
     if len(readable) > _GLOB_LIMIT_FILES:
-        notes += (f"{len(readable)} files fit; only the first {_GLOB_LIMIT_FILES} were read",)
+        notes += (f"{len(readable)} files match; only the first {_GLOB_LIMIT_FILES} were read",)
     return FileRequested(path, tuple(readable[:_GLOB_LIMIT_FILES]), *lines, notes=notes)
 
 
@@ -60,7 +60,7 @@ def fetch(context: Context, order: Order, operation: FetchFile) -> Event:
     if size_bytes > order.room:
         raise OperationError(
             f"File '{path}' has {size_bytes} bytes and no room is left for them among these results",
-            advice="; ask for fewer files at once",
+            advice="; ask for fewer files at a time",
         )
     if operation.encoding == "base64":
         content = base64.b64encode(data).decode()

@@ -28,8 +28,8 @@ OUTPUT_LIMIT_CHARACTERS = 20_000
 _LIVE_LIMIT_CHARACTERS = 50_000
 
 _GIT_CAME = (
-    "this command made .git here: commands can only read it from now on, and the person should look"
-    " at its config and hooks before using git here"
+    "this command made .git here: commands can only read it from now on, and its config and hooks should be"
+    " checked before git is used here"
 )
 
 _VARIABLE = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -59,7 +59,7 @@ def plan(context: Context, order: Order, operation: RunCommand) -> Plan | Denied
 def _check_command(operation: RunCommand) -> None:
     """Refuse a command that no system can start: empty, with a NUL, or a variable of an invalid name."""
     if not operation.command.strip():
-        raise OperationError("The command is empty", advice="; give a shell line")
+        raise OperationError("The command is empty", advice="; give a shell command")
     if "\0" in operation.command:
         raise OperationError("The command has a NUL character", advice="; write it without")
     for name, value in operation.variables.items():

@@ -40,9 +40,9 @@ _CHANGED = lazy_pattern(r"^(?:\+\+\+ b/|--- a/(?=.*\n\+\+\+ /dev/null))(.*?)\t?$
 _HEADINGS = lazy_pattern(r"^(=== [A-Z]+ ===|## [A-Z][a-z]+(?: [A-Z][a-z]+){0,2})$", re.MULTILINE)
 _PROMPT = "\n=== PROMPT ===\n"
 _MEANING = (
-    "  Hidden values: names such as {} stand for values that you can't see; they are not mistakes. Copy such"
-    " a name letter by letter wherever a file, old or new, needs the value: the value is written there. Equal"
-    " names are equal values. Never put one into a command: let it read the value from its file\n"
+    "  Secrets: placeholders such as {} stand for values that you can't see. Copy one exactly wherever a file"
+    " needs the value, old or new; the value is written instead. The same placeholder is always the same"
+    " value. Never put one in a command: let the command read the value from its file\n"
 )
 
 

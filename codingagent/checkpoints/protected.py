@@ -69,10 +69,16 @@ class Protection(Struct, frozen=True):
         settled = session.settled
         if settled is not None and (refused := settled.put_back or settled.left):
             reason = f": {settled.reason}" if settled.reason else ""
-            how = "put back" if settled.put_back else "does not want"
-            said.append(f"the person {how} {named(refused)}, which commands had changed{reason}")
+            how = "restored" if settled.put_back else "did not want"
+            said.append(
+                plain_text.Note(
+                    "", f"the user {how} {named(refused)}, which commands had changed{reason}"
+                )
+            )
             if any(isinstance(event, Finished) for event in session.results):
-                said.append("your DONE was about the files as they were before that: say it again")
+                said.append(
+                    plain_text.Note("", "your DONE was about the files before that: send it again")
+                )
         return tuple(said)
 
     def _changes(self) -> _Changes:

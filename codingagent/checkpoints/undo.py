@@ -252,7 +252,7 @@ class _Undo:
         kinds = (("undid", since - before), ("redid", before - since))
         said = [f"{word} {_turns(turns)}" for word, turns in kinds if turns]
         words = " and ".join(() if began.files else said) or self._words(began)
-        return f"the person {words}: {_done(differing, net)}{left_alone}"
+        return f"the user {words}: {_done(differing, net)}{left_alone}"
 
     def _touched(self, index: int, present: str) -> set[str]:
         """Return the files of a step to undo; for an undone step, those that were left."""

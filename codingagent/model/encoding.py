@@ -79,7 +79,7 @@ class FileText(Struct, frozen=True):
                     f"The file is not UTF-8, and which encoding it has{may_be} is not certain. Nothing was"
                     f" written: '{shown(word[:40])}' is not the same bytes in all",
                     advice=". Use ASCII, and words that"
-                    " the file has; or ask the person to name it in .editorconfig (charset = ...)",
+                    " the file has; or ask the user to name it in .editorconfig (charset = ...)",
                 )
 
     def _codecs(self) -> tuple[str, ...]:

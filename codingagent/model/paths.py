@@ -58,7 +58,7 @@ def _parts(text: str) -> list[str]:
         )
     if any(part.isspace() for part in parts):
         raise OperationError(
-            f"REJECTED: Path '{shown(text)}' has a name of blanks", advice="; name a file"
+            f"REJECTED: Path '{shown(text)}' has a name of spaces only", advice="; name a file"
         )
     if any(len(part.encode()) > _NAME_LIMIT_BYTES for part in parts):
         raise OperationError(f"REJECTED: Path has a name of more than {_NAME_LIMIT_BYTES} bytes")

@@ -182,9 +182,9 @@ def why_ended(event: CommandRan) -> str:
         case "output_limit":
             return f"ended after {event.limit} of output"
         case "process_limit":
-            return f"ended, having started more than {event.limit} at once"
+            return f"ended after starting more than {event.limit} at the same time"
         case "memory_limit":
-            return f"ended, having taken more than {event.limit}"
+            return f"ended after using more than {event.limit}"
         case "agent":
             return "ended: the program that asked for it is gone"
         case "itself" | "time_limit":

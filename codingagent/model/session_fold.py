@@ -20,8 +20,8 @@ from codingagent.model.results import is_refused_by_check
 from codingagent.model.session_state import NONE, AppendList, Phase, Said, Session
 
 _REOPENED = (
-    "the person goes on with the task after your DONE: what FAILED above, or is missing from the"
-    " task, is still to be done"
+    "the user continues the task after your DONE: what FAILED above, or is missing from the task,"
+    " still has to be done"
 )
 
 _DUE, _AWAITING, _EXECUTING, _APPROVAL, _COMPLETE = Phase

@@ -73,7 +73,7 @@ def deny_command(pattern: str, name: str) -> "Deny":
     return Deny(
         f"shell.blocked_commands: {pattern}",
         f"Command '{shown(name)}' is blocked",
-        "Do it without this command, or say in a message what the person should run",
+        "Do it without this command, or say in a message what the user should run",
     )
 
 

@@ -180,7 +180,7 @@ def render_short(
     """
     # A question has a guide of its own, and so has what is done after questions.
     is_known = session.is_asking != session.is_taught
-    taught = "As in the requests before, in this chat." if is_known else dialect.guide
+    taught = "As in the earlier requests in this chat." if is_known else dialect.guide
     head = f"{_header(session)}\n=== PROTOCOL ===\n{taught}\n\n=== CONTEXT ===\n"
     news = "" if changed is None else f"## Changed Files\n{_changes(changed)}\n\n"
     news += (

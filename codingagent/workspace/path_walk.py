@@ -228,7 +228,7 @@ def _refuse_own(name: str, path: str) -> None:
     if paths.is_git_name(name):
         raise OperationError(
             f"REJECTED: '{paths.shown(path)}' is in .git, which is read-only here",
-            advice="; the person commits",
+            advice="; the user commits",
         )
 
 

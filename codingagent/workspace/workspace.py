@@ -370,7 +370,7 @@ def _is_there(path: str) -> OperationError:
 def _check_replaceable(found: os.stat_result, path: str) -> None:
     if not found.st_mode & 0o222:
         raise OperationError(
-            f"File '{paths.shown(path)}' is read-only", advice="; ask the person before changing it"
+            f"File '{paths.shown(path)}' is read-only", advice="; ask the user before changing it"
         )
 
 

@@ -332,7 +332,7 @@ def test_a_glob_reads_all_that_fit(live: LiveSession) -> None:
     assert text.split("\n") == [
         "[OK] READ_FILE: Read 4 files for '**/*.py'; their text is below",
         "[OK] READ_FILE: Read 1 files for '?.py'; their text is below",
-        "[FAILED] READ_FILE: No file fits '*.c'; see Workspace Files for what there is",
+        "[FAILED] READ_FILE: No file matches '*.c'; see Workspace Files for what there is",
     ]
     assert live.answer('[READ_FILE path="[id].py"]').startswith("[OK] READ_FILE: Read '[id].py'")
 

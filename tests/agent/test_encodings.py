@@ -83,7 +83,7 @@ def test_an_edit_that_is_not_certain_changes_nothing_and_says_what_to_do(tmp_pat
     assert (workspace / "a.c").read_bytes() == data
     first, second = said.split("\n[FAILED]")
     assert "'a.c': The file is not UTF-8, and which encoding it has" in first
-    assert "ask the person to name it in .editorconfig (charset = ...)" in first
+    assert "ask the user to name it in .editorconfig (charset = ...)" in first
     assert "DELETE_FILE before it makes it UTF-8" in second
 
 

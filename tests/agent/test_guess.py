@@ -282,7 +282,7 @@ def test_a_change_of_the_person_to_a_chosen_file_is_kept(shop: Path) -> None:
     with working(shop, []) as live:
         (shop / "cart.py").write_text(CART + "# mine\n")
         result = live.answer(create("cart.py", "x = 1\n"))
-        assert "The person changed 'cart.py'" in result
+        assert "'cart.py' was changed since the chat" in result
         assert (shop / "cart.py").read_text() == CART + "# mine\n"
 
 

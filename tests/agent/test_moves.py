@@ -252,7 +252,7 @@ def test_what_the_chat_knew_of_a_file_goes_along(
         assert live.conversation.session.known["n.txt"] == ""
         (live.workspace / "m.txt").write_text("theirs\n")
         said = live.answer(move("a.txt", "m.txt", ' overwrite="true"'), "3.txt")
-        assert "The person changed 'm.txt'" in said
+        assert "'m.txt' was changed since the chat" in said
         assert (live.workspace / "m.txt").read_text() == "theirs\n"
 
 

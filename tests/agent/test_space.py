@@ -1033,7 +1033,7 @@ def test_contents_of_a_run_have_a_limit_together(space: Space, project: Path) ->
     results = [event.success for event in run.events if isinstance(event, ReadFileEvent)]
     assert results == [True] * 7 + [False] * 2
     refused = events(run)[7]
-    assert "ask for fewer files at once" in refused["error"]
+    assert "ask for fewer files at a time" in refused["error"]
     assert run.events[-1].type == "message"
 
 

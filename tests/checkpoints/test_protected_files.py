@@ -137,7 +137,7 @@ def test_a_protected_file_that_a_command_changed_is_asked_about(tmp_path: Path, 
     assert "'.envrc' is protected" in asked.reasons[0]
     assert (live.workspace / ".envrc").read_text("utf-8") == "export A=1\n"
     assert (live.workspace / ".envrc").stat().st_mode & 0o777 == 0o640
-    assert "the person put back .envrc, which commands had changed: mine" in after.results()
+    assert "the user restored .envrc, which commands had changed: mine" in after.results()
     (settled_,) = [n for n in after.notices if isinstance(n, ProtectedSettled)]
     assert settled_.put_back == (".envrc",)
     assert "export A=evil" not in after.request().partition("## Requested File Contents")[2]
@@ -174,7 +174,7 @@ def test_what_the_person_keeps_stays(tmp_path: Path) -> None:
     after = take(live, PYTHON, Person(Answer("yes")))
     assert (live.workspace / ".envrc").read_text("utf-8") == "export A=evil\n"
     assert "files that commands changed: .envrc (modified)" in after.results()
-    assert "put back" not in after.results()
+    assert "the user restored" not in after.results()
 
 
 def test_always_covers_the_same_file_and_no_other(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_a_done_about_files_that_were_put_back_does_not_count(tmp_path: Path) ->
     live = sit_down(tmp_path)
     after = take(live, PYTHON + "[DONE]\nready\n[/DONE]\n", Person(Answer("no")))
     assert not live.home.sessions.load(live.session_id).is_complete
-    assert "your DONE was about the files as they were before that" in after.results()
+    assert "your DONE was about the files before that" in after.results()
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_what_no_checkpoint_holds_is_asked_about_by_its_name(tmp_path: Path, tri
     (asked,) = person.asked
     assert ".husky" in asked.subject
     assert not live.home.sessions.load(live.session_id).is_complete
-    assert f"the person does not want {asked.subject}" in after.results()
+    assert f"the user did not want {asked.subject}" in after.results()
     assert any("delete it if you do not want it" in str(notice) for notice in after.notices)
 
 

@@ -66,7 +66,7 @@ def test_where_nothing_can_be_restored_nothing_is_undone_and_it_can_be_repeated(
             assert "the disk is read-only" in said
             assert f" {' '.join(('undo', *words))}` does the rest" in said
         request = min((home / "outbox").glob("*_seq0002.txt")).read_text("utf-8")
-        assert ("the person undid" in request) == bool(words)
+        assert ("the user undid" in request) == bool(words)
         mount_again("rw")
         status, said = undo(home, *words)
         assert (status, files(home)) == (0, after), said
@@ -124,7 +124,7 @@ def test_one_file_of_a_turn_is_undone_and_the_rest_of_it_later(tmp_path: Path) -
     assert (status, "Undid turn 1 in part: restored edited.txt" in said) == (0, True), said
     assert read(home) == {"edited.txt": "old\n", "made.txt": "made\n", "src/a.txt": "a\n"}
     request = min((home / "outbox").glob("*_seq0003.txt")).read_text("utf-8")
-    assert "the person undid turn 1 in part: restored edited.txt" in request
+    assert "the user undid turn 1 in part: restored edited.txt" in request
     status, said = undo(home, "edited.txt")
     assert (status, "no turn changed edited.txt" in said) == (2, True), said
     assert undo(home, "--redo", "edited.txt")[0] == 2

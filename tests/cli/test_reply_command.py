@@ -77,7 +77,7 @@ def test_it_is_told_session_sequence_and_the_short_request(home: Path) -> None:
         'echo "$CODINGAGENT_SESSION $CODINGAGENT_SEQUENCE $CODINGAGENT_SHORT" >> told;'
         f" {sys.executable} -m codingagent --home {home} show $CODINGAGENT_SESSION >> shown || exit 9;"
         ' if test "$CODINGAGENT_SEQUENCE" = 2; then'
-        ' grep -q "As in the requests before" "$CODINGAGENT_SHORT" && echo [DONE]; else'
+        ' grep -q "As in the earlier requests" "$CODINGAGENT_SHORT" && echo [DONE]; else'
         " echo '[READ_FILE path=\"*\"]'; fi"
     )
     assert start(home, line)[0] == 0

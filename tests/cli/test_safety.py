@@ -467,7 +467,7 @@ def test_undo_restores_byte_for_byte_and_can_be_undone(
     assert tree(home / "workspace") == before
     text = request(home)
     assert (
-        "the person undid turn 1: restored build/o, old, removed by-command, link, new/made.txt"
+        "the user undid turn 1: restored build/o, old, removed by-command, link, new/made.txt"
         in text
     )
     assert "made.txt" not in text.partition("## Previous")[0]
@@ -546,7 +546,7 @@ def test_undo_by_force_acts_on_the_turn_that_undo_spoke_of(
         "two1.txt",
     ]
     assert (workspace / "one2.txt").read_text() == "mine\n"
-    assert "the person undid turn 2: restored one2.txt, removed two2.txt\n" in request(waiting)
+    assert "the user undid turn 2: restored one2.txt, removed two2.txt\n" in request(waiting)
     # Each of the two can be undone by itself, the last one first.
     assert run(waiting, "undo", "--redo") == 0
     assert tree(workspace) == before
@@ -600,15 +600,15 @@ def test_several_undos_leave_one_note_for_the_model(waiting: Path) -> None:
     assert run(waiting, "undo") == 0
     results = request(waiting).partition("## Previous")[2].partition("## ")[0]
     assert results.count("Note: ") == 1
-    assert "Note: the person undid turns 1, 2: removed 1.txt, 2.txt\n" in results
+    assert "Note: the user undid turns 1, 2: removed 1.txt, 2.txt\n" in results
     assert run(waiting, "undo", "--redo") == 0
-    assert "Note: the person undid turn 2: removed 2.txt\n" in request(waiting)
+    assert "Note: the user undid turn 2: removed 2.txt\n" in request(waiting)
     # Once it was answered it is told; what comes then is told by itself.
     drop(waiting, "[MESSAGE]\nI see.\n[/MESSAGE]\n")
     assert run(waiting, "resume", "--once") == 0
-    assert "the person undid" not in request(waiting)
+    assert "the user undid" not in request(waiting)
     assert run(waiting, "undo", "--redo") == 0
-    assert "Note: the person redid turn 2: restored 2.txt\n" in request(waiting)
+    assert "Note: the user redid turn 2: restored 2.txt\n" in request(waiting)
 
 
 @needs_git
@@ -652,7 +652,7 @@ def test_undo_works_on_a_session_that_is_complete(waiting: Path) -> None:
     drop(waiting, CREATE)
     assert run(waiting, "resume", session_of(waiting), "--once") == 0
     text = (waiting / "outbox" / f"{session_of(waiting)}_seq0002.txt").read_text("utf-8")
-    assert "the person undid turn 1: removed a.txt" in text
+    assert "the user undid turn 1: removed a.txt" in text
 
 
 @needs_git

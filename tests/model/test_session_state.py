@@ -128,8 +128,8 @@ def test_a_reopened_session_keeps_its_last_results() -> None:
     assert (session.phase, session.sequence, session.is_complete) == (Phase.REQUEST_DUE, 2, False)
     assert session.notes == (
         (
-            "the person goes on with the task after your DONE: what FAILED above, or is missing from the"
-            " task, is still to be done"
+            "the user continues the task after your DONE: what FAILED above, or is missing from the task,"
+            " still has to be done"
         ),
     )
 

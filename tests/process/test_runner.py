@@ -377,7 +377,7 @@ def test_a_command_that_takes_too_much_memory_is_ended(bounded: Run, line: str) 
     assert (outcome.ended_by, outcome.limit) == ("memory_limit", "150 MiB of memory")
     assert outcome.exit_code == -9
     event = CommandRan("x", -9, "", 0, outcome.ended_by, outcome.limit)
-    assert result_of(event).words == "Ran 'x' (ended, having taken more than 150 MiB of memory)"
+    assert result_of(event).words == "Ran 'x' (ended after using more than 150 MiB of memory)"
     assert bounded("rm p; echo on").output == "on\n"
 
 

@@ -128,8 +128,8 @@ def test_a_command_runs_in_the_root(asked: Asked, root: Path) -> None:
 @pytest.mark.parametrize(
     ("cmd", "words"),
     [
-        ("", "The command is empty; give a shell line"),
-        (" \n\t", "The command is empty; give a shell line"),
+        ("", "The command is empty; give a shell command"),
+        (" \n\t", "The command is empty; give a shell command"),
         ("echo a\0b", "The command has a NUL character; write it without"),
         ("true #" + "x" * 200_000, "refused by policy: The command is too long to be judged"),
         ("x;" * 7_500_000, "refused by policy: The command is too long to be judged"),

@@ -27,7 +27,7 @@ CONTINUE = (
 TASK = "Do the task: it is the first event above, the userMessage."
 
 _CUT = (
-    "what says that characters were left out was cut to fit here: read a long file in parts, with"
+    "a text that says that characters were left out was cut to fit here: read a long file in parts, with"
     " shell and sed -n '1,200p' FILE"
 )
 
