@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from msgspec import Meta, Struct, ValidationError, convert, json
 
 from codingagent.errors import UsageError
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, sections, table
 
 FILE_NAME = "codingagent.toml"
 OPTION = "option"
@@ -36,84 +36,35 @@ _THOUSANDS = lazy_pattern(r"(?<=\d)[kK]$")
 _HIGHEST = 10**9
 
 
-def _told(meaning: str, ge: int | None = None, le: int | None = None) -> Meta:
-    return Meta(description=meaning, ge=ge, le=le)
+_Names = tuple[Annotated[str, Meta(min_length=1)], ...]
 
 
+# What each means is in settings.txt.
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """All settings; the fields are their names in codingagent.toml."""
 
-    workspace: Annotated[str, _told("the folder to work in; empty: workspace/ in the home")] = ""
-    context_chars: Annotated[
-        int, _told("characters in a request, at most", ge=10_000, le=_HIGHEST)
-    ] = 200_000
-    list_entries: Annotated[
-        int, _told("names in the file list of a request, at most", ge=20, le=_HIGHEST)
-    ] = 2_000
-    command_timeout: Annotated[
-        int, _told("seconds for a command that names no timeout", ge=1, le=3600)
-    ] = 30
-    command_memory: Annotated[
-        int,
-        _told(
-            "megabytes for a command and all that it starts; 0: three quarters of the machine's",
-            ge=0,
-            le=10**7,
-        ),
-    ] = 0
-    pass_env: Annotated[
-        tuple[Annotated[str, Meta(min_length=1)], ...],
-        _told("environment variables that commands see in addition to the usual ones"),
-    ] = ()
-    check: Annotated[
-        str, _told("a command to run before any change and after each; [DONE] needs its success")
-    ] = ""
-    check_timeout: Annotated[int, _told("seconds for that command", ge=1, le=3600)] = 300
-    policy: Annotated[
-        str,
-        _told("what is asked about or blocked: restrictive, standard, permissive, or a file"),
-    ] = "standard"
-    sandbox: Annotated[
-        Literal["auto", "require", "off"],
-        _told("auto: confine commands where that works; require: refuse to work without; off"),
-    ] = "auto"
-    network: Annotated[bool, _told("let sandboxed commands use the network")] = False
-    secrets: Annotated[
-        Literal["mask", "redact", "off"],
-        _told("redact: placeholders for them; mask: also hide secret files from commands; off"),
-    ] = "redact"
-    diff: Annotated[
-        Literal["never", "short", "full"],
-        _told("how much of each change of a file the screen shows: never, short or full"),
-    ] = "short"
-    notify: Annotated[
-        bool, _told("ring the bell and set the title where a terminal waits and it is your turn")
-    ] = True
-    clipboard: Annotated[
-        Literal["ask", "off", "auto"],
-        _told("auto: as with --clipboard, where there is a clipboard to use; ask: once; off"),
-    ] = "ask"
-    context: Annotated[
-        int,
-        _told(
-            "tokens for files that are chosen from the task for the first request; 0: none",
-            ge=0,
-            le=10**6,
-        ),
-    ] = 8_000
-    always_attach: Annotated[
-        tuple[Annotated[str, Meta(min_length=1)], ...],
-        Meta(description="files that the first request shows whole, as paths or globs"),
-    ] = ()
-    never_choose: Annotated[
-        tuple[Annotated[str, Meta(min_length=1)], ...],
-        _told("files that are never chosen, as globs: `docs/**`"),
-    ] = ()
-    conventions: Annotated[bool, _told("show AGENTS.md, or a file like it, in requests")] = True
-    chat: Annotated[
-        Literal["custom", "chatgpt", "claude", "copilot", "deepseek", "gemini", "le-chat"],
-        _told("the chat that you use: it sets context_chars to what it takes pasted, if known"),
-    ] = "custom"
+    workspace: str = ""
+    context_chars: Annotated[int, Meta(ge=10_000, le=_HIGHEST)] = 200_000
+    list_entries: Annotated[int, Meta(ge=20, le=_HIGHEST)] = 2_000
+    command_timeout: Annotated[int, Meta(ge=1, le=3600)] = 30
+    command_memory: Annotated[int, Meta(ge=0, le=10**7)] = 0
+    pass_env: _Names = ()
+    check: str = ""
+    check_timeout: Annotated[int, Meta(ge=1, le=3600)] = 300
+    policy: str = "standard"
+    sandbox: Literal["auto", "require", "off"] = "auto"
+    network: bool = False
+    secrets: Literal["mask", "redact", "off"] = "redact"
+    diff: Literal["never", "short", "full"] = "short"
+    notify: bool = True
+    clipboard: Literal["ask", "off", "auto"] = "ask"
+    context: Annotated[int, Meta(ge=0, le=10**6)] = 8_000
+    always_attach: _Names = ()
+    never_choose: _Names = ()
+    conventions: bool = True
+    chat: Literal["custom", "chatgpt", "claude", "copilot", "deepseek", "gemini", "le-chat"] = (
+        "custom"
+    )
 
 
 class Source(Struct, frozen=True):
@@ -161,20 +112,20 @@ def from_environment(variables: Mapping[str, str]) -> Source:
 
 
 def meanings() -> dict[str, str]:
-    return {name: meta.description or "" for name, (_, meta) in _about().items()}
+    return table(sections(__file__)["meanings"])
 
 
 def schema() -> dict[str, object]:
     """Return the JSON Schema (draft 2020-12) of codingagent.toml."""
     _, parts = json.schema_components([Settings])
+    told = parts["Settings"]["properties"]
+    told |= {name: {"description": said, **told[name]} for name, said in meanings().items()}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **parts["Settings"]}
 
 
 @cache
-def _about() -> dict[str, tuple[Any, Meta]]:
-    """Return the type of each setting, and its limits and meaning."""
-    hints = get_type_hints(Settings, include_extras=True)
-    return {name: (hint, hint.__metadata__[0]) for name, hint in hints.items()}
+def _hints() -> dict[str, Any]:
+    return get_type_hints(Settings, include_extras=True)
 
 
 def _check_name(name: str, source: Source) -> None:
@@ -190,8 +141,8 @@ def _check_name(name: str, source: Source) -> None:
 
 
 def _checked(name: str, value: object, source: Source) -> object:
-    hint, meta = _about()[name]
-    kind, given = hint.__origin__, value
+    hint, given = _hints()[name], value
+    kind = hint.__origin__ if get_origin(hint) is Annotated else hint
     if isinstance(value, str) and kind in (bool, int):
         # An environment variable holds text.
         given = (
@@ -205,10 +156,12 @@ def _checked(name: str, value: object, source: Source) -> object:
         is_option = source.name == OPTION
         what = f"--{name.replace('_', '-')}" if is_option else f"{source.name}: {name}"
         if "<=" in str(fault):
-            raise UsageError(f"{what} is more than {meta.le}; name a smaller number") from fault
+            raise UsageError(
+                f"{what} is more than {hint.__metadata__[0].le}; name a smaller number"
+            ) from fault
         wanted = {
             bool: "true or false",
-            int: f"a whole number from {meta.ge} up",
+            int: f"a whole number from {hint.__metadata__[0].ge} up" if kind is int else "",
             str: "a text",
             tuple: "a list of names",
         }.get(get_origin(kind) or kind)
