@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from codingagent.agent.guess import Guess
     from codingagent.agent.recipients import Recipients
     from codingagent.prompt.file_contents import FileView
-
-_T = TypeVar("_T")
 
 
 def start_session(
@@ -128,14 +126,6 @@ class OpenSession:
     def changes(self) -> Changes:
         """Return the files that the session's turns changed, but for undone turns."""
         return self.conversation.changes()
-
-    def wait(self, until: Callable[[], _T]) -> _T:
-        """Return what `until` returns; nobody else works on this session meanwhile."""
-        return until()
-
-    def doing(self, step: Callable[[], _T]) -> _T | None:
-        """Return what a step of this session returns."""
-        return step()
 
 
 @contextlib.contextmanager

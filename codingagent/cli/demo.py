@@ -17,6 +17,7 @@ from msgspec import Struct
 from codingagent.agent import context, factory
 from codingagent.cli import inbox_loop
 from codingagent.cli.plain_output import Screen
+from codingagent.cli.shared_session import SharedSession
 from codingagent.errors import WorkError
 from codingagent.model.file_settled import Hint
 from codingagent.model.settings import Settings
@@ -50,12 +51,15 @@ def play(screen: Screen) -> None:
             sees = screen.sees_changes
             watcher = context.Person(screen.show, record=screen.record, sees_changes=sees)
             screen.mailbox = home.mailbox
-            with factory.session_in(home, session, Settings(), watcher) as work:
-                screen.changes = work.conversation.changes
-                work.conversation.recover()
+            shared = SharedSession(
+                home, screen, lambda state: factory.session_in(home, state, Settings(), watcher)
+            )
+            with shared.opened(session):
+                screen.changes = shared.conversation.changes
+                shared.go_on()
                 replies = iter(sorted((recorded / "replies").glob("*.txt")))
                 person = _RecordedPerson(replies, home.mailbox.inbox, session.session_id, screen)
-                inbox_loop.follow(work, inbox_loop.Inbox(home.mailbox.look), person)
+                inbox_loop.follow(shared, inbox_loop.Inbox(home.mailbox.look), person)
     for line in _OWN_TASK:
         screen.remark(line)
 

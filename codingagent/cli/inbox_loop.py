@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from codingagent.model.documents import kind_by_name
 from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Sighting, first_looks, is_finished
@@ -13,8 +13,8 @@ from codingagent.model.paths import shown
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
+    from codingagent.cli.shared_session import SharedSession
 
-_T = TypeVar("_T")
 # Network drives, WSL and containers send no events, so the folder is polled too.
 LOOK_EVERY_S = 1.0
 # A browser creates the file first, and fills it when the last byte has come.
@@ -25,19 +25,6 @@ class Patience(Protocol):
     """Wait for a possible event, up to a time limit; return hints by file name."""
 
     def wait(self, timeout_s: float) -> Mapping[str, Hint]: ...
-
-
-class Work(Protocol):
-    """A session at work."""
-
-    @property
-    def conversation(self) -> "Conversation": ...
-
-    def wait(self, until: Callable[[], _T]) -> _T:
-        """Return what `until` returns; other processes may work on the session meanwhile."""
-
-    def doing(self, step: Callable[[], _T]) -> _T | None:
-        """Return what a step returns; None if another process has gone on with it."""
 
 
 class Line(Protocol):
@@ -146,7 +133,7 @@ def _as_earlier(file: InboxFile) -> EarlierFile:
 
 
 def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
-    work: Work,
+    work: "SharedSession",
     inbox: Inbox,
     patience: Patience,
     glance: "Callable[[Conversation], None]" = lambda _: None,
@@ -206,13 +193,13 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
             inbox.hear(work.wait(partial(patience.wait, longest_s)))
 
 
-def _take(work: Work, inbox: Inbox, file: InboxFile) -> None:
+def _take(work: "SharedSession", inbox: Inbox, file: InboxFile) -> None:
     work.conversation.check.run_ahead()
     if work.doing(lambda: work.conversation.take(file.name)) is False:
         inbox.leave(file)
 
 
-def take_present(work: Work, inbox: Inbox) -> bool:
+def take_present(work: "SharedSession", inbox: Inbox) -> bool:
     """Take the answers that are there now, each as its own turn.
 
     Return whether a file still grows; it stays.

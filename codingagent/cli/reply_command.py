@@ -10,8 +10,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from codingagent.agent import factory
-from codingagent.cli.inbox_loop import Inbox, Work, take_present
+from codingagent.cli.inbox_loop import Inbox, take_present
 from codingagent.cli.plain_output import Screen
+from codingagent.cli.shared_session import SharedSession
 from codingagent.errors import WorkError
 from codingagent.model import plain_text
 from codingagent.model.observations import Extras, Outcome, digest_of
@@ -35,7 +36,9 @@ class ReplyCommand(Struct, frozen=True):
     max_turns: int
 
 
-def follow(work: Work, inbox: Inbox, home: Home, command: ReplyCommand, screen: Screen) -> None:
+def follow(
+    work: SharedSession, inbox: Inbox, home: Home, command: ReplyCommand, screen: Screen
+) -> None:
     """Have a command answer request after request, until the session is complete.
 
     Its answers are saved in the inbox and taken like any other; so are those that the person saves there. Its

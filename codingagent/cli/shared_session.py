@@ -60,6 +60,8 @@ class SharedSession:
                 self._open(session)
                 yield self
         except KeyboardInterrupt:
+            if self._screen.is_passing:
+                raise
             raise InterruptError(
                 f"stopped; nothing is lost: `codingagent resume {session.session_id}` continues"
             ) from None

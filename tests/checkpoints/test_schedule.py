@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from codingagent.agent import context, factory
 from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.cli import inbox_loop
+from codingagent.cli.plain_output import Screen
+from codingagent.cli.shared_session import SharedSession
 from codingagent.model.file_settled import Hint
 from codingagent.model.journal_entries import CheckpointTaken, Record, RequestWritten
 from codingagent.model.session_state import Session
@@ -149,12 +152,21 @@ class Reader:
         return {"reply.txt": Hint.CLOSED}
 
 
+@contextlib.contextmanager
+def shared(live: LiveSession) -> Iterator[SharedSession]:
+    """Yields the session as the loop that waits has it."""
+    work = SharedSession(live.home, Screen(sys.stdout), lambda _: contextlib.nullcontext(live.work))
+    with live.home.lock.held(), work.opened(live.work.requests.session):
+        yield work
+
+
 def test_what_the_next_turn_begins_with_is_done_while_nobody_waits(tmp_path: Path) -> None:
     """Design, speed: the checkpoint before a turn is there when its reply comes."""
     with live_session(tmp_path / "home", settings=OFF) as live:
         (live.workspace / "old.txt").write_text("old\n", "utf-8")
         reader = Reader(live.home.mailbox, [TWO, DONE])
-        inbox_loop.follow(live.work, inbox_loop.Inbox(live.home.mailbox.look), reader)
+        with shared(live) as work:
+            inbox_loop.follow(work, inbox_loop.Inbox(live.home.mailbox.look), reader)
         assert reader.answers == []
         records = tuple(live.home.sessions.records(live.session_id))
         taken = [record for record in records if isinstance(record, CheckpointTaken)]
@@ -171,8 +183,9 @@ def test_a_checkpoint_is_prepared_while_an_answer_rests(tmp_path: Path) -> None:
     with live_session(tmp_path / "home", settings=OFF) as live:
         (live.home.mailbox.inbox / "a.txt").write_text(TWO, "utf-8")
         inbox = inbox_loop.Inbox(live.home.mailbox.look)
-        take = partial(inbox_loop.take_present, live.work, inbox)
-        assert calls_of(Checkpointer.prepare, take) == 1
+        with shared(live) as work:
+            take = partial(inbox_loop.take_present, work, inbox)
+            assert calls_of(Checkpointer.prepare, take) == 1
         assert (live.workspace / "a.txt").exists()
 
 
