@@ -156,7 +156,6 @@ class PersonsRepository:
         return place / self._prefix
 
     # --- what is committed ---------------------------------------------------------------------
-
     def plan(
         self,
         checkpoints: "Checkpoints",
@@ -296,7 +295,6 @@ class PersonsRepository:
         return _parsed(self._git("ls-files", "-s", "-z"))
 
     # --- the commit ----------------------------------------------------------------------------
-
     def commit(
         self, plan: CommitPlan, message: str, *, edit: bool, branch: str | None
     ) -> Committed:
@@ -387,7 +385,6 @@ class PersonsRepository:
             yield variables
 
     # --- git -----------------------------------------------------------------------------------
-
     def _run(
         self,
         *args: str,

@@ -27,13 +27,10 @@ Hung = tuple[Line, int]
 """A line, and the indent of those into which it is wrapped; 0: never wrapped, so that it can be copied."""
 
 COMMANDS = (Kind.RUN_COMMAND, Kind.CHECK)
-
 # Places of an edit that are named.
 _PLACES = 3
-
 # In a pipe, a longer command stands below the question about it.
 _LONGEST = 100
-
 # What Markdown escapes, chats show without the backslash.
 _ESCAPED = lazy_pattern(r"\\([_*#\[\]`~])")
 

@@ -14,7 +14,6 @@ from codingagent.model.patterns import lazy_pattern, sections
 
 # Longer blocks are cut into pieces.
 _LONG_LINES, _PIECE_LINES = 60, 30
-
 # What begins a definition, by the endings of files. The first group that takes part is the name. A pattern
 # without leading blanks matches at the margin only.
 _DEFINITIONS = {

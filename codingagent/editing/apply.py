@@ -44,8 +44,6 @@ class Edited(Struct, frozen=True):
 
 
 # --- the body of an edit ---------------------------------------------------------------------------
-
-
 def has_markers(body: str) -> bool:
     return any(_OPEN.fullmatch(line) for line in body.split("\n"))
 
@@ -103,8 +101,6 @@ def _is_open(line: str, length: int) -> bool:
 
 
 # --- applying --------------------------------------------------------------------------------------
-
-
 def apply(
     change: LineRange | tuple[Replacement, ...] | Diff,
     text: str,

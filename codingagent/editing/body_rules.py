@@ -326,8 +326,6 @@ _YAML_ITEM = lazy_pattern(r"- (?!.*:(?:\s|$)).+")
 
 
 # --- code fences ---
-
-
 def is_marked_up(body: str) -> bool:
     """Return, cheaply, whether a fence or a label can be round a body."""
     head, tail = body[:200], body[-60:]

@@ -113,7 +113,6 @@ def _is_same_head(line: str, name: str) -> bool:
 _APPLIED_FEWEST_CHARACTERS = 16
 # Of all hunks together; a file of like lines could have all of them compared for minutes.
 _PLACES_LIMIT = 100_000
-
 _MORE_LINES = "give it more lines of context, or the right line number in its @@ line"
 
 
@@ -159,8 +158,6 @@ def apply(
 
 
 # --- which of several ------------------------------------------------------------------------------
-
-
 def _anchored(
     file: HunkFile, hunk: PlacedHunk, fits: list[HunkFit], *, is_last: bool
 ) -> list[HunkFit]:
@@ -309,8 +306,6 @@ def _says_enough(lines: list[str]) -> bool:
 
 
 # --- what goes there -------------------------------------------------------------------------------
-
-
 def _put(file: HunkFile, hunk: PlacedHunk, fit: HunkFit) -> Found:
     adds = iter(fit.place.new([text for mark, text in hunk.said.lines if mark == "+"]))
     there = iter(file.lines[fit.start :])

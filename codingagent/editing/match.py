@@ -85,8 +85,6 @@ def _repairs(lines: list[str], search: Sequence[str]) -> Iterator[_Repair]:
 
 
 # --- the one place ---------------------------------------------------------------------------------
-
-
 def find(lines: list[str], sought: Sought) -> Found:
     """Return the one place where a search is meant to be.
 
@@ -292,8 +290,6 @@ class _NewLines:
 
 
 # --- new lines of a search that fits as it came ----------------------------------------------------
-
-
 def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
     """Refuse new lines whose depth is unknown: neither they nor the search are indented.
 

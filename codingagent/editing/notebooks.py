@@ -179,9 +179,6 @@ def _split(text: str, lines: Sequence[str]) -> list[str] | None:
     return pieces[2::2] if pieces[0] == "" and pieces[1::2] == [*lines] else None
 
 
-# --- the JSON --------------------------------------------------------------------------------------
-
-
 def _members(text: str, at: int) -> Mapping[str | int, tuple[int, int]]:
     """Return where each value of an object or an array is that begins at an offset."""
     found: dict[str | int, tuple[int, int]] = {}

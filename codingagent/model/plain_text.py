@@ -80,7 +80,6 @@ def _is_unseen(character: str) -> bool:
 
 # Letters and marks that show nothing.
 _EMPTY = frozenset(map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0)))
-
 # A variation selector chooses the form of a sign before it; any other hides text that nobody sees.
 _SELECTORS = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _SELECTOR = lazy_pattern(

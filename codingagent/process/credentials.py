@@ -22,8 +22,6 @@ PRIVATE, _OPEN, _PACKAGES, _CODE = (
 )
 
 _DEPTH, _FOLDERS = 4, 2000
-
-
 # A workspace's secret files are not looked for here: they are a repository's and other people's.
 _OTHERS = frozenset({".git", "node_modules", "site-packages", "__pycache__"})
 _NAMES_LIMIT = 200_000

@@ -17,7 +17,6 @@ _ABOUT, _PUBLIC = words("names about secrets"), words("names of what is public")
 _SETTINGS = words("names of settings") | _ABOUT
 _KEYS, _TRAILING = words("names beside key"), words("names that go on")
 _NAME_CHARACTERS = 48
-
 _WORDS = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 # The kind of secret that the last word of a name promises, tried in turn.
 _KINDS = [(kind, lazy_pattern(last)) for kind, last in pairs("names")]

@@ -59,13 +59,11 @@ def told(key: str, words: str = "", **more: Any) -> Any:
 _Text = str | None
 _Texts = list[str] | None
 _File = Path | None
-
 SessionName = Annotated[_Text, told("session", autocompletion=_sessions)]
 UndoneFiles = Annotated[_Texts, told("undone", autocompletion=_sessions)]
 WaitingSessionName = Annotated[_Text, told("waiting", autocompletion=_sessions)]
 OpenSessionName = Annotated[_Text, told("open", autocompletion=_sessions)]
 AwaitingName = Annotated[_Text, told("awaiting", autocompletion=_sessions)]
-
 TaskWords = Annotated[_Texts, told("task")]
 TaskFile = Annotated[_File, told("file")]
 EditTask = Annotated[bool, told("edit")]
@@ -82,7 +80,6 @@ Clipboard = Annotated[bool, told("clipboard")]
 ReplyWith = Annotated[_Text, told("reply with")]
 ReplyTimeout = Annotated[float | None, told("timeout", min=1, max=86_400)]
 MaxTurns = Annotated[int | None, told("max turns", min=1)]
-
 PolicyName = Annotated[_Text, told("policy", "restrictive standard permissive")]
 SandboxUse = Annotated[_Text, told("sandbox", "auto require off")]
 Secrets = Annotated[_Text, told("secrets", "mask redact off")]
@@ -92,11 +89,9 @@ Yes = Annotated[bool, told("yes")]
 Changes = Annotated[_Text, told("changes", "never short full")]
 Json = Annotated[bool, told("json")]
 
-# --- endpoints -------------------------------------------------------------------------------------
 
 # System timers count no further: 2^31 ms, 24 days.
 _LONGEST_S = 2_000_000
-
 # The highest number means "any" to the system.
 _LAST_VSOCK = 2**32 - 2
 

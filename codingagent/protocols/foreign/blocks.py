@@ -229,7 +229,6 @@ def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replace
 _MARKDOWN = (".md", ".markdown", ".mdx", ".mdown")
 # Files that hold what elsewhere is to be applied.
 DIFFERENCES = (".diff", ".patch")
-
 # What has to be the first line of its file, so that no comment can be above it.
 _FIRST = lazy_pattern(
     r"#!|<\?(?:xml|php)|<!doctype|---[ \t]*$|@charset|#[ \t]*-\*-|\ufeff", re.IGNORECASE

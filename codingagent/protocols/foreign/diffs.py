@@ -47,7 +47,6 @@ _TIMESTAMP = lazy_pattern(r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fr
 _NOTHING = "/dev/null"
 # How git names the bytes of an empty file.
 _EMPTY = "..e69de29"
-
 FileOperation = CreateFile | EditFile | DeleteFile | MoveFile
 Asked = tuple[FileOperation, tuple[str, ...]]
 """An operation, and notes on how it was read."""
@@ -211,8 +210,6 @@ def _read_header(lines: list[str], at: int, end: int, difference: FileDiff) -> i
 
 
 # --- hunks -----------------------------------------------------------------------------------------
-
-
 def _read_hunks(lines: list[str], at: int, end: int, difference: FileDiff, *, fenced: bool) -> int:
     """Read the hunks of one file; return the index after the last."""
     while at < end:
@@ -324,8 +321,6 @@ def _by_marks(
 
 
 # --- what is asked for -----------------------------------------------------------------------------
-
-
 def operation_of(difference: FileDiff, named: Name | None, files: Files) -> Asked:
     """Return the operation that a difference asks for, and notes on how it was read."""
     if difference.fault:
@@ -417,8 +412,6 @@ def _check_kind(difference: FileDiff, path: str, *, is_gone: bool) -> tuple[str,
 
 
 # --- paths -----------------------------------------------------------------------------------------
-
-
 def _sides(difference: FileDiff, files: Files) -> tuple[str | None, str | None]:
     """Return the file's path before and after, None where there is no file then."""
     old, new = difference.old, difference.new

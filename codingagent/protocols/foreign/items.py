@@ -74,8 +74,6 @@ class Items:
         told = sorted(self._asides.items())
         return tuple(Note(fact.format(_lines(at)), how) for (fact, how), at in told)
 
-    # --- operations ----------------------------------------------------------------------------
-
     def take(self, kind: Kind, line: int, subject: str, read: Callable[[], Asked | None]) -> None:
         """Add the operation that `read` returns, or a problem if it refuses; None: nothing."""
         try:
@@ -143,8 +141,6 @@ class Items:
         if run is not None and run.replacements:
             edit = EditFile(run.path, tuple(run.replacements), Arrival(run.way))
             self.add(edit, run.line, run.notes)
-
-    # --- notes ---------------------------------------------------------------------------------
 
     def refuse(
         self,

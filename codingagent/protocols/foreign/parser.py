@@ -115,7 +115,6 @@ class _AnswerReader:
         return next((i for i in range(start, end) if self._lines[i].strip()), None)
 
     # --- fences --------------------------------------------------------------------------------
-
     def read_fence(self, at: int) -> int | None:
         fence = self._fences.at(at)
         if fence is None:
@@ -251,7 +250,6 @@ class _AnswerReader:
             self._items.pass_over(UNNAMED, line)
 
     # --- elements ------------------------------------------------------------------------------
-
     def read_element(self, at: int) -> int | None:
         """Refuse a file in an element by its name; None: what it holds is read without it."""
         found = element_in(self._lines[at])
@@ -274,7 +272,6 @@ class _AnswerReader:
         return closings[index] + 1 if index < len(closings) else at + 1
 
     # --- SEARCH/REPLACE ------------------------------------------------------------------------
-
     def read_bare_edit(self, at: int) -> int | None:
         edit = self._edits.get(at)
         if edit is None:
@@ -344,7 +341,6 @@ class _AnswerReader:
         return self._edits[start] if start < end else None
 
     # --- differences and patches ---------------------------------------------------------------
-
     def read_bare_patch(self, at: int) -> int | None:
         if not _begins_patch(self._lines[at]):
             return None
@@ -378,8 +374,6 @@ class _AnswerReader:
 
 
 # --- patches without numbers: `*** Begin Patch` ---
-
-
 class _Section(Struct):
     """The part of a patch that is about one file; `line` is 1-based."""
 

@@ -27,7 +27,6 @@ _TAG_LIMIT_CHARACTERS = 2000
 _NOTE_LIMIT = 8
 # No answer has so many lines that name a command; looking at ten megabytes of them would take a minute.
 _TAG_LIMIT = 20_000
-
 # Damage that no author writes beside a tag, not even in a document about these tags.
 _UNSEEN = {Damage.SOFT_HYPHENS.value, Damage.ZERO_WIDTH.value, Damage.BLANKS.value}
 _UNSEEN |= {Damage.CITATIONS.value, Damage.DIRECTION.value}
@@ -64,7 +63,6 @@ class _Mender:
         return all(line.startswith(">") for line in self._text.split("\n") if line.strip())
 
     # --- finding -------------------------------------------------------------------------------
-
     def is_needed(self) -> bool:
         """Return whether a tag is damaged, a block doubtful or moved, or there are too many."""
         if any(block.is_doubtful or self._is_moved(block) for block in self._found.blocks):
@@ -98,7 +96,6 @@ class _Mender:
         return tag_lines.tag_of(self._text, start, end, self._names)
 
     # --- mending -------------------------------------------------------------------------------
-
     def run(self) -> None:
         """Go through the tags; blocks that the grammar had no doubt about are passed by."""
         every = self._unsettled_tags()
@@ -222,7 +219,6 @@ class _Mender:
         )
 
     # --- bodies that were moved as a whole -----------------------------------------------------
-
     def _put_body(self, opening: Tag, closing: Tag) -> None:
         start, end = opening.end + 1, closing.start
         if end <= start:
@@ -270,7 +266,6 @@ class _Mender:
             self._changes.append((start, end, body))
 
     # --- notes ---------------------------------------------------------------------------------
-
     def _say_of(self, tag: Tag, note: str) -> None:
         said = self._mended.notes_of.setdefault(self._lines.of(tag.start), [])
         if note not in said:

@@ -49,7 +49,6 @@ _WORDS = ("MESSAGE", "DONE")
 """Commands whose body is words: a link behind their tag may be one of them."""
 
 CITED = "citation marks next to its tags were removed"
-
 # Notes are for the model to learn from; a page of the same remark teaches no more than a few.
 _NOTE_LIMIT = 12
 
@@ -105,7 +104,6 @@ class _Scanner:
         return Scan(*blocks, has_outbox, tuple(notes), around, tuple(unread))
 
     # --- one tag -------------------------------------------------------------------------------
-
     def _read_tag(self, found: re.Match[str]) -> None:
         name, start = found[1], found.start()
         if self._text[start + 1] == "/":
@@ -209,7 +207,6 @@ class _Scanner:
             self._at = line_end
 
     # --- the outcome ---------------------------------------------------------------------------
-
     def _add_closed(
         self,
         name: str,
@@ -360,7 +357,6 @@ class _Scanner:
                 self._note(found.start(), note, is_unread=True)
 
     # --- where things are --------------------------------------------------------------------
-
     def _is_line_start(self, offset: int) -> bool:
         """Walk back over blanks; each run of blanks has at most one bracket after it to do so."""
         text = self._text
