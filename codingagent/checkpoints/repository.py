@@ -20,6 +20,7 @@ from msgspec import Struct, field
 from codingagent.checkpoints.history import State
 from codingagent.checkpoints.repository_files import real, stored
 from codingagent.errors import disk_errors
+from codingagent.model.patterns import text_at
 from codingagent.workspace.git_files import (
     ALONE,
     OWN_CONFIG,
@@ -45,22 +46,10 @@ _IS_WINDOWS = os.name == "nt"
 _SETTINGS = {
     "HEAD": f"ref: {_BRANCH}\n",
     # Our common settings end with the section `core`. git for Windows fills in less of the metadata.
-    "config": f"""{OWN_CONFIG}\
-\tprecomposeUnicode = false
-\tfileMode = true
-\tsymlinks = true
-\tprotectHFS = false
-\tprotectNTFS = false
-\tlogAllRefUpdates = false
-\tcheckStat = {"minimal" if _IS_WINDOWS else "default"}
-\ttrustctime = {str(not _IS_WINDOWS).lower()}
-\tcompression = 1
-\tfsync = none
-[gc]
-\tauto = 0
-[pack]
-\tthreads = 1
-""",
+    "config": OWN_CONFIG
+    + text_at(f"{__file__.removesuffix('py')}txt").format(
+        stat="minimal" if _IS_WINDOWS else "default", trusts_ctime=str(not _IS_WINDOWS).lower()
+    ),
     # These override every .gitattributes, so bytes stay unchanged.
     "info/attributes": "* -text -eol -ident -filter -working-tree-encoding !diff !merge\n",
 }

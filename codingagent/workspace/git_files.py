@@ -22,7 +22,7 @@ from msgspec import Struct, field
 
 from codingagent.errors import WorkError
 from codingagent.model.observations import PastCommit
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, text_at
 from codingagent.workspace.dirfd import composed, walk_names
 from codingagent.workspace.git_repository import OF_FINDER, Repository, repository_of, text_of
 from codingagent.workspace.real_paths import resolved
@@ -57,22 +57,11 @@ _FOR_GIT = (
     *("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
     *("USERPROFILE", "HOMEDRIVE", "HOMEPATH", "SYSTEMROOT", "PROGRAMDATA"),
 )
-_NOWHERE = os.devnull.replace("\\", "\\\\")
-OWN_CONFIG = f"""\
-[core]
-\trepositoryformatversion = 1
-\tbare = false
-\tprecomposeUnicode = {str(sys.platform == "darwin").lower()}
-\tignoreCase = {str(sys.platform in ("win32", "darwin")).lower()}
-\tlongPaths = true
-\tquotePath = false
-\tfsmonitor = false
-\tuntrackedCache = false
-\tsplitIndex = false
-\tsparseCheckout = false
-\thooksPath = {_NOWHERE}
-\tattributesFile = {_NOWHERE}
-"""
+OWN_CONFIG = text_at(f"{__file__.removesuffix('py')}txt").format(
+    is_mac=str(sys.platform == "darwin").lower(),
+    ignores_case=str(sys.platform in ("win32", "darwin")).lower(),
+    nowhere=os.devnull.replace("\\", "\\\\"),
+)
 """The configuration of a git directory of ours; its last section is `core`."""
 _LIST = ("ls-files", "-z")
 _MISSING = "; files that git tracks although an ignore rule names them are missing here"
