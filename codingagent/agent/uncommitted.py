@@ -50,7 +50,8 @@ def _message(records: Sequence[entries.Record], start: entries.Record) -> str:
             case entries.AnswerTaken():
                 said = []
             case entries.OperationEnded(event=MessageShown(text=text)):
-                said.append(text.strip())
+                # A question says nothing of what was changed.
+                said += [text.strip()] * (not text.rstrip().endswith("?"))
             case entries.OperationEnded(event=Finished(summary=text)):
                 summary = text.strip()
             case entries.TurnEnded() if record.changed:

@@ -378,7 +378,8 @@ class Console(Lines):
             self.offers = tuple(f"/{name}" for name in ways)
             words = (name.replace("diff", "look") for name in ways)
             numbers = "".join(f"{n} {word}  " for n, word in enumerate(words, start=1))
-            self._say((f"  {numbers}or type what to do next; /quit ends", "dim"), indent=4)
+            way = f"{numbers}or type" if ways else "Type"
+            self._say((f"  {way} what to do next; /quit ends", "dim"), indent=4)
 
     def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
         self._stop_status()

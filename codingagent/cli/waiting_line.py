@@ -74,7 +74,7 @@ _HINTS = (
     "Paste the answer, or /help",
     "Paste, or /help",
 )
-_HINTS_AFTER_DONE = ("Type what to do next, a number, or /quit", "Type, or /quit")
+_HINTS_AFTER_DONE = ("Type what to do next, or /quit", "Type, or /quit")
 
 
 class LineEntry(Struct, frozen=True):

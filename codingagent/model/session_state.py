@@ -70,8 +70,8 @@ NONE: AppendList[Never] = AppendList()
 class Phase(Enum):
     """The step of its cycle that a session is in."""
 
-    REQUEST_DUE = "outbox due"
-    AWAITING_ANSWER = "awaiting reply"
+    REQUEST_DUE = "writing request"
+    AWAITING_ANSWER = "waiting for answer"
     EXECUTING = "executing"
     AWAITING_APPROVAL = "awaiting approval"
     COMPLETE = "complete"

@@ -93,6 +93,7 @@ def test_exactly_what_the_session_changed(repository: Repository) -> None:
     repository.begin()
     repository.turn(
         "[MESSAGE]\nOnly g changes.\n[/MESSAGE]\n"
+        "[MESSAGE]\nShall h change, too?\n[/MESSAGE]\n"
         + EDIT.format("cart.py", "g", "G")
         + '[CREATE_FILE path="neu/ä b.txt"]\nhello\n[/CREATE_FILE]\n[DELETE_FILE path="gone.txt"]\n'
         + "[RUN_COMMAND]\nln -s cart.py link; printf x >run.sh; chmod +x run.sh\n[/RUN_COMMAND]\n"

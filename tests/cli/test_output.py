@@ -342,10 +342,10 @@ def test_the_list_on_a_terminal_of_60_columns(told: Path) -> None:
     """The state in a word, the time as people say it, and as much of the task as fits."""
     shown = seen(told, "list", columns=60)
     assert steady(shown.text, told) == (
-        "session   state           changed   task\n"
-        "SESSION_  awaiting reply  just now  Multiply by the quantit…\n"
+        "session   state               changed   task\n"
+        "SESSION_  waiting for answer  just now  Multiply by the qua…\n"
     )
-    assert "\x1b[36mawaiting reply" in shown.raw
+    assert "\x1b[36mwaiting for answer" in shown.raw
 
 
 @pytest.mark.with_git
@@ -353,7 +353,7 @@ def test_the_list_on_a_terminal_of_20_columns(told: Path) -> None:
     """There each session has lines of its own."""
     shown = seen(told, "list", columns=20, kind="ascii")
     assert steady(shown.text, told) == (
-        "SESSION_\n  awaiting reply\n  Multiply by the\n  quantity, and s...\n"
+        "SESSION_\n  waiting for answer\n  Multiply by the\n  quantity, and s...\n"
     )
 
 
@@ -363,7 +363,7 @@ def test_a_session_as_a_timeline(told: Path) -> None:
     shown = seen(told, "show", columns=72, kind="no colours")
     session = next((told / "sessions").glob("*.json")).stem
     assert steady(shown.text, told) == (
-        "session SESSION_: awaiting reply, turn 3\n"
+        "session SESSION_: waiting for answer, turn 3\n"
         "\n"
         "session started (policy standard, sandbox off): Multiply by the\n"
         "  quantity, and say in the notes what was done and why  12:00\n"
@@ -476,7 +476,7 @@ def test_a_command_that_is_interrupted_leaves_the_cursor_shown(waiting: Path, co
 def test_colours_can_be_forced_into_a_pipe(told: Path) -> None:
     """As rich does it: for `less -R`; what moves stays away."""
     forced = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": ""}
-    assert "\x1b[36mawaiting reply" in piped(told, "list", variables=forced)
+    assert "\x1b[36mwaiting for answer" in piped(told, "list", variables=forced)
     drop(told, EDIT)
     text = piped(told, "resume", "--once", variables=forced)
     assert "\x1b[32m      +        result" in text

@@ -85,7 +85,7 @@ def test_it_is_told_session_sequence_and_the_short_request(home: Path) -> None:
     first, second = (home / "told").read_text().splitlines()
     assert first.split() == [session_id, "1"]
     assert second.split()[:2] == [session_id, "2"]
-    assert (home / "shown").read_text().count(f"session {session_id}: awaiting reply") == 2
+    assert (home / "shown").read_text().count(f"session {session_id}: waiting for answer") == 2
 
 
 @pytest.mark.one_in(6)

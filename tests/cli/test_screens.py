@@ -128,7 +128,7 @@ def laid(folder: Path) -> Path:
 
 def comes(asked: Terminal, text: str) -> None:
     """Wait until a text was shown, and the line below it."""
-    hint = re.compile(f"{PROMPT}|a number, or /quit")  # after DONE
+    hint = re.compile(f"{PROMPT}|to do next, or /quit")  # after DONE
     wait_until(lambda: text in asked.said and bool(hint.search(asked.said.rpartition(text)[2])))
 
 
