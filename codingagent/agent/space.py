@@ -166,19 +166,11 @@ class Space:
         *,
         message: str | bytes | Mapping[str, object] | None = None,
     ) -> Run:
-        """Execute operations in order, to the end or until one needs approval.
+        """Execute operations in order, to the end or until one needs approval; return the run.
 
-        Args:
-            operations: each a JSON value (a dict), or an operation of `codingagent`.
-            message: a whole operations message instead: JSON, or a JSON value.
-
-        Returns:
-            The run: its `status`, its `events`, and its pending approval.
-
-        Raises:
-            MessageError: if the message is not an operations message. Errors in a single operation are
-                events of the run.
-            UsageError, WorkError: if the workspace or the home can't be used now.
+        Each operation is a JSON value (a dict), or one of `codingagent`; `message` is a whole message, JSON
+        or a JSON value. MessageError if it is none; errors in a single operation are events of the run.
+        UsageError or WorkError if the workspace or the home can't be used now.
         """
         if (operations is None) == (message is None):
             raise UsageError("give either operations or a message")

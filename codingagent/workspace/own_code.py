@@ -8,7 +8,7 @@ the person keeps (settings, prompts, agreed texts, known homes) it decides what 
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -78,47 +78,40 @@ def _own_code_in(
 ) -> OwnCode:
     imported = [Path(entry) for entry in path if os.path.isabs(entry)]
     kept: set[Path] = set()
-    package, library = _PACKAGE.resolve(), Path(os.__file__).parent.resolve()
+    whole = {_PACKAGE.resolve(), Path(os.__file__).parent.resolve(), *map(resolved, of_person)}
     linked = tuple(_linked(root))
-    for place in (*_installed(), *imported, *_named(libraries), *_prefixes(root), *linked):
+    installed = (*_installed(), *imported, *_named(libraries), *_prefixes(root), *linked)
+    for place in (*installed, *_told(root, of_person)):
         kept.update(_steps(place, root))
+        if sys.platform != "linux":  # written by another spelling, or a mapped drive
+            kept.update(_steps(resolved(place), root))
         real = Path(os.path.realpath(place))
-        is_whole = real in (package, library)
+        is_whole = real in whole
         is_whole = is_whole or real.name in ("site-packages", "dist-packages", "lib-dynload")
         if root in kept or (is_whole and real in root.parents):
             return OwnCode(fault=_fault(root, place))
-    outermost, told = _outermost(kept), set[Path]()
-    for place in of_person:
-        if (real := resolved(place)) == root or real in root.parents:
-            keeps = f"the workspace {root} is where codingagent keeps what you told it ({place})"
-            return OwnCode(fault=f"{keeps}; name another")
-        told.update(_told(place, root))
+    outermost = tuple(sorted(each for each in kept if kept.isdisjoint(each.parents)))
+    around = {above for each in outermost for above in each.parents if root in above.parents}
     names = ", ".join(os.fspath(each.relative_to(root)) for each in outermost[:3])
     remark = (
-        f"codingagent itself runs from {names} in the workspace, so answers can't change anything"
-        f" there; to let them, {_INSTALL}"
+        f"codingagent itself runs from {names} in the workspace, or by what it says, so answers can't change"
+        f" anything there; to let them, {_INSTALL}"
     )
     if linked:
         remark += "; what shares files with it, reinstall with UV_LINK_MODE=copy"
-    every = _outermost(kept | told)
-    around = {above for each in every for above in each.parents if root in above.parents}
-    return OwnCode(every, tuple(sorted(around)), remark=remark * bool(outermost))
+    return OwnCode(outermost, tuple(sorted(around)), remark=remark) if outermost else OwnCode()
 
 
-def _outermost(kept: set[Path]) -> tuple[Path, ...]:
-    return tuple(sorted(each for each in kept if kept.isdisjoint(each.parents)))
-
-
-def _told(folder: Path, root: Path) -> Iterator[Path]:
-    """Yield what of a workspace a folder of the person's leads to, by its links too."""
-    if root in resolved(folder).parents and root != Path(root.anchor):
-        with contextlib.suppress(OSError):
-            # What is not there yet, an answer could make.
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    links = (each for each in folder.rglob("*") if is_link_at(each))
-    for place in (folder, *links):
-        if os.path.lexists(resolved(place)):
-            yield from _steps(place, root)
+def _told(root: Path, folders: Iterable[Path]) -> Iterator[Path]:
+    """Yield the person's folders, and the links in that of the settings; the other may hold thousands."""
+    for folder in folders:
+        if root in resolved(folder).parents and root != Path(root.anchor):
+            with contextlib.suppress(OSError):
+                # What is not there yet, an answer could make.
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        held = folder.rglob("*") if folder == config_folder() else ()
+        places = (folder, *filter(is_link_at, held))
+        yield from (each for each in places if os.path.lexists(resolved(each)))
 
 
 def _installed() -> Iterator[Path]:
@@ -170,12 +163,6 @@ def _steps(place: Path, root: Path) -> Iterator[Path]:
 
     Of what is missing, yield the folder where an answer could create it.
     """
-    # Elsewhere it may be written in another spelling, or by a mapped drive.
-    for each in {place, place if sys.platform == "linux" else resolved(place)}:
-        yield from _steps_of(each, root)
-
-
-def _steps_of(place: Path, root: Path) -> Iterator[Path]:
     text = os.fspath(place)
     if os.path.realpath(text) == text and not place.is_relative_to(root):
         return  # without a link on the way it leads nowhere else
@@ -190,6 +177,6 @@ def _steps_of(place: Path, root: Path) -> Iterator[Path]:
 
 def _fault(root: Path, place: Path) -> str:
     return (
-        f"the workspace {root} is where codingagent itself runs from ({place}): an answer could change"
-        f" the program that confines it; {_INSTALL}"
+        f"the workspace {root} is where codingagent itself runs from, or what it obeys ({place}): an answer"
+        f" could change the program that confines it; name another, or {_INSTALL}"
     )

@@ -14,8 +14,9 @@ import msgspec
 import pytest
 
 from codingagent.model.settings import Settings
+from codingagent.workspace.dirfd import is_link_at
 from codingagent.workspace.own_code import own_code_in
-from tests.helpers import HANG_S, REPOSITORY, live_session
+from tests.helpers import HANG_S, REPOSITORY, calls_of, live_session
 from tests.sandboxes import needs_bwrap
 
 SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
@@ -172,7 +173,19 @@ def test_what_the_person_told_it_is_kept_as_well() -> None:
         assert (config / "free").exists()
         assert (state / "codingagent").is_dir()
         at.root = config / "codingagent"
-        assert "is where codingagent keeps" in at.run(shell("ls"), **variables)
+        assert "or what it obeys" in at.run(shell("ls"), **variables)
+
+
+def test_the_homes_of_a_person_cost_no_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be thousands."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    homes = tmp_path / "state" / "codingagent" / "homes"
+    homes.mkdir(parents=True)
+    for number in range(200):
+        (homes / str(number)).touch()
+    assert calls_of(is_link_at, lambda: own_code_in(tmp_path / "ws")) < 200
 
 
 @pytest.mark.parametrize("entry", ["src", "new", ""])
