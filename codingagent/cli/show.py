@@ -98,7 +98,7 @@ def _markdown(
 
 def _fenced(text: str) -> Iterator[str]:
     shown = on_screen(text)
-    fence = "``" + _mark_for(shown)
+    fence = max("```", _mark_for(shown), key=len)
     yield from ("", f"{fence}text", shown, fence, "")
 
 
