@@ -25,12 +25,7 @@ from codingagent.model import events, paths, plain_text, results
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer, Question, is_about_secrets, nothing_awaits
 from codingagent.model.check_outcome import compared
-from codingagent.model.effects import (
-    changed_paths,
-    effects,
-    may_change_anything,
-    named,
-)
+from codingagent.model.effects import changed_paths, effects, may_change_anything, named
 from codingagent.model.operations import Finish, Kind, Operation, RunCommand
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, parted
@@ -95,9 +90,7 @@ class Execution:
             self._end(started.index, started.operation_id, event)
 
     def perform(
-        self,
-        items: Sequence[Step | Problem],
-        told: Callable[[], None] = lambda: None,
+        self, items: Sequence[Step | Problem], told: Callable[[], None] = lambda: None
     ) -> "Belonging | None":
         """Execute those of all items that are not in the journal yet; call `told` after each.
 

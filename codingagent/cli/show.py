@@ -113,10 +113,7 @@ def _mark_for(text: str) -> str:
 
 
 def show_session(
-    session: Session,
-    records: Iterable[Record],
-    counts: Mapping[int, Counts],
-    mailbox: Mailbox,
+    session: Session, records: Iterable[Record], counts: Mapping[int, Counts], mailbox: Mailbox
 ) -> None:
     """Print a session's turns, results and changed files, and how to continue.
 

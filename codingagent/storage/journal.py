@@ -272,10 +272,7 @@ class SessionLog:
     """A session's journal, if it is kept, and the state folded from all its records."""
 
     def __init__(
-        self,
-        journal: Journal | None,
-        session: Session,
-        tell: Tell = lambda _record, _session: None,
+        self, journal: Journal | None, session: Session, tell: Tell = lambda _record, _session: None
     ) -> None:
         self._journal = journal
         self.session = session

@@ -11,12 +11,7 @@ from msgspec import Struct, field
 
 from codingagent.agent import factory
 from codingagent.cli.commands import options
-from codingagent.cli.commands.common import (
-    Given,
-    opened,
-    reply_command,
-    trusted_home,
-)
+from codingagent.cli.commands.common import Given, opened, reply_command, trusted_home
 from codingagent.cli.hints import HOME
 from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen

@@ -63,10 +63,7 @@ _NAME_CHARACTERS = 60
 
 @app.command(epilog='Example: codingagent rename a1b2c3d4 "verbose option"', name="rename")
 def _rename(
-    context: typer.Context,
-    session: _Named,
-    name: Annotated[str, told("name")],
-    json: Json = False,
+    context: typer.Context, session: _Named, name: Annotated[str, told("name")], json: Json = False
 ) -> None:
     """Name a session: lists show the name in place of the task."""
     home = home_of(context)

@@ -214,9 +214,7 @@ def _context(  # noqa: PLR0913, PLR0917  # one for each command-line option
 
 @app.command(epilog="Example: codingagent doctor", name="doctor")
 def _doctor(
-    context: typer.Context,
-    verbose: Annotated[bool, told("verbose")] = False,
-    json: Json = False,
+    context: typer.Context, verbose: Annotated[bool, told("verbose")] = False, json: Json = False
 ) -> None:
     """Check this machine, and say how to get what is missing."""
     from codingagent.cli import doctor
@@ -285,9 +283,7 @@ def _change_settings(root: Path, words: list[str], *, here: bool) -> None:
 @app.command(
     epilog="Example: codingagent schema operations > operations.schema.json", name="schema"
 )
-def _schema(
-    of: Annotated[Literal["operations", "events", "settings"], told("schema")],
-) -> None:
+def _schema(of: Annotated[Literal["operations", "events", "settings"], told("schema")]) -> None:
     """Print the JSON Schema (draft 2020-12) of JSON operations, of events, or of the settings."""
     import json
 

@@ -350,11 +350,7 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
         again += ", and then those"
     if len(behind) < len(rest):
         again += "; its DONE was not accepted"
-    items = (
-        *before,
-        Problem(Kind(half.command), reason, half.line, advice=f"; {again}"),
-        *done,
-    )
+    items = (*before, Problem(Kind(half.command), reason, half.line, advice=f"; {again}"), *done)
     notes = tuple(note for note in reply.notes if not note.startswith(f"line {half.line}: "))
     return replace(reply, items=items, notes=notes, is_bare=False, cut=cut, beside="")
 
