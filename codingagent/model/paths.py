@@ -94,6 +94,11 @@ def is_git_name(name: str) -> bool:
     return seen == ".git" or seen.startswith("git~")
 
 
+OF_HOME = frozenset({"sessions", "inbox"})
+"""What decides in a home what is done: the record, and answers. A file in the former marks a home."""
+HOME_MARK = ".home"
+
+
 def is_home_name(name: str) -> bool:
     """Return whether some file system would take this name for an agent home.
 

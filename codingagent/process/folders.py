@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
+from codingagent.model.paths import HOME_MARK, OF_HOME
 from codingagent.process import credentials
 from codingagent.process.names import listed, pairs
 from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY, small_file, walk_names
@@ -180,7 +181,8 @@ def repositories_in(workspace: Path) -> tuple[OpenRepository, ...]:
     found: list[OpenRepository] = []
     root = os.fspath(workspace)
     for folder, names, others in islice(walk_names(root), _LOOK_LIMIT_FOLDERS):
-        for name in _KEPT.intersection([*names, *others]):
+        is_home = os.path.lexists(os.path.join(folder, "sessions", HOME_MARK))
+        for name in (_KEPT | OF_HOME if is_home else _KEPT).intersection([*names, *others]):
             if (folder, name) != (root, ".git"):
                 with contextlib.suppress(OSError):  # removed meanwhile
                     repository = OpenRepository(os.path.join(folder, name))

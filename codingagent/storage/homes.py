@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from codingagent.errors import CodingAgentError, UsageError, WorkError, system_reason
 from codingagent.model import settings as settings_
 from codingagent.model.journal_entries import Record, RunStarted, SessionStarted, is_run_id
+from codingagent.model.paths import HOME_MARK
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Resolved, Settings, Source
@@ -124,7 +125,6 @@ def settings_for(
 # A home holds sessions, and a session says which workspace and policy it uses. A cloned repository, or an
 # answer that writes to its workspace, could contain a forged home. So one that the person did not name is
 # trusted only if it is the very folder that was registered, where no answer and no clone can write.
-_TOKEN = ".home"  # noqa: S105  # the name of its file
 
 
 def is_registered(home: Path) -> bool:
@@ -138,7 +138,7 @@ def is_registered(home: Path) -> bool:
 def register(home: Path) -> None:
     """Register a home. If the registry can't be written, the home must be named each time."""
     with contextlib.suppress(OSError):
-        token = home / "sessions" / _TOKEN
+        token = home / "sessions" / HOME_MARK
         if not token.exists():
             token.write_text(f"{secrets.token_hex(16)}\n", "utf-8")
         entry = registry_entry(home)
@@ -156,7 +156,7 @@ def registry_entry(home: Path) -> Path:
 def _identity(home: Path) -> str:
     # An inode alone may recur for a new folder in place of a removed one. A disk's own number does not
     # stay: it is another after a restart of macOS, and to Python 3.12 on Windows.
-    token = home / "sessions" / _TOKEN
+    token = home / "sessions" / HOME_MARK
     is_own = token.is_file() and not token.is_symlink()
     secret = token.read_text("utf-8", "replace")[:100] if is_own else ""
     return f":{home.stat().st_ino} {resolved(home)} {secret}\n"

@@ -139,7 +139,7 @@ class PathWalk:
                     place.leave(path)
                     continue
                 if writing:
-                    _refuse_own(name, path)
+                    _refuse_own(name, path, place.folder)
                 if place.folder.fd is None:
                     _refuse_other_names(place, name, path)
                 found = place.folder.lstat(name)
@@ -156,7 +156,7 @@ class PathWalk:
                 elif left:
                     if found is None and not create:
                         for missing in left if writing else ():
-                            _refuse_own(missing, path)
+                            _refuse_own(missing, path, None)
                         raise dirfd.NotFoundError(path, place.would_be([name, *reversed(left)]))
                     self._enter(place, name, path, create=create and found is None)
                 else:
@@ -220,8 +220,9 @@ def _refuse_other_names(place: dirfd.Position, name: str, path: str) -> None:
             )
 
 
-def _refuse_own(name: str, path: str) -> None:
-    if paths.is_home_name(name):
+def _refuse_own(name: str, path: str, folder: dirfd.Folder | None) -> None:
+    is_of_home = paths.folded(name) in paths.OF_HOME and folder is not None and _is_home(folder)
+    if paths.is_home_name(name) or is_of_home:
         raise OperationError(
             f"REJECTED: '{paths.shown(path)}' belongs to codingagent itself, not to the workspace"
         )
@@ -230,6 +231,12 @@ def _refuse_own(name: str, path: str) -> None:
             f"REJECTED: '{paths.shown(path)}' is in .git, which is read-only here",
             advice="; the user commits",
         )
+
+
+def _is_home(folder: dirfd.Folder) -> bool:
+    with contextlib.suppress(OSError), contextlib.closing(folder.open("sessions")) as sessions:
+        return sessions.lstat(paths.HOME_MARK) is not None
+    return False
 
 
 def _checked_root(root: Path, *, is_guest: bool) -> Path:

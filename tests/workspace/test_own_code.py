@@ -161,12 +161,20 @@ def test_what_the_person_told_it_is_kept_as_well() -> None:
         paths = (
             *(".local/state/codingagent/prompts/x", ".config/codingagent/prompts/x.md"),
             *(".config/codingagent/workspaces/x.toml", "dotfiles/s.toml"),
+            *("inner/inbox/x.txt", "inner/sessions/a/x"),
         )
+        # A home in the workspace that sessions of elsewhere use: their record says what they may do.
+        (at.root / "inner" / "inbox").mkdir(parents=True)
+        (at.root / "inner" / "sessions").mkdir()
+        (at.root / "inner" / "sessions" / ".home").touch()
         lines = [f"mkdir -p $(dirname {path}); echo 1 >{path}" for path in paths]
-        lines.append("mv .config old; mv .local/state old")
+        lines.append("mv .config old; mv .local/state old; mv inner/sessions old")
         files = [{"type": "createFile", "path": path, "content": "x"} for path in paths]
-        said = at.run(*files, *map(shell, lines), shell(": >.config/free"), **variables)
+        said = at.run(
+            *files, *map(shell, lines), shell(": >.config/free; : >inner/free"), **variables
+        )
         assert said.count("exitCode") == len(lines) + 1, said
+        assert (at.root / "inner" / "free").exists()
         assert said.count("belongs to codingagent itself") == len(paths), said
         assert (linked / "s.toml").read_text() == ""
         assert [path for path in paths if (at.root / path).exists()] == ["dotfiles/s.toml"]
