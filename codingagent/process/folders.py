@@ -93,9 +93,8 @@ def _base_python(environment: Path) -> Iterator[Path]:
         name, _, value = line.partition("=")
         if name.strip() != "home" or not os.path.isabs(value.strip()) or "\0" in value:
             continue
-        with contextlib.suppress(
-            OSError, RuntimeError
-        ):  # too many links; Python 3.11 raises the latter
+        # Of too many links, Python 3.11 raises the latter.
+        with contextlib.suppress(OSError, RuntimeError):
             prefix = Path(value.strip()).resolve().parent
             has_library = any((prefix / "lib").glob("python3*/os.py"))
             if has_library and any((prefix / "bin").glob("python3*")):
@@ -134,9 +133,7 @@ def git_folders(workspace: Path) -> list[Path]:
     git = workspace / ".git"
     if git.is_symlink():
         # A command may have written this file: its target must not become visible because of that.
-        with contextlib.suppress(
-            OSError, RuntimeError
-        ):  # a link to itself; Python 3.11 raises the latter
+        with contextlib.suppress(OSError, RuntimeError):  # it may lead to itself
             real = git.resolve()
             return [real] if workspace in real.parents and real.exists() else []
         return []
