@@ -94,9 +94,12 @@ class Space:
         root = Path(path).absolute()
         found = homes.resolve_settings(root, options, {}, with_file=False, with_own=False)
         settings = found.settings
+        # A space that is refused leaves no home.
+        Workspace(root).close()
+        policy_of(settings, root)
+        if home is not None:
+            homes.check_apart(Path(home).absolute(), root)
         kept = None if home is None else Home.at(Path(home).absolute(), create=True)
-        if kept is not None:
-            homes.check_apart(kept.root, root)
         self._begin(root, settings, kept, Person(lambda _: None), on_event)
 
     @classmethod
@@ -126,8 +129,6 @@ class Space:
         person: Person,
         on_event: Callable[[Event], None],
     ) -> None:
-        Workspace(root).close()
-        policy_of(settings, root)
         self._root, self._settings, self._home = root, settings, home
         self._person, self._on_event = person, on_event
         self._say: Callable[[str], object] | None = None

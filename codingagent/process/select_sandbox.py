@@ -80,16 +80,18 @@ def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path)
         )
 
 
-def refuse_impossible(settings: Settings, policy: Policy, workspace: Path) -> None:
-    """Refuse, before anything is made, what no session could do (UsageError, WorkError)."""
+def possible_policy(settings: Settings, workspace: Path) -> Policy:
+    """Return the policy of a session or run to come; UsageError or WorkError if none could do its work."""
     import tempfile
 
+    policy = policy_of(settings, workspace)
     if fault := own_code_in(workspace).fault:
         raise UsageError(fault)
     refuse_impossible_check(settings, policy, workspace)
     if settings.sandbox != "auto" or settings.secrets == "mask":
         with tempfile.TemporaryDirectory() as own:
             choose_sandbox(settings, policy, Path(own), (), Path(own, "tmp"))
+    return policy
 
 
 # Reads the kernel's data on the shell that runs it, without another program.

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from codingagent import validate_event, validate_events_message
+from codingagent import Space, validate_event, validate_events_message
 from codingagent.cli import main
+from codingagent.errors import UsageError
 from codingagent.model.results import NOT_RUN_AGAIN
 from tests import warm
 from tests.cli.test_cli import started
@@ -274,6 +275,18 @@ def test_policy_by_name_and_by_file(caller: Caller, tmp_path: Path) -> None:
     assert caller.call("run", file, "--policy", "strict", *off) == 2
     assert caller.out == ""
     caller.fault()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--policy", "none"), ("--sandbox", "off", "--secrets", "mask"), ("--secrets", "none")],
+)
+def test_a_run_that_is_refused_leaves_no_home(caller: Caller, words: tuple[str, ...]) -> None:
+    assert caller.call("run", caller.message(), *words) == 2
+    assert [path.name for path in caller.home.iterdir()] == ["workspace"]
+    with pytest.raises(UsageError):
+        Space(caller.workspace, "none", home=caller.home.parent / "other")
+    assert not (caller.home.parent / "other").exists()
 
 
 def test_yes_approves_what_is_asked_and_never_what_is_blocked(caller: Caller) -> None:

@@ -211,8 +211,7 @@ def _checked(start: _Start, screen: Screen) -> tuple[Settings, Path, dict[str, b
     options = {**given.settings, "workspace": named}
     resolved, folder = homes.settings_for(place.root, options, os.environ)
     settings = resolved.settings
-    rules = select_sandbox.policy_of(settings, folder)
-    select_sandbox.refuse_impossible(settings, rules, folder)
+    rules = select_sandbox.possible_policy(settings, folder)
     files = factory.attached(place.root, folder, start.attach or (), rules, screen.show)
     for pattern in settings.always_attach if folder.is_dir() else ():
         try:

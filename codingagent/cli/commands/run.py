@@ -7,6 +7,7 @@ import typer
 
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import Given, trusted_home
+from codingagent.process.select_sandbox import possible_policy
 from codingagent.storage import homes
 
 app = typer.Typer()
@@ -38,7 +39,8 @@ def _run(  # noqa: PLR0913, PLR0917  # one for each command-line option
     given = {**named, **Given(policy, sandbox, network, secrets=secrets).settings}
     resolved, folder = homes.settings_for(root, given, os.environ)
     data = runs.read_message(file)
+    settings = homes.for_program(resolved)
+    possible_policy(settings, folder)
     home = homes.Home.at(root, create=True, was_found=was_found)
     homes.make_workspace(home.root, folder)
-    settings = homes.for_program(resolved)
     return runs.execute(home, folder, settings, data, approves_all=yes, streams=events_stream)
