@@ -23,7 +23,7 @@ from codingagent.model.events import CommandRan, Event, Interrupted, Refused
 from codingagent.model.observations import Outcome
 from codingagent.model.operations import Kind, RunCommand
 from codingagent.model.paths import shown
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import sections
 from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Phase, Session
 from codingagent.process.runner import environment
@@ -31,18 +31,8 @@ from codingagent.storage.clock import now
 from codingagent.workspace.programs import persons_variables
 from codingagent.workspace.workspace import Workspace
 
-# By file, what in it says so.
-_PROPOSED = (
-    ("pyproject.toml", lazy_pattern(r"\bpytest\b"), "pytest"),
-    ("pytest.ini", lazy_pattern(r""), "pytest"),
-    ("tox.ini", lazy_pattern(r"\bpytest\b"), "pytest"),
-    ("setup.cfg", lazy_pattern(r"\bpytest\b"), "pytest"),
-    ("package.json", lazy_pattern(r'"test"\s*:\s*"(?!echo \\"Error: no test)'), "npm test"),
-    ("Cargo.toml", lazy_pattern(r""), "cargo test"),
-    ("go.mod", lazy_pattern(r""), "go test ./..."),
-    ("Makefile", lazy_pattern(r"^test:", re.MULTILINE), "make test"),
-)
-
+# Files, the command that each means, and the expression of which it has a match then.
+_PROPOSED = re.findall(r" +(\S+) {2,}(.*?) {2,}(.*)\n", sections(__file__)["proposed"])
 _LOOK_EVERY_S = 0.1
 _EDITS = (Kind.CREATE_FILE, Kind.EDIT_FILE, Kind.DELETE_FILE, Kind.MOVE_FILE)
 
@@ -55,10 +45,10 @@ def hidden_files(context: Context) -> set[str]:
 
 def proposal(workspace: Workspace) -> str:
     """Return the command that runs the tests of a workspace, as one of its files says; empty: none does."""
-    for path, pattern, command in _PROPOSED:
+    for path, command, pattern in _PROPOSED:
         with contextlib.suppress(OperationError):
             text = workspace.text(path, workspace.read(path).data)
-            if text is not None and pattern.search(text.text):
+            if text is not None and re.search(pattern, text.text, re.MULTILINE):
                 folder, end = (".venv/Scripts", ".exe") if os.name == "nt" else (".venv/bin", "")
                 is_own = command + end in workspace.names(folder)
                 return f"{folder}/{command}".replace("/", os.sep) if is_own else command

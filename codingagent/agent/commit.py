@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from codingagent.agent.uncommitted import WorkDone, chains_of
 from codingagent.checkpoints.history import State, named
 from codingagent.errors import UsageError, WorkError
-from codingagent.model.patterns import words
+from codingagent.model.patterns import sections, table, words
 from codingagent.process.runner import run_in_terminal, run_tool
 from codingagent.workspace.git_files import GitResult
 from codingagent.workspace.git_repository import text_of
@@ -26,20 +26,11 @@ from codingagent.workspace.programs import find_program, persons_variables
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
 
+_TOLD = sections(__file__)
 # git-rev-parse(1), --local-env-vars: what leads git to another repository, as in a hook.
-_LOCAL = words(
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR GIT_DIR GIT_GRAFT_FILE GIT_IMPLICIT_WORK_TREE"
-    " GIT_INDEX_FILE GIT_NO_REPLACE_OBJECTS GIT_OBJECT_DIRECTORY GIT_PREFIX GIT_REPLACE_REF_BASE"
-    " GIT_SHALLOW_FILE GIT_WORK_TREE"
-)
+_LOCAL = words(_TOLD["local"])
 # By the file of git's that says so.
-_IN_PROGRESS = {
-    "MERGE_HEAD": "a merge",
-    "CHERRY_PICK_HEAD": "a cherry-pick",
-    "REVERT_HEAD": "a revert",
-    "rebase-merge": "a rebase",
-    "rebase-apply": "a rebase",
-}
+_IN_PROGRESS = table(_TOLD["in progress"])
 _LINK_MODE = "120000"
 _PATIENCE_S = 600
 _scratch = partial(TemporaryDirectory, prefix="codingagent-", ignore_cleanup_errors=True)

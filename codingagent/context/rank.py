@@ -17,7 +17,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from codingagent.model.observations import PastCommit
-from codingagent.model.patterns import lazy_pattern, words
+from codingagent.model.patterns import lazy_pattern, word_lists
 
 _TEXT, _PATH, _NAME, _LATELY, _ALIKE = 3.0, 1.5, 1.0, 1.5, 1.5
 # Where there is no history, of files that hold a word of the task: large ones are changed more often.
@@ -38,13 +38,7 @@ _AS_CODE = lazy_pattern(
     r"[`\"']([^`\"'\n]{3,60})[`\"']"
     r"|((?<![\w-])--?[a-z][\w-]+|\w+(?:[._-]\w+)+|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w*|\b[A-Z]{2,}\b|\w+\(\))"
 )
-_COMMON = words(
-    "about added all also always and any are because been both but can change could does don each every",
-    "for from get has have instead into its just like make may more must need never new not now once one",
-    "only other our out please same see should some still such than that the their them then there these",
-    "they this under use used using usual usually want was were what when where which will with without",
-    "would you your add e.g i.e",
-)
+_COMMON = word_lists(__file__)["common"]
 TESTS = lazy_pattern(r"(?i)(?:^|[/_.-])(?:tests?|specs?|testdata|fixtures?)(?=$|[/_.-])")
 DOCS = lazy_pattern(
     r"(?i)(?:^|/)(?:docs?|examples?|docs_src|changelogs?|website)/|\.(?:md|rst|txt|adoc|mdx)$"
