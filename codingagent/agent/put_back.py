@@ -24,7 +24,6 @@ from codingagent.workspace.workspace import Workspace
 
 # Of the secrets in one question.
 _LISTED = 8
-
 _COMMAND = (
     "The command contains {}, a placeholder, and commands are not given the values of placeholders"
 )

@@ -25,18 +25,14 @@ from codingagent.storage.vault_file import VaultFile, new_vault, vault_file_of
 from codingagent.workspace.workspace import Workspace
 
 _Any = TypeVar("_Any")
-
 # Of those found at once; the others are counted.
 _NAMED = 5
-
 # Of secret files that nobody asked for.
 _FILES_READ = 500
 _BYTES_READ = 1_000_000
 _WORDS_READ = 50
-
 # The path in git's diff: of a deleted file that before.
 _CHANGED = lazy_pattern(r"^(?:\+\+\+ b/|--- a/(?=.*\n\+\+\+ /dev/null))(.*?)\t?$", re.MULTILINE)
-
 _HEADINGS = lazy_pattern(r"^(=== [A-Z]+ ===|## [A-Z][a-z]+(?: [A-Z][a-z]+){0,2})$", re.MULTILINE)
 _PROMPT = "\n=== PROMPT ===\n"
 _MEANING = (
@@ -62,7 +58,6 @@ class Secrecy:
         self.quote, self.counts = self.vault.hide_quote, self.vault.counts
 
     # --- what leaves -------------------------------------------------------------------------------
-
     def hide_all(self, value: _Any) -> _Any:
         """Return a value with names for the secrets in all of its texts."""
         changed: _Any = value if self.is_off else mapped(value, self.hide)
@@ -154,7 +149,6 @@ class Secrecy:
         return base64.b64encode(data).decode()
 
     # --- the record and the person -----------------------------------------------------------------
-
     def save(self) -> None:
         if self._file is not None:
             self._file.save(self.vault)

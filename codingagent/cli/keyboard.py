@@ -30,7 +30,6 @@ _QUIET_S = 0.5
 # A paste that never ends must not lock the person out.
 _PASTE_END_S = 3.0
 _LOOK_ELSEWHERE_S = 0.2
-
 # The limit of a system's own line editing (Linux, N_TTY_BUF_SIZE).
 _LONGEST = 4096
 

@@ -41,13 +41,10 @@ if TYPE_CHECKING:
 # A change that needs no approval is shown in brief; the rest is counted.
 _SHORT_LINES = 12
 _SHORT_CONTEXT = 1
-
 # More names than this help nobody.
 _NAMES = 30
-
 # The end of a failure's output says most; the request to the model has more of it.
 _FAILURE_LINES = 4
-
 Kinds = tuple[type[entries.Record], ...]
 
 

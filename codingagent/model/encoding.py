@@ -27,7 +27,6 @@ _MARKS = (
 )
 # Bytes of ASCII that switch to other letters.
 _SHIFTED = ("iso2022_jp", "iso2022_jp_2", "iso2022_jp_ext", "iso2022_kr")
-
 # git, grep and diff search no further than this for a NUL either.
 _BINARY_SAMPLE_BYTES = 8000
 # So many bytes of a line are not UTF-8 by chance.

@@ -16,10 +16,8 @@ _TIMED_OUT = 124
 # Signals that no program uses as an exit code for something else: INT, ABRT, FPE, KILL, SEGV, TERM,
 # XFSZ.
 _TELLING = frozenset({2, 6, 8, 9, 11, 15, 25})
-
 # Models copy what they are shown.
 _END_TAG = lazy_pattern(r"\[(/?DONE\b[^\]\n]*)\]")
-
 CUT_OFF = "Cut off inside"
 # Of DONE; what the check said follows.
 NOT_ACCEPTED = "Not accepted: the user's check fails"

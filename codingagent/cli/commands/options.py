@@ -88,8 +88,6 @@ AcceptFormats = Annotated[bool, told("formats")]
 Yes = Annotated[bool, told("yes")]
 Changes = Annotated[_Text, told("changes", "never short full")]
 Json = Annotated[bool, told("json")]
-
-
 # System timers count no further: 2^31 ms, 24 days.
 _LONGEST_S = 2_000_000
 # The highest number means "any" to the system.
