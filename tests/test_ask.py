@@ -69,7 +69,7 @@ def is_complete(home: Path) -> bool:
 
 def test_the_guide_teaches_nothing_but_to_read() -> None:
     """Its blocks are parsed, and each only reads."""
-    text = guide.question_text() + guide.question_reminder("a1b2c3d4", 1)
+    text = guide.question_text() + guide.reminder("a1b2c3d4", 1, is_asking=True)
     steps = [item for item in reply.read(text).items if isinstance(item, Step)]
     assert {type(step.operation) for step in steps} == {ReadFile}
 

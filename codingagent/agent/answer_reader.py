@@ -95,7 +95,7 @@ class AnswerReader:
         found = reply.read(text)
         items = prose.answer_items(prose.words_of(text), found.items)
         is_open = found.header is not None and "[END" not in text.replace("\\", "")
-        notes = (prose.CUT,) if is_open else ()
+        notes = (reply.CUT,) if is_open else ()
         return replace(found, items=items, notes=notes, is_bare=False, cut="", beside="")
 
     def _parse_joined(self, whole: continuation.Joined, note: str) -> Reply:

@@ -386,11 +386,8 @@ def _refusal(context: Context, order: Order, change: _Change, known: str) -> eve
     present = None if decoded is None else decoded.text
     hide = context.secrecy.hide
     # As requests show it: a text that was kept is without its secrets.
-    present = (
-        None
-        if present is None
-        else hide(notebooks.shown(path, present).replace("\r\n", "\n"), path)
-    )
+    if present is not None:
+        present = hide(notebooks.shown(path, present).replace("\r\n", "\n"), path)
     old = None if old is None else hide(old, path)
     is_edit = isinstance(change.event, events.FileEdited)
     if is_edit and _has_same_lines(order, old, present):
@@ -398,10 +395,6 @@ def _refusal(context: Context, order: Order, change: _Change, known: str) -> eve
     detail = ""
     if context.may_read(path) and old is not None and present is not None:
         detail = diff.text_of(path, old.encode(), present.encode(errors="replace"))
-    context.remark(
-        f"{paths.shown(path)}: you changed it since the chat saw it last, so the answer did not"
-        " replace it; the next request shows your change"
-    )
     fact = f"'{path}' was changed since the chat saw it last, and this would undo that change"
     advice = (
         f". {'That change and the whole file are' if detail else 'The whole file is'} shown in this request:"

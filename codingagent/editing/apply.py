@@ -183,11 +183,10 @@ def _apply_diff(diff: Diff, lines: "_Lines", earlier: Sequence[Hunk], path: str)
 
 def _refused(fault: OperationError, count: int) -> OperationError:
     # Seen in the wild: a model that sends only the failed one again, and loses the others.
-    all_of_them = f"none of the {count} was applied: send all of them again"
-    if count == 1 and "again" in fault.advice:
-        return fault
-    how = all_of_them if count > 1 else "nothing was changed: send the edit again"
-    return fault.but(advice=f"; {how}")
+    if count > 1:
+        return fault.but(advice=f"; none of the {count} was applied: send all of them again")
+    is_told = "again" in fault.advice
+    return fault if is_told else fault.but(advice="; nothing was changed: send the edit again")
 
 
 def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:

@@ -19,10 +19,7 @@ from codingagent.model.plain_text import json_length
 from codingagent.model.results import is_refused_by_check
 from codingagent.model.session_state import NONE, AppendList, Phase, Said, Session
 
-_REOPENED = (
-    "the user continues the task after your DONE: what FAILED above, or is missing from the task,"
-    " still has to be done"
-)
+_REOPENED = "the user goes on after your DONE: what FAILED above or is missing is still to do"
 
 _DUE, _AWAITING, _EXECUTING, _APPROVAL, _COMPLETE = Phase
 _SAME = {phase: phase for phase in Phase}

@@ -12,6 +12,11 @@ from codingagent.model.patterns import text_at
 
 _FOLDER = __file__.removesuffix("guide.py")
 _TAGS, _QUESTION = (text_at(f"{_FOLDER}{name}.txt").strip() for name in ("tags", "question"))
+_NOTHING = "Nothing is changed or run this time."
+_DONE = (
+    "Put [DONE] after your last changes and the commands that verify them: it is accepted if all of them"
+    " succeed."
+)
 EXAMPLE = _TAGS.split("````")[1].strip()
 
 
@@ -27,18 +32,11 @@ def protocol_text() -> str:
     return _TAGS.replace("{operations}", reference)
 
 
-def reminder(session_id: str, sequence: int | str) -> str:
+def reminder(session_id: str, sequence: int | str, *, is_asking: bool = False) -> str:
+    how = "in words" if is_asking else "with operations"
     return (
-        f'Answer with operations as PROTOCOL says: first [REPLY session="{session_id}"'
-        f' sequence="{sequence}"], last [END]. Put [DONE] after your last changes and the commands that'
-        " verify them: it is accepted if all of them succeed.\n"
-    )
-
-
-def question_reminder(session_id: str, sequence: int | str) -> str:
-    return (
-        f'Answer in words as PROTOCOL says: first [REPLY session="{session_id}"'
-        f' sequence="{sequence}"], last [END]. Nothing is changed or run this time.\n'
+        f'Answer {how} as PROTOCOL says: first [REPLY session="{session_id}" sequence="{sequence}"],'
+        f" last [END]. {_NOTHING if is_asking else _DONE}\n"
     )
 
 

@@ -134,17 +134,15 @@ class Dialect(Struct, frozen=True):
 
 
 def tag_dialect() -> Dialect:
-    def reminder(session: Session) -> str:
-        return guide.reminder(session.session_id, session.sequence)
-
-    return Dialect(guide.protocol_text(), _results, CONTINUE, reminder, "[DONE]")
+    return Dialect(guide.protocol_text(), _results, CONTINUE, _reminder, "[DONE]")
 
 
 def question_dialect() -> Dialect:
-    def reminder(session: Session) -> str:
-        return guide.question_reminder(session.session_id, session.sequence)
+    return Dialect(guide.question_text(), _results, _ANSWER_IT, _reminder, "")
 
-    return Dialect(guide.question_text(), _results, _ANSWER_IT, reminder, "")
+
+def _reminder(session: Session) -> str:
+    return guide.reminder(session.session_id, session.sequence, is_asking=session.is_asking)
 
 
 def render(
@@ -206,19 +204,17 @@ def _next(session: Session, dialect: Dialect, *, is_short: bool) -> str:
 
     A chat that has not seen the last answer can't send parts of it again.
     """
-    steps = ""
+    steps, names = "", dict[str, None]()
     failed = _owed(session.results)
-    for cut in (each for each in failed.values() if _is_cut(each, session)):
-        lines = "".join(f"    {line}\n" for line in cut.detail.split("\n"))
-        told = cut.reason.removeprefix(results.CUT_OFF)
-        steps += f"Your last answer was cut off inside{told}. The lines, indented by 4 spaces here:\n{lines}"
+    for each in failed.values():
+        if not _is_cut(each, session):
+            names[f"  {dialect.name(each.kind)}: {results.without_end_tags(each.fact)}\n"] = None
+            continue
+        told = each.reason.removeprefix(results.CUT_OFF)
+        lines = each.detail.replace("\n", "\n    ")
+        steps = f"Your last answer was cut off inside{told}. The lines, indented by 4 spaces:\n    {lines}\n"
         if not is_short:
-            steps += "If this chat has not seen that answer, send the block whole.\n"
-    names = dict.fromkeys(
-        f"  {dialect.name(each.kind)}: {results.without_end_tags(each.fact)}\n"
-        for each in failed.values()
-        if not _is_cut(each, session)
-    )
+            steps += "If this chat has not seen that answer, send the whole block.\n"
     if is_short and 0 < len(names) <= _FAILED_NAMED:
         what = "After it, send again what else failed" if steps else _SEND_AGAIN
         steps += f"{what}, corrected as the results above say:\n{''.join(names)}"
@@ -372,12 +368,8 @@ def _environment(environment: Environment, dialect: Dialect) -> str:
         "System": environment.system,
         "Shell": environment.shell,
         "Programs found": ", ".join(environment.programs) or "none of the usual ones",
-        "Limits per command": "; ".join(
-            filter(
-                None,
-                (f"{environment.timeout_s:g} seconds, unless timeout is set", environment.memory),
-            )
-        ),
+        "Limits per command": f"{environment.timeout_s:g} seconds, unless timeout is set"
+        + f"; {environment.memory}" * bool(environment.memory),
         "Sandbox": environment.sandbox,
         "Network": environment.network,
         "Check": environment.check and check,

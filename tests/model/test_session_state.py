@@ -127,10 +127,7 @@ def test_a_reopened_session_keeps_its_last_results() -> None:
     assert session.results == events
     assert (session.phase, session.sequence, session.is_complete) == (Phase.REQUEST_DUE, 2, False)
     assert session.notes == (
-        (
-            "the user continues the task after your DONE: what FAILED above, or is missing from the task,"
-            " still has to be done"
-        ),
+        "the user goes on after your DONE: what FAILED above or is missing is still to do",
     )
 
 

@@ -85,8 +85,8 @@ def refusal(cut: str, block: Block) -> OperationError:
     advice = ". Send it again from its start"
     if again:
         advice = (
-            ". Start with [REPLY …], repeat the lines below exactly, complete the last one, and go on from"
-            f" there to {block.closing}"
+            ". It is kept: start with [REPLY …], repeat the lines below exactly, complete the last one, and"
+            f" go on from there to {block.closing}"
         )
     return OperationError(fact, again, advice=advice)
 

@@ -31,7 +31,6 @@ _READS = (ReadFile, FetchFile, ListFolder)
 _WORDS = (Kind.ANSWER, Kind.MESSAGE, Kind.DONE)
 _NAMED, _SUBJECT = 5, 60
 _ONLY_ANSWERS = "Not executed, because this was only a question: {}"
-CUT = "the answer has no [END], so it may be cut off"
 _NAME = lazy_pattern(r"[\w./-]+")
 
 _NO_MESSAGE = (

@@ -25,6 +25,7 @@ NO_BLOCK = (
     "The answer has no operations, so nothing was done",
     ". Write operations at the start of a line, for example:",
 )
+CUT = "the answer has no [END], so it may be cut off"
 # One block, and none that would end the task where it is copied.
 _NO_BLOCK_EXAMPLE = commands.BY_TAG["READ_FILE"].example
 
@@ -184,8 +185,7 @@ def read(text: str) -> Reply:
             " text was ignored"
         )
     if found.header is not None and not found.ended and not done and not cut:
-        fact = "the answer has no [END], so it may be cut off: complete blocks were executed"
-        notes.append(Note(fact, "; send only the missing part"))
+        notes.append(Note(f"{CUT}: complete blocks were executed", "; send only the missing part"))
     is_bare = not found.blocks
     if not (is_bare or found.ended or done):
         cut = cut or continuation.opening_of(mended.text, found.blocks[-1])

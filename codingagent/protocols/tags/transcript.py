@@ -154,7 +154,7 @@ def _last_line(text: str, at: int, session: str, sequence: int) -> int:
 
     With several such lines it is the last of them.
     """
-    lines = [each(session, sequence) for each in (guide.reminder, guide.question_reminder)]
+    lines = [guide.reminder(session, sequence, is_asking=asks) for asks in (False, True)]
     found = ((text.rfind(f"\n{line.strip()}", at), len(line.strip())) for line in lines)
     return max(start + length + 1 if start >= 0 else -1 for start, length in found)
 
