@@ -55,12 +55,13 @@ def fewer_examples(share: int) -> hypothesis.settings:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Look every few milliseconds whether a condition holds; fail where it never does."""
-    pause = threading.Event()
+    """Look whether a condition holds, soon and then less often; fail where it never does."""
+    pause, pause_s = threading.Event(), 0.003
     give_up_at = time.monotonic() + HANG_S
     while not condition():
         assert time.monotonic() < give_up_at, f"not so within {HANG_S:g} s"
-        pause.wait(0.003)
+        pause.wait(pause_s)
+        pause_s = min(pause_s * 1.1, 0.02)
 
 
 # --- what work costs ---------------------------------------------------------------------------------

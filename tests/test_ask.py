@@ -17,6 +17,8 @@ from tests.cli.test_amend import terminal
 from tests.helpers import HANG_S, run_here
 from tests.rows import each_row
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 CART = "def total(net, discount):\n    return net + discount\n"
 FIX = EDIT("cart.py", "    return net + discount", "    return net - discount")
 WORDS = "It is in `cart.py`, line 2.\n\n```python\nreturn net - discount\n```\n"

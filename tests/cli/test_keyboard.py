@@ -23,6 +23,8 @@ from tests.helpers import HANG_S, wait_until
 from tests.rows import each_row
 from tests.warm import start
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 MARK, UNMARK = "\x1b[?2004h", "\x1b[?2004l\x1b[?25h"
 BUILD = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
 KEPT = "[RUN_COMMAND]\nrm -r kept\n[/RUN_COMMAND]\n"

@@ -8,6 +8,8 @@ from codingagent.storage import settings_file
 from tests.cli.test_cli import run
 from tests.helpers import run_here
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 
 @pytest.fixture(name="home")
 def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

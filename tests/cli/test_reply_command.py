@@ -17,6 +17,8 @@ from tests.cli.test_cli import started
 from tests.helpers import HANG_S, REPOSITORY, new_marker, none_left, processes_with, wait_until
 from tests.killing import command_line_here, kill_when
 
+pytestmark = pytest.mark.usefixtures("plain")
+
 DONE = "[DONE]\nAll is well.\n[/DONE]\n"
 APPEND = "[RUN_COMMAND]\necho once >> log\n[/RUN_COMMAND]\n"
 

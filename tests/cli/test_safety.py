@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from codingagent.cli import main
 from tests.cli.test_cli import CREATE, DONE, drop, outboxes, run, session_of
 from tests.helpers import REPOSITORY, command_line
 from tests.sandboxes import needs_bwrap
+
+pytestmark = pytest.mark.usefixtures("plain")
 
 REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
 
@@ -131,6 +134,7 @@ def test_json_tells_what_awaits_approval(waiting: Path, capsys: pytest.CaptureFi
 # --- settings that are not obeyed --------------------------------------------------------------------
 
 
+@pytest.mark.with_git
 def test_a_settings_file_in_the_workspace_is_not_obeyed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -405,7 +409,12 @@ def test_a_taken_reply_that_a_power_failure_emptied_costs_a_turn_and_no_more(hom
 
 # --- diff, undo, log -------------------------------------------------------------------------------
 
-needs_git = pytest.mark.skipif(not shutil.which("git"), reason="diff and undo need git")
+
+def needs_git(test: Callable[..., None]) -> Callable[..., None]:
+    pytest.mark.skipif(not shutil.which("git"), reason="diff and undo need git")(test)
+    pytest.mark.with_git(test)
+    return test
+
 
 CHANGE = (
     '[CREATE_FILE path="new/made.txt"]\nmade\n[/CREATE_FILE]\n'
@@ -668,6 +677,7 @@ def test_undo_waits_for_a_turn_to_end(waiting: Path, capsys: pytest.CaptureFixtu
     assert (waiting / "workspace" / "a.txt").exists()
 
 
+@pytest.mark.with_git
 def test_without_git_diff_and_undo_say_so_and_the_rest_works(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -685,6 +695,7 @@ def test_without_git_diff_and_undo_say_so_and_the_rest_works(
         assert "this needs git" in capsys.readouterr().err
 
 
+@pytest.mark.with_git
 def test_a_git_that_an_answer_could_have_made_is_not_used(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -703,6 +714,7 @@ def test_a_git_that_an_answer_could_have_made_is_not_used(
     assert not (home / "escaped").exists()
 
 
+@pytest.mark.with_git
 @pytest.mark.parametrize(
     ("lure", "words"),
     [
@@ -762,6 +774,7 @@ def test_log_tells_what_was_tried(waiting: Path, capsys: pytest.CaptureFixture[s
 # --- doctor ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.with_git
 def test_doctor_tells_every_promise_of_the_sandbox(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -792,6 +805,7 @@ def test_doctor_tells_every_promise_of_the_sandbox(
         assert f"all {len(kept)} protections work" in lines[2]
 
 
+@pytest.mark.with_git
 def test_doctor_without_a_home_and_without_programs(tmp_path: Path) -> None:
     """Design, command line: commands that only look need nothing and make nothing."""
     done = command_line(tmp_path / "none", "doctor")
@@ -799,6 +813,7 @@ def test_doctor_without_a_home_and_without_programs(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.with_git
 @pytest.mark.outside_dev
 def test_doctor_in_a_home_that_can_not_be_written_goes_on_to_its_end(home: Path) -> None:
     """A doctor is asked when something is wrong."""

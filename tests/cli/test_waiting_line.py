@@ -34,7 +34,10 @@ from tests.helpers import HANG_S, REPOSITORY, wait_until
 from tests.killing import command_line_here
 from tests.rows import each_row
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a pty is what is tested")
+pytestmark = [
+    pytest.mark.usefixtures("plain"),
+    pytest.mark.skipif(sys.platform == "win32", reason="a pty is what is tested"),
+]
 
 PROMPT = "Paste the answer"
 KEEP_TITLE, OLD_TITLE = "\x1b[22;2t", "\x1b[23;2t"
@@ -98,6 +101,7 @@ def taken(home: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted(folder.iterdir())] if folder.exists() else []
 
 
+@pytest.mark.with_git
 def test_a_whole_session_in_one_terminal(home: Path) -> None:
     """Three turns by pasting, an approval, words, a look at the changes, undo and redo."""
     made = home / "workspace" / "notes.txt"
@@ -247,6 +251,7 @@ def test_another_session_has_what_this_one_has(home: Path) -> None:
         assert getattr(after, name) == getattr(before, name), name
 
 
+@pytest.mark.with_git
 def test_a_sign_of_life_counts_the_files(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
