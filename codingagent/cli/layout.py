@@ -21,7 +21,6 @@ Span = tuple[str, str]
 Line = Sequence[Span]
 # Narrower columns are unreadable.
 _FEWEST_CELLS = 20
-_BAR_CELLS = 20
 
 
 class Look(Struct, frozen=True):
@@ -201,32 +200,6 @@ def size(characters: int, tokens: int) -> str:
 def counted(added: int, removed: int, look: Look) -> str:
     """Return the number of added and removed lines: `+3 -1`."""
     return f"+{added} {look.minus}{removed}"
-
-
-def bar(part: int, whole: int, look: Look) -> tuple[Span, Span]:
-    """Return a progress bar for a part of a whole: the full and the empty piece."""
-    length = min(_BAR_CELLS, max(look.width - 12, 4)) if look.is_terminal else _BAR_CELLS // 2
-    share = part / whole
-    # A small part never shows as nothing, and an incomplete one never as all.
-    full = min(max(round(share * length), 1 if part else 0), length if share >= 1 else length - 1)
-    style = "bad" if share > 1 else "warn" if share >= NEARLY_FULL else "name"
-    signs = "━─" if look.has_marks else "#-"
-    return (signs[0] * full, style), (signs[1] * (length - full), "dim")
-
-
-NEARLY_FULL = 0.8
-
-
-def budget_line(part: int, whole: int, look: Look) -> Line:
-    """Return how much of its budget a request takes: `[####------] 43 % of 200,000 characters`."""
-    percent = 100 * part / whole
-    share = "under 1 %" if 0 < percent < 1 else f"{int(percent)} %"
-    before, after = ("", " ") if look.is_terminal else ("[", "] ")
-    return [
-        (before, ""),
-        *bar(part, whole, look),
-        (f"{after}{share} of {whole:,} characters", "dim"),
-    ]
 
 
 # --- times -----------------------------------------------------------------------------------------

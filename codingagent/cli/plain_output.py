@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 # A change that needs no approval is shown in brief; the rest is counted.
 _SHORT_LINES = 12
 _SHORT_CONTEXT = 1
+_NEARLY_FULL = 0.8
 # More names than this help nobody.
 _NAMES = 30
 # The end of a failure's output says most; the request to the model has more of it.
@@ -275,9 +276,9 @@ class Lines(Screen):
 
     def _show_budget(self, record: entries.RequestWritten) -> None:
         size = 0 if record.egress is None else record.egress.characters
-        if size >= layout.NEARLY_FULL * self._budget:
-            budget = layout.budget_line(size, self._budget, self._look)
-            self._lay([([("  ", ""), *budget], 2)])
+        if size >= _NEARLY_FULL * self._budget:
+            share = f"{100 * size // self._budget} % of context_chars, {self._budget:,}"
+            self._say((f"  The request takes {share}", "warn"))
 
     def _details(self, event: Event) -> tuple[Line, list[Hung]]:
         """Return the number of changed lines, and what is shown below an operation."""

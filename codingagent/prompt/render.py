@@ -266,13 +266,10 @@ def _prompt(
     parts, last = [dialect.task or session.task], list[str]()
     began = "The user first asked" if session.wanted_first == "words" else "The whole task"
     if session.sequence > 1 and session.is_asking:
-        question = session.question
-        is_first = question == session.task
-        parts = [] if is_short or is_first else [f"{began}:\n{session.task}"]
-        is_asked_again = all(said.sequence != session.sequence for said in session.said)
-        last = [f"{dialect.go_on}\n{question}"] * is_asked_again
-        if is_first and not (is_short or last):
-            parts.append(f"{began}:\n{session.task}")
+        if all(said.sequence != session.sequence for said in session.said):
+            last = [f"{dialect.go_on}\n{session.question}"]
+        is_told = is_short or (last and session.question == session.task)
+        parts = [] if is_told else [f"{began}:\n{session.task}"]
     elif session.sequence > 1:
         parts = [_next(session, dialect, is_short=is_short) if session.is_taught else _DO_IT]
         # HEADER names it; a chat that saw the earlier requests has read it.

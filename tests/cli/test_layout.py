@@ -50,32 +50,6 @@ def test_a_duration_is_no_more_exact_than_it_matters(seconds: float, said: str) 
     assert layout.duration(seconds) == said
 
 
-@each_row(
-    ("part", "said"),
-    [
-        (0, "[----------] 0 % of 1,000 characters"),
-        (1, "[#---------] under 1 % of 1,000 characters"),
-        (430, "[####------] 43 % of 1,000 characters"),
-        (999, "[#########-] 99 % of 1,000 characters"),
-        (1000, "[##########] 100 % of 1,000 characters"),
-        (1500, "[##########] 150 % of 1,000 characters"),
-    ],
-)
-def test_a_bar_is_empty_only_of_nothing_and_full_only_of_all(part: int, said: str) -> None:
-    """Rounding must not say what is not so."""
-    assert layout.text_of(layout.budget_line(part, 1000, PIPE)) == said
-
-
-def test_a_bar_follows_its_terminal() -> None:
-    """It leaves room for the words behind it, and warns by its colour."""
-    assert sum(len(text) for text, _ in layout.bar(1, 2, WIDE)) == 20
-    assert sum(len(text) for text, _ in layout.bar(1, 2, NARROW)) == 8
-    assert layout.bar(1, 2, PLAIN) == (("####", "name"), ("----", "dim"))
-    assert [layout.bar(part, 100, WIDE)[0][1] for part in (79, 80, 100, 101)] == [
-        *("name", "warn", "warn", "bad")
-    ]
-
-
 def test_a_cut_text_says_so() -> None:
     """In marks that the terminal has; wide characters count twice."""
     assert layout.cut("a rather long text", 10, WIDE) == "a rather…"

@@ -485,13 +485,17 @@ def test_colours_can_be_forced_into_a_pipe(told: Path) -> None:
 
 
 def test_a_request_that_is_copied_is_said_in_the_same_words(waiting: Path) -> None:
-    """Its size, the tokens as an estimate, and how much of the budget it takes."""
+    """Its size, the tokens as an estimate; how much of the budget it takes where that is nearly all."""
     words = ["--home", str(waiting), "copy"]
     shown = on_terminal(words, variables={"SSH_TTY": "/dev/pts/0"})
     told = piped(waiting, "resume", "--once")
     assert told.startswith("No answer to request 1 in ")
     assert re.search(r"\([\d,]+ characters, ~[\d,]+ tokens\): paste it", shown.text)
-    assert re.search(r"\n  \[#-{9}\] \d % of 200,000 characters\n", shown.text)
+    size = len(next((waiting / "outbox").glob("*.txt")).read_text("utf-8"))
+    budget, words = {"CODINGAGENT_CONTEXT_CHARS": "10000"}, ["say", "y" * (8_500 - size)]
+    assert "The request takes" not in piped(waiting, "refresh", variables=budget)
+    said = piped(waiting, *words, variables=budget)
+    assert re.search(r"\n  The request takes 8\d % of context_chars, 10,000\n", said)
 
 
 # --- doctor ----------------------------------------------------------------------------------------

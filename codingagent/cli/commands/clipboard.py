@@ -83,9 +83,6 @@ def _put_request(
         done, if_not = clipboard.put(piece, home.root, Path(session.workspace))
         size = layout.size(len(piece), tokens.estimate(piece))
         sys.stdout.write(f"{name.name} {done} ({size}): paste it into the chat\n{if_not}")
-        if limit is None:
-            line = layout.budget_line(len(piece), settings.context_chars, layout.PIPE)
-            sys.stdout.write(f"  {layout.text_of(line)}\n")
         if number < len(pieces):
             sys.stdout.write("then press Enter for the next part\n")
             sys.stdout.flush()
