@@ -30,10 +30,7 @@ CONVENTIONS = (
 
 
 class Attachable(Struct, frozen=True):
-    """Paths in the workspace, in normal form, and a note about matches that can't be shown.
-
-    A path is True if it was named by itself, not as one of a folder or a glob.
-    """
+    """Paths, in normal form (True: named by itself), and a note on matches that can't be shown."""
 
     paths: dict[str, bool]
     left_out: tuple[str, ...]

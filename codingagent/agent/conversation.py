@@ -52,10 +52,7 @@ class Conversation:
         return self._log.session
 
     def is_answer(self, text: str, *, is_handed: bool = False) -> bool:
-        """Return whether a text says that it answers the waiting request, and asks for something.
-
-        A text that the person hands over need not say what it answers.
-        """
+        """Return whether a text may answer the waiting request, and asks for something."""
         found = self._reader.parse(text)
         if found.has_outbox or not (found.header or is_handed):
             return False

@@ -111,10 +111,7 @@ class Agent:
             log.sync()
 
     def settle(self, started: OperationStarted) -> Event | None:
-        """Return the outcome of an operation that a kill interrupted.
-
-        None means that nothing had happened yet: it can be done as if it had never begun.
-        """
+        """Return the outcome of an operation that a kill interrupted; None: it had not begun."""
         if started.event is None:
             return Interrupted(started.kind, started.subject)
         follows = {change.path: change.follows for change in changes_of(started.event)}

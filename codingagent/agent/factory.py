@@ -205,10 +205,7 @@ def _hidden_errors(secrecy: Secrecy) -> Iterator[None]:
 def attached(
     home: Path, root: Path, patterns: Sequence[str], policy: Policy, show: Callable[[Notice], None]
 ) -> dict[str, bool]:
-    """Return the workspace files that a person names from the current folder; say which can't be shown.
-
-    True: named by itself.
-    """
+    """Return the files that a person names, True if by itself; say which can't be shown."""
     if not patterns:
         return {}
     from codingagent.agent.attachments import attachable

@@ -24,10 +24,7 @@ def in_brief(view: FileView) -> FileView:
 
 
 class Views:
-    """Read files of a workspace, without their secrets.
-
-    The lines of the last one are cached: it is often read again.
-    """
+    """Read files of a workspace, without their secrets; the last one's lines are cached."""
 
     def __init__(self, workspace: Workspace, hide: Hides = lambda text, _: text) -> None:
         self._workspace = workspace

@@ -182,10 +182,7 @@ def lost(
 def moved(
     vault: Vault, files: Sequence[Texts], read: Callable[[str], str | None]
 ) -> dict[str, Ask]:
-    """Return by path what to ask about values that commands have written elsewhere, or removed.
-
-    `read` returns the text of a file that they did not change.
-    """
+    """Return what to ask, by path, about values that commands wrote elsewhere or removed."""
     if not vault.by_name:
         return {}
     by_path = {file.path: file for file in files}

@@ -89,10 +89,7 @@ def list_folder(context: Context, order: Order, operation: ListFolder) -> Event:
 
 
 def _ask_to_show(context: Context, path: str) -> None:
-    """Ask the person, once, whether the chat may see the values in a secret file.
-
-    Nothing waits for it: without their yes the chat sees names.
-    """
+    """Ask once, without waiting, whether the chat may see the values in a secret file."""
     if context.texts is None:
         return  # no chat
     secrecy, path = context.secrecy, context.workspace.resolved(path)

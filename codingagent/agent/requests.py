@@ -141,10 +141,7 @@ class Requests:
             self.log.record(entries.CheckNamed(command, now()))
 
     def announce(self, *, watched: bool) -> None:
-        """Tell the person what to do now, and whether a process watches the inbox.
-
-        A request whose file is gone is written again.
-        """
+        """Tell what to do now, and whether the inbox is watched; write a request that is gone."""
         session = self.session
         path = self._home.mailbox.outbox_path(session.session_id, session.sequence)
         if session.is_awaiting_answer and not path.exists():

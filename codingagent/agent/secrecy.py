@@ -64,10 +64,7 @@ class Secrecy:
         return changed
 
     def seal(self, request: str, guide: str) -> str:
-        """Return a request with names for the secrets that are still in it, and what they mean.
-
-        Our own words in it, the guide, stay as they are.
-        """
+        """Hide the secrets left in a request, save in our own words; return what names mean."""
         before, kept, after = request.partition(guide)
         text = f"{self._hide_body(before)}{kept}{self._hide_body(after)}"
         names = self.vault.names_in(text)

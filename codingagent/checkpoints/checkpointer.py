@@ -76,10 +76,7 @@ class Checkpointer:
             self._record(found, before=True)
 
     def after(self, *, says: bool = True) -> "Belonging | None":
-        """Checkpoint after a turn or at a pause; if `says`, say what undo does not cover.
-
-        Return what belongs to the workspace now, if known: the request need not ask again.
-        """
+        """Checkpoint after a turn or at a pause; return the workspace's files, if known."""
         session = self.log.session
         commands = [start.at for start in session.checkpoints.starts if start.event is None]
         found = self._take(self.written)

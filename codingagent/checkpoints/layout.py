@@ -53,11 +53,7 @@ def check_present(session: Session) -> None:
 
 
 def place_of_runs(home: Home, root: Path) -> WorkLayout:
-    """Return the folders shared by all runs in a workspace.
-
-    Runs number in the thousands, so they share one checkpoint store. Each has its own /tmp below
-    `temporary`.
-    """
+    """Return the folders that a workspace's thousands of runs share; each has a /tmp of its own."""
     key = digest_of(os.fsencode(root_of(root)))[:12]
     folder = home.runs.folder
     return WorkLayout(

@@ -6,10 +6,7 @@ from codingagent.model.patterns import sections
 
 
 class Entry(NamedTuple):
-    """A command: its module in `commands`, and a one-line summary.
-
-    Not a Struct: importing msgspec costs `--help` and `--version` a tenth.
-    """
+    """A command: its module, its summary. No Struct: importing msgspec costs `--help` a tenth."""
 
     module: str
     does: str

@@ -200,10 +200,7 @@ def _take(work: "SharedSession", inbox: Inbox, file: InboxFile) -> None:
 
 
 def take_present(work: "SharedSession", inbox: Inbox) -> bool:
-    """Take the answers that are there now, each as its own turn.
-
-    Return whether a file still grows; it stays.
-    """
+    """Take the answers that are there, each as a turn; return whether a file still grows."""
     waited = 0.0
     while not work.conversation.session.is_complete:
         file, any_left = inbox.next()

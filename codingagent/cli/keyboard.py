@@ -132,10 +132,7 @@ else:
             self._switch(_MARK_PASTES)
 
         def discard(self, *, settles: bool = False) -> bool:
-            """Drop earlier input until no more comes; return whether there was any.
-
-            With `settles`, also wait for a pause in it, as after a line that was not an answer.
-            """
+            """Drop input until no more comes, with `settles` until a pause; return if any came."""
             return self._drop(b"", _QUIET_S if settles else 0.0)
 
         def line(self, prompt: Callable[[], None], elsewhere: Callable[[], bool]) -> str | None:

@@ -1,7 +1,4 @@
-"""Show records and notices as lines of text, or as JSON, one object a line.
-
-`terminal` adds colours and questions.
-"""
+"""Show records and notices as lines of text, or of JSON; `terminal` adds colours and questions."""
 
 import json
 import os
@@ -86,10 +83,7 @@ class Screen:
     def record(
         self, record: entries.Record, session: Session, *, is_elsewhere: bool = False
     ) -> bool:
-        """Show a record; `session` is its state after it. Return whether it has anything to show.
-
-        `is_elsewhere`: another process wrote it.
-        """
+        """Show a record, perhaps of another process; return whether it has anything to show."""
         if not isinstance(record, self.told_elsewhere if is_elsewhere else self.told):
             return False
         self._output(lambda: self._record(record, session))

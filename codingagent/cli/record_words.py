@@ -43,10 +43,7 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
     beside: Line = (),
     below: Iterable[Hung] = (),
 ) -> Iterator[Hung]:
-    """Yield the lines of a record; some have none. `session` is its state after the record.
-
-    `beside` and `below` are what a screen adds to an operation, a question or a request.
-    """
+    """Yield the lines of a record, with what a screen adds to an operation, question or request."""
     match record:
         case entries.OperationEnded():
             yield from _outcome(record.event, look, beside, below)

@@ -130,10 +130,7 @@ def _answer(
 
 
 def _kept(home: Home, session_id: str, part: Path, fault: str) -> str:
-    """Keep what a command printed before it failed: it may be a whole answer, and expensive.
-
-    Return in words where it is; empty if there is nothing.
-    """
+    """Keep what a command printed before it failed; return in words where, empty if nothing."""
     try:
         if not 0 < part.stat().st_size <= REPLY_LIMIT_BYTES:
             return ""

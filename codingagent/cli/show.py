@@ -115,10 +115,7 @@ def _mark_for(text: str) -> str:
 def show_session(
     session: Session, records: Iterable[Record], counts: Mapping[int, Counts], mailbox: Mailbox
 ) -> None:
-    """Print a session's turns, results and changed files, and how to continue.
-
-    `counts` are by turn, as far as known.
-    """
+    """Print a session's turns, results and changed files, and how to continue."""
     look, now = look_of(sys.stdout), layout.local_now()
     requests = mailbox.waiting_paths(session.session_id, session.sequence)
     parts = (

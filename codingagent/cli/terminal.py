@@ -398,10 +398,7 @@ class Console(Lines):
                 self._status.start()
 
     def _notify(self, title: str) -> None:
-        """Ring the bell, and say in the terminal's title whose turn it is.
-
-        In fixed words: nothing that a model or a file says is ever in the title.
-        """
+        """Ring the bell, and say in the terminal's title, in fixed words, whose turn it is."""
         is_there = self._keys is not None or self._knows_steps
         if not (is_there and self._notifies) or os.environ.get("TERM", "dumb") in ("dumb", "linux"):
             return

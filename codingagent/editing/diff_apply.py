@@ -278,10 +278,7 @@ def _is_within(fit: HunkFit, spans: list[tuple[int, int]]) -> bool:
 
 
 def _applied_at(file: HunkFile, hunk: PlacedHunk) -> int | None:
-    """Return where the new side of a hunk is already: at its place, or where it can't be by chance.
-
-    So an answer may show as a diff what its commands do.
-    """
+    """Return where a hunk's new side is already: at its place, or where it can't be by chance."""
     count = len(hunk.new)
     if hunk.fits:
         start, end = hunk.fits[0].start, hunk.fits[0].start + hunk.fits[0].count

@@ -86,10 +86,7 @@ def _repairs(lines: list[str], search: Sequence[str]) -> Iterator[_Repair]:
 
 # --- the one place ---------------------------------------------------------------------------------
 def find(lines: list[str], sought: Sought) -> Found:
-    """Return the one place where a search is meant to be.
-
-    OperationError if there is none or more than one, or if REPLACE may have been damaged.
-    """
+    """Return the one place where a search is meant to be, else OperationError."""
     if not sought.search:
         raise OperationError(f"{sought.label} is empty", advice="; give the lines to replace")
     file = File(lines)

@@ -19,10 +19,7 @@ nobody knows."""
 
 
 class PathChange(Struct, frozen=True):
-    """A path that is changed, and what is there afterwards.
-
-    `is_new` says that nothing was there before; None: the operation alone does not say.
-    """
+    """A path that changes, and what is there then; `is_new`: nothing was before (None: unknown)."""
 
     path: str
     after: After

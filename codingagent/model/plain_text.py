@@ -53,10 +53,7 @@ def blanks(line: str) -> str:
 
 
 def without_controls(text: str) -> str:
-    """Return the text without terminal control sequences.
-
-    Where a line was redrawn with carriage returns (a progress bar), only the last drawing stays.
-    """
+    """Return the text without terminal control sequences; of a redrawn line, the last drawing."""
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return _CONTROL.sub("", text)
@@ -131,10 +128,7 @@ def clip_middle(text: str, limit: int, dropped: int = 0) -> str:
 
 
 def without_halves(text: str) -> str:
-    """Replace lone surrogates with `?`: no UTF-8 and no JSON may hold them.
-
-    They represent bytes that are not UTF-8, in names and on command lines.
-    """
+    """Replace lone surrogates, bytes that are not UTF-8, with `?`: UTF-8 and JSON hold none."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 

@@ -99,10 +99,7 @@ def resolve(sources: list[Source]) -> Resolved:
 
 
 def from_environment(variables: Mapping[str, str]) -> Source:
-    """Return the settings among environment variables: CODINGAGENT_CONTEXT_CHARS and so on.
-
-    UsageError for a CODINGAGENT_ variable that is not a setting.
-    """
+    """Return the settings in variables, CODINGAGENT_…; UsageError if one is not a setting."""
     values: dict[str, object] = {}
     for variable, text in variables.items():
         if variable.startswith(ENVIRONMENT_PREFIX) and variable not in _NO_SETTINGS:

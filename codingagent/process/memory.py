@@ -58,10 +58,7 @@ def _of_groups() -> Iterator[int]:
 
 
 def taken_bytes(pids: Iterable[int], limit: int) -> int:
-    """Return the memory that processes take; above the limit, shared memory is counted once.
-
-    Counting that is slow for large processes, so it is done only where it matters.
-    """
+    """Return the memory that processes take; above the limit, shared memory counts once."""
     resident = {}
     for pid in pids:
         fields = _text(f"/proc/{pid}/statm").split()

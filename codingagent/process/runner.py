@@ -298,10 +298,7 @@ def open_editor(path: Path) -> None:
 
 
 def run_in_terminal(argv: Sequence[str], variables: Variables) -> int:
-    """Run one of the person's programs with this process's terminal; return its exit code.
-
-    Ctrl-C is for the program. WorkError if it can't be started.
-    """
+    """Run a program of the person's, which gets the terminal and Ctrl-C; return its exit code."""
     before = signal.signal(
         signal.SIGINT, lambda *_: None
     )  # ignored, it would be ignored there, too

@@ -154,10 +154,7 @@ def bubblewrap_for(
 
 
 def try_sandbox(sandbox: Bubblewrap) -> str:
-    """Return why a sandbox does not confine its commands; empty if it does.
-
-    It is judged by what the kernel says inside, not by being installed.
-    """
+    """Return why a sandbox does not confine, as the kernel inside says; empty if it does."""
     if (lack := lack_for_mounts(sandbox.program)) is not None:
         return lack
     try:

@@ -253,10 +253,7 @@ class Client:
     def exec(
         self, cmd: str, *, limit_s: float | None = None, timeout_s: Patience = ...
     ) -> ExecResult:
-        """Run a shell command.
-
-        The server ends it after `limit_s` (exit code 124), or after its own limit.
-        """
+        """Run a shell command, for `limit_s` (exit code 124) or the server's own limit at most."""
         return self._run("exec", {"cmd": cmd}, limit_s, timeout_s)
 
     def exec_code(

@@ -116,10 +116,7 @@ class Sessions:
         atomic_write.write_json(self._document(session.session_id), document(session))
 
     def mend_document(self, session: Session) -> None:
-        """Rewrite the session file if a kill left it out of step with the journal.
-
-        A damaged file is left to `set_damaged_document_aside`.
-        """
+        """Rewrite the session file if a kill, not damage, left it out of step with the journal."""
         path = self._document(session.session_id)
         found, wanted = _read_document(path, session.session_id), document(session)
         if (found is not None or not path.exists()) and found != wanted:
@@ -293,10 +290,7 @@ class SessionLog:
         return self._journal is not None and self._journal.has_grown()
 
     def catch_up(self) -> list[tuple[Record, Session]]:
-        """Take the records that another process has added into the state, and return them.
-
-        With each comes the state after it.
-        """
+        """Take in the records of another process; return each with the state after it."""
         found: list[tuple[Record, Session]] = []
         for record in () if self._journal is None else self._journal.read_on():
             self.session = fold(self.session, record)

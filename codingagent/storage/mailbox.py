@@ -75,10 +75,7 @@ class Mailbox:
         return paths
 
     def look(self) -> list[InboxFile]:
-        """Return the inbox files that may be answers, oldest first (specification 003).
-
-        Skip subfolders, links, hidden files and other suffixes.
-        """
+        """Return the inbox files that may be answers, oldest first (specification 003)."""
         return self._letters(lambda name: name.lower().endswith(_SUFFIXES))
 
     def look_at_others(self) -> list[InboxFile]:

@@ -290,10 +290,7 @@ class Workspace(PathWalk):
     def listing(
         self, always: frozenset[str] = frozenset(), known: "Belonging | None" = None
     ) -> Listing:
-        """Return all regular files except ignored ones, and never `.git`.
-
-        Paths in `always` are listed even if ignored, or behind a link. `known` is what git just said.
-        """
+        """Return all regular files but ignored ones, save `always`, and never `.git`."""
         # Imported late: most commands list nothing.
         from codingagent.workspace.walk import ListingWalk
 

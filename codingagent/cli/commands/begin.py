@@ -202,10 +202,7 @@ def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession
 
 
 def _checked(start: _Start, screen: Screen) -> tuple[Settings, Path, dict[str, bool], str]:
-    """Return the settings, workspace, attached files and task; nothing is created.
-
-    A mistyped --workspace must not leave a home.
-    """
+    """Return settings, workspace, files and task; create nothing: a path may be mistyped."""
     place, given = start.place, start.given
     named = None if place.workspace is None else str(place.workspace)
     options = {**given.settings, "workspace": named}

@@ -71,10 +71,7 @@ def latest_of(home: Home, *, or_run: bool = False) -> Session:
 
 
 def ask_whose(screen: Screen) -> "Ask":
-    """Return a function that asks on a terminal which session an answer is for.
-
-    Anywhere else it raises a UsageError that says how to name one.
-    """
+    """Return a function that asks on a terminal, else refuses to guess, whose an answer is."""
 
     def ask(name: str, waiting: Sequence[Session]) -> str:
         told = [f"{told_as(each)}, request {each.sequence}" for each in waiting]

@@ -88,10 +88,7 @@ def _without_echo(event: Event) -> Event:
 
 
 def _fitting(events: Sequence[Event], room: int) -> tuple[list[str], bool] | None:
-    """Return the events as JSON, a line each, and whether texts were cut, as little as need be.
-
-    None: they do not fit, however short.
-    """
+    """Return events as lines of JSON, and whether texts were cut; None: too long, however short."""
     sizes = [len(getattr(event, name, None) or "") for event in events for name in _LONG]
     # Far too much is not even written out whole.
     limit = max(sizes, default=0) if sum(sizes) <= 4 * room else max(room // 2, _SHORTEST)

@@ -82,10 +82,7 @@ def validate_operation(obj: object) -> Validated[Operation]:
 
 
 def parse_operation(obj: object) -> Operation:
-    """Return the operation that a value of JSON (a dict) is.
-
-    OperationValidationError if it is none; says where, and what is allowed.
-    """
+    """Return the operation that a value is; OperationValidationError says why it is none."""
     validated = validate_operation(obj)
     if validated.success:
         return validated.data

@@ -260,10 +260,7 @@ def _has_fence(text: str) -> bool:
 
 
 def _overlap(body: str) -> str:
-    """Return the end of what arrived, from the start of a line, that can't be taken for another place.
-
-    Empty if the last lines are elsewhere in it too.
-    """
+    """Return the end of what arrived, from a line's start, that is at no other place in it."""
     at = len(body)
     for _ in range(_MOST_LINES):
         at = body.rfind("\n", 0, max(at - 1, 0)) + 1
