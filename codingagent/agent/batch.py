@@ -40,13 +40,10 @@ if TYPE_CHECKING:
 
 # Total size of contents and outputs in the events of one answer, in characters: it bounds memory.
 RETURNED_LIMIT = 64 * 2**20
-
 # A name that every shell reads as one word, and never as an option.
 _PLAIN_NAME = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
-
 # How many of the failures that keep a DONE from counting are named.
 _FAILED_NAMED = 3
-
 _AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
 _ABOUT_NAMES = (
     "To keep a secret value, write its placeholder (SECRET-…) exactly where the value was."
@@ -158,7 +155,6 @@ class Execution:
                 yield meant.operation
 
     # --- one item ------------------------------------------------------------------------------
-
     def _perform(self, index: int, items: Sequence[Step | Problem]) -> None:
         """Execute one item; any mistake of the model becomes its result."""
         item, waits = self._spellings.meant(items[index]), self.session.is_awaiting_approval

@@ -64,8 +64,6 @@ class Conversation:
         named = found.header and (found.header.session, found.header.sequence)
         return has_steps and not is_prose and (is_handed or named == awaited)
 
-    # --- the way of an answer ------------------------------------------------------------------
-
     def take(self, name: str, *, accept: bool = False) -> bool:
         """Take a complete file from the inbox: execute it, or move it to `rejected/` with the reason.
 
@@ -161,8 +159,6 @@ class Conversation:
         self.requests.write(listed)
         if self.session.is_complete:
             self.context.sync()
-
-    # --- what was interrupted ------------------------------------------------------------------
 
     def answer(self, name: str | None, answer: Answer) -> None:
         """Answer the pending question, as `Execution.answer`; `recover` then continues."""

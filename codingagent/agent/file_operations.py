@@ -71,8 +71,6 @@ class _Change(Struct, frozen=True):
 
 
 # --- the operations --------------------------------------------------------------------------------
-
-
 def create(context: Context, order: Order, operation: CreateFile) -> Plan | events.Event:
     workspace, path = context.workspace, operation.path
     workspace.check_writable(path)
@@ -193,8 +191,6 @@ def move(context: Context, order: Order, operation: MoveFile) -> Plan | events.E
 
 
 # --- what a change needs ---------------------------------------------------------------------------
-
-
 def _write(
     context: Context, order: Order, change: _Change, deleted: bytes | None = None
 ) -> Plan | events.Event:
@@ -362,8 +358,6 @@ def _real(context: Context, path: str) -> str:
 
 
 # --- what the person changed -----------------------------------------------------------------------
-
-
 def _known_otherwise(order: Order, change: _Change) -> str | None:
     """Return the digest of a file as the chat knows it, if the person has changed it since."""
     session = order.session
@@ -416,8 +410,6 @@ def _has_same_lines(order: Order, old: str | None, now: str | None) -> bool:
 
 
 # --- texts -----------------------------------------------------------------------------------------
-
-
 def _check_reading(
     order: Order, operation: CreateFile | EditFile, old: str | None, new: str
 ) -> tuple[str, ...]:

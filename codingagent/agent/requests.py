@@ -23,6 +23,7 @@ from codingagent.model import paths
 from codingagent.model.effects import file_changes
 from codingagent.model.events import CommandRan, FileFetched, FileRequested, Refused, succeeded
 from codingagent.model.observations import digest_of
+from codingagent.model.patterns import sections
 from codingagent.model.plain_text import estimated
 from codingagent.model.plain_text import size as size_of
 from codingagent.model.session_state import Phase, Session, no_request_waits
@@ -47,15 +48,8 @@ _MUCH_TOKENS = 32_000
 _MUCH = "Request {}, {}, is too long for many chats: attach it instead of pasting, or lower context_chars"
 # What is read for a request is cut to fair shares later; more than this is of no use.
 _VIEWS_PER_BUDGET = 4
-
 # Programs that a model would otherwise spend a round trip to find out about.
-_PROGRAMS = (
-    "py",
-    *("python3", "python", "pip", "uv", "pytest", "node", "npm", "pnpm", "yarn", "bun", "deno"),
-    *("tsc", "go", "cargo", "java", "mvn", "gradle", "dotnet", "ruby", "php", "gcc", "g++"),
-    *("clang", "cmake", "make", "git", "rg", "jq", "sed", "patch", "curl", "docker"),
-)
-
+_PROGRAMS = sections(__file__)["programs"].split()
 _ATTACHED_BEFORE = "attached by the user before"
 # How many of the files that one answer wrote are kept, to show what the person changes in them.
 _TEXTS_LIMIT = 200

@@ -160,7 +160,6 @@ class Space:
         self._closing()
 
     # --- runs ----------------------------------------------------------------------------------
-
     def run(
         self,
         operations: Iterable[Operation | Mapping[str, object]] | None = None,

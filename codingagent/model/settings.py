@@ -14,28 +14,19 @@ FILE_NAME = "codingagent.toml"
 OPTION = "option"
 DEFAULT = "default"
 ENVIRONMENT_PREFIX = "CODINGAGENT_"
-
 # Read before the settings, since it says where they are.
 HOME_VARIABLE = "CODINGAGENT_HOME"
-
 # Set for a command that answers in place of a chat; it may call codingagent itself.
 SESSION_VARIABLE = "CODINGAGENT_SESSION"
 SEQUENCE_VARIABLE = "CODINGAGENT_SEQUENCE"
 SHORT_VARIABLE = "CODINGAGENT_SHORT"
 _NO_SETTINGS = (HOME_VARIABLE, SESSION_VARIABLE, SEQUENCE_VARIABLE, SHORT_VARIABLE)
-
 # A list in the environment is separated by commas.
 _LISTS = ("pass_env", "always_attach", "never_choose")
-
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-
-
 # 8k is 8000.
 _THOUSANDS = lazy_pattern(r"(?<=\d)[kK]$")
-
 _HIGHEST = 10**9
-
-
 _Names = tuple[Annotated[str, Meta(min_length=1)], ...]
 
 

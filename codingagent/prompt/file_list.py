@@ -28,17 +28,12 @@ class Ignored(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """All files of a workspace, what was excluded, and the ignore files that could not be read.
+    """All files of a workspace, what was excluded, and the ignore files that could not be read."""
 
-    Attributes:
-        files: their sizes in bytes by path, with /; None for one that has no line of its own.
-        ignored: what was excluded.
-        unread: what could not be read, with the reason.
-    """
-
+    # Their sizes in bytes by path, with /; None for one that has no line of its own.
     files: Mapping[str, int | None]
     ignored: Ignored = Ignored()
-    unread: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()  # with the reason
 
 
 def lines(

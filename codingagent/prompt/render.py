@@ -111,26 +111,16 @@ class Budget(Struct, frozen=True):
 
 
 class Dialect(Struct, frozen=True):
-    """The parts of a request that depend on the protocol.
+    """The parts of a request that depend on the protocol."""
 
-    Attributes:
-        guide: PROTOCOL.
-        results: returns the outcomes of the last turn within a number of characters; True: for a chat
-            that has seen the requests before.
-        go_on: what to do next.
-        reminder: returns how to answer.
-        done: how the task is ended.
-        name: returns what an operation is called.
-        task: where `results` has the task; empty: PROMPT has it.
-    """
-
-    guide: str
+    guide: str  # PROTOCOL
+    # The outcomes of the last turn in so many characters; True: for a chat that has seen the others.
     results: Callable[[Session, int, bool], str]
-    go_on: str
-    reminder: Callable[[Session], str]
-    done: str
-    name: Callable[[Kind], str] = str
-    task: str = ""
+    go_on: str  # what to do next
+    reminder: Callable[[Session], str]  # how to answer
+    done: str  # how the task is ended
+    name: Callable[[Kind], str] = str  # what an operation is called
+    task: str = ""  # where `results` has the task; empty: PROMPT has it
 
 
 def tag_dialect() -> Dialect:

@@ -124,19 +124,15 @@ class GitError(WorkError):
 
 
 class Belonging(Struct):
-    """The paths of a folder, as git names them.
+    """The paths of a folder, as git names them."""
 
-    Attributes:
-        files: tracked paths, some of which may be gone or repeated, and others that no rule ignores.
-        ignored: ignored paths; a folder ignored as a whole ends with a slash.
-        unread: folders and indexes that git could not read, with the reason.
-        repositories: nested repositories, with a slash at the end.
-    """
-
+    # Tracked paths, some of which may be gone or repeated, and others that no rule ignores.
     files: list[bytes] = field(default_factory=list)
+    # A folder ignored as a whole, and a nested repository, end with a slash.
     ignored: list[bytes] = field(default_factory=list)
-    unread: list[tuple[str, str]] = field(default_factory=list)
     repositories: list[str] = field(default_factory=list)
+    # Folders and indexes that git could not read, with the reason.
+    unread: list[tuple[str, str]] = field(default_factory=list)
 
 
 def belonging(

@@ -28,19 +28,12 @@ _ENVIRONMENTS = ("*", "*/*", "*/*/.venv", ".pixi/envs/*")
 
 
 class OwnCode(Struct, frozen=True):
-    """What of a workspace this program runs from or by.
+    """What of a workspace this program runs from or by."""
 
-    Attributes:
-        kept: real paths in the workspace, files and links among them, that must stay as they are.
-        around: the folders on the way to them, which must keep their names.
-        fault: why the workspace can't be used at all; empty if it can.
-        remark: what the person should know.
-    """
-
-    kept: tuple[Path, ...] = ()
-    around: tuple[Path, ...] = ()
-    fault: str = ""
-    remark: str = ""
+    kept: tuple[Path, ...] = ()  # real paths in it, files and links, that must stay as they are
+    around: tuple[Path, ...] = ()  # the folders on the way to them, which must keep their names
+    fault: str = ""  # why the workspace can't be used at all; empty if it can
+    remark: str = ""  # what the person should know
 
 
 def own_code_in(workspace: Path) -> OwnCode:

@@ -26,7 +26,6 @@ from codingagent.storage.mailbox import Mailbox
 from codingagent.workspace.sharing import retried
 
 app = typer.Typer()
-
 _Named = Annotated[str, told("named")]
 _Open = Annotated[str | None, told("only open")]
 

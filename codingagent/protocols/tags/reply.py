@@ -28,9 +28,7 @@ NO_BLOCK = (
 CUT = "the answer has no [END], so it may be cut off"
 # One block, and none that would end the task where it is copied.
 _NO_BLOCK_EXAMPLE = commands.BY_TAG["READ_FILE"].example
-
 _UNUSED_LIMIT = 20
-
 # A program wrote so many edits of one file. Each by itself would cost several looks at all of it.
 _EDITS_IN_A_ROW = 100
 _AS_ONE = "{} EDIT_FILE in a row for this file were applied as one: all of them, or none"
