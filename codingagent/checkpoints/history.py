@@ -38,14 +38,12 @@ class LeftOut(Struct, frozen=True, array_like=True):
 
 
 class Checkpoint(Struct, frozen=True):
-    """The files at one moment; `id` finds them again.
-
-    `set_aside` is the new path of a damaged store with all earlier checkpoints, or empty.
-    """
+    """The files at one moment; `id` finds them again."""
 
     id: str
     left_out: tuple[LeftOut, ...] = ()
     set_aside: str = ""
+    """The new path of a damaged store with all earlier checkpoints, or empty."""
     listed: "Belonging | None" = None
     """What belonged to the workspace."""
 

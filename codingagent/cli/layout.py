@@ -24,14 +24,12 @@ _FEWEST_CELLS = 20
 
 
 class Look(Struct, frozen=True):
-    """The properties of the output that text is laid out for.
-
-    `width` is the terminal's, in cells; 0 means no limit: a pipe. `has_marks` says whether it can show ✓ and
-    the like.
-    """
+    """The properties of the output that text is laid out for."""
 
     width: int = 0
+    """That of the terminal, in cells; 0 means no limit: a pipe."""
     has_marks: bool = False
+    """It can show ✓ and the like."""
 
     @property
     def is_terminal(self) -> bool:

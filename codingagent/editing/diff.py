@@ -22,15 +22,13 @@ _HUNK = lazy_pattern(r"@@ -(\d+)(.*) \+(\d+)(.*) @@")
 
 
 class Difference(Struct, frozen=True):
-    """Lines of a unified difference, without the two that name the file, and how many came and went.
-
-    Where none can be given `instead` says in words what changed, and the numbers are 0.
-    """
+    """Lines of a unified difference, without the two that name the file, and how many came and went."""
 
     lines: tuple[str, ...] = ()
     added: int = 0
     removed: int = 0
     instead: str = ""
+    """What changed, in words, where no lines can be given; the numbers are 0 then."""
 
     def first(self, limit: int) -> tuple[str, ...]:
         """Return at most about so many lines; the last one then counts the rest."""

@@ -44,13 +44,11 @@ class Span(Struct, frozen=True):
 
 
 class Found(Span, frozen=True):
-    """A place, and what is to take it.
-
-    `same` is how many of the new lines at the head and at the tail are the old ones, to the byte.
-    """
+    """A place, and what is to take it."""
 
     new: tuple[str, ...]
     same: tuple[int, int]
+    """How many new lines at the head and at the tail are the old ones, to the byte."""
     note: str = ""
     undone: Channel = UNHARMED
     """What was undone in the search, and has made it fit."""

@@ -61,14 +61,12 @@ class SessionStarted(Tagged, frozen=True, tag="session_started"):
 
 
 class RunStarted(Tagged, frozen=True, tag="run_started"):
-    """The first record of a run: one message, executed by itself.
-
-    `digest` is the SHA-256 of the message, which stays beside the journal until all of it is done.
-    """
+    """The first record of a run: one message, executed by itself."""
 
     run_id: str
     workspace: str
     digest: str
+    """The SHA-256 of the message, which stays beside the journal until all of it is done."""
     at: str
     policy: str
     sandbox: str
@@ -278,15 +276,13 @@ class GrantsRevoked(Tagged, frozen=True, tag="grants_revoked"):
 
 
 class CheckpointTaken(Tagged, frozen=True, tag="checkpoint_taken"):
-    """A checkpoint of the workspace from `before` or after a turn is kept under `name`.
-
-    `left_out` says in words what it does not hold.
-    """
+    """A checkpoint of the workspace from `before` or after a turn is kept under `name`."""
 
     sequence: int
     before: bool
     name: str
     left_out: tuple[str, ...]
+    """What it does not hold, in words."""
     at: str
     uncovered: tuple[str, ...] = ()
     """Files that operations of the turn changed and that it does not hold."""
@@ -334,15 +330,13 @@ class UndoBegan(Tagged, frozen=True, tag="undo_began"):
 
 
 class UndoEnded(Tagged, frozen=True, tag="undo_ended"):
-    """The undo is done; `name` is the checkpoint after it, and `notes` say what it did.
-
-    `told` is for the model: the net effect of all undos since its last answer; empty: nothing.
-    """
+    """The undo is done; `name` is the checkpoint after it, and `notes` say what it did."""
 
     name: str
     notes: tuple[str, ...]
     at: str
     told: str = ""
+    """The net effect, for the model, of all undos since its last answer; empty: nothing."""
     kept: tuple[str, ...] = ()
     """Files that it left alone because someone had changed them again."""
     failed: tuple[str, ...] = ()
@@ -368,14 +362,12 @@ class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
 
 
 class CommitMade(Tagged, frozen=True, tag="commit_made"):
-    """The person committed what the session had changed in its first `records` records.
-
-    `files` are those of the commit, by paths from the top of the repository.
-    """
+    """The person committed what the session had changed in its first `records` records."""
 
     commit: str
     branch: str
     files: tuple[str, ...]
+    """Paths from the top of the repository."""
     records: int
     at: str
 

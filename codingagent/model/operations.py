@@ -123,12 +123,10 @@ class Replacement(EqualByMeaning, frozen=True):
 
 
 class DiffHunk(Struct, frozen=True):
-    """Consecutive lines of a diff, with hints about their position.
-
-    A line is a mark and a text: " " is context, "-" is removed, "+" is added.
-    """
+    """Consecutive lines of a diff, with hints about their position."""
 
     lines: tuple[tuple[str, str], ...]
+    """Each a mark (" " context, "-" removed, "+" added) and a text."""
     old_start: int | None = None
     """The number of its first old line, from its header."""
     new_start: int | None = None

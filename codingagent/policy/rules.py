@@ -97,15 +97,12 @@ class Allow(Struct, frozen=True):
 
 
 class Ask(Struct, frozen=True):
-    """Allowed only with the person's approval.
-
-    `grants` describe what a yes for always covers and are remembered for it: little more than what
-    was asked.
-    """
+    """Allowed only with the person's approval."""
 
     rules: tuple[str, ...]
     reasons: tuple[str, ...]
     grants: tuple[str, ...]
+    """What a yes for always covers, and is remembered for: little more than what was asked."""
 
     @property
     def rule(self) -> str:

@@ -30,10 +30,11 @@ class Ignored(Struct, frozen=True):
 class Listing(Struct, frozen=True):
     """All files of a workspace, what was excluded, and the ignore files that could not be read."""
 
-    # Their sizes in bytes by path, with /; None for one that has no line of its own.
     files: Mapping[str, int | None]
+    """Their sizes in bytes by path, with /; None for one that has no line of its own."""
     ignored: Ignored = Ignored()
-    unread: tuple[str, ...] = ()  # with the reason
+    unread: tuple[str, ...] = ()
+    """With the reason."""
 
 
 def lines(

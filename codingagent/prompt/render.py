@@ -113,14 +113,19 @@ class Budget(Struct, frozen=True):
 class Dialect(Struct, frozen=True):
     """The parts of a request that depend on the protocol."""
 
-    guide: str  # PROTOCOL
-    # The outcomes of the last turn in so many characters; True: for a chat that has seen the others.
+    guide: str
     results: Callable[[Session, int, bool], str]
-    go_on: str  # what to do next
-    reminder: Callable[[Session], str]  # how to answer
-    done: str  # how the task is ended
-    name: Callable[[Kind], str] = str  # what an operation is called
-    task: str = ""  # where `results` has the task; empty: PROMPT has it
+    """The outcomes of the last turn in so many characters; True: the chat has seen the requests before."""
+    go_on: str
+    """What to do next."""
+    reminder: Callable[[Session], str]
+    """How to answer."""
+    done: str
+    """How the task is ended."""
+    name: Callable[[Kind], str] = str
+    """What an operation is called."""
+    task: str = ""
+    """Where `results` has the task; empty: PROMPT has it."""
 
 
 def tag_dialect() -> Dialect:

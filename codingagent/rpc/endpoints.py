@@ -32,13 +32,11 @@ WAITING = 1024
 
 
 class UnixSocket(Struct, frozen=True):
-    """A socket file; with `guest_port`, a client begins with `CONNECT <port>`.
-
-    It is for a hypervisor that maps a guest's vsock to a file (Firecracker).
-    """
+    """A socket file."""
 
     path: str
     guest_port: int | None = None
+    """A client begins with `CONNECT <port>`: for a hypervisor that maps a vsock to a file (Firecracker)."""
 
     def __str__(self) -> str:
         return f"socket {self.path}"

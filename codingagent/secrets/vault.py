@@ -82,14 +82,12 @@ class Hit(Struct):
 
 
 class Wishes(Struct, frozen=True):
-    """The person's choices: names, files and globs that may be shown, and texts that must not.
-
-    `kept` are secret files that they were asked about and did not allow.
-    """
+    """The person's choices: names, files and globs that may be shown, and texts that must not."""
 
     allow: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    """Secret files that they were asked about and did not allow."""
 
     def allows(self, *names: str) -> bool:
         """Return whether one of these may be shown: a hidden name, or the path of a file."""

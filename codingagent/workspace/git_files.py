@@ -126,13 +126,13 @@ class GitError(WorkError):
 class Belonging(Struct):
     """The paths of a folder, as git names them."""
 
-    # Tracked paths, some of which may be gone or repeated, and others that no rule ignores.
     files: list[bytes] = field(default_factory=list)
-    # A folder ignored as a whole, and a nested repository, end with a slash.
+    """Tracked paths, some of which may be gone or repeated, and others that no rule ignores."""
     ignored: list[bytes] = field(default_factory=list)
-    repositories: list[str] = field(default_factory=list)
-    # Folders and indexes that git could not read, with the reason.
+    """A folder ignored as a whole ends with a slash; so does a nested repository."""
     unread: list[tuple[str, str]] = field(default_factory=list)
+    """Folders and indexes that git could not read, with the reason."""
+    repositories: list[str] = field(default_factory=list)
 
 
 def belonging(

@@ -34,14 +34,13 @@ _NO_PATHS = ("url", "pushurl", "fetch", "push", "merge", "remote", "worktree")
 
 
 class Repository(Struct, frozen=True):
-    """The repository whose `.git` is in a folder; paths are relative to that folder.
-
-    `own` is this work tree's part of it, `common` the part that all its work trees share.
-    """
+    """The repository whose `.git` is in a folder; paths are relative to that folder."""
 
     folder: dirfd.Folder
     own: str
+    """The part of this work tree."""
     common: str
+    """The part that all its work trees share."""
 
     def excludes(self) -> bytes:
         """Return its own exclude file, without what exceeds a limit."""

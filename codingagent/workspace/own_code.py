@@ -30,10 +30,13 @@ _ENVIRONMENTS = ("*", "*/*", "*/*/.venv", ".pixi/envs/*")
 class OwnCode(Struct, frozen=True):
     """What of a workspace this program runs from or by."""
 
-    kept: tuple[Path, ...] = ()  # real paths in it, files and links, that must stay as they are
-    around: tuple[Path, ...] = ()  # the folders on the way to them, which must keep their names
-    fault: str = ""  # why the workspace can't be used at all; empty if it can
-    remark: str = ""  # what the person should know
+    kept: tuple[Path, ...] = ()
+    """Real paths in the workspace, files and links among them, that must stay as they are."""
+    around: tuple[Path, ...] = ()
+    """The folders on the way to them, which must keep their names."""
+    fault: str = ""
+    """Why the workspace can't be used at all; empty if it can."""
+    remark: str = ""
 
 
 def own_code_in(workspace: Path) -> OwnCode:

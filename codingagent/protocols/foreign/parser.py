@@ -46,14 +46,12 @@ _CHANGE = lazy_pattern(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
 
 
 class ForeignAnswer(Struct, frozen=True):
-    """The operations that an answer asks for in other formats, in its order, and notes on the rest.
-
-    `notes` are about parts that name a file, `asides` about code blocks that name none.
-    """
+    """The operations that an answer asks for in other formats, in its order, and notes on the rest."""
 
     items: tuple[Step | Problem, ...]
     notes: tuple[str, ...]
     asides: tuple[str, ...] = ()
+    """About code blocks that name no file; `notes` are about parts that name one."""
 
 
 def read(text: str, files: Collection[str]) -> ForeignAnswer:

@@ -107,14 +107,12 @@ class Header(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """The text of one inbox file, read.
-
-    `has_outbox` means that a request of ours is in it, whose examples must not be executed.
-    """
+    """The text of one inbox file, read."""
 
     items: tuple[Step | Problem, ...]
     header: Header | None
     has_outbox: bool
+    """A request of ours is in it, whose examples must not be executed."""
     notes: tuple[str, ...]
     is_bare: bool = False
     """No block of ours was found in it."""
