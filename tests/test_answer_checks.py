@@ -41,7 +41,7 @@ def test_a_whole_file_of_edits_is_applied_as_the_edit_that_it_is(live: LiveSessi
     """The file is not replaced by markers, and the result says what was done."""
     told = live.answer(create(MARKED))
     assert told.startswith("[OK] EDIT_FILE: Edited 'a.py' (line 3 replaced by line 3)")
-    assert "EDIT_FILE is the command for them" in told
+    assert "EDIT_FILE is meant for them" in told
     assert text_of(live) == GOOD.replace("1: 2", "1: 3")
 
 

@@ -49,7 +49,9 @@ _UNSEEN = (
 )
 _LOST = "no file contains the value of {} any more; write that placeholder where it is still needed"
 _UNPARSED = "it can't be parsed, {}: correct it, unless what follows in your answer does"
-_EDIT_MEANT = "the body contains edits, so they were applied to the file; use EDIT_FILE for them"
+_EDIT_MEANT = (
+    "the body contains edits, so they were applied to the file; EDIT_FILE is meant for them"
+)
 
 
 class _Change(Struct, frozen=True):
