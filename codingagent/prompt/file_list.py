@@ -13,6 +13,8 @@ from codingagent.prompt.tokens import estimate
 _FEW = 30
 # The list of more takes so many tokens, and more of them by the file.
 _TOKENS, _TOKENS_PER_FILE, _MOST_TOKENS = 700, 0.4, 1_400
+# A file of more is better read in parts: its size is told.
+_LARGE_BYTES = 20_000
 # Of one folder; what is beyond is summed up.
 _KINDS_SHOWN, _FOLDERS_SHOWN = 4, 8
 
@@ -59,10 +61,10 @@ def lines(
     )
     counts = {folder: Counter(map(_kind, held)) for folder, held in by_folder(files).items()}
     # As many names as fit, found by halving.
-    found, fits, fails = _folded(counts, ()), 0, min(limit, len(order)) + 1
+    found, fits, fails = _folded(counts, {}), 0, min(limit, len(order)) + 1
     count = fails - 1
     while fails - fits > 1 + fits // 20:
-        tried = _folded(counts, order[:count])
+        tried = _folded(counts, {path: files[path] for path in order[:count]})
         text = "\n".join(tried)
         if estimate(text) <= tokens and (characters is None or len(text) <= characters):
             fits, found = count, tried
@@ -81,12 +83,15 @@ def _kind(path: str) -> str:
     return f".{ending}" if name and dot and len(ending) <= 10 else "other"
 
 
-def _folded(counts: Mapping[str, Counter[str]], named: Collection[str]) -> list[str]:
+def _folded(counts: Mapping[str, Counter[str]], named: Mapping[str, int | None]) -> list[str]:
     """Return a line a folder: the named files in it, and how many others of each kind."""
     names: dict[str, list[str]] = defaultdict(list)
+    told: dict[str, list[str]] = defaultdict(list)
     for path in sorted(named):
         folder, _, name = path.rpartition("/")
         names[folder].append(name)
+        size = named[path] or 0
+        told[folder].append(shown_path(name) + f" ({human_size(size)})" * (size >= _LARGE_BYTES))
     open_ = {""}
     for folder in names:
         while folder not in open_:
@@ -110,7 +115,7 @@ def _folded(counts: Mapping[str, Counter[str]], named: Collection[str]) -> list[
             folders[f"{above}/*" if above else "*"] += folders.pop(line)
             del others[line]
     return [
-        _line(folder, names.get(folder, ()), others[folder], folders[folder])
+        _line(folder, told.get(folder, ()), others[folder], folders[folder])
         for folder in sorted({*names, *others})
         if folder in names or +others[folder]
     ]
@@ -122,7 +127,7 @@ def _line(folder: str, names: Collection[str], others: Counter[str], folders: in
     told = [f"{count} {kind}" for kind, count in (*kinds, ("more", rest)) if count]
     where = f"{shown_path(folder)}/: " if folder else ""
     below = f" in {folders} folders" if folders > 1 else ""
-    said = ", ".join(map(shown_path, names))
+    said = ", ".join(names)
     joint = " and " if names and told else ""
     return f"  {where}{said}{joint}{', '.join(told)}{below}"
 

@@ -75,6 +75,16 @@ def test_of_too_many_the_likely_ones_are_named_and_the_others_counted_by_kind() 
     ]
 
 
+def test_among_many_files_a_large_one_has_its_size() -> None:
+    """What is better read in parts; in the list of a question, too."""
+    sizes = {f"src/{n:02}.py": 500 for n in range(40)} | {
+        "src/big.py": 19_999,
+        "src/log.txt": 84_000,
+    }
+    (line,) = file_list.lines(Listing(sizes))
+    assert line.endswith(", 39.py, big.py, log.txt (84 kB)")
+
+
 def test_folders_without_a_named_file_are_one_line() -> None:
     """Design, the outbox: from above; of many beside each other only how many."""
     files = [f"vendor/{a}/{b}/{n}.go" for a in "xy" for b in "abc" for n in range(9)]
