@@ -8,6 +8,7 @@ import pytest
 
 from codingagent import Space
 from tests.helpers import LiveSession, plain_session
+from tests.rows import each_row
 
 GOOD = "def f():\n    return {\n        1: 2,\n    }\n"
 MARKED = "<<<<<<< original\n        1: 2,\n=======\n        1: 3,\n>>>>>>> updated\n"
@@ -132,7 +133,7 @@ def test_a_lone_comment_in_place_of_lines_is_asked_again_in_any_language(
             assert file.read_text() == WHOLE
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "part", "comment"),
     [
         ("a.js", "function f0(x) {\n  const y = x + 0;\n  return y;\n}\n", "/*\n * {}\n */"),
@@ -202,8 +203,8 @@ def test_a_comment_behind_code_or_a_value_of_dots_in_place_of_lines_is_asked_aga
     assert live.answer(create(old + more, path=name)).startswith("[OK] ")
 
 
-@pytest.mark.parametrize("dots", ["...", "⋮", "[...]", "・・・", "# · · ·"])
-@pytest.mark.parametrize("name", ["a.js", "a.html", "a.md", "a.csv"])
+@each_row("dots", ["...", "⋮", "[...]", "・・・", "# · · ·"])
+@each_row("name", ["a.js", "a.html", "a.md", "a.csv"])
 def test_dots_in_place_of_lines_are_asked_again_in_an_edit_too(
     live: LiveSession, name: str, dots: str
 ) -> None:

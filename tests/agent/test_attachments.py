@@ -9,6 +9,7 @@ import pytest
 from codingagent.model.settings import Settings
 from tests.helpers import plain_session
 from tests.killing import command_line_here
+from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("plain")
 
@@ -85,7 +86,7 @@ def test_files_are_found_from_the_current_folder_or_the_workspace(
 
 
 @pytest.mark.with_git
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "reason"),
     [
         ("nothing.py", "no file in the workspace matches"),

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from codingagent.workspace.workspace import READ_LIMIT_BYTES
 from tests.builders import LATER
 from tests.helpers import LiveSession, live_session, plain_session, small_disk
 from tests.killing import command_line_here, settings_for, tree
+from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("plain")
 
@@ -83,8 +84,16 @@ def test_a_file_is_moved_shown_as_changed_undone_and_redone(
     assert tree(workspace) == after
 
 
+@pytest.fixture(name="laid")
+def _laid(tmp_path: Path) -> Iterator[LiveSession]:
+    (workspace := tmp_path / "home" / "workspace").mkdir(parents=True)
+    lay(workspace)
+    with plain_session(tmp_path / "home", settings=settings_for("none")) as live:
+        yield live
+
+
 @pytest.mark.with_git
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "reason"),
     [
         (move("a.txt", "b.txt"), "'b.txt' already exists"),
@@ -114,19 +123,16 @@ def test_a_file_is_moved_shown_as_changed_undone_and_redone(
     ],
 )
 def test_what_can_not_be_moved_is_refused_and_left_alone(
-    tmp_path: Path, reply: str, reason: str
+    laid: LiveSession, reply: str, reason: str
 ) -> None:
     """Design, workspace: both ends are walked alike; no link is followed at an end, no folder left behind."""
-    (workspace := tmp_path / "home" / "workspace").mkdir(parents=True)
-    lay(workspace)
-    with plain_session(tmp_path / "home", settings=settings_for("none")) as live:
-        before = tree(live.workspace)
-        folders = sorted(p for p in live.workspace.rglob("*") if p.is_dir())
-        said = live.answer(reply)
-        assert said.startswith("[FAILED] MOVE_FILE"), said
-        assert reason in said
-        assert tree(live.workspace) == before
-        assert sorted(p for p in live.workspace.rglob("*") if p.is_dir()) == folders
+    before = tree(laid.workspace)
+    folders = sorted(p for p in laid.workspace.rglob("*") if p.is_dir())
+    said = laid.answer(reply)
+    assert said.startswith("[FAILED] MOVE_FILE"), said
+    assert reason in said
+    assert tree(laid.workspace) == before
+    assert sorted(p for p in laid.workspace.rglob("*") if p.is_dir()) == folders
 
 
 def test_the_same_file_by_a_second_name_is_not_lost(

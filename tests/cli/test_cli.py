@@ -16,6 +16,7 @@ from codingagent import __version__
 from codingagent.cli import main
 from codingagent.storage.lock import HomeLock
 from tests.helpers import HANG_S, REPOSITORY, run_here, wait_until
+from tests.rows import each_row
 from tests.warm import start_command
 
 pytestmark = pytest.mark.usefixtures("plain")
@@ -748,9 +749,7 @@ BAD_WORDS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"), BAD_WORDS, ids=[" ".join(words) for words, _ in BAD_WORDS]
-)
+@each_row(("words", "message"), BAD_WORDS, ids=[" ".join(words) for words, _ in BAD_WORDS])
 def test_wrong_words_get_one_line_and_status_2(
     waiting: Path,
     tmp_path: Path,

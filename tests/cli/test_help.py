@@ -17,6 +17,7 @@ from codingagent.cli.commands.help import TOPICS
 from codingagent.storage.homes import NEWEST
 from tests.cli.terminals import on_terminal
 from tests.helpers import run_here
+from tests.rows import each_row
 
 NAMES = [name for group in COMMANDS.values() for name in group]
 ENTRIES = {name: entry for group in COMMANDS.values() for name, entry in group.items()}
@@ -155,7 +156,7 @@ def test_a_long_page_is_shown_in_the_pager(tmp_path: Path, name: str) -> None:
         assert "Work on a task" in unpaged.text
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in TOPICS])
+@each_row("name", [name for name in NAMES if name not in TOPICS])
 def test_help_on_a_command_is_its_own_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Anyone who types `help` before a command gets what `--help` after it shows."""
     assert main.run(["help", name]) == 0

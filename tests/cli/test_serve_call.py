@@ -25,6 +25,7 @@ from tests.helpers import (
     wait_until,
 )
 from tests.hosting import Served, served
+from tests.rows import each_row
 from tests.sandboxes import BWRAP, needs_bwrap
 from tests.serving import mode_of
 from tests.warm import start_command
@@ -50,7 +51,7 @@ def said(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 # --- what is refused -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "message"),
     [
         (["serve"], ENDPOINT),
@@ -108,7 +109,6 @@ def said(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
         (["call", "ping", "--command", " "], "the command is empty"),
         (["call", "ping", "--vsock", "1", "--cid", "-1"], "--cid is -1; it must be"),
     ],
-    ids=lambda each: " ".join(each)[:60] if isinstance(each, list) else None,
 )
 def test_wrong_usage_is_one_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], words: list[str], message: str

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from venv import EnvBuilder
 
 import msgspec
 import pytest
@@ -31,7 +32,7 @@ class Project:
         self.root.mkdir()
         self.venv = self.root / venv
         self.home = root / "home"
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", self.venv], check=True)
+        EnvBuilder(symlinks=True).create(self.venv)
         # Found by a file of the venv's, as an installed package is by its folder.
         lines = "\n".join([str(REPOSITORY), *OURS])
         (self.venv / SITE / "codingagent.pth").write_text(f"{lines}\n")
