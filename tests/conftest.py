@@ -159,8 +159,9 @@ def _is_deep(item: pytest.Item, tables: _Tables) -> bool:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Thousands of cases stay until the end: the garbage collector need not look at them, nor so often."""
     if session.config.option.collectonly:
-        # check.py begins so: hypothesis lays its table of characters on the disk once, not in each worker.
-        hypothesis.strategies.text().validate()
+        # check.py begins so: hypothesis lays its table of characters and the constants of all modules on the
+        # disk once, not in each worker.
+        hypothesis.given(hypothesis.strategies.text())(lambda _: None)()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20)
