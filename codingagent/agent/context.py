@@ -21,15 +21,13 @@ from codingagent.workspace.workspace import Workspace
 
 
 class Person(Struct, frozen=True):
-    """The person at the screen: how to show them notices and records, and ask them.
-
-    `ask` shows a question; it returns None if nobody can answer. `approves_all` means that they approved
-    everything in advance.
-    """
+    """The person at the screen: how to show them notices and records, and ask them."""
 
     show: Callable[[Notice], None]
     ask: Callable[[ApprovalAsked], Answer | None] = lambda _: None
+    """Show a question; return None if nobody can answer."""
     approves_all: bool = False
+    """They approved everything in advance."""
     accepts_formats: bool = False
     """Operations in other formats need no approval."""
     sees_changes: bool = False

@@ -40,8 +40,7 @@ class Recipients(Struct, frozen=True):
         if named is not None:
             sequence = None if header is None else header.sequence
             return named if self._expects(named, sequence) else at_work.session_id
-        # `paste` names a file after its session, and a person may save an answer under the request's
-        # name.
+        # `paste` names a file after its session, and a person may save an answer under the request's name.
         by_name = self.home.mailbox.named(name)
         is_own = by_name is not None and by_name[0] == at_work.session_id
         if by_name is not None and (is_own or self._expects(*by_name)):

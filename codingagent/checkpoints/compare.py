@@ -164,8 +164,7 @@ class Reader:
     ) -> str:
         """Return a unified diff of content from an older to a newer checkpoint; binary files are only named.
 
-        `paths` are the only files; all if empty. Content of `limit_bytes` is compared; a last line counts
-        the other files.
+        `paths` are the only files, if any. `limit_bytes` are compared; a last line counts the other files.
         """
         wanted = {*paths}
         differing = [each for each in self.changes(old, new) if not paths or each.path in wanted]

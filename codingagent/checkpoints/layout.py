@@ -21,16 +21,15 @@ if TYPE_CHECKING:
 
 
 class WorkLayout(Struct, frozen=True):
-    """The folders of a session or run.
-
-    `root` is the workspace; `hidden` are the agent's own folders, which may be in it; `temporary`
-    is the /tmp of sandboxed commands; `store` holds checkpoints, or is None.
-    """
+    """The folders of a session or run; `root` is the workspace."""
 
     root: Path
     hidden: tuple[Path, ...]
+    """The agent's own folders, which may be in the workspace."""
     temporary: Path
+    """What sandboxed commands see as /tmp."""
     store: Path | None
+    """It holds checkpoints."""
 
 
 def place_of(home: Home, session: Session) -> WorkLayout:

@@ -1,7 +1,6 @@
 """The private git directory for checkpoints: objects, commits, an index that the workspace can't influence.
 
-git compares files with the index; what it stores comes to it through a pipe. So no filter, hook or link
-of the workspace takes effect.
+git compares files with the index and stores what a pipe brings: no filter, hook or link takes effect.
 """
 
 import hashlib

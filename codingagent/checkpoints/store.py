@@ -309,8 +309,7 @@ class _Taking(Struct):
         notes = replace(
             self.notes.with_modes(self.changes, is_first=is_first), left=left, held=held
         )
-        # Content that could not be held is left out by its own name; a path that was empty is known
-        # to be.
+        # Content that could not be held is left out by its own name; a path that was empty is known to be.
         refused = {each.path for each in left if not each.is_ignored}
         known = replace(notes, tracked=(*self.tracked,)).left_out_of(self.held - refused)
         return replace(notes, tracked=tuple(sorted({*self.tracked, *known} - refused)))

@@ -1,9 +1,8 @@
 """Undo turns: restore the files that they changed, by commands or by operations.
 
-The current workspace is checkpointed first, so that an undo is a step like a turn and can be undone
-itself. Then each file that the steps changed gets the content that it had before the first of them
-that changed it. Everything is journalled, so that an interrupted undo is finished later: files that
-are already correct are left alone.
+The current workspace is checkpointed first, so that an undo is a step like a turn and can be undone itself.
+Then each file that the steps changed gets the content that it had before the first of them that changed it.
+All is journalled: an interrupted undo is finished later, and leaves alone what is correct.
 """
 
 import contextlib

@@ -1,7 +1,6 @@
 """Play the whole loop on a small real task, in a temporary home. Only the answers are recorded.
 
-Everything else is real: the files, the loop, the commands. The answers are a chat's; the session's id in
-them is new each time.
+Everything else is real: the files, the loop, the commands. The answers are a chat's, with a new session id.
 """
 
 import os

@@ -38,8 +38,7 @@ _NAME_CELLS = 12
 def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
     """Print what this machine offers; with `verbose` or `json`, each promise of the sandbox too.
 
-    The home must be out of reach of every sandbox, which is tested from inside one. `was_found` says that the
-    person did not name it.
+    The home must be out of reach from inside a sandbox. `was_found`: the person did not name it.
     """
     # The test from inside needs an existing folder, and a home may not exist yet.
     outside = next((folder for folder in (home, *home.parents) if folder.is_dir()), home)

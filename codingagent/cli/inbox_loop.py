@@ -143,8 +143,7 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
 ) -> None:
     """Take answers until the session is complete, and on a terminal until the person leaves.
 
-    Before each wait, and at the end, `attend` does what was entered on the `line`, and `glance` may bring
-    answers to the inbox from elsewhere.
+    Before each wait, and at the end, `attend` does what the `line` says, and `glance` may bring answers.
     """
     announced, is_prepared = -1, True
     complaints: list[str] = []

@@ -41,8 +41,7 @@ def follow(
 ) -> None:
     """Have a command answer request after request, until the session is complete.
 
-    Its answers are saved in the inbox and taken like any other; so are those that the person saves there. Its
-    other output is shown.
+    Its answers are saved in the inbox and taken like those of the person; its other output is shown.
     """
     taken = 0
     own = home.sessions.folder / work.conversation.session.session_id / "replying"

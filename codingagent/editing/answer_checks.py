@@ -44,10 +44,9 @@ def apply_edit(operation: EditFile, text: str, earlier: Sequence[Hunk] = ()) -> 
 def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
     """Return the edit that the text of a whole file is; None if it is a file's text. Refuse what is neither.
 
-    Text with the markers of edits or conflicts never replaces a file. It is meant where the file has
-    such markers already, where its own grammar reads it (they are in a string then), in
-    documentation that shows them, or where the answer says so. `old` is None where there is no file,
-    or no text.
+    Text with the markers of edits or conflicts never replaces a file. It is meant where the file has such
+    markers already, where its own grammar reads it (they are in a string then), in documentation that shows
+    them, or where the answer says so. `old` is None where there is no file, or no text.
     """
     path, text = operation.path, operation.content
     if not isinstance(text, str) or operation.is_literal or operation.unchecked:

@@ -51,11 +51,7 @@ _FENCE = lazy_pattern(r" {0,3}(`{3,}|~{3,})")
 
 
 class MarkedEdit(EqualByMeaning, frozen=True):
-    """One block: the index of its opening line and the one after its last line, and its two sides.
-
-    `fault` says what it lacks, or is empty; it has no sides then. `asks` means that its words are those
-    of a chat's edit, not version control's; `label` is what the opening says after its signs.
-    """
+    """One block: the index of its opening line and the one after its last line, and its two sides."""
 
     incidental = ("label", "asks", "way")
 
@@ -64,8 +60,11 @@ class MarkedEdit(EqualByMeaning, frozen=True):
     old: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
     fault: str = ""
+    """What it lacks, or empty; it has no sides then."""
     label: str = ""
+    """What the opening says after its signs."""
     asks: bool = False
+    """Its words are those of a chat's edit, not version control's."""
     way: Channel = UNHARMED
     """The damage to its markers; its sides are as they came."""
 

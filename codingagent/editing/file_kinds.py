@@ -78,8 +78,7 @@ STRING = lazy_pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\])*`
 def lines_of_text(lines: Sequence[str], path: str) -> frozenset[int]:
     """Return the indexes of lines that begin within a string or comment of several lines.
 
-    Told by what opens and ends such runs, not by a parser: it may take code for text, and then
-    nothing in it is taken for damage.
+    Without a parser, it may take code for text, and then nothing in it is taken for damage.
     """
     if is_prose(path) or not is_program(path):
         return frozenset(range(len(lines) + 1))

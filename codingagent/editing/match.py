@@ -290,9 +290,8 @@ class _NewLines:
 def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
     """Refuse new lines whose depth is unknown: neither they nor the search are indented.
 
-    It may have been written at the left edge, or each line may have lost its own indentation. Both
-    come to the same for lines in the place of as many, and for those before one that is known. After
-    these a level may have ended.
+    It may have been written at the left edge, or each line may have lost its own indentation. Both are the
+    same for lines in the place of as many, or before a known one; after that a level may have ended.
     """
     both = [line for line in (*sought.search, *sought.replace) if line.strip()]
     if any(line[0].isspace() for line in both) or not blanks(place.change("x")):

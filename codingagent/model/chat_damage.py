@@ -1,7 +1,6 @@
 """Character damage done by chat UIs, and the inverse of each kind.
 
-Each damage is undone by one function from text to text. The caller must prove that undoing it is
-right:
+Each damage is undone by one function from text to text. The caller must prove that undoing it is right:
 `characters` does so from the tags of the same answer, the file on disk and the kind of file.
 """
 
@@ -211,16 +210,13 @@ DASH = lazy_pattern("[—…]")
 
 
 class DamageRow(Struct, frozen=True):
-    """One kind of character damage.
-
-    `trace` matches its marks and `undo` reverses it. The damage leaves no character of `plain`: one of
-    them in a text shows that the text was spared.
-    """
+    """One kind of character damage: `trace` matches its marks and `undo` reverses it."""
 
     damage: Damage
     trace: re.Pattern[str]
     undo: Callable[[str], str]
     plain: str
+    """Characters of which it leaves none: one of them in a text shows that the text was spared."""
 
 
 _ESCAPED = "`*_[]"

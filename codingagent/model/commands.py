@@ -11,8 +11,7 @@ from msgspec import Struct
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import sections
 
-# A build may take long, but a forgotten server must not run forever: specification 001 has the same
-# hour.
+# A build may take long, but a forgotten server must not run forever: specification 001 has the same hour.
 TIMEOUT_LIMIT_S = 3600
 
 

@@ -108,21 +108,19 @@ class FolderListed(_Noted, frozen=True, tag="folder_listed"):
 
 
 class CommandRan(_Noted, frozen=True, tag="command_ran"):
-    """A command ended by itself, or at a limit.
-
-    `exit_code` is the shell's, or minus the number of the signal that ended it. `output` has both
-    streams in the order they came, cut in the middle. `stopped_processes` counts the processes that it
-    left running.
-    """
+    """A command ended by itself, or at a limit."""
 
     command: str
     exit_code: int
+    """The shell's, or minus the number of the signal that ended it."""
     output: str
+    """Both streams in the order they came, cut in the middle."""
     duration_s: float
     ended_by: EndedBy = "itself"
     limit: str = ""
     """The limit that ended it, in words with its unit; empty if it ended by itself."""
     stopped_processes: int = 0
+    """Those that it left running."""
     sandbox: str = "none"
     """What confined it: `bwrap` or `none`."""
     has_network: bool = True

@@ -11,18 +11,16 @@ SETTLED_OPEN_AFTER_S = 10.0
 
 
 class Sighting(Struct, frozen=True):
-    """One observation of a file: its identity and state, and its time in seconds.
-
-    `is_open` says whether a process has it open for writing; None where that is unknown. `is_held` says
-    whether one, on Windows, keeps it from being moved.
-    """
+    """One observation of a file: its identity and state, and its time in seconds."""
 
     inode: int
     size_bytes: int
     modified_ns: int
     at_s: float
     is_open: bool | None = None
+    """Whether a process has it open for writing; None where that is unknown."""
     is_held: bool = False
+    """A process, on Windows, keeps it from being moved."""
 
     def is_same(self, other: "Sighting") -> bool:
         return (self.inode, self.size_bytes, self.modified_ns) == (

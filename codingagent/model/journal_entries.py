@@ -314,14 +314,12 @@ class ProtectedSettled(Tagged, frozen=True, tag="protected_settled"):
 
 
 class UndoBegan(Tagged, frozen=True, tag="undo_began"):
-    """The files that these steps changed are about to be restored to their state before them.
-
-    A step is a turn, or an earlier undo; `steps` are indexes into the journal's `steps`. `name` is the
-    checkpoint of the workspace as it is now.
-    """
+    """The files that these steps changed are about to be restored to their state before them."""
 
     steps: tuple[int, ...]
+    """Indexes into the journal's `steps`, each a turn or an earlier undo."""
     name: str
+    """The checkpoint of the workspace as it is now."""
     at: str
     force: bool = False
     """Also undo what someone has changed again since."""

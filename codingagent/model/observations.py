@@ -21,16 +21,14 @@ class Seen(Struct, frozen=True):
 
 
 class Extras(Struct, frozen=True):
-    """Options of a command besides its folder and its limit.
-
-    `variables` are added to its environment; they are not trusted. `parts_streams` keeps stdout and
-    stderr apart, and more of each. `is_flooded` is polled (not on Windows): True ends the command
-    because it has printed too much.
-    """
+    """Options of a command besides its folder and its limit."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
+    """Added to its environment; they are not trusted."""
     parts_streams: bool = False
+    """Keep stdout and stderr apart, and more of each."""
     is_flooded: Callable[[], bool] | None = None
+    """Polled (not on Windows): True ends the command because it has printed too much."""
 
 
 PLAIN = Extras()

@@ -1,7 +1,6 @@
 """Operations: what an answer can ask for, in any protocol. No limits of a wire apply here.
 
-Lines of text in an operation end with "\\n"; `encoding` and `edits` decide how a file's own bytes
-become such text and back.
+Lines of text in an operation end with "\\n"; `encoding` and `edits` make it of a file's bytes, and back.
 """
 
 from collections.abc import Mapping

@@ -87,8 +87,7 @@ def is_plain_on_windows(name: str) -> bool:
 def is_git_name(name: str) -> bool:
     """Return whether some file system would take this name for `.git`.
 
-    Case, trailing dots and spaces, invisible characters and the short form GIT~1 all open the same
-    folder on some systems.
+    Case, trailing dots and blanks, invisible characters, GIT~1: all open the same folder on some systems.
     """
     seen = folded(name)
     return seen == ".git" or seen.startswith("git~")

@@ -93,8 +93,7 @@ def _selected(found: re.Match[str]) -> str:
 def unmasked(text: str) -> str:
     """Escape every character that is invisible or changes how the text shows.
 
-    What a person approves must not be overwritten by its own carriage returns, or shown in another
-    order.
+    What a person approves must not be overwritten by its own carriage returns, or shown in another order.
     """
     if text.isascii() and text.isprintable():
         return text

@@ -13,8 +13,7 @@ from codingagent.model.plain_text import plural
 _SIGNAL_BASE = 128
 # Specification 000, shell on time-out.
 _TIMED_OUT = 124
-# Signals that no program uses as an exit code for something else: INT, ABRT, FPE, KILL, SEGV, TERM,
-# XFSZ.
+# Signals that no program uses as an exit code for something else: INT, ABRT, FPE, KILL, SEGV, TERM, XFSZ.
 _TELLING = frozenset({2, 6, 8, 9, 11, 15, 25})
 # Models copy what they are shown.
 _END_TAG = lazy_pattern(r"\[(/?DONE\b[^\]\n]*)\]")

@@ -10,8 +10,7 @@ F = TypeVar("F")
 class Rule(Struct, Generic[F], frozen=True):
     """A row of a table of rules: its name on the help page, what the result says of it, and its function.
 
-    `said` has `{…}` for what differs, and is empty if nothing is said. The loop over the table defines what
-    `run` is given.
+    `said` has `{…}` for what differs, and is empty if nothing is said. The table's loop calls `run`.
     """
 
     name: str

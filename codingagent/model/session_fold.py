@@ -376,8 +376,7 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Session:
         worded=session.sequence if is_answered else session.worded,
         is_taught=session.is_taught or not (session.is_asking or session.is_only_words),
     )
-    # No request has included yet what was said during the turn: the DONE did not take it into
-    # account.
+    # No request has included yet what was said during the turn: the DONE did not take it into account.
     is_unheard = any(said.sequence > session.sequence for said in session.said)
     is_answered = is_answered and (session.was_done or ended.is_asking) and not is_unheard
     if done and is_unheard:

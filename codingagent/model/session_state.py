@@ -110,11 +110,7 @@ class Said(Struct, frozen=True):
 
 
 class Session(Struct, frozen=True):
-    """A session between two records. `results` are those of the current turn, or of the last one.
-
-    `touched` holds every path that the session created, changed or read. `last_digest` is the digest of
-    the answer taken last.
-    """
+    """A session between two records. `results` are those of the current turn, or of the last one."""
 
     session_id: str
     task: str
@@ -132,7 +128,9 @@ class Session(Struct, frozen=True):
     """Total characters of contents and outputs in these results."""
     notes: tuple[str, ...] = ()
     touched: frozenset[str] = frozenset()
+    """Every path that the session created, changed or read."""
     last_digest: str = ""
+    """That of the answer taken last."""
     earlier: tuple[entries.EarlierFile, ...] = ()
     asked: entries.ApprovalAsked | None = None
     answered: entries.ApprovalAnswered | None = None
@@ -224,8 +222,7 @@ class Session(Struct, frozen=True):
     def is_asking(self) -> bool:
         """Whether the request that is due or waits is a question, and its answer may only read.
 
-        A session that began with a question goes on so until the person wants edits; in any other a question
-        lasts until it is answered.
+        One that began a session lasts until the person wants edits, any other until it is answered.
         """
         goes_on, asked = self.wanted_first == "words", 0
         for said in self.said:

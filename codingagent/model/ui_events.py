@@ -9,20 +9,18 @@ from codingagent.model.events import Tagged
 
 
 class Waiting(Tagged, frozen=True, tag="waiting"):
-    """It is the person's turn: the answer goes into `inbox`.
-
-    `watched` says whether this process stays and watches, `elsewhere` whether one in another terminal
-    does. `asks`: the last answer was only words, which probably expect words in return.
-    """
+    """It is the person's turn: the answer goes into `inbox`."""
 
     session_id: str
     sequence: int
     outbox: str
     inbox: str
     watched: bool
+    """This process stays and watches; `elsewhere`: one in another terminal does."""
     short: str = ""
     elsewhere: bool = False
     asks: bool = False
+    """The last answer was only words, which probably expect words in return."""
 
 
 class OutputCame(Tagged, frozen=True, tag="output_came"):

@@ -1,11 +1,10 @@
 """Confine commands with bubblewrap; where it does not work, run them unconfined and say so.
 
-A command sees an allow list of the system, read-only, rather than the whole system with holes:
-whatever the list forgets is hidden, not exposed. It can write to the workspace, a private /tmp and
-a home folder in memory. `.git` is read-only inside the workspace, and an agent home there is
-hidden. The network is a private loopback only. No capability is left, and a system call filter
-(`seccomp`) refuses calls that are only useful for escaping. Another kind of sandbox would be
-another class with the same attributes.
+A command sees an allow list of the system, read-only, rather than the whole system with holes: whatever the
+list forgets is hidden, not exposed. It can write to the workspace, a private /tmp and a home folder in
+memory. `.git` is read-only inside the workspace, and an agent home there is hidden. The network is a private
+loopback only. No capability is left, and a system call filter (`seccomp`) refuses calls that are only useful
+for escaping. Another kind of sandbox would be another class with the same attributes.
 
 bwrap mounts the system, whose names no command can change. The person's folders are examined here
 and mounted by the guard, which finds the same folders or starts nothing (`mounts`).

@@ -117,8 +117,7 @@ def _no_new_namespaces(_: _Order) -> _Verdict:
         library = ctypes.CDLL(None, use_errno=True)
         os._exit(ctypes.get_errno() if library.unshare(_CLONE_NEWUSER) else 0)
     error = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    # ENOSPC is the kernel's error at its limit of namespaces, which a sandbox can set to the number
-    # in use.
+    # ENOSPC is the kernel's error at its limit of namespaces, which a sandbox can set to the number in use.
     return error in {errno.EPERM, errno.ENOSPC, errno.ENOSYS}, f"unshare: {_said(error)}"
 
 

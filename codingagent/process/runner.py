@@ -1,7 +1,6 @@
 """Run commands with a time limit, bounded output and a chosen environment, and end their process trees.
 
-It starts all processes, but delegates commands: on Windows to the `windows` module, else to the
-`supervisor` process.
+It starts all processes; commands are left to `windows` there, else to the `supervisor` process.
 """
 
 import contextlib
@@ -106,8 +105,7 @@ class Runner:
             try:
                 process.wait(_CLOSE_PATIENCE_S)
             except subprocess.TimeoutExpired:
-                # If a command stopped it, it now wakes, sees that the agent is gone, and ends the
-                # rest.
+                # If a command stopped it, it now wakes, sees that the agent is gone, and ends the rest.
                 process.send_signal(signal.SIGCONT)
                 process.wait()
 
@@ -313,8 +311,7 @@ def run_in_terminal(argv: Sequence[str], variables: Variables) -> int:
 class Transport:
     """A program that carries a connection, such as `ssh HOST codingagent serve --stdio`.
 
-    Its standard input and output are one connection; `connection` is our end. Its error output goes
-    to our own.
+    Its standard input and output are one connection, `connection` our end; its errors go where ours go.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:

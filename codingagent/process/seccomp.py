@@ -1,10 +1,9 @@
 """System call filter for confined commands (Linux seccomp), as a BPF program.
 
-A sandbox made of namespaces hides files, processes and the network; the kernel itself stays
-reachable through every system call. This filter refuses those that no compiler, test or build needs
-and that have been used to escape sandboxes. All others are allowed, among them `ptrace`: debuggers
-need it, and a command sees only its own processes. So is `name_to_handle_at`: a handle is useless
-while `open_by_handle_at` is refused.
+A sandbox made of namespaces hides files, processes and the network; the kernel itself stays reachable through
+every system call. This filter refuses those that no compiler, test or build needs and that have been used to
+escape sandboxes. All others are allowed, among them `ptrace`: debuggers need it, and a command sees only its
+own processes. So is `name_to_handle_at`: a handle is useless while `open_by_handle_at` is refused.
 
 The program is for `bwrap --seccomp`: an array of `struct sock_filter` (linux/filter.h), for the
 classic BPF machine. The kernel runs it before each call on a `struct seccomp_data`: the call
@@ -36,9 +35,8 @@ _CALLS = [
 REFUSED = {name: _ERRORS[error] for error, name, *_ in _CALLS if error in _ERRORS}
 """The error of each call that fails whatever its arguments."""
 
-# socket and socketpair: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. Not AF_VSOCK, which reaches a
-# virtual machine's host from any network namespace, nor AF_PACKET, AF_ALG and the many that nobody
-# needs.
+# socket and socketpair: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. Not AF_VSOCK, which reaches a virtual
+# machine's host from any network namespace, nor AF_PACKET, AF_ALG and the many that nobody needs.
 SOCKET_FAMILIES = (1, 2, 10, 16)
 # clone: CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET (linux/sched.h).
 # CLONE_NEWTIME is missing because clone uses those bits for the child's exit signal.
@@ -85,8 +83,7 @@ MACHINES = {
 }
 
 
-# linux/bpf_common.h: load a word at a fixed offset; compare with a constant and jump; return a
-# constant.
+# linux/bpf_common.h: load a word at a fixed offset; compare with a constant and jump; return a constant.
 _LOAD = 0x20
 _JUMP_EQUAL = 0x15
 _JUMP_AT_LEAST = 0x35

@@ -1,24 +1,21 @@
 """Helper process that spawns commands and reaps their whole process tree.
 
-The agent starts it once, with `python -I -S` and a socket as standard input. It stays
-single-threaded and small, so that it can fork at any time. For each command it forks a guard, and
-the guard forks the command:
+The agent starts it once, with `python -I -S` and a socket as standard input. It stays single-threaded and
+small, so that it can fork at any time. For each command it forks a guard, and the guard forks the command:
 
     agent ── supervisor ── guard ── /bin/sh -c … ── its children
                           └──── guard, waiting for the next command
 
-Guard and supervisor are subreapers: a process that calls setsid or forks twice becomes the guard's
-child, not init's, and is found. The guard ends the whole tree when the command has ended, when its
-time is up, when the agent says so, and when the agent is gone: its control socket then reads as
-closed, however the agent ended. If a command kills its guard, the supervisor adopts and ends the
-rest. If it stops guard or supervisor, the agent ends them all when the time is up; if the agent is
-killed meanwhile, the kernel wakes the supervisor (PR_SET_PDEATHSIG), and each ends its part.
-Without subreapers (macOS), a process that left the process group and lost its parent is missed. In
-a sandbox with its own process namespace, none of these can be reached; the command is then the
-sandbox's program, and everything inside ends with it.
+Guard and supervisor are subreapers: a process that calls setsid or forks twice becomes the guard's child, not
+init's, and is found. The guard ends the whole tree when the command has ended, when its time is up, when the
+agent says so, and when the agent is gone: its control socket then reads as closed, however the agent ended.
+If a command kills its guard, the supervisor adopts and ends the rest. If it stops guard or supervisor, the
+agent ends them all when the time is up; if the agent is killed meanwhile, the kernel wakes the supervisor
+(PR_SET_PDEATHSIG), and each ends its part. Without subreapers (macOS), a process that left the process group
+and lost its parent is missed. In a sandbox with its own process namespace, none of these can be reached; the
+command is then the sandbox's program, and everything inside ends with it.
 
-A sandbox first waits at a gate while a child of the guard mounts in it what the agent examined
-(`mounts`).
+A sandbox first waits at a gate while a child of the guard mounts in it what the agent examined (`mounts`).
 
 It imports little: it must start fast. `json`, `re` and `typing` alone cost as much as Python's own start.
 """
@@ -83,8 +80,7 @@ def main() -> "NoReturn":
         if agent.fileno() in ready:
             handles = _receive_handles(agent)
             if not handles:
-                # The agent is gone. Each guard notices by itself, but a command may have stopped
-                # it.
+                # The agent is gone. Each guard notices by itself, but a command may have stopped it.
                 kill_all(lambda: tree(os.getpid()), {})
                 os._exit(0)  # nothing is left to tear down
             while not hand_on(spare, handles):
@@ -267,8 +263,7 @@ def _limit(resource_: int, value: int) -> None:
 def _told(status: int) -> tuple[bool, int]:
     """Return the teller's report from a sandbox: whether the command began, and how much it left running.
 
-    The command may fake it, since it runs beside the teller: the count is informational, and
-    bounded.
+    The command may fake it, since it runs beside the teller: the count is informational, and bounded.
     """
     os.set_blocking(status, False)
     try:

@@ -8,8 +8,7 @@ SMALLEST_CHARACTERS = 1_000
 def split(text: str, limit: int) -> tuple[str, ...]:
     """Return the text in parts of at most `limit` characters, cut at line ends where possible.
 
-    Each part but the last asks the chat to wait; a text that fits is one part, unchanged. The limit is at
-    least SMALLEST_CHARACTERS.
+    Each part but the last asks the chat to wait; a text that fits is one part, unchanged.
     """
     if len(text) <= limit:
         return (text,)

@@ -1,8 +1,7 @@
 """Estimate the number of tokens in a text. No tokenizer: their vocabularies take tens of megabytes.
 
-A linear model over classes of bytes, fitted by least squares to o200k on source files of ten kinds
-(Python, JavaScript, C, JSON, HTML, Markdown, …). On new files its mean error was 6 %; that of
-characters / 4 was 13 %.
+A linear model over classes of bytes, fitted by least squares to o200k on source files of ten kinds (Python,
+JavaScript, C, JSON, HTML, Markdown, …). On new files its mean error was 6 %; that of characters / 4 was 13 %.
 """
 
 _LOWER = bytes(range(ord("a"), ord("z") + 1))

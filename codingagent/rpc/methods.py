@@ -94,8 +94,7 @@ class Host(Struct, frozen=True):
 def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None) -> Iterator[Host]:
     """Yield the state for a server of this root.
 
-    The home's sessions are hidden if it is inside the root. `/` serves the whole machine, whose commands
-    no sandbox confines.
+    The home's sessions are hidden. `/` serves the whole machine, whose commands no sandbox confines.
     """
     with contextlib.ExitStack() as stack:
         # It may be the current folder only, in which no home was ever created.

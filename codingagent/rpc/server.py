@@ -90,8 +90,7 @@ class Server:
     def serve(self, place: Listener | StandardStreams, ready: Callable[[], object] = int) -> None:
         """Accept connections, or serve standard input and output to its end, until `stop` is called.
 
-        In the main thread SIGTERM, SIGHUP and Ctrl-C stop it, from before `ready` is called; Ctrl-C raises
-        KeyboardInterrupt at the end.
+        In the main thread SIGTERM, SIGHUP and Ctrl-C (KeyboardInterrupt) stop it, from before `ready` on.
         """
 
         def note(number: int, _: object) -> None:

@@ -81,14 +81,12 @@ _BEHIND = 250
 
 
 class SecretRule(Struct, frozen=True):
-    """One kind of secret: literal leads, and the expression that matches at one or, with `back`, before it.
-
-    The secret is group 1 if the expression has one.
-    """
+    """One kind of secret: literal leads, and the expression that matches at one or, by `back`, before."""
 
     kind: str
     leads: tuple[str, ...]
     expression: str
+    """The secret is its group 1, if it has one."""
     back: int = 0
     judge: str = ""
     """How what stands beside a word is judged; empty for what its form alone makes a secret."""

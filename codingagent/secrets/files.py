@@ -54,8 +54,7 @@ _TRIM = " \t\r,;"
 def variables_in(text: str) -> list[Variable]:
     """Return the variables of a secret file; a line of another form is a value without a name.
 
-    Comments and blank lines have no entry, except for an assignment in a comment. Every character of a value
-    is inside its span.
+    Of comments only assignments have an entry. Every character of a value is inside its span.
     """
     found: list[Variable] = []
     start = 0

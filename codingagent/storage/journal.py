@@ -277,8 +277,7 @@ class SessionLog:
 
     def record(self, record: Record) -> None:
         """Append a record, update the state, and tell; if it can't be written, the state is unchanged."""
-        # Fold first: a record that can't follow must not be written, or the journal is damaged for
-        # good.
+        # Fold first: a record that can't follow must not be written, or the journal is damaged for good.
         after = fold(self.session, record)
         if self._journal is not None:
             self._journal.append(record)

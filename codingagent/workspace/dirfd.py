@@ -1,8 +1,7 @@
 """Folder handles and a race-free walk from folder to folder that follows no link.
 
-Every name is looked up in an open folder, and no link is followed on the way. On systems without
-folder handles (Windows), folders are addressed by name; there this guards against mistakes, not
-against races.
+Every name is looked up in an open folder, and no link is followed on the way. On systems without folder
+handles (Windows), folders are addressed by name; there this guards against mistakes, not against races.
 """
 
 import contextlib
@@ -184,8 +183,7 @@ class Folder:
 class Position:
     """The position of a walk: the folder reached, the root, and the real names between them.
 
-    Only these two are held open, however deep the walk goes. At the end of the walk, `name` is the
-    last component of the path.
+    Only these two are held open, however deep it goes. At its end `name` is the path's last component.
     """
 
     def __init__(self, root: Folder, name: str = "") -> None:

@@ -1,9 +1,8 @@
 """Ignore rules as most people write them, where git can't be asked.
 
-They serve our own ignore file, and a workspace that git can't list. Names, `*`, `?`, `[…]`, `**`,
-`!` and slashes mean what they mean to git; of classes, `[[:alpha:]]` and the like do not. As in git,
-the last matching pattern of the innermost file decides, and what is below an ignored folder stays
-ignored.
+They serve our own ignore file, and a workspace that git can't list. Names, `*`, `?`, `[…]`, `**`, `!` and
+slashes mean what they mean to git; of classes, `[[:alpha:]]` and the like do not. As in git, the last
+matching pattern of the innermost file decides, and what is below an ignored folder stays ignored.
 """
 
 import fnmatch

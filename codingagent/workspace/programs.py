@@ -92,8 +92,7 @@ def own_programs() -> Iterator[None]:
 def own_path(*outside: Path) -> str:
     """Return PATH without the folders where an answer could have put a program.
 
-    Those are the distrusted ones, those in `outside`, the project around the current folder, and
-    relative ones.
+    Those are distrusted ones, relative ones, and those in `outside` or the project around the current folder.
     """
     places = _not_ours(outside)
     folders = persons_path().split(os.pathsep)

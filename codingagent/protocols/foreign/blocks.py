@@ -338,8 +338,7 @@ def _is_difference(lines: list[str]) -> bool:
 def _is_label(lines: list[str], path: str, files: Files) -> bool:
     """Return whether the first line names the path and can't be part of the file.
 
-    Where the path is known from elsewhere the line was not needed for it: it is the file's own
-    comment, if the file can have one there.
+    Where the path is known from elsewhere, it is the file's own comment, if the file can have one there.
     """
     name = name_in_comment(lines[0], 0, files)
     if name is None or name.texts[0].rpartition("/")[2] != path.rpartition("/")[2]:

@@ -141,14 +141,13 @@ def whole_again(earlier: str, cut: str, text: str) -> Joined | None:
 
 
 class SecondHalf(Struct, frozen=True):
-    """An answer that closes a block which it does not open: it does not fit what had arrived of that.
-
-    `name` is the block in words, `line` where it is closed; or opened, if it `begins` otherwise than before.
-    """
+    """An answer that closes a block which it does not open: it does not fit what had arrived of that."""
 
     command: str
     name: str
+    """The block in words."""
     line: int
+    """Where it is closed; or opened, if it `begins` otherwise than before."""
     attributes: tuple[tuple[str, str], ...] = ()
     begins: bool = False
 

@@ -41,8 +41,7 @@ _Said = Mapping[str, object] | None
 def read(text: str) -> Mended:
     """Find the blocks of an answer, also where a chat has damaged the tags. Never raises.
 
-    An answer whose tags are as they should be is read as it came, but for its line ends and a byte-order
-    mark before it.
+    An answer whose tags are right is read as it came, but for line ends and a byte-order mark.
     """
     text = text.lstrip("\ufeff")
     # Twice, because some programs write "\r\r\n".

@@ -10,14 +10,12 @@ _UNTIL = lazy_pattern(r'\buntil[ \t]*=[ \t]*"([^"\n]+)"')
 
 
 class InnerTag(NamedTuple):
-    """An opening line in the body of a block that has no `until`: a closing tag may be missing.
-
-    `closed` tells that every tag in the body is closed in it, so that the body's own end is certain.
-    """
+    """An opening line in the body of a block that has no `until`: a closing tag may be missing."""
 
     line: int
     text: str
     closed: bool
+    """Every tag in the body is closed in it, so that the body's own end is certain."""
 
 
 class Block(NamedTuple):
