@@ -289,10 +289,7 @@ class PersonsRepository:
     def commit(
         self, plan: CommitPlan, message: str, *, edit: bool, branch: str | None
     ) -> Committed:
-        """Make the commit; WorkError if git makes none, and then nothing has changed.
-
-        With `edit`, git shows the message in the person's editor first.
-        """
+        """Make the commit, its message edited if `edit`; WorkError, and no change, if git can't."""
         before, old_branch = self.head, self.branch
         try:
             if branch is not None:

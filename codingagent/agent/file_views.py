@@ -35,10 +35,7 @@ class Views:
         self._beside = 0
 
     def view(self, path: str, start: int | None, end: int | None) -> FileView:
-        """Return the requested lines of a file; OperationError if it is missing or binary, or shorter.
-
-        What chats read beside a text has none.
-        """
+        """Return the requested lines of a file; OperationError if missing, binary or shorter."""
         seen = self._workspace.read(path)
         if (path, seen.state) != self._key:
             self._beside = len(seen.data) if documents.goes_beside(seen.data) else 0

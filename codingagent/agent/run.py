@@ -83,10 +83,7 @@ class Run:
         )
 
     def go_on(self) -> None:
-        """Execute what is not done yet; stop where an operation needs approval, or the system fails.
-
-        UsageError if its space is closed; nothing is executed.
-        """
+        """Execute the rest until approval is due; UsageError at once if its space is closed."""
         self._ready()
         self._fault = None
         if self.session.is_complete:

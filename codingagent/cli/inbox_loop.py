@@ -62,10 +62,7 @@ class Inbox:
         self._hints.update(hints)
 
     def next(self) -> tuple[InboxFile | None, bool]:
-        """Return the oldest file if it is complete, and whether there is any file at all.
-
-        An older file that is still being written delays the younger ones: the order is by time.
-        """
+        """Return the oldest file if complete (others wait for it), and whether there is any."""
         files = self._files()
         self._looks = first_looks(self._looks, {file.name: file.sighting for file in files})
         for file in files:

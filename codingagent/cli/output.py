@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 
 class LeaveError(Exception):
-    """The person ends the wait.
-
-    `arguments` are the command line that follows, if any, `otherwise` the one that follows if it is refused.
-    """
+    """The person ends the wait: `arguments` follow, or, if they are refused, `otherwise`."""
 
     def __init__(self, *arguments: str, otherwise: Sequence[str] = ()) -> None:
         super().__init__()

@@ -80,10 +80,7 @@ class _Marker(Struct, frozen=True):
 
 
 def find_edits(lines: Sequence[str], *, is_prose: bool = False) -> tuple[MarkedEdit, ...]:
-    """Return the blocks between markers, in their order; a marker that belongs to none is passed over.
-
-    In prose, what is fenced or indented is an example.
-    """
+    """Return the blocks between markers; strays, and examples in prose, are passed over."""
     if not any(_HINT.search(line, 0, 200) for line in lines):
         return ()
     skipped = _examples(lines) if is_prose else frozenset[int]()

@@ -31,14 +31,9 @@ _LINE_LIMIT = 200
 _STARTS = frozenset(".…⋯⋮‥·・。#/-;%*{<[(‹«\"'")
 
 
-def first_elision(
-    lines: Sequence[str], known: Collection[str] = (), *, bare: bool = True
-) -> int | None:
-    """Return the index of the first line that replaces others, and is not known; or None.
-
-    Known lines have no blanks round them. Without `bare` three dots alone are code, as in Python.
-    """
-    found = (i for i in range(len(lines)) if is_elision(lines, i, bare=bare))
+def first_elision(lines: Sequence[str], known: Collection[str] = ()) -> int | None:
+    """Return the index of the first line that replaces others, unless `known` has it, stripped."""
+    found = (i for i in range(len(lines)) if is_elision(lines, i))
     return next((i for i in found if lines[i].strip() not in known), None)
 
 

@@ -105,10 +105,7 @@ def replaced(path: str, new: str, old: str | None) -> str:
 
 
 def _read(text: str) -> tuple[dict[str, _Cell], list[tuple[str, str]]] | None:
-    """Return the cells by their first lines, and all that is shown: such a line and what is below it.
-
-    None: it is no notebook of a version that is known.
-    """
+    """Return the cells by their first lines, and all that is shown; None: no known notebook."""
     try:
         return _parsed(text)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):

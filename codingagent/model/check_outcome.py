@@ -144,10 +144,7 @@ def _told_failed(event: CommandRan, sees: str) -> str:
 
 
 def brief(output: str, before: Sequence[str] = ()) -> str:
-    """Return what a model needs of an output: the first failures whole, equal ones counted, the end.
-
-    Tests that failed `before` come after the others.
-    """
+    """Return what a model needs: failures whole, new ones first, equal ones counted, the end."""
     text = _WARNINGS.sub("", output)
     text = "\n".join(line for line in text.split("\n") if not _PASSED.fullmatch(line))
     first, *parts = _FAILURE.split(text)

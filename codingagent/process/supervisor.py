@@ -310,10 +310,7 @@ def _signal(pid: int, number: int) -> None:
 
 
 def tree(root: int, adopted: int | None = None) -> list[int]:
-    """Return all descendants of a process, including ended ones.
-
-    Where there is no subreaper (macOS), those in the process group `adopted` are its children, too.
-    """
+    """Return all descendants, ended ones too; on macOS, without subreapers, and `adopted` ones."""
     children_of = _children
     if not _has_proc():
         below: dict[int, list[int]] = {}

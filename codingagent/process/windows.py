@@ -130,10 +130,7 @@ def _program(name: str, variables: Mapping[str, str], *folders: str) -> str:
 
 
 def decoded(data: bytes) -> str:
-    """Return output as text: UTF-8, or else in the code page of the console, as cmd's programs write.
-
-    Each line is judged by itself: one command starts programs of both kinds.
-    """
+    """Return output as text, each line UTF-8 or the console's own: one command may write both."""
     try:
         return data.decode()
     except UnicodeDecodeError:

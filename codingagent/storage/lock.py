@@ -23,10 +23,7 @@ class HomeLock:
 
     @contextlib.contextmanager
     def held(self, say: Callable[[str], object] | None = None) -> Iterator[None]:
-        """Hold the lock. While another process does, wait, and `say` for whom if that takes long.
-
-        Without `say`, WorkError at once.
-        """
+        """Hold the lock: wait for another process, and `say` so; without `say`, WorkError."""
         self._take(say)
         try:
             yield

@@ -152,10 +152,7 @@ def repository_of(
 
 
 def ignore_text(folder: dirfd.Folder, name: str) -> tuple[str, bool]:
-    """Return the text of an ignore file in a work tree, and whether that is all of it.
-
-    A link does not count, as in git.
-    """
+    """Return the text of an ignore file, and whether that is all; as for git, a link is none."""
     place = dirfd.Position(folder, name)
     try:
         data, _ = dirfd.read_regular(place, dirfd.regular(place, name), RULES_LIMIT_BYTES)

@@ -68,10 +68,7 @@ class Workspace(PathWalk):
         return Seen(data, state, stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid))
 
     def read_each(self, files: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the beginning of each file that can be read; files of one folder in a row are one walk.
-
-        A file that is gone, or is not a regular one, is passed over.
-        """
+        """Yield the beginning of each regular file; those of one folder in a row are one walk."""
         for folder, group in itertools.groupby(files, lambda path: path.rpartition("/")[0]):
             with contextlib.suppress(OperationError), self._opened(folder or ".") as opened:
                 place = dirfd.Position(opened)

@@ -152,10 +152,7 @@ def is_hunk_header(line: str) -> bool:
 
 
 def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[FileDiff], int]:
-    """Read the differences from a line on; return what each says, and the index after the last.
-
-    In a fence all lines up to the end belong to them.
-    """
+    """Read the differences from a line on, or all in a fence; return them, and the index after."""
     found: list[FileDiff] = []
     while at < end:
         line = lines[at]
