@@ -310,7 +310,7 @@ def _signal(pid: int, number: int) -> None:
 
 
 def tree(root: int, adopted: int | None = None) -> list[int]:
-    """Return all descendants, ended ones too; on macOS, without subreapers, and `adopted` ones."""
+    """Return all descendants, ended ones too; without subreapers, the group `adopted` as well."""
     children_of = _children
     if not _has_proc():
         below: dict[int, list[int]] = {}
