@@ -24,6 +24,7 @@ from codingagent.protocols.json.wire import (
 )
 from tests.helpers import new_marker, none_left, use_no_git
 from tests.killing import none_outlives
+from tests.rows import each_row
 from tests.sandboxes import needs_bwrap
 
 REMOVE = {"type": "shell", "command": "rm -r build"}
@@ -124,7 +125,7 @@ def test_either_operations_or_a_message(space: Space) -> None:
         space.run(operations=[], message="{}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "message",
     ["", "[]", "{}", '{"protocolVersion": "2.0", "operations": []}', b"\xff", "[" * 100_000],
 )
@@ -331,7 +332,7 @@ def test_base64_both_ways(space: Space, project: Path) -> None:
     assert "content" not in as_text
 
 
-@pytest.mark.parametrize("content", ["?", "AAA", "A===", "é"])
+@each_row("content", ["?", "AAA", "A===", "é"])
 def test_invalid_base64_writes_nothing(space: Space, project: Path, content: str) -> None:
     """Bad input: the failure event of that operation."""
     made = one(space, create("a", content, encoding="base64"))
@@ -471,7 +472,7 @@ def test_a_command_has_its_variables(space: Space) -> None:
     assert one(space, shell('printf %s "$ODD"'))["stdout"] == ""
 
 
-@pytest.mark.parametrize("env", [{"A B": ""}, {"": "x"}, {"A=B": "x"}, {"A": "x\0"}, {"é": ""}])
+@each_row("env", [{"A B": ""}, {"": "x"}, {"A=B": "x"}, {"A": "x\0"}, {"é": ""}])
 def test_what_is_no_variable_is_refused(space: Space, env: dict[str, str]) -> None:
     """It fails when it is executed; nothing is started."""
     event = one(space, shell("echo hi", env=env))

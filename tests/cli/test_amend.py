@@ -28,6 +28,7 @@ from tests.killing import (
     no_halves,
     tree,
 )
+from tests.rows import each_row
 from tests.sandboxes import needs_bwrap
 from tests.warm import start_command
 
@@ -170,7 +171,7 @@ def test_words_come_from_stdin_or_a_file_and_without_any_that_is_said(
         assert (status, "no words given" in err) == (2, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "said"),
     [
         (("say", "deadbeef", "is", "meant"), "no session deadbeef"),

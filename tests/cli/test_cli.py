@@ -246,7 +246,7 @@ def test_a_home_that_was_found_holds_only_sessions_of_its_folder(tmp_path: Path)
     assert (victim / "a.txt").exists()
 
 
-@pytest.mark.parametrize("own", ["inbox", "outbox", "sessions", "inbox/sub"])
+@each_row("own", ["inbox", "outbox", "sessions", "inbox/sub"])
 def test_the_homes_own_folders_are_no_workspace(
     waiting: Path, capsys: pytest.CaptureFixture[str], own: str
 ) -> None:
@@ -785,7 +785,7 @@ BAD_SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize(("line", "message"), BAD_SETTINGS, ids=[line for line, _ in BAD_SETTINGS])
+@each_row(("line", "message"), BAD_SETTINGS, ids=[line for line, _ in BAD_SETTINGS])
 def test_a_setting_that_can_not_be_used_is_named(
     waiting: Path, capsys: pytest.CaptureFixture[str], line: str, message: str
 ) -> None:

@@ -312,6 +312,7 @@ def test_where_git_heeds_no_modes_they_are_heads(repository: Repository) -> None
     assert repository.status == []
 
 
+@pytest.mark.deep
 def test_very_many_files(repository: Repository) -> None:
     """Their names are more than a command line of Windows holds."""
     repository.begin()

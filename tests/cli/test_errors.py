@@ -14,9 +14,10 @@ from tests import warm
 from tests.cli.terminals import on_terminal
 from tests.cli.test_cli import run, session_of
 from tests.helpers import REPOSITORY, command_line, plain_session
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "said"),
     [
         (

@@ -38,7 +38,7 @@ def test_each_command_is_where_the_table_says() -> None:
     assert defined == {name: entry.module for name, entry in ENTRIES.items()}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_each_help_is_one_screen_with_an_example(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,7 +105,7 @@ def test_help_alone_lists_every_topic(capsys: pytest.CaptureFixture[str]) -> Non
     assert max(map(len, page.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("topic", TOPICS)
+@each_row("topic", TOPICS)
 def test_help_in_a_pipe_is_the_page_as_it_is_written(
     topic: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

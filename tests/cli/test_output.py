@@ -315,7 +315,7 @@ def test_a_change_of_bytes_is_said_in_words(waiting: Path) -> None:
 
 
 @pytest.mark.with_git
-@pytest.mark.one_in(14)
+@pytest.mark.one_in(19)
 @pytest.mark.parametrize(
     ("words", "columns", "kind"),
     [
@@ -416,7 +416,7 @@ def test_a_session_that_awaits_approval_says_how_to_answer(waiting: Path) -> Non
 # --- the loop --------------------------------------------------------------------------------------
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(11)
 @pytest.mark.parametrize(("columns", "kind"), [*itertools.product([20, 60, 80, 200], KINDS)])
 def test_the_screen_that_waits_gives_the_terminal_back(
     waiting: Path, columns: int, kind: str
@@ -438,7 +438,7 @@ def test_the_screen_that_waits_gives_the_terminal_back(
         assert "?" not in shown.text
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("columns", "kind"), [*itertools.product([20, 60], KINDS)])
 def test_a_turn_with_a_question_fits_its_terminal(waiting: Path, columns: int, kind: str) -> None:
     """The rule, the difference, the output, the question, the bar: all of a turn."""

@@ -7,6 +7,7 @@ import pytest
 from codingagent.storage import settings_file
 from tests.cli.test_cli import run
 from tests.helpers import run_here
+from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("plain")
 
@@ -87,7 +88,7 @@ def test_comments_stay(home: Path, tmp_path: Path, end: str) -> None:
     assert kept.read_bytes() == end.join(lines).encode()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         ("set", "zzz", "1"),

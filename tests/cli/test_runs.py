@@ -21,6 +21,7 @@ from tests import warm
 from tests.cli.test_cli import started
 from tests.helpers import HANG_S, new_marker, none_left, wait_until
 from tests.killing import has_text, kill_when
+from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("plain")
 
@@ -436,7 +437,7 @@ def test_options_hold_for_an_answer_on_stdin_too(caller: Caller) -> None:
     assert caller.said()["events"][0]["reason"] == "the user said no: not yet"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "answer"),
     [
         ("approve", "approved"),

@@ -22,6 +22,7 @@ from tests.helpers import (
     wait_until,
 )
 from tests.hosting import Served, served
+from tests.rows import each_row
 from tests.sandboxes import BWRAP, needs_bwrap
 
 # Without the machine's own limits: what a server promises must not hang on a sandbox.
@@ -270,7 +271,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("line", "code"), BAD, ids=[repr(line[:40])[2:-1] for line, _ in BAD])
+@each_row(("line", "code"), BAD, ids=[repr(line[:40])[2:-1] for line, _ in BAD])
 def test_bad_input_costs_one_answer(server: Served, line: bytes, code: int) -> None:
     with server.connect() as host:
         assert host.call("ping") == {"pong": True}

@@ -36,6 +36,7 @@ from tests.helpers import (
     processes_with,
     wait_until,
 )
+from tests.rows import each_row
 from tests.sandboxes import needs_bwrap
 from tests.serving import ask, beside, connected, request
 
@@ -197,14 +198,14 @@ def test_a_limit_of_years_is_no_fault(asked: Asked, root: Path) -> None:
         assert patient.exec("echo a") == (0, "a\n", "")
 
 
-@pytest.mark.parametrize("timeout", ["5", True, -1, 0, -1e300, [1], {}, 10**400])
+@each_row("timeout", ["5", True, -1, 0, -1e300, [1], {}, 10**400])
 def test_a_timeout_that_is_none(asked: Asked, timeout: object) -> None:
     assert asked("exec", cmd="true", timeout=timeout) == -32602
     assert asked("exec_code", lang="sh", code="true", timeout=timeout) == -32602
     assert "timeout" in asked.words
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "params"),
     [
         ("exec", {}),
@@ -361,7 +362,7 @@ def test_an_interpreter_that_is_missing_is_said(root: Path, tmp_path: Path, lang
             }
 
 
-@pytest.mark.parametrize("lang", ["cobol", "Python", "", "python2", "py\0thon"])
+@each_row("lang", ["cobol", "Python", "", "python2", "py\0thon"])
 def test_an_unsupported_language(asked: Asked, lang: str) -> None:
     assert asked("exec_code", lang=lang, code="1") == {
         "exit_code": -1,
@@ -436,7 +437,7 @@ def test_paths_that_lead_to_a_file(asked: Asked, laid: Path, path: str) -> None:
     assert (laid / "in").is_symlink()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "code", "words"),
     [
         ("latin", FAILED, "File 'latin' is no text in a known encoding; ask for it"),
@@ -540,7 +541,7 @@ def test_a_file_is_written_whole_and_its_folders_made(asked: Asked, root: Path) 
     assert [path.name for path in (root / "a/b").iterdir()] == ["c.txt"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "code"),
     [
         ("out", OUTSIDE),
@@ -600,7 +601,7 @@ def test_a_folder_is_listed_by_name(asked: Asked, laid: Path) -> None:
         assert asked("list_dir", path=name)["entries"] == below
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "code"),
     [
         ("out-folder", OUTSIDE),

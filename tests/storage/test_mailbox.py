@@ -14,6 +14,7 @@ from codingagent.model.file_settled import Hint, is_finished
 from codingagent.storage import atomic_write
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES, Mailbox
 from tests.helpers import descriptors, line_from, python
+from tests.rows import each_row
 
 SESSION = "a1b2c3d4"
 
@@ -61,7 +62,7 @@ def test_any_text_file_is_a_letter(mailbox: Mailbox, name: str) -> None:
     assert names(mailbox) == [name]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         *(
