@@ -44,6 +44,7 @@ RETURNED_LIMIT = 64 * 2**20
 _PLAIN_NAME = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
 # How many of the failures that keep a DONE from counting are named.
 _FAILED_NAMED = 3
+_LEFT_OUT = "the user said no"
 _AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
 _ABOUT_NAMES = (
     "To keep a secret value, write its placeholder (SECRET-…) exactly where the value was."
@@ -166,6 +167,9 @@ class Execution:
             event = events.Refused(
                 item.kind, item.fact, item.detail, item.subject, advice=item.advice
             )
+        elif self.session.reply is not None and index in self.session.reply.skipped:
+            subject = subject_of(item.operation)
+            event = events.Denied(item.kind, subject, ("review",), _LEFT_OUT, _AFTER_NO)
         else:
             session = self.session
             room = max(RETURNED_LIMIT - session.returned, 0)

@@ -11,7 +11,7 @@ from codingagent.agent.batch import Execution
 from codingagent.agent.recipients import Objection, Recipients
 from codingagent.agent.requests import Requests
 from codingagent.checkpoints.history import steps
-from codingagent.errors import ApprovalError
+from codingagent.errors import ApprovalError, UsageError
 from codingagent.model import documents
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, TurnEnded
@@ -26,6 +26,9 @@ from codingagent.storage.homes import Home
 from codingagent.workspace.programs import quoted_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from codingagent.agent.rehearsal import Rehearsed
     from codingagent.workspace.git_files import Belonging
 
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
@@ -64,12 +67,12 @@ class Conversation:
         named = found.header and (found.header.session, found.header.sequence)
         return has_steps and not is_prose and (is_handed or named == awaited)
 
-    def take(self, name: str, *, accept: bool = False) -> bool:
+    def take(self, name: str, *, accept: bool = False, skip: tuple[int, ...] = ()) -> bool:
         """Take a complete file from the inbox: execute it, or move it to `rejected/` with the reason.
 
         Return False if it is for another session of this home: it then stays, and that is said.
-        `accept` executes it even if it answers another request or was executed already. If the disk
-        fails, the answer is in the inbox or in processed/.
+        `accept` executes it even if it answers another request or was executed already. `skip` are the
+        indexes of what the person left out. If the disk fails, the answer is in the inbox or in processed/.
 
         UsageError if its session is unknown.
         """
@@ -96,9 +99,18 @@ class Conversation:
             # It was still being written; nothing is in the journal, so it is simply not ready yet.
             self._mailbox.put_back(taken, name)
             return True
-        self._begin(taken, answer.digest, answer.reply)
+        self._begin(taken, answer.digest, answer.reply, skip)
         self.write_due(self._execute(answer.reply))
         return True
+
+    def rehearsed(self, data: bytes) -> "Iterator[Rehearsed]":
+        """Yield what an answer would do, and do nothing; UsageError if it is none."""
+        from codingagent.agent.rehearsal import rehearse
+
+        answer = self._reader.read(data)
+        if answer is None or answer.reply.has_outbox:
+            raise UsageError("that is no answer: it is no text, or the request itself")
+        return rehearse(self.context, answer.reply)
 
     def _reject(self, name: str, objection: Objection) -> None:
         """Move an answer to `rejected/`, and say why and what to do."""
@@ -109,12 +121,16 @@ class Conversation:
         )
         self._log.record(AnswerSetAside(new, objection.reason, now(), remedy))
 
-    def _begin(self, taken: str, digest: str, found: Reply | None) -> None:
+    def _begin(
+        self, taken: str, digest: str, found: Reply | None, skip: tuple[int, ...] = ()
+    ) -> None:
         """Journal that an answer was taken: its turn begins, and what ran before it ends."""
         self.check.end()
         files = () if found is None else found.files
         count = 0 if found is None else sum(isinstance(item, Step) for item in found.items)
-        self._log.record(AnswerTaken(self.session.sequence, taken, digest, now(), files, count))
+        self._log.record(
+            AnswerTaken(self.session.sequence, taken, digest, now(), files, count, skip)
+        )
 
     def _execute(self, found: Reply) -> "Belonging | None":
         """Execute all items of the answer that are not done yet, run the check, and end the turn.

@@ -40,7 +40,7 @@ class Agent:
         If the journal can't be written (WorkError), nothing was changed.
         """
         try:
-            plan = self._plan(order)
+            plan = self.plan(order)
             if not isinstance(plan, Plan):
                 return plan
             if plan.asked and not order.is_check:
@@ -61,7 +61,7 @@ class Agent:
             )
             return Refused(order.kind, fact, detail, subject, advice=advice)
 
-    def _plan(self, order: Order) -> Plan | Event:
+    def plan(self, order: Order) -> Plan | Event:
         """Return what is to be done, or the outcome of what changes nothing or can't be done."""
         context, operation = self._context, order.operation
         match operation:

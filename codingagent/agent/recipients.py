@@ -4,11 +4,14 @@ If it is for none of this home, say why it can't be executed.
 """
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
 from codingagent.agent.answer_reader import ReadAnswer
-from codingagent.errors import CodingAgentError
+from codingagent.errors import CodingAgentError, UsageError
+from codingagent.model import documents
+from codingagent.model.encoding import typed_text
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import Header
@@ -108,3 +111,22 @@ def header_of(text: str) -> Header | None:
         found = messages.read_reply(text)
         header = None if found is None else found.header
     return header
+
+
+def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> tuple[Path, str]:
+    """Save an answer in the inbox; return its path, and the session that it is for.
+
+    It is for this session unless it names another one that waits. If it names none and several wait, `ask`
+    decides; without `ask`, the person named the session.
+    """
+    if (kind := documents.kind_of(data)) is not None:
+        raise UsageError(f"that is {kind[0]}, not plain text: {kind[1]}")
+    text = typed_text(data, "replace")
+    if not text.strip():
+        raise UsageError("there is nothing to paste: copy the chat's answer first")
+    owner = Recipients(home, ask).of("the answer", header_of(text), session)
+    session = home.sessions.load(owner)
+    request = home.mailbox.outbox_path(session.session_id, session.sequence)
+    if request.exists() and request.read_text("utf-8", "replace").strip() == text.strip():
+        raise UsageError("that is the request itself: copy the chat's answer, then paste again")
+    return home.mailbox.drop(data, session.session_id, session.sequence), owner

@@ -136,19 +136,13 @@ def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> No
         )
 
 
-DiffForm = Literal["lines", "stat", "name-only"]
+def changed_in(
+    checkpoints: "Checkpoints", steps: Sequence[UndoStep], turn: int | None
+) -> tuple[Sequence[UndoStep], str, str, set[str]]:
+    """Return the steps of a turn, or of all, the checkpoints before and after, and the files they changed.
 
-
-def show_diff(
-    checkpoints: "Checkpoints",
-    steps: Sequence[UndoStep],
-    turn: int | None,
-    hide: Callable[[str], str],
-    how: DiffForm = "lines",
-    *,
-    json: bool,
-) -> None:
-    """Print what a turn changed, or all turns together, without the secrets in it."""
+    UsageError if there is none, or the last one has no checkpoint after it.
+    """
     chosen = [step for step in steps if turn is None or step.sequence == turn]
     if not chosen:
         which = "no turn" if turn is None else f"no turn {turn}"
@@ -166,16 +160,33 @@ def show_diff(
         for step in chosen
         for change in checkpoints.changes(step.before, step.after or after)
     }
+    return chosen, chosen[0].before, after, touched
+
+
+DiffForm = Literal["lines", "stat", "name-only"]
+
+
+def show_diff(
+    checkpoints: "Checkpoints",
+    steps: Sequence[UndoStep],
+    turn: int | None,
+    hide: Callable[[str], str],
+    how: DiffForm = "lines",
+    *,
+    json: bool,
+) -> None:
+    """Print what a turn changed, or all turns together, without the secrets in it."""
+    chosen, before, after, touched = changed_in(checkpoints, steps, turn)
     if how != "lines":
-        changes = checkpoints.changes(chosen[0].before, after) if touched else ()
-        counts = checkpoints.counts(chosen[0].before, after) if touched and how == "stat" else {}
+        changes = checkpoints.changes(before, after) if touched else ()
+        counts = checkpoints.counts(before, after) if touched and how == "stat" else {}
         names = [
             (hide(each.path), each.kind, each.path) for each in changes if each.path in touched
         ]
         found = [(name, kind, counts.get(path)) for name, kind, path in names]
         _show_names(found, how, json=json)
         return
-    text = checkpoints.diff(chosen[0].before, after, sorted(touched)) if touched else ""
+    text = checkpoints.diff(before, after, sorted(touched)) if touched else ""
     text = hide(plain_text.without_controls(text))
     left_out = tuple(dict.fromkeys(line for step in chosen for line in step.left_out))
     if json:

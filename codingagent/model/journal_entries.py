@@ -174,6 +174,8 @@ class AnswerTaken(Tagged, frozen=True, tag="reply_taken"):
     files: tuple[str, ...] = ()
     """The file names found for code blocks of an answer in another format, if it was one."""
     operations: int = 0
+    skipped: tuple[int, ...] = ()
+    """What the person left out of it when they reviewed it: indexes of its items."""
 
 
 class AnswerSetAside(Tagged, frozen=True, tag="reply_set_aside"):

@@ -22,7 +22,7 @@ SEQUENCE_VARIABLE = "CODINGAGENT_SEQUENCE"
 SHORT_VARIABLE = "CODINGAGENT_SHORT"
 _NO_SETTINGS = (HOME_VARIABLE, SESSION_VARIABLE, SEQUENCE_VARIABLE, SHORT_VARIABLE)
 # A list in the environment is separated by commas.
-_LISTS = ("pass_env", "always_attach", "never_choose")
+_LISTS = ("pass_env", "always_attach", "never_choose", "chat_pages")
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 # 8k is 8000.
 _THOUSANDS = lazy_pattern(r"(?<=\d)[kK]$")
@@ -56,6 +56,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     chat: Literal["custom", "chatgpt", "claude", "copilot", "deepseek", "gemini", "le-chat"] = (
         "custom"
     )
+    chat_pages: tuple[Annotated[str, Meta(pattern="^https://[^/]")], ...] = ()
 
 
 class Source(Struct, frozen=True):

@@ -11,6 +11,7 @@ from tests.benchmarks import (
     large,
     listing,
     messages,
+    page,
     reading,
     replies,
     rpc,
@@ -24,6 +25,7 @@ from tests.benchmarks.measuring import milliseconds
 
 _ROOMS = (
     starting,
+    page,
     listing,
     choosing,
     turns,

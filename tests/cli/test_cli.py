@@ -647,7 +647,7 @@ def test_list_and_show_tell_of_a_session(waiting: Path, capsys: pytest.CaptureFi
     session = session_of(waiting)
     assert run(waiting, "list") == 0
     line = capsys.readouterr().out.splitlines()[1]
-    assert line.split()[:4] == [session, "awaiting", "reply", "2"]
+    assert line.split()[:5] == [session, "waiting", "for", "answer", "2"]
     assert run(waiting, "show", session) == 0
     said = capsys.readouterr().out
     assert "ok     a.txt, new" in said

@@ -61,6 +61,7 @@ def test_a_later_source_is_stronger_and_is_named() -> None:
         "never_choose": "default",
         "conventions": "default",
         "chat": "default",
+        "chat_pages": "default",
     }
 
 

@@ -36,13 +36,18 @@ def _say(  # noqa: PLR0913, PLR0917  # one for each command-line option
     attach: Attach = None,
     ask: Annotated[bool, told("ask")] = False,
     do: Annotated[bool, told("do")] = False,
+    withdraw: Annotated[bool, told("withdraw")] = False,
     json: Json = False,
 ) -> None:
     """Add your words, or files, to the current request; then send it again."""
-    if ask and do:
-        raise UsageError("--ask and --do can't be combined; leave one out")
+    if ask + do + withdraw > 1:
+        raise UsageError("--ask, --do and --withdraw can't be combined; leave one in")
     home = home_of(context)
     state, rest = _meant(home, words or [])
+    if withdraw:
+        with screen_for(json) as screen:
+            unsay(home, state, screen)
+        return
     text = read_words(rest, file, edit, may_be_empty=bool(attach) and not (ask or do))
     wants: Wants | None = "words" if ask else "edits" if do else None
     with screen_for(json) as screen:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from codingagent.agent.recipients import Ask, Recipients, header_of
+from codingagent.agent.recipients import Ask, save_answer
 from codingagent.cli import clipboard, layout
 from codingagent.cli.commands.common import ask_whose, home_of, settings_of, waiting_of
 from codingagent.cli.commands.options import WaitingSessionName, told
@@ -15,8 +15,7 @@ from codingagent.cli.output import screen_for
 from codingagent.cli.stdio import be_utf8, is_terminal
 from codingagent.cli.task_input import edited
 from codingagent.errors import UsageError, disk_errors
-from codingagent.model import chats, documents
-from codingagent.model.encoding import typed_text
+from codingagent.model import chats
 from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.model.settings import Settings
 from codingagent.prompt import split as parts
@@ -102,22 +101,3 @@ def _save_answer(home: Home, session: Session, ask: Ask | None, *, edits: bool) 
     path, owner = save_answer(home, session, ask, data)
     way = runnable(f"`codingagent resume {owner}`")
     sys.stdout.write(f"saved as {path}; a waiting terminal applies it now, otherwise run {way}\n")
-
-
-def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> tuple[Path, str]:
-    """Save an answer in the inbox; return its path, and the session that it is for.
-
-    It is for this session unless it names another one that waits. If it names none and several wait, `ask`
-    decides; without `ask`, the person named the session.
-    """
-    if (kind := documents.kind_of(data)) is not None:
-        raise UsageError(f"that is {kind[0]}, not plain text: {kind[1]}")
-    text = typed_text(data, "replace")
-    if not text.strip():
-        raise UsageError("there is nothing to paste: copy the chat's answer first")
-    owner = Recipients(home, ask).of("the answer", header_of(text), session)
-    session = home.sessions.load(owner)
-    request = home.mailbox.outbox_path(session.session_id, session.sequence)
-    if request.exists() and request.read_text("utf-8", "replace").strip() == text.strip():
-        raise UsageError("that is the request itself: copy the chat's answer, then paste again")
-    return home.mailbox.drop(data, session.session_id, session.sequence), owner

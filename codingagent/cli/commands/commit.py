@@ -14,6 +14,7 @@ from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen, write_json_line
 from codingagent.cli.shared_session import AT_WORK, locked
 from codingagent.cli.stdio import is_terminal
+from codingagent.cli.task_input import read_words
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import CommitMade
 from codingagent.model.paths import shown
@@ -44,6 +45,9 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
     """
     home = home_of(context)
     state = latest_of(home) if session is None else home.sessions.load(session)
+    message = (
+        read_words([message], None, edit=False, may_be_empty=False) if message == "-" else message
+    )
     is_asked = is_terminal(sys.stdin) and is_terminal(sys.stdout) and message is None
     with screen_for(json) as screen:
         repository, plan, told, count = _prepared(home, state, screen, branch, whole=whole)

@@ -1,6 +1,7 @@
 """Commands that work on a session: resume, approve, deny, undo."""
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,9 +20,9 @@ from codingagent.cli.commands.common import (
     settings_of,
 )
 from codingagent.cli.output import fail, screen_for
-from codingagent.cli.plain_output import Screen
+from codingagent.cli.plain_output import Screen, write_json_line
 from codingagent.cli.shared_session import announce, locked
-from codingagent.errors import UsageError, WorkError
+from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model.approval import Answer, nothing_awaits
 from codingagent.model.journal_entries import CommitMade, is_run_id, is_session_id
 from codingagent.model.paths import shown
@@ -47,6 +48,8 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     session: options.OpenSessionName = None,
     once: Annotated[bool, options.told("once")] = False,
     accept: Annotated[Path | None, options.told("accept")] = None,
+    dry_run: Annotated[Path | None, options.told("dry run")] = None,
+    skip: Annotated[str | None, options.told("skip")] = None,
     check: options.CheckCommand = None,
     clipboard: options.Clipboard = False,
     reply_with: options.ReplyWith = None,
@@ -68,16 +71,50 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     others = {"--once": once, "--clipboard": clipboard}
     reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
     home = home_of(context)
+    if dry_run is not None:
+        return _rehearse(home, session, dry_run, json=json)
     if session is not None and is_run_id(session):
         return _finish_run(home, session, given, accept)
     with screen_for(json) as screen, home.lock.held(screen.remark):
-        named = [home.sessions.load(session)] if session else None
-        first, *rest = named or _meant(home, screen, accept, once=once)
-        recipients = Recipients(home, None if session else ask_whose(screen))
-        resume = _Resume(home, screen, recipients, given, accept, reply, once, clipboard)
-        resume.go_on(first)
-        for state in rest:
-            resume.go_on(home.sessions.load(state.session_id))
+        meant = [session] if session else _meant(home, screen, accept, once=once)
+        owners = Recipients(home, None if session else ask_whose(screen))
+        how = (given, accept, reply, once, clipboard, _numbers(skip, accept))
+        for each in meant:
+            _Resume(home, screen, owners, *how).go_on(home.sessions.load(each))
+    return 0
+
+
+def _numbers(skip: str | None, accept: Path | None) -> tuple[int, ...]:
+    """Return the indexes of the operations that are left out; they are typed counted from 1."""
+    words = [] if skip is None else skip.replace(",", " ").split()
+    if words and accept is None:
+        raise UsageError("--skip needs --accept, with the answer that --dry-run showed")
+    if not all(word.isdecimal() and int(word) for word in words):
+        raise UsageError(f"--skip is {skip}; it must be numbers, as --dry-run shows them: 2,3")
+    return tuple(int(word) - 1 for word in words)
+
+
+def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
+    """Show what an answer would do."""
+    from msgspec import to_builtins
+
+    state = home.sessions.load(name) if name else latest_of(home)
+    with disk_errors(f"{file} can't be read", UsageError):
+        data = file.read_bytes()
+    with (
+        screen_for(json) as screen,
+        home.lock.held(screen.remark),
+        opened(home, state, screen, executes=False) as shared,
+    ):
+        for each in shared.conversation.rehearsed(data):
+            if json:
+                write_json_line(sys.stdout, {"kind": "rehearsed", **to_builtins(each)})
+                continue
+            fault = f"would fail: {each.fault}" if each.fault else ""
+            told = f"{each.index + 1} {each.operation} {shown(each.subject)} {fault}".rstrip()
+            asks = (f"  asks you: {reason}" for reason in each.reasons)
+            for line in (told, *asks, *(f"  {line}" for line in each.difference.splitlines())):
+                screen.remark(line)
     return 0
 
 
@@ -102,6 +139,7 @@ class _Resume(Struct, frozen=True):
     reply: "ReplyCommand | None"
     once: bool
     clipboard: bool
+    skip: tuple[int, ...] = ()
 
     def go_on(self, state: Session) -> None:
         home, screen = self.home, self.screen
@@ -124,7 +162,8 @@ class _Resume(Struct, frozen=True):
                     raise UsageError(f"{self.accept} is not a file; name one in inbox/rejected/")
                 shared.conversation.check.run_ahead()
                 name = home.mailbox.bring_back(self.accept)
-                shared.doing(lambda: shared.conversation.take(name, accept=True))
+                skip = self.skip
+                shared.doing(lambda: shared.conversation.take(name, accept=True, skip=skip))
             if self.once:
                 self._take_present(shared)
                 return
@@ -161,24 +200,24 @@ class _Resume(Struct, frozen=True):
             conversation.requests.announce(watched=False)
 
 
-def _meant(home: Home, screen: Screen, accept: Path | None, *, once: bool) -> list[Session]:
-    """Return what `resume` means without an id: sessions that a kill interrupted, else the latest."""
+def _meant(home: Home, screen: Screen, accept: Path | None, *, once: bool) -> list[str]:
+    """Return the ids that `resume` means without one: those that a kill interrupted, else the latest."""
     found = homes.all_sessions(home, fail)
     for each in found:
         # A kill may have left a session file older than its journal.
         home.sessions.mend_document(each)
     waiting = [each for each in found if each.is_awaiting_answer]
     if accept is not None and len(waiting) > 1:
-        return [home.sessions.load(ask_whose(screen)(accept.name, waiting))]
+        return [ask_whose(screen)(accept.name, waiting)]
     taken = home.mailbox.find_taken
     interrupted = [
-        each
+        each.session_id
         for each in found
         if each.phase is Phase.EXECUTING
         or (each in waiting and taken(each.session_id, each.sequence))
     ]
     # One that waits has the terminal; `resume` again continues the next.
-    return interrupted[: None if once else 1] or [homes.latest_session(found)]
+    return interrupted[: None if once else 1] or [homes.latest_session(found).session_id]
 
 
 @app.command(epilog="Example: codingagent approve a1b2c3d4 op-3", name="approve")

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from codingagent.agent.recipients import save_answer
 from codingagent.cli import clipboard, inbox_loop, keyboard
 from codingagent.cli.clipboard import Glance
 from codingagent.cli.commands import amend
-from codingagent.cli.commands.clipboard import save_answer
 from codingagent.cli.commands.common import Given, inbox_of
 from codingagent.cli.keyboard import Keyboard
 from codingagent.cli.output import LeaveError, fail, suggestion

@@ -1,0 +1,103 @@
+"""The command page: the loop in a browser on this machine."""
+
+import contextlib
+import os
+import socket
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from codingagent.cli.commands.common import trusted_home
+from codingagent.cli.commands.options import Here, WorkspaceFolder, told
+from codingagent.errors import UsageError, system_reason
+from codingagent.storage import atomic_write, homes
+from codingagent.workspace.own_code import state_folder
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example: codingagent page --here", name="page")
+def _page(
+    context: typer.Context,
+    here: Here = False,
+    workspace: WorkspaceFolder = None,
+    no_open: Annotated[bool, told("no open")] = False,
+    port: Annotated[int, told("port", min=0, max=65535)] = 0,
+) -> None:
+    """Do the whole loop on a page in your browser, beside the chat; Ctrl-C ends it.
+
+    Only this machine's browser can reach it, with the address that is opened or printed. Sessions are those
+    of the command line: begin one here, and continue it there.
+    """
+    # The page's libraries are imported by this command alone.
+    from codingagent.cli.page.looking import Desk
+    from codingagent.cli.page.server import serve
+
+    named: Path | None = None
+    if here:
+        if workspace is not None or context.obj is not None:
+            raise UsageError("--here already sets --workspace and --home; leave those out")
+        workspace = Path.cwd()
+        named = workspace / homes.HERE_HOME
+    root, _ = trusted_home(context, named)
+    options = {"workspace": None if workspace is None else str(workspace)}
+    resolved, folder = homes.settings_for(root, options, os.environ, workspace)
+    before = [] if here else [f"--home={root}"]
+    after = ["--here"] if here else [f"--workspace={folder}"] if workspace else []
+    place = Desk(root, folder, (before, after), resolved.settings)
+    door = _Door(is_shown=no_open or _is_remote())
+    with contextlib.closing(_listening(port)) as listening:
+        try:
+            serve(place, listening, door.open)
+        finally:
+            door.close()
+    sys.stdout.write("\nthe page is closed; nothing is lost\n")
+
+
+def _listening(port: int) -> socket.socket:
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    if os.name != "nt":
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind(("127.0.0.1", port))
+        found.listen()  # a browser that is quicker than the server waits
+    except OSError as fault:
+        found.close()
+        reason = system_reason(fault)
+        raise UsageError(f"port {port} can't be used ({reason}); name another") from fault
+    return found
+
+
+def _is_remote() -> bool:
+    """Return whether the person's browser is on another machine."""
+    return bool(os.environ.get("SSH_CONNECTION")) and not os.environ.get("DISPLAY")
+
+
+class _Door:
+    """The way in: a file that only the person can read, with the address that lets its reader in.
+
+    A browser is started with a file's name: other users of the machine see the words of its command line.
+    """
+
+    def __init__(self, *, is_shown: bool) -> None:
+        self._is_shown = is_shown
+        self._file = state_folder() / f"page-{os.getpid()}.html"
+
+    def open(self, address: str) -> None:
+        """Open the page in a browser, and print its address."""
+        port = address.partition("/?")[0].rpartition(":")[2]
+        if _is_remote():
+            sys.stdout.write(f"on your own machine: ssh -L {port}:127.0.0.1:{port} THIS_MACHINE\n")
+        sys.stdout.write(f"the page (Ctrl-C ends it): {address}\n")
+        sys.stdout.flush()
+        if not self._is_shown:
+            text = f'<meta charset="utf-8"><meta http-equiv="refresh" content="0;url={address}">\n'
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            atomic_write.write_whole(self._file, text)
+            webbrowser.open(self._file.as_uri())
+
+    def close(self) -> None:
+        self._file.unlink(missing_ok=True)

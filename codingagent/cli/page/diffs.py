@@ -1,0 +1,158 @@
+"""Lay out a unified diff for the page: by files and lines, coloured by language, changed words marked."""
+
+import difflib
+import itertools
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from msgspec import Struct
+
+from codingagent.model.patterns import lazy_pattern
+
+_HUNK = lazy_pattern(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_WORD = lazy_pattern(r"\w+|\s+|[^\w\s]")
+# Colours cost time; a longer line has none.
+_COLOURED_CHARACTERS = 1_000
+_MARKED_CHARACTERS = 400
+_SHOWN_LINES = 3_000
+
+Piece = tuple[str, str]
+"""A text with the classes of its style."""
+
+
+class DiffRow(Struct):
+    """A line of a diff: its sign (`+`, `-`, a space, or `@` for a gap), its numbers, and its pieces."""
+
+    sign: str
+    old: int | None
+    new: int | None
+    pieces: list[Piece]
+
+
+class DiffView(Struct):
+    path: str
+    rows: list[DiffRow]
+    about: str = ""
+    """What is said of a file without lines to show."""
+
+    @property
+    def pairs(self) -> Iterator[tuple[DiffRow | None, DiffRow | None]]:
+        """The rows side by side: each with the one that took its place."""
+        removed: list[DiffRow] = []
+        added: list[DiffRow] = []
+        for row in (*self.rows, None):
+            if row is not None and row.sign in "+-":
+                (added if row.sign == "+" else removed).append(row)
+                continue
+            for number in range(max(len(removed), len(added))):
+                yield (
+                    removed[number] if number < len(removed) else None,
+                    added[number] if number < len(added) else None,
+                )
+            removed, added = [], []
+            if row is not None:
+                yield row, row
+
+
+def files_of(text: str) -> list[DiffView]:
+    """Return the files of a unified diff, as git writes it."""
+    found: list[DiffView] = []
+    old = new = 0
+    shown = 0
+    for line in text.split("\n"):
+        if line.startswith("diff --git ") or (not found and line.startswith("--- ")):
+            found.append(DiffView(line.rpartition(" b/")[2], []))
+            old = new = 0
+        elif not found:
+            continue
+        elif hunk := _HUNK.match(line):
+            old, new = int(hunk[1]), int(hunk[2])
+            if found[-1].rows:
+                found[-1].rows.append(DiffRow("@", None, None, []))
+        elif not new and not old:
+            if line.startswith("+++ ") and line != "+++ /dev/null":
+                found[-1].path = line[4:].rstrip("\t").removeprefix("b/")
+            elif line.startswith(("new file", "deleted file", "Binary files", "similarity")):
+                found[-1].about = line
+        elif line[:1] in ("+", "-", " "):
+            if (shown := shown + 1) > _SHOWN_LINES:
+                found[-1].about = "the rest is not shown: `codingagent diff` has all"
+                break
+            sign, pieces = line[0], [(line[1:].expandtabs(4), "")]
+            at = (old if sign != "+" else None), (new if sign != "-" else None)
+            found[-1].rows.append(DiffRow(sign, *at, pieces))
+            old, new = old + (sign != "+"), new + (sign != "-")
+    for each in found:
+        _colour(each)
+    return found
+
+
+def _colour(diff: DiffView) -> None:
+    """Style the pieces of a file's lines: by its language, and the words in which a line changed."""
+    for row in diff.rows:
+        row.pieces = _coloured(diff.path, "".join(text for text, _ in row.pieces))
+    for old, new in [*diff.pairs]:
+        if old is not None and new is not None and old is not new:
+            _mark(old, new)
+
+
+def _coloured(path: str, line: str) -> list[Piece]:
+    lexer = _lexer(path.rpartition("/")[2])
+    if lexer is None or len(line) > _COLOURED_CHARACTERS or not line.strip():
+        return [(line, "")]
+    names = _names()
+    found = [(text, names.get(kind, "")) for kind, text in lexer.get_tokens(line)]
+    return [(text, f"t-{name}" if name else "") for text, name in found if text]
+
+
+@cache
+def _lexer(name: str) -> Any:
+    from pygments.lexers import get_lexer_for_filename  # type: ignore[import-untyped]
+    from pygments.util import ClassNotFound  # type: ignore[import-untyped]
+
+    try:
+        return get_lexer_for_filename(name, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
+
+
+@cache
+def _names() -> dict[Any, str]:
+    """Return a style for each kind of token; those that say little have none."""
+    from pygments.token import STANDARD_TYPES  # type: ignore[import-untyped]
+
+    styles = {"k": "keyword", "c": "comment", "s": "string", "m": "number"}
+    found = {kind: styles.get(short[:1], "") for kind, short in STANDARD_TYPES.items()}
+    return {kind: name for kind, name in found.items() if name}
+
+
+def _mark(old: DiffRow, new: DiffRow) -> None:
+    """Mark the words in which two lines differ, unless they have little in common."""
+    texts = ["".join(text for text, _ in row.pieces) for row in (old, new)]
+    if max(map(len, texts)) > _MARKED_CHARACTERS:
+        return
+    words = [_WORD.findall(text) for text in texts]
+    match = difflib.SequenceMatcher(None, words[0], words[1], autojunk=False)
+    if match.ratio() < 0.5:
+        return
+    for row, side, sequence in ((old, 0, words[0]), (new, 1, words[1])):
+        spans = []
+        for tag, *ends in match.get_opcodes():
+            first, last = ends[2 * side : 2 * side + 2]
+            if tag != "equal" and first < last:
+                start = sum(map(len, sequence[:first]))
+                spans.append((start, start + sum(map(len, sequence[first:last]))))
+        row.pieces = [*_cut(row.pieces, spans)]
+
+
+def _cut(pieces: Sequence[Piece], spans: Sequence[tuple[int, int]]) -> Iterator[Piece]:
+    """Yield the pieces, cut where a span begins or ends; those within one are marked."""
+    edges = sorted({edge for span in spans for edge in span})
+    at = 0
+    for text, style in pieces:
+        cuts = [0, *(edge - at for edge in edges if 0 < edge - at < len(text)), len(text)]
+        for first, last in itertools.pairwise(cuts):
+            inside = any(start <= at + first < end for start, end in spans)
+            yield text[first:last], f"{style} word".strip() if inside else style
+        at += len(text)

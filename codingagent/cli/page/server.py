@@ -1,0 +1,467 @@
+"""The page's server: its views, and what a click does. All work is a command of codingagent's own."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote
+
+import jinja2
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from codingagent.agent.recipients import save_answer
+from codingagent.cli.page import diffs, looking, taking
+from codingagent.cli.page.looking import Desk
+from codingagent.cli.page.view import SessionView, rows, when
+from codingagent.cli.page.walls import Walls
+from codingagent.cli.page.workers import Done, Worker, run
+from codingagent.errors import CodingAgentError, UsageError
+from codingagent.model.journal_entries import is_session_id
+from codingagent.model.plain_text import on_screen
+from codingagent.model.session_state import Session
+from codingagent.storage.homes import Home
+from codingagent.storage.lock import is_held
+from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
+
+_HERE = Path(__file__).parent
+
+# What another process does is looked for so often; what one of ours does is known at once.
+_LOOK_S = 0.4
+# Records that come together are shown together.
+_GATHER_S = 0.01
+
+Form = Mapping[str, str]
+
+
+class Page:
+    """The views of one home, and the processes that work for it."""
+
+    def __init__(self, place: Desk) -> None:
+        self.place = place
+        self.is_closing = False
+        self._workers: dict[str, Worker] = {}
+        self._listeners: dict[str, set[asyncio.Event]] = {}
+        self._choosing: asyncio.Task[Done] | None = None
+        loader = jinja2.FileSystemLoader(_HERE / "templates")
+        self._templates = jinja2.Environment(
+            loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
+        )
+        self._templates.filters.update(when=when)
+        for name in ("begin.html", "session.html", "view.html"):
+            self._templates.get_template(name)  # compiled before anybody waits
+        self._templates.globals.update(place=place)
+
+    def routes(self) -> list[Route | Mount]:
+        get, post = partial(Route, methods=["GET"]), partial(Route, methods=["POST"])
+        one = "/s/{id}"
+        return [
+            get("/", self._overview),
+            post("/begin", self._begin),
+            post("/choice", self._choice),
+            post("/try", self._try),
+            post("/find", self._find),
+            get("/files", self._files),
+            get(one, self._session),
+            get(f"{one}/events", self._events),
+            get(f"{one}/request", self._request_text),
+            get(f"{one}/turn/{{turn:int}}", self._turn),
+            get(f"{one}/file", self._file),
+            get(f"{one}/beside", self._beside),
+            post(f"{one}/answer", self._answer),
+            post(f"{one}/review", self._review),
+            post(f"{one}/{{action}}", self._act),
+            Mount("/static", StaticFiles(directory=_HERE / "static")),
+        ]
+
+    async def close(self) -> None:
+        self.is_closing = True
+        for listeners in self._listeners.values():
+            for each in listeners:
+                each.set()
+        await asyncio.gather(*(worker.end() for worker in self._workers.values()))
+
+    # --- views ---------------------------------------------------------------------------------
+
+    def html(self, template: str, status: int = 200, **values: object) -> HTMLResponse:
+        text = self._templates.get_template(template).render(values)
+        return HTMLResponse(text, status_code=status)
+
+    def said(self, *lines: str, fault: str = "") -> HTMLResponse:
+        """Return what is shown of an action: remarks, or why it failed."""
+        return self.html("said.html", 422 if fault else 200, lines=lines, fault=fault)
+
+    def _overview(self, _: Request) -> Response:
+        said: list[str] = []
+        home, settings = self.place.home(), self.place.settings
+        found = [] if home is None else rows(home, said.append)
+        check = settings.check or looking.proposed_check(self.place)
+        return self.html("begin.html", 200, sessions=found, said=said, check=check)
+
+    async def _choice(self, request: Request) -> Response:
+        """Show what the first request would show for the task as it is typed."""
+        form = await _form(request)
+        task = form.get("task", "").strip()
+        if self._choosing is not None:
+            self._choosing.cancel()  # a newer text took its place
+        if not task:
+            return HTMLResponse("")
+        words = [*self.place.words, "context", f"--workspace={self.place.workspace}", "--json", "-"]
+        words += [f"--leave-out={path}" for path in _many(form, "leave_out")]
+        self._choosing = asyncio.create_task(run(words, task.encode()))
+        try:
+            done = await self._choosing
+        except asyncio.CancelledError:
+            return Response(status_code=204)
+        if done.fault:
+            return self.said(fault=done.fault)
+        parts = [each for each in done.objects if "path" in each]
+        left_out = _many(form, "leave_out")
+        limit = looking.limit(self.place.settings)
+        chosen = sum(int(str(part.get("tokens", 0))) for part in parts)
+        bar = looking.bar([("Guide", looking.guide_tokens()), ("Chosen parts", chosen)], limit)
+        return self.html("choice.html", parts=parts, left_out=left_out, bar=bar)
+
+    def _files(self, request: Request) -> Response:
+        folder = request.query_params.get("folder", "")
+        found = looking.entries(self.place, folder)
+        return self.html("files.html", 200, folder=folder, found=found)
+
+    async def _find(self, request: Request) -> Response:
+        """Say where in the workspace a dropped file lies: a browser tells its name and bytes only."""
+        name = request.query_params.get("name", "")
+        body = await request.body()
+        return PlainTextResponse(await run_in_threadpool(looking.find, self.place, name, body))
+
+    async def _session(self, request: Request) -> Response:
+        home, session_id = self._named(request)
+        view = await run_in_threadpool(SessionView, home, session_id, self._worker(session_id))
+        return self.html("session.html", 200, **self._values(view))
+
+    def _values(self, view: SessionView) -> dict[str, object]:
+        limit = looking.limit(self.place.settings)
+        bar = looking.bar(view.request.pieces, limit) if view.request else ()
+        return {"view": view, "chats": looking.chat_links(self.place.settings), "bar": bar}
+
+    async def _events(self, request: Request) -> Response:
+        home, session_id = self._named(request)
+        stream = self._stream(home, session_id)
+        return StreamingResponse(stream, media_type="text/event-stream")
+
+    async def _stream(self, home: Home, session_id: str) -> AsyncIterator[str]:
+        """Yield the view of a session whenever it changes, and the output of a command as it comes."""
+        worker, news = self._worker(session_id), asyncio.Event()
+        listeners = self._listeners.setdefault(session_id, set())
+        listeners.add(news)
+        shown: object = None
+        written = 0
+        try:
+            while not self.is_closing:
+                stamp = (*_stamp(home, session_id), worker.version)
+                if stamp != shown:
+                    shown, written = stamp, worker.written
+                    view = await run_in_threadpool(SessionView, home, session_id, worker)
+                    template = self._templates.get_template("view.html")
+                    yield _event(template.render(self._values(view)))
+                elif worker.written != written:
+                    piece = worker.output[written - worker.written :]
+                    written = worker.written
+                    yield _event(self._templates.get_template("output.html").render(text=piece))
+                await self._wait_for_answer(home, view.session)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(news.wait(), _LOOK_S)
+                    await asyncio.sleep(_GATHER_S)
+                news.clear()
+        except CodingAgentError as fault:
+            said = self._templates.get_template("said.html").render(fault=str(fault), lines=())
+            yield _event(said)
+        finally:
+            listeners.discard(news)
+
+    def _request_text(self, request: Request) -> Response:
+        text = looking.request_text(*self._named(request), request.query_params)
+        kind = "attachment" if "download" in request.query_params else "inline"
+        return PlainTextResponse(
+            text, headers={"Content-Disposition": f'{kind}; filename="request.txt"'}
+        )
+
+    def _turn(self, request: Request) -> Response:
+        home, session_id = self._named(request)
+        turn = request.path_params["turn"]
+        found = looking.turn(home, session_id, turn)
+        return self.html("turn.html", 200, id=session_id, turn=turn, files=found)
+
+    def _file(self, request: Request) -> Response:
+        sides = looking.file(*self._named(request), request.query_params)
+        return self.html("file.html", 200, path=request.query_params.get("path", ""), sides=sides)
+
+    def _beside(self, request: Request) -> Response:
+        name, data = looking.beside(*self._named(request), request.query_params.get("path", ""))
+        # Never shown by the browser: it is saved, or dragged.
+        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
+        return Response(data, media_type="application/octet-stream", headers=headers)
+
+    # --- actions -------------------------------------------------------------------------------
+
+    async def _begin(self, request: Request) -> Response:
+        form = await _form(request)
+        name = "ask" if form.get("wants") == "words" else "new"
+        words = [*self.place.begin(name), "--no-wait", "--json"]
+        check = form.get("check", "").strip()
+        words += [f"--check={check}"] if check and name == "new" else []
+        words += [f"--attach={self.place.workspace / path}" for path in _many(form, "attach")]
+        words += [f"--leave-out={path}" for path in _many(form, "leave_out")]
+        done = await run([*words, "-"], form.get("task", "").encode())
+        waiting = [each for each in done.objects if each.get("kind") == "waiting"]
+        if done.fault or not waiting:
+            return self.said(fault=done.fault or "no request was written")
+        session_id = str(waiting[-1]["sessionId"])
+        self._worker(session_id).remarks.extend(done.remarks)
+        return Response(headers={"HX-Redirect": f"/s/{session_id}"})
+
+    async def _try(self, request: Request) -> Response:
+        """Run the check that is typed, as it will be run after changes."""
+        told, fault = await looking.tried(self.place, (await _form(request)).get("check", ""))
+        return self.said(told, fault=fault)
+
+    async def _answer(self, request: Request) -> Response:
+        """Take an answer: as text, or as a file."""
+        home, session_id = self._named(request)
+        session = home.sessions.load(session_id)
+        query = request.query_params
+        data = taking.text_in(await request.body(), query.get("name", ""))
+        if "unsure" in query and not taking.looks_like_answer(data, session):
+            return self.html("unsure.html", 409)
+        if query.get("sequence", "") not in ("", str(session.sequence)):
+            raise UsageError(f"request {session.sequence} waits by now: nothing was taken")
+        if not session.is_awaiting_answer:
+            raise UsageError("no request waits for an answer at the moment")
+        worker = self._worker(session_id)
+        if query.get("skip"):
+            with _answer_file(data) as path:
+                words = (
+                    "resume",
+                    session_id,
+                    "--json",
+                    f"--accept={path}",
+                    f"--skip={query['skip']}",
+                )
+                await worker.begin(*words, instead=True)
+                await self._taken(home, session_id, session.sequence, worker)
+            return self.said()
+        await run_in_threadpool(save_answer, home, session, None, data)
+        await self._wait_for_answer(home, session)
+        return self.said()
+
+    async def _review(self, request: Request) -> Response:
+        """Show what an answer would do, and do nothing."""
+        _, session_id = self._named(request)
+        data = taking.text_in(await request.body(), request.query_params.get("name", ""))
+        with _answer_file(data) as path:
+            done = await run(
+                [*self.place.words, "resume", session_id, "--json", f"--dry-run={path}"]
+            )
+        if done.fault:
+            return self.said(fault=done.fault)
+        plan = [each for each in done.objects if each.get("kind") == "rehearsed"]
+        shown = [(each, diffs.files_of(str(each["difference"]))) for each in plan]
+        return self.html("review.html", 200, id=session_id, plan=shown)
+
+    async def _act(self, request: Request) -> Response:
+        home, session_id = self._named(request)
+        form, worker = await _form(request), self._worker(session_id)
+        action, session = request.path_params["action"], home.sessions.load(session_id)
+        match action:
+            case "stop":
+                worker.is_stopped = True
+                await worker.end()
+                return self.said()
+            case "go-on":
+                await worker.begin("resume", session_id, "--json")
+                return self.said()
+            case "approve" | "deny":
+                return await self._decide(action, form, session, worker)
+            case "check":
+                check = f"--check={form.get('check', '').strip()}"
+                await worker.begin("resume", session_id, "--json", check, instead=True)
+                return self.said()
+            case _:
+                words, data = _words(action, session, form)
+                done = await run([*self.place.words, *words], data)
+                worker.version += 1
+                self._wake(session_id)
+                return self.said(*done.remarks, fault=done.fault)
+
+    async def _decide(self, action: str, form: Form, session: Session, worker: Worker) -> Response:
+        asked = session.asked if session.is_awaiting_approval else None
+        if asked is None or form.get("question") != f"{asked.name} {asked.at}":
+            raise UsageError("that question is answered already: nothing was done")
+        reason = form.get("reason", "").strip()
+        more = [f"--reason={reason}"] if reason and action == "deny" else []
+        more += ["--always"] if form.get("always") and action == "approve" else []
+        # A model may name an operation like an option.
+        named = ("--", session.session_id, asked.name)
+        await worker.begin(action, *more, "--json", *named, instead=True)
+        return self.said()
+
+    # --- processes -----------------------------------------------------------------------------
+
+    def _worker(self, session_id: str) -> Worker:
+        if session_id not in self._workers:
+            self._workers[session_id] = Worker(self.place.words, partial(self._wake, session_id))
+        return self._workers[session_id]
+
+    def _wake(self, session_id: str) -> None:
+        for each in self._listeners.get(session_id, ()):
+            each.set()
+
+    async def _wait_for_answer(self, home: Home, session: Session) -> None:
+        """Have a process wait for the answer, unless one does, or the person stopped it."""
+        worker = self._worker(session.session_id)
+        is_free = not (worker.is_running or worker.is_stopped or worker.fault)
+        is_free = is_free and session.is_awaiting_answer
+        if is_free and not is_held(home.waiting_path(session.session_id)):
+            await worker.begin("resume", session.session_id, "--json")
+
+    async def _taken(self, home: Home, session_id: str, sequence: int, worker: Worker) -> None:
+        """Wait until an answer is in the journal, or can't be taken."""
+        while worker.is_running:
+            session = await run_in_threadpool(home.sessions.load, session_id)
+            if session.sequence != sequence or not session.is_awaiting_answer:
+                return
+            await asyncio.sleep(_GATHER_S)
+
+    def _named(self, request: Request) -> tuple[Home, str]:
+        home, session_id = self.place.home(), request.path_params["id"]
+        if home is None or not is_session_id(session_id):
+            raise UsageError(f"there is no session '{session_id}' here")
+        home.sessions.journal_path(session_id)
+        return home, session_id
+
+
+@contextlib.contextmanager
+def _answer_file(data: bytes) -> Iterator[Path]:
+    """Keep an answer in a file while a command reads it."""
+    with tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True) as folder:
+        path = Path(folder) / "answer.txt"
+        path.write_bytes(data)
+        yield path
+
+
+def _words(action: str, session: Session, form: Form) -> tuple[list[str], bytes | None]:
+    """Return the command line that an action stands for, and its standard input."""
+    session_id = session.session_id
+    match action:
+        case "say":
+            wants = {"words": ["--ask"], "edits": ["--do"]}.get(form.get("wants", ""), [])
+            return ["say", session_id, *wants, "--json", "-"], form.get("text", "").encode()
+        case "attach":
+            path = str(Path(session.workspace) / form.get("path", ""))
+            return ["say", session_id, f"--attach={path}", "--json"], None
+        case "withdraw":
+            return ["say", session_id, "--withdraw", "--json"], None
+        case "undo" if form.get("path"):
+            path = str(Path(session.workspace) / form["path"])
+            return ["undo", "--json", "--", session_id, path], None
+        case "undo":
+            return ["undo", session_id, f"--turns={form.get('turns', '1')}", "--json"], None
+        case "redo":
+            return ["undo", session_id, "--redo", "--json"], None
+        case "refresh" | "close":
+            return [action, session_id, *(["--json"] if action == "refresh" else [])], None
+        case "allow" | "hide":
+            return ["secrets", f"--session={session_id}", "--", action, form.get("name", "")], None
+        case "commit":
+            branch = form.get("branch", "").strip()
+            more = [f"--branch={branch}"] if branch else []
+            message = form.get("message", "").strip()
+            more += ["--message=-"] if message else ["--no-edit"]
+            return ["commit", session_id, "--json", *more], message.encode()
+        case _:
+            raise UsageError(f"the page has no action '{action}'")
+
+
+def _shown(value: object) -> object:
+    """Return a text as the page shows it: what controls the display, or its direction, is made visible."""
+    return on_screen(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _stamp(home: Home, session_id: str) -> tuple[object, ...]:
+    """Return what changes when there may be something new to see of a session."""
+    found = home.sessions.journal_path(session_id).stat()
+    return found.st_size, found.st_mtime_ns, is_held(home.waiting_path(session_id))
+
+
+def _event(html: str) -> str:
+    """Return a message of a stream of server-sent events."""
+    lines = html.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "".join(f"data: {line}\n" for line in lines) + "\n"
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """Return the fields of a form; a field given several times is joined by line ends."""
+    body = (await request.body()).decode("utf-8", "replace")
+    return {name: "\n".join(each) for name, each in parse_qs(body, keep_blank_values=True).items()}
+
+
+def _many(form: Form, name: str) -> list[str]:
+    return [each for each in form.get(name, "").split("\n") if each]
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it can be asked, and ends the streams of its page when it is to end."""
+
+    def __init__(self, config: uvicorn.Config, page: Page, opened: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._page, self._opened = page, opened
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._opened()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._page.close()
+        await super().shutdown(sockets)
+
+
+def _failed(page: Page) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def failed(request: Request, fault: Exception) -> Response:
+        is_known = isinstance(fault, CodingAgentError | OSError)
+        told = str(fault) if is_known else f"this is a fault of codingagent: {fault!r}"
+        if request.method == "GET" and "hx-request" not in request.headers:
+            return page.html("fault.html", 404 if is_known else 500, fault=told)
+        return page.said(fault=told)
+
+    return failed
+
+
+def serve(place: Desk, listening: socket.socket, opened: Callable[[str], None]) -> None:
+    """Serve the page until Ctrl-C; `opened` gets its address, which lets in who has it."""
+    page = Page(place)
+    handlers: dict[Any, Any] = dict.fromkeys((CodingAgentError, OSError, Exception), _failed(page))
+    app = Starlette(routes=page.routes(), exception_handlers=handlers)
+    walls = Walls(
+        app, listening.getsockname()[1], dict.fromkeys(("answer", "review"), REPLY_LIMIT_BYTES)
+    )
+    config = uvicorn.Config(
+        walls,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
+        lifespan="off",
+    )
+    # What goes wrong is said on the page; a stream that ends with the server is no fault.
+    logging.getLogger("uvicorn").disabled = logging.getLogger("uvicorn.error").disabled = True
+    with contextlib.suppress(KeyboardInterrupt):
+        _Server(config, page, partial(opened, walls.entrance)).run([listening])

@@ -1,0 +1,216 @@
+// What only a browser can do: the clipboard, dropped files, dialogs, a clock. All else is HTML from the server.
+"use strict";
+
+const byId = (id) => document.getElementById(id);
+const session = () => byId("main")?.dataset.session;
+const sequence = () => byId("now")?.dataset.sequence;
+const isOn = (name) => byId(name)?.checked;
+
+function say(text, isFault) {
+  const line = document.createElement("p");
+  line.textContent = text;
+  if (isFault) { line.className = "fault"; line.setAttribute("role", "alert"); }
+  byId("said").replaceChildren(line);
+}
+
+async function textOf(url) {
+  const response = await fetch(url);
+  const text = await response.text();
+  if (!response.ok) throw new Error(new DOMParser().parseFromString(text, "text/html").body.innerText.trim());
+  return text;
+}
+
+// --- send ---------------------------------------------------------------------------------------
+
+async function copy(button) {
+  try {
+    // Safari and Firefox let a page write only while the click lasts: the text comes later, as a promise.
+    const text = textOf(button.dataset.copy);
+    if (window.ClipboardItem) {
+      const blob = text.then((found) => new Blob([found], { type: "text/plain" }));
+      await navigator.clipboard.write([new ClipboardItem({ "text/plain": blob })]);
+    } else {
+      await navigator.clipboard.writeText(await text);
+    }
+    lastSeen = await text;
+    byId("copied").textContent = button.dataset.then;
+    byId("paste")?.focus();
+  } catch (fault) {
+    say(`It could not be copied (${fault.message}): download the file instead.`, true);
+  }
+}
+
+// --- take ---------------------------------------------------------------------------------------
+
+let lastSeen = "";
+
+async function take(body, { name = "", isUnsure = false } = {}) {
+  if (!session() || !sequence()) return;
+  const isText = typeof body === "string";
+  const query = new URLSearchParams({ sequence: sequence(), name });
+  if (isUnsure) query.set("unsure", "1");
+  const action = isOn("review") ? "review" : "answer";
+  const response = await fetch(`/s/${session()}/${action}?${query}`, { method: "POST", body });
+  const html = await response.text();
+  if (response.status === 409 && isText) {
+    byId("by-hand").open = true;
+    byId("answer").value = body;
+    byId("answer").focus();
+  }
+  const isPlan = action === "review" && response.ok;
+  if (isPlan) planned = { body, name };
+  const target = byId(isPlan ? "plan" : "said");
+  target.innerHTML = html;
+  htmx.process(target);
+  if (isPlan) target.querySelector("h3, button")?.focus();
+  else if (response.ok && byId("answer")) byId("answer").value = "";
+}
+
+let planned = null;
+
+async function applyPlan() {
+  const skipped = [...document.querySelectorAll("#plan input[data-operation]:not(:checked)")];
+  const query = new URLSearchParams({ sequence: sequence(), name: planned.name });
+  query.set("skip", skipped.map((each) => each.dataset.operation).join(","));
+  const response = await fetch(`/s/${session()}/answer?${query}`, { method: "POST", body: planned.body });
+  byId("said").innerHTML = await response.text();
+  if (response.ok) byId("plan").replaceChildren();
+}
+
+async function paste({ isAsked }) {
+  try {
+    const text = await navigator.clipboard.readText();
+    if (!text.trim()) { if (isAsked) say("The clipboard is empty: copy the chat's answer first.", true); return; }
+    if (!isAsked && (text === lastSeen || !text.includes(`[REPLY session="${session()}"`))) return;
+    lastSeen = text;
+    await take(text, { isUnsure: true });
+  } catch {
+    if (isAsked) say("This browser does not let the page read the clipboard: press Ctrl-V instead.", true);
+  }
+}
+
+const isField = (target) => target.closest?.("textarea, input, [contenteditable]");
+
+document.addEventListener("paste", (event) => {
+  if (isField(event.target) || !byId("take")) return;
+  event.preventDefault();
+  const [file] = event.clipboardData.files;
+  const text = event.clipboardData.getData("text/plain");
+  if (text.trim()) take(text, { isUnsure: true });
+  else if (file) take(file, { name: file.name });
+});
+
+document.addEventListener("dragover", (event) => { if (event.dataTransfer.types.includes("Files")) event.preventDefault(); });
+document.addEventListener("drop", async (event) => {
+  const files = [...event.dataTransfer.files];
+  if (!files.length) return;
+  event.preventDefault();
+  if (byId("take")) await take(files[0], { name: files[0].name });
+  else if (byId("task-form")) for (const file of files) await attach(file);
+  else say("No request waits for an answer at the moment.", true);
+});
+
+document.addEventListener("visibilitychange", () => { if (!document.hidden && isOn("auto")) paste({ isAsked: false }); });
+window.addEventListener("focus", () => { if (isOn("auto")) paste({ isAsked: false }); });
+
+// --- begin --------------------------------------------------------------------------------------
+
+async function attach(file) {
+  // A browser tells a file's name and text, not its folder: the server looks for the same file.
+  const response = await fetch(`/find?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
+  const text = await response.text();
+  if (!response.ok) { byId("said").innerHTML = text; return; }
+  const item = document.createElement("li");
+  const label = document.createElement("label");
+  const box = Object.assign(document.createElement("input"), { type: "checkbox", name: "attach", value: text, checked: true });
+  label.append(box, ` ${text}`);
+  item.append(label);
+  byId("attached").append(item);
+}
+
+// --- clicks -------------------------------------------------------------------------------------
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  if (button.dataset.copy) copy(button);
+  else if (button.id === "paste") paste({ isAsked: true });
+  else if (button.id === "apply") take(byId("answer").value, {});
+  else if (button.id === "apply-plan") applyPlan();
+  else if (button.id === "drop-plan") byId("plan").replaceChildren();
+  else if (button.dataset.open) show(byId(button.dataset.open));
+  else if ("close" in button.dataset) button.closest("dialog").close();
+  else if (button.dataset.text) {
+    try { byId(button.dataset.into).textContent = await textOf(button.dataset.text); }
+    catch (fault) { say(fault.message, true); }
+  }
+});
+
+document.addEventListener("change", (event) => {
+  const box = event.target;
+  if (box.dataset.leaveOut) {
+    // The choice is made anew without it, or with it.
+    const form = byId("task-form");
+    form.querySelectorAll("input[name=leave_out]").forEach((each) => { if (each.value === box.dataset.leaveOut) each.remove(); });
+    if (!box.checked) {
+      const field = Object.assign(document.createElement("input"), { type: "hidden", name: "leave_out", value: box.dataset.leaveOut });
+      byId("choice").append(field);
+    }
+    htmx.trigger(byId("task"), "change");
+  }
+  if ("sideBySide" in box.dataset) box.closest("[id^=diff-], #plan").classList.toggle("side-by-side", box.checked);
+  if (["auto", "review"].includes(box.id)) localStorage.setItem(box.id, box.checked ? "1" : "");
+});
+
+document.addEventListener("dragstart", (event) => {
+  const link = event.target.closest?.("a[download]");
+  if (!link) return;
+  const name = link.download || decodeURIComponent(link.href.split("path=")[1] || "file").split("/").pop();
+  event.dataTransfer.setData("DownloadURL", `application/octet-stream:${name}:${link.href}`);
+});
+
+// A field is emptied when its words are taken, and not before.
+document.addEventListener("htmx:after:request", (event) => {
+  const form = event.target.closest?.("form[data-clear]");
+  if (form && event.detail.ctx.response?.raw.ok) form.reset();
+});
+
+// --- what changes -------------------------------------------------------------------------------
+
+// A key or a click that was meant for something else must not answer: the buttons wake up later.
+const WAKE_MS = 700;
+
+function show(dialog) {
+  if (!dialog || dialog.open) return;
+  dialog.showModal();
+  byId("approval-title").focus();
+  const wake = () => dialog.querySelectorAll("button[disabled]").forEach((each) => { each.disabled = false; });
+  setTimeout(wake, WAKE_MS);
+}
+
+let shown = "";
+
+function look() {
+  const now = byId("now");
+  if (now) document.title = now.dataset.title;
+  for (const name of ["auto", "review"]) if (byId(name)) byId(name).checked = Boolean(localStorage.getItem(name));
+  const dialog = byId("approval");
+  if (dialog && dialog.dataset.question !== shown) {
+    shown = dialog.dataset.question;
+    if (dialog.open) dialog.close();
+    show(dialog);
+  }
+  if (!dialog) shown = "";
+  const output = byId("output");
+  if (output) output.scrollTop = output.scrollHeight;
+}
+
+setInterval(() => {
+  for (const each of document.querySelectorAll("[data-since]")) {
+    const passed = Math.max(Date.now() - Date.parse(each.dataset.since), 0);
+    each.textContent = `${Math.round(passed / 1000)} s`;
+  }
+}, 500);
+
+document.addEventListener("htmx:sse:after:message", look);
+document.addEventListener("DOMContentLoaded", look);

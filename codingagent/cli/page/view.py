@@ -1,0 +1,234 @@
+"""What a view of the page shows: read from the journal, by the renderer that all screens share."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from codingagent.agent.secrecy import secrecy_of
+from codingagent.checkpoints.history import steps
+from codingagent.cli import layout
+from codingagent.cli.layout import Line, Look
+from codingagent.cli.plain_output import diff_style
+from codingagent.cli.record_words import Hung, laid_out, lines_of, sent_size
+from codingagent.errors import WorkError
+from codingagent.model import events
+from codingagent.model import journal_entries as entries
+from codingagent.model.approval import Question
+from codingagent.model.operations import Kind
+from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import estimated, one_line, plural, unmasked
+from codingagent.model.session_fold import states
+from codingagent.model.session_state import Phase
+from codingagent.prompt import tokens
+from codingagent.storage import homes
+from codingagent.storage.homes import Home
+from codingagent.storage.lock import is_held
+from codingagent.storage.vault_file import vault_file_of
+
+if TYPE_CHECKING:
+    from codingagent.cli.page.workers import Worker
+
+# The browser wraps lines itself.
+LOOK = Look(1_000_000, has_marks=True)
+
+# Records that say nothing to who looks at the page, or that another part of it shows.
+_LEFT_OUT = (
+    *(entries.SessionStarted, entries.InboxFound, entries.RequestWritten, entries.AnswerTaken),
+    *(entries.OperationStarted, entries.CheckpointTaken, entries.UndoBegan, entries.ApprovalAsked),
+    entries.SessionRenamed,
+)
+_STATES = {
+    Phase.AWAITING_ANSWER: "your turn",
+    Phase.AWAITING_APPROVAL: "asks you",
+    Phase.EXECUTING: "at work",
+    Phase.REQUEST_DUE: "at work",
+    Phase.COMPLETE: "done",
+}
+_BESIDE = lazy_pattern(
+    r"^--- (.+?)(?: \(\d+ lines\))? ---\n\(attached beside this text as .+, ([^,\n]+)\)$",
+    re.MULTILINE,
+)
+_SECTION = lazy_pattern(r"^(?:=== ([A-Z]+) ===|## ([A-Z][A-Za-z ]+))$", re.MULTILINE)
+_TASK_CHARACTERS = 80
+
+
+class Turn(Struct):
+    """A turn of the timeline; number 0 is what came before the first answer."""
+
+    number: int
+    at: str
+    lines: list[Line]
+    changed: tuple[str, ...] = ()
+    undoes: int = 0
+    """How many turns an undo of this one and all later ones undoes; 0: it can't be undone."""
+    is_undone: bool = False
+
+
+class RequestView(Struct):
+    """A request that waits to be sent."""
+
+    number: int
+    about: str
+    is_short: bool
+    """There is a short one, for a chat that has seen the earlier ones."""
+    pieces: list[tuple[str, int]]
+    """What the whole one holds: the name of each piece, and its tokens."""
+    beside: list[tuple[str, str]]
+    """Files of the workspace to attach, and the size of each."""
+    characters: int
+
+
+class SessionRow(Struct):
+    """A session in the list of all."""
+
+    session_id: str
+    task: str
+    state: str
+    when: str
+
+
+def rows(home: Home, say: Callable[[str], object]) -> list[SessionRow]:
+    """Return all sessions of a home that are not closed, the latest first."""
+    now = layout.local_now()
+    found = []
+    for each in homes.all_sessions(home, say):
+        if each.is_closed:
+            continue
+        try:
+            hide = secrecy_of(home.sessions.folder, each).hide
+        except WorkError as fault:
+            say(f"{each.session_id} is not shown: {fault}")
+            continue
+        task = hide(one_line(each.name or each.task, _TASK_CHARACTERS))
+        when = layout.ago(each.updated_at, now)
+        found.append(SessionRow(each.session_id, task, _STATES[each.phase], when))
+    return found
+
+
+class SessionView:
+    """All that the page shows of one session, as it is now."""
+
+    def __init__(self, home: Home, session_id: str, worker: "Worker") -> None:
+        records = [*home.records(session_id)]
+        self.session = home.sessions.load(session_id)
+        secrecy = secrecy_of(home.sessions.folder, self.session)
+        shown = [secrecy.hide_all(each) for each in records]
+        self.hidden = secrecy.hide_all(self.session)
+        self.id, self.worker = session_id, worker
+        self.turns = _timeline(home, shown, steps(records))
+        self.state = "closed" if self.session.is_closed else _STATES[self.session.phase]
+        self.title = one_line(self.hidden.name or self.hidden.task, _TASK_CHARACTERS)
+        self.task = self.hidden.task
+        self.is_at_work = self.session.phase in (Phase.EXECUTING, Phase.REQUEST_DUE)
+        self.is_waited_for = is_held(home.waiting_path(session_id))
+        """A process waits for the answer, here or in a terminal."""
+        self.all_changed = list(
+            dict.fromkeys(
+                path for turn in self.turns if not turn.is_undone for path in turn.changed
+            )
+        )
+        self.can_redo = self.session.undos > 0
+        self.question = self._question()
+        self.started = self.hidden.started
+        self.request = self._request(home) if self.session.is_awaiting_answer else None
+        held = vault_file_of(home.sessions.folder, self.session).load().by_name.values()
+        self.secrets = sorted(held, key=lambda each: each.name)
+        self.asks = self._words_of_the_model()
+        waiting = [said.text for said in self.hidden.said if said.sequence == self.session.sequence]
+        self.words = [text for text in waiting if text]
+        self.can_withdraw = self.session.is_awaiting_answer and any(
+            said.sequence == self.session.sequence for said in self.session.said[-1:]
+        )
+        self.carried = _carried(records)
+        summary = [e.summary for e in self.hidden.results if isinstance(e, events.Finished)]
+        self.summary = summary[-1] if summary and self.session.is_complete else ""
+
+    def _question(self) -> "tuple[str, str, list[Line], Question] | None":
+        """Return the operation that waits for approval: its name, what identifies it, and how it is told."""
+        asked = self.hidden.asked
+        if asked is None or not self.session.is_awaiting_approval:
+            return None
+        question = asked.question
+        lines = [[(line, diff_style(line))] for line in unmasked(question.shown).split("\n")]
+        below: list[Hung] = [(line, 0) for line in lines]
+        told = laid_out(lines_of(asked, self.hidden, None, LOOK, below=below), LOOK)
+        return asked.name, f"{asked.name} {asked.at}", [*told], question
+
+    @property
+    def is_about_secrets(self) -> bool:
+        return self.question is not None and self.question[3].kind is Kind.READ_FILE
+
+    def _words_of_the_model(self) -> list[str]:
+        if not (self.session.is_only_words and self.session.awaits_words):
+            return []
+        told = (e.text for e in self.hidden.results if isinstance(e, events.MessageShown))
+        return [line for text in told for line in text.split("\n")]
+
+    def _request(self, home: Home) -> RequestView | None:
+        session = self.session
+        mailbox, name = home.mailbox, (session.session_id, session.sequence)
+        try:
+            whole = mailbox.outbox_path(*name).read_text("utf-8")
+        except OSError:
+            return None  # `resume` writes it again
+        short = mailbox.short_path(*name)
+        is_short = session.sequence > 1 and short.exists()
+        sent = short.read_text("utf-8") if is_short else whole
+        about = f"{len(sent):,} characters, {estimated(tokens.estimate(sent))}"
+        beside = [(path, size) for path, size in _BESIDE.findall(sent)]
+        return RequestView(session.sequence, about, is_short, _pieces(whole), beside, len(sent))
+
+
+def _carried(records: Iterable[entries.Record]) -> str:
+    """Return how much went to the chat: the requests that were answered."""
+    answers = characters = total = 0
+    egress: entries.Egress | None = None
+    for record in records:
+        if isinstance(record, entries.RequestWritten):
+            egress = record.egress
+        elif isinstance(record, entries.AnswerTaken):
+            size, count = sent_size(egress)
+            answers, characters, total = answers + 1, characters + size, total + count
+    return f"{answers} {plural(answers, 'answer')}, {layout.size(characters, total)} carried"
+
+
+def _pieces(request: str) -> list[tuple[str, int]]:
+    """Return the sections of a request with the tokens of each."""
+    found: dict[str, int] = {}
+    marks = [*_SECTION.finditer(request)]
+    ends = [*(mark.start() for mark in marks[1:]), len(request)]
+    for mark, end in zip(marks, ends, strict=True):
+        name = mark[2] or str(mark[1]).capitalize()
+        found[name] = found.get(name, 0) + tokens.estimate(request[mark.start() : end])
+    return [(name, count) for name, count in found.items() if name != "Context"]
+
+
+def _timeline(home: Home, records: Iterable[entries.Record], found: Sequence[object]) -> list[Turn]:
+    turns = [Turn(0, "", [])]
+    open_turns: set[int] = set()
+    undone: set[int] = set()
+    for step in found:
+        sequence, undo = getattr(step, "sequence", 0), getattr(step, "undo", None)
+        if sequence:
+            (undone if undo is not None and not undo.files else open_turns).add(sequence)
+    for record, session in states(records):
+        if isinstance(record, entries.AnswerTaken):
+            turns.append(Turn(record.sequence, record.at, []))
+        if isinstance(record, _LEFT_OUT):
+            continue
+        turns[-1].lines += laid_out(lines_of(record, session, home.mailbox, LOOK), LOOK)
+        if isinstance(record, entries.TurnEnded):
+            turns[-1].changed = record.changed
+    changing = [turn for turn in turns if turn.changed and turn.number in open_turns]
+    for number, turn in enumerate(reversed(changing), start=1):
+        turn.undoes = number
+    for turn in turns:
+        turn.is_undone = turn.number in undone and turn.number not in open_turns
+    return turns
+
+
+def when(at: str) -> str:
+    """Return a moment in the person's own time."""
+    return layout.clock(at, layout.local_now()) if at else ""

@@ -1,0 +1,236 @@
+"""Run codingagent's own commands for the page: one that waits for answers, and those that are clicked.
+
+The page executes nothing itself. What it does is a command in another process, so that a killed page or
+browser leaves what a killed terminal leaves, and `codingagent resume` continues. Such a process ends when its
+standard input does: with the page, or when the person stops it.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+
+# A record may hold the text of a file.
+_LINE_BYTES = 2**27
+# The last lines of a command's output that are shown while it runs.
+_OUTPUT_CHARACTERS = 20_000
+_REMARKS = 8
+# Time to end what a command started.
+_STOP_S = 10.0
+
+_PREFIX = "codingagent: "
+# Exit statuses: done, waits for approval, interrupted.
+_EXPECTED = (0, 3, 130)
+
+
+class Done:
+    """What a command printed: its JSON objects, and what it says to the person on standard error."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.objects: list[dict[str, object]] = []
+        self.errors = ""
+
+    @property
+    def fault(self) -> str:
+        """Why it failed, in one line; empty if it did not."""
+        if self.status in _EXPECTED:
+            return ""
+        return self.errors.strip().rpartition("\n")[2] or f"ended with status {self.status}"
+
+    @property
+    def remarks(self) -> list[str]:
+        """What it said: remarks, and lines about what was left out."""
+        told = [str(each["text"]) for each in self.objects if each.get("kind") == "remark"]
+        return told + ([line for line in self.errors.split("\n") if line] if not self.fault else [])
+
+
+class Worker:
+    """The processes that work on one session, or on a home, and what they show at the moment.
+
+    Args:
+        home: the words of the command line that name the home.
+        changed: called when there is something new to see.
+    """
+
+    def __init__(self, home: Sequence[str], changed: Callable[[], None]) -> None:
+        self._home, self._changed = [*home], changed
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._gate = asyncio.Lock()
+        self.output = ""
+        """The end of what the running command printed."""
+        self.written = 0
+        """How many characters it printed, and earlier ones."""
+        self.version = 0
+        """Counts what changed of the rest."""
+        self.remarks: deque[str] = deque(maxlen=_REMARKS)
+        self.fault = ""
+        self.is_stopped = False
+        """The person stopped it: it does not go on by itself."""
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
+    async def begin(self, *words: str, instead: bool = False) -> None:
+        """Start the command that works on the session, if none does; or `instead` of the one that does."""
+        async with self._gate:
+            if instead:
+                await self._end()
+            if self._process is None:
+                await self._begin(*words)
+
+    async def _begin(self, *words: str) -> None:
+        self.fault, self.is_stopped = "", False
+        self._process = process = await _start([*self._home, *words])
+        self._reading = asyncio.create_task(self._read(process))
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        try:
+            done = await _read_all(process, self._take)
+            self.fault = done.fault
+        finally:
+            self._process = None
+            self.output = ""
+            self.version += 1
+            self._changed()
+
+    def _take(self, found: dict[str, object]) -> None:
+        match found.get("kind"):
+            case "output_came":
+                text = str(found["text"])
+                self.output = (self.output + text)[-_OUTPUT_CHARACTERS:]
+                self.written += len(text)
+            case "remark":
+                self.remarks.append(str(found["text"]))
+                self.version += 1
+            case "reply_taken":
+                self.remarks.clear()
+                self.version += 1
+            case "operation_started" | "operation_ended" | "check_ended":
+                self.output = ""
+            case _:
+                pass
+        self._changed()
+
+    async def end(self) -> None:
+        """End it, as Ctrl-C does in a terminal; what it started ends, too. It may be gone already."""
+        async with self._gate:
+            await self._end()
+
+    async def _end(self) -> None:
+        process, reading = self._process, self._reading
+        if process is None or reading is None:
+            return
+        _close_input(process)
+        try:
+            await asyncio.wait_for(asyncio.shield(reading), _STOP_S)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await reading
+
+
+async def run(words: Sequence[str], data: bytes | None = None) -> Done:
+    """Run a command to its end; `data` goes to a file descriptor of its own, never to a command line."""
+    process = await _start(words, data)
+    objects: list[dict[str, object]] = []
+    try:
+        done = await _read_all(process, objects.append)
+    except asyncio.CancelledError:
+        # Who asked is gone: a newer question took its place, or the page ends.
+        _close_input(process)
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        raise
+    done.objects = objects
+    return done
+
+
+def _close_input(process: asyncio.subprocess.Process) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+
+
+async def _start(words: Sequence[str], data: bytes | None = None) -> asyncio.subprocess.Process:
+    # -P: the current folder may hold a module that is called like one of ours.
+    own = [sys.executable, "-P", "-m", "codingagent.cli.page.workers"]
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *own, str(len(data or b"")), *words, stdin=pipe, stdout=pipe, stderr=pipe, limit=_LINE_BYTES
+    )
+    assert process.stdin is not None
+    if data:
+        process.stdin.write(data)
+        with contextlib.suppress(OSError):
+            await process.stdin.drain()
+    return process
+
+
+async def _read_all(
+    process: asyncio.subprocess.Process, take: Callable[[dict[str, object]], None]
+) -> Done:
+    """Read what a process prints until it ends; `take` gets each object as it comes."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    done = Done()
+    errors = asyncio.create_task(process.stderr.read())
+    async for line in process.stdout:
+        try:
+            found = json.loads(line)
+        except ValueError:
+            found = {"kind": "line", "text": line.decode("utf-8", "replace").rstrip("\n")}
+        if isinstance(found, dict):
+            take(found)
+    said = (await errors).decode("utf-8", "replace").replace("\r\n", "\n")
+    done.errors = "\n".join(line.removeprefix(_PREFIX) for line in said.split("\n"))
+    done.status = await process.wait()
+    return done
+
+
+# --- in the other process -------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Run a command line; stop it, as Ctrl-C does, when standard input ends.
+
+    The first word says how many bytes of standard input are the command's own.
+    """
+    from codingagent.cli.main import main as run_command_line
+
+    size, *words = sys.argv[1:]
+    sys.argv[1:] = words
+    handle = os.dup(0)
+    own, given = os.pipe()
+    os.dup2(own, 0)
+    os.close(own)
+    threading.Thread(target=_pass_on, args=(handle, given, int(size)), daemon=True).start()
+    run_command_line()
+
+
+def _pass_on(handle: int, given: int, size: int) -> None:
+    """Pass the command's own input on, and wait for the end of the rest."""
+    with open(handle, "rb", buffering=0) as source, open(given, "wb") as target:
+        while size > 0 and (piece := source.read(min(size, 2**16))):
+            size -= len(piece)
+            with contextlib.suppress(OSError):
+                target.write(piece)
+        with contextlib.suppress(OSError):
+            target.close()
+        while source.read(1):
+            pass
+    if sys.platform == "win32":
+        signal.raise_signal(signal.SIGINT)
+    else:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
+if __name__ == "__main__":
+    main()

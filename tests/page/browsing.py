@@ -1,0 +1,107 @@
+"""Drive the page in a real browser, as a person does: Debian's chromium, by Playwright."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+
+from codingagent import demo
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), None)
+
+# The browser asks nobody outside for anything.
+_ALONE = (
+    *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+RECORDED = Path(demo.__path__[0])
+
+
+def need_browser() -> str:
+    """Return the browser; skip the tests where there is none, unless it is required."""
+    if CHROMIUM is None:
+        if os.environ.get("BROWSER_TESTS") == "require":
+            pytest.fail("no chromium: apt install chromium")
+        pytest.skip("no chromium to show the page in (apt install chromium)")
+    return CHROMIUM
+
+
+@contextlib.contextmanager
+def browser() -> Iterator[Browser]:
+    program = need_browser()
+    as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        yield _launched(playwright, program, [*_ALONE, *as_root])
+
+
+def _launched(playwright: Playwright, program: str, arguments: list[str]) -> Browser:
+    return playwright.chromium.launch(executable_path=program, args=arguments)
+
+
+class Served:
+    """A page that is served in a folder, and the home of its sessions."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder, self._options = folder, options
+        self.home = folder / ".codingagent"
+        self.address = ""
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        words = [sys.executable, "-m", "codingagent", "page", "--here", "--no-open", *self._options]
+        self._process = subprocess.Popen(words, cwd=self.folder, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.address = self._process.stdout.readline().rpartition(" ")[2].strip()
+
+    def kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.communicate()
+
+    def end(self) -> int:
+        """Press Ctrl-C, and return its exit status."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(2)
+            self._process.communicate()
+        return self._process.returncode
+
+    @property
+    def session_id(self) -> str:
+        (found,) = [each.name for each in (self.home / "sessions").iterdir() if len(each.name) == 8]
+        return found
+
+    def reply(self, number: int) -> str:
+        """Return a recorded answer of the demo, for this session."""
+        text = (RECORDED / "replies" / f"{number}.txt").read_text("utf-8")
+        return text.replace("00000000", self.session_id)
+
+
+@contextlib.contextmanager
+def served(folder: Path, *options: str) -> Iterator[Served]:
+    found = Served(folder, *options)
+    found.start()
+    try:
+        yield found
+    finally:
+        found.end()
+
+
+def demo_folder(place: Path) -> Path:
+    """Return a project as the demo has it."""
+    folder = place / "project"
+    shutil.copytree(RECORDED / "workspace", folder)
+    return folder
+
+
+def paste(page: Page, text: str) -> None:
+    """Put a text on the clipboard, and click Paste."""
+    page.evaluate("text => navigator.clipboard.writeText(text)", text)
+    page.get_by_role("button", name="Paste the answer").click()

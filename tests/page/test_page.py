@@ -1,0 +1,446 @@
+"""The loop in a real browser: real clicks, copies and pastes against a page that is really served."""
+
+import io
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.page.browsing import RECORDED, Served, browser, demo_folder, paste, served
+from tests.sandboxes import needs_bwrap
+
+TASK = (RECORDED / "task.txt").read_text("utf-8").strip()
+# A guard against waiting for ever, on a machine that does much else.
+_LONG_MS = 60_000
+expect.set_options(timeout=_LONG_MS)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = demo_folder(tmp_path)
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b.c")
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "first")):
+        subprocess.run([*git, *words], cwd=folder, check=True)
+    return folder
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    may = ["clipboard-read", "clipboard-write"]
+    with chromium.new_context(permissions=may) as context:
+        context.set_default_timeout(_LONG_MS)
+        found = context.new_page()
+        # Shown where a test fails.
+        found.on("console", lambda each: print(each.type, each.text))  # noqa: T201
+        found.on("pageerror", lambda each: print("fault", each))  # noqa: T201
+        found.on("response", lambda each: print(each.status, each.url))  # noqa: T201
+        yield found
+
+
+def begin(page: Page, served_page: Served, task: str = TASK, check: str = "") -> None:
+    page.goto(served_page.address)
+    page.get_by_label("Your task, or your question").fill(task)
+    page.get_by_label("The command that checks").fill(check)
+    page.get_by_role("button", name="Write the first request").click()
+    expect(page.get_by_role("heading", name="Send request 1")).to_be_visible()
+
+
+def answer(served_page: Served, sequence: int, body: str) -> str:
+    head = f'[REPLY session="{served_page.session_id}" sequence="{sequence}"]'
+    return f"{head}\n{body}\n[END]\n"
+
+
+def test_the_demo_from_begin_to_done(page: Page, project: Path) -> None:
+    with served(project) as found:
+        page.goto(found.address)
+        page.get_by_label("Your task, or your question").fill(TASK)
+        assert "token" not in page.url
+        expect(page.get_by_text("durations/text.py")).to_be_visible()
+        page.get_by_role("button", name="Write the first request").click()
+        expect(page.get_by_role("heading", name="Send request 1")).to_be_visible()
+        page.get_by_role("button", name="Copy", exact=True).click()
+        expect(page.get_by_text("Copied: paste it into the chat")).to_be_visible()
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied == next((found.home / "outbox").glob("*_seq0001.txt")).read_text("utf-8")
+        paste(page, found.reply(1))
+        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        page.get_by_role("button", name="Copy", exact=True).click()
+        expect(page.get_by_text("Copied: paste it into the same chat")).to_be_visible()
+        short = next((found.home / "outbox" / "short").glob("*_seq0002.txt"))
+        assert page.evaluate("navigator.clipboard.readText()") == short.read_text("utf-8")
+        paste(page, found.reply(2))
+        expect(page.get_by_role("heading", name="Done", exact=True)).to_be_visible()
+        assert "CLOCK" in (project / "durations" / "text.py").read_text("utf-8")
+        page.get_by_text("What it changed (2)").click()
+        expect(page.get_by_text("CLOCK = re.compile").first).to_be_visible()
+        page.locator("summary", has_text="Commit").click()
+        page.get_by_label("Message").fill("Add up the parts")
+        page.get_by_role("button", name="Commit").click()
+        expect(page.get_by_text("committed on")).to_be_visible()
+    log = subprocess.run(
+        ["git", "log", "-1", "--format=%s"], cwd=project, capture_output=True, check=True
+    )
+    assert log.stdout.strip() == b"Add up the parts"
+
+
+def test_an_answer_in_a_dropped_file(page: Page, project: Path) -> None:
+    with served(project) as found:
+        begin(page, found)
+        text = answer(found, 1, '[CREATE_FILE path="new.txt"]\nhello\n[/CREATE_FILE]')
+        drop = """([text, name]) => {
+            const data = new DataTransfer();
+            data.items.add(new File([text], name, {type: "text/plain"}));
+            document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true}));
+        }"""
+        page.evaluate(drop, [text, "answer.pdf"])
+        expect(page.get_by_text("answer.pdf is not taken")).to_be_visible()
+        page.evaluate(drop, [text, "answer.md"])
+        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        assert (project / "new.txt").read_text("utf-8") == "hello\n"
+
+
+def test_review_with_one_change_unticked(page: Page, project: Path) -> None:
+    with served(project) as found:
+        begin(page, found)
+        page.get_by_label("show what an answer will do").check()
+        one, two = (f'[CREATE_FILE path="{n}.txt"]\nx\n[/CREATE_FILE]' for n in ("a", "b"))
+        old = (project / "durations" / "text.py").read_text("utf-8")
+        edit = (
+            '[EDIT_FILE path="durations/text.py"]\n<<<<<<< SEARCH\nimport re\n=======\nimport re  # regex\n'
+            ">>>>>>> REPLACE\n[/EDIT_FILE]"
+        )
+        paste(page, answer(found, 1, f"{one}\n{two}\n{edit}"))
+        expect(page.get_by_text("What this answer will do")).to_be_visible()
+        expect(page.locator(".word", has_text="regex").first).to_be_visible()
+        assert not (project / "a.txt").exists()
+        assert (project / "durations" / "text.py").read_text("utf-8") == old
+        page.get_by_label("CREATE_FILE b.txt").uncheck()
+        page.get_by_role("button", name="Do what is ticked").click()
+        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        assert (project / "a.txt").exists()
+        assert not (project / "b.txt").exists()
+        assert "# regex" in (project / "durations" / "text.py").read_text("utf-8")
+        short = next((found.home / "outbox" / "short").glob("*_seq0002.txt")).read_text("utf-8")
+        assert "said no" in short
+
+
+def test_an_approval_takes_a_click_and_no_key_typed_before(page: Page, project: Path) -> None:
+    needs_bwrap()
+    (project / "build").mkdir()
+    (project / "build" / "x").write_text("x")
+    with served(project) as found:
+        begin(page, found)
+        paste(page, answer(found, 1, "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]"))
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_be_visible()
+        page.keyboard.press("Enter")
+        page.keyboard.press("y")
+        expect(dialog.get_by_role("button", name="Yes")).to_be_enabled()
+        assert (project / "build").exists()
+        expect(dialog).to_contain_text("rm -r build")
+        dialog.get_by_role("button", name="Yes").click()
+        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        assert not (project / "build").exists()
+
+
+def test_a_denial_goes_to_the_model_with_its_reason(page: Page, project: Path) -> None:
+    with served(project) as found:
+        begin(page, found)
+        body = '[CREATE_FILE path=".github/workflows/ci.yml"]\non: push\n[/CREATE_FILE]'
+        paste(page, answer(found, 1, body))
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Reason").fill("we have no CI")
+        dialog.get_by_role("button", name="No").click()
+        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        assert not (project / ".github").exists()
+        short = next((found.home / "outbox" / "short").glob("*_seq0002.txt")).read_text("utf-8")
+        assert "we have no CI" in short
+
+
+def test_undo_and_redo_by_clicking_a_turn(page: Page, project: Path) -> None:
+    with served(project) as found:
+        begin(page, found)
+        for number in (1, 2):
+            body = f'[CREATE_FILE path="{number}.txt"]\nx\n[/CREATE_FILE]'
+            paste(page, answer(found, number, body))
+            expect(page.get_by_role("heading", name=f"Send request {number + 1}")).to_be_visible()
+        page.get_by_role("button", name="Undo this and 1 later").click()
+        expect(page.locator("li.undone")).to_have_count(2)
+        assert not (project / "1.txt").exists()
+        assert not (project / "2.txt").exists()
+        page.get_by_role("button", name="Redo what was undone").click()
+        expect(page.locator("li.undone")).to_have_count(0)
+        assert (project / "1.txt").exists()
+
+
+def test_a_reload_in_the_middle_of_a_command_and_stop(page: Page, project: Path) -> None:
+    needs_bwrap()
+    with served(project) as found:
+        begin(page, found)
+        command = "echo begun; echo again >> times; sleep 1000"
+        body = f'[RUN_COMMAND timeout="1200"]\n{command}\n[/RUN_COMMAND]'
+        paste(page, answer(found, 1, body))
+        expect(page.locator("#output")).to_contain_text("begun")
+        page.reload()
+        expect(page.locator("#output")).to_contain_text("begun")
+        page.get_by_role("button", name="Stop").click()
+        expect(page.get_by_role("heading", name="Stopped in the middle")).to_be_visible()
+        page.get_by_role("button", name="Go on").click()
+        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        assert (project / "times").read_text("utf-8") == "again\n"
+        expect(page.get_by_text("interrupted").first).to_be_visible()
+
+
+def test_two_tabs_and_a_terminal_show_one_session(page: Page, project: Path) -> None:
+    with served(project) as found:
+        begin(page, found)
+        other = page.context.new_page()
+        other.goto(page.url)
+        expect(other.get_by_role("heading", name="Send request 1")).to_be_visible()
+        text = answer(found, 1, '[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]')
+        paste(page, text)
+        expect(other.get_by_role("heading", name="Send request 2")).to_be_visible()
+        paste(other, text)
+        expect(other.get_by_text("rejected:")).to_be_visible()
+        words = ["say", found.session_id, "from a terminal"]
+        program = [sys.executable, "-m", "codingagent", "--home", str(found.home)]
+        subprocess.run([*program, *words], check=True, cwd=project, stdout=subprocess.DEVNULL)
+        for each in (page, other):
+            expect(each.locator("blockquote", has_text="from a terminal")).to_be_visible()
+        page.get_by_role("button", name="Withdraw the last words").click()
+        expect(other.locator("blockquote", has_text="from a terminal")).to_have_count(0)
+
+
+def test_a_killed_page_loses_nothing(page: Page, project: Path) -> None:
+    found = Served(project)
+    found.start()
+    begin(page, found)
+    found.kill()
+    text = answer(found, 1, '[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]')
+    with served(project) as again:
+        page.goto(again.address)
+        page.get_by_role("link", name="The tests of this package fail").click()
+        paste(page, text)
+        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        assert again.end() == 0
+
+
+HOSTILE = """[MESSAGE]
+<script>document.title = "owned"</script><img src=x onerror="document.title='owned'">
+<form action="https://evil.invalid"><button>click</button></form> \u202egnp.exe\u2066
+[/MESSAGE]
+[CREATE_FILE path="a&lt;b'c.html"]
+<script>document.title = "owned"</script>
+{{ 7 * 7 }} </textarea></pre></dialog><h1 id="planted">planted</h1>
+[/CREATE_FILE]"""
+
+
+def test_an_answer_full_of_html_is_text(page: Page, project: Path) -> None:
+    with served(project) as found:
+        begin(page, found, "<script>document.title='owned'</script> and <h1 id='planted'>x</h1>")
+        paste(page, answer(found, 1, HOSTILE))
+        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        page.get_by_text("What it changed").click()
+        expect(page.get_by_text("planted").first).to_be_visible()
+        page.get_by_text("Texts").first.click()
+        page.get_by_role("button", name="Answer", exact=True).click()
+        expect(page.locator("pre", has_text="onerror")).to_be_visible()
+        assert page.locator("#planted").count() == 0
+        assert page.locator("main script, main img, main form[action]").count() == 0
+        assert page.title() != "owned"
+        assert "\u202e" not in page.locator("main").inner_text()
+
+
+def test_words_secrets_and_questions(page: Page, project: Path) -> None:
+    (project / ".env").write_text("API_TOKEN=ghp_1234567890abcdefghijklmnopqrstuvwxyz\n")
+    with served(project) as found:
+        page.goto(found.address)
+        page.get_by_label("ask a question about the code").check()
+        page.get_by_label("Your task, or your question").fill("What is in .env?")
+        page.get_by_role("button", name="Write the first request").click()
+        expect(page.get_by_role("heading", name="Send request 1")).to_be_visible()
+        paste(page, answer(found, 1, "It holds a token."))
+        expect(page.get_by_text("It holds a token.").first).to_be_visible()
+        page.get_by_label("Your words").fill("Then write a README")
+        page.get_by_label("have it done now").check()
+        page.get_by_role("button", name="Go on").click()
+        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        paste(page, answer(found, 2, '[READ_FILE path=".env"]'))
+        expect(page.get_by_role("heading", name="Send request 3")).to_be_visible()
+        short = next((found.home / "outbox" / "short").glob("*_seq0003.txt")).read_text("utf-8")
+        assert "SECRET-" in short
+        assert "ghp_" not in short
+        page.get_by_text("Hidden secrets (1)").click()
+        page.get_by_role("button", name="Send SECRET-").click()
+        expect(page.get_by_role("button", name="Hide SECRET-")).to_be_visible()
+
+
+def _reviewed(page: Page, found: Served) -> None:
+    begin(page, found)
+    page.get_by_label("show what an answer will do").check()
+    paste(page, found.reply(2).replace('sequence="2"', 'sequence="1"'))
+    expect(page.get_by_text("What this answer will do")).to_be_visible()
+
+
+def _asked(page: Page, found: Served) -> None:
+    begin(page, found)
+    body = '[CREATE_FILE path=".github/workflows/ci.yml"]\non: push\n[/CREATE_FILE]'
+    paste(page, answer(found, 1, body))
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def _done(page: Page, found: Served) -> None:
+    begin(page, found)
+    done = '[CREATE_FILE path="a.py"]\nx = 1\n[/CREATE_FILE]\n[DONE]\nMade it.\n[/DONE]'
+    paste(page, answer(found, 1, done))
+    expect(page.get_by_role("heading", name="Done", exact=True)).to_be_visible()
+    page.get_by_text("What it changed").click()
+    expect(page.get_by_text("side by side", exact=True)).to_be_visible()
+
+
+VIEWS: dict[str, Callable[[Page, Served], object]] = {
+    "begin": lambda page, found: page.goto(found.address),
+    "send": begin,
+    "review": _reviewed,
+    "approval": _asked,
+    "done": _done,
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_is_accessible_and_fits(page: Page, project: Path, view: str) -> None:
+    """Without a violation that axe-core finds, light and dark, from 400 to 1,600 pixels."""
+    shots = os.environ.get("SCREENSHOTS")
+    with served(project) as found:
+        VIEWS[view](page, found)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            for width in (400, 800, 1600):
+                page.set_viewport_size({"width": width, "height": 900})
+                wide = page.evaluate("document.documentElement.scrollWidth")
+                assert wide <= width, f"{view} is {wide} wide at {width}"
+                if shots:
+                    name = f"{view}-{width}-{scheme}.png"
+                    page.screenshot(path=Path(shots) / name, full_page=True)
+            violations = Axe().run(page).response["violations"]
+            told = [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in violations]
+            assert not told, f"{view}, {scheme}: {told}"
+
+
+def test_the_whole_loop_by_keyboard(page: Page, project: Path) -> None:
+    with served(project) as found:
+        page.goto(found.address)
+        page.get_by_label("Your task, or your question").wait_for()
+        page.keyboard.type("Make a file")
+        write = page.get_by_role("button", name="Write the first request")
+        _tab_to(page, write)
+        page.keyboard.press("Enter")
+        copy = page.get_by_role("button", name="Copy", exact=True)
+        copy.wait_for()
+        _tab_to(page, copy)
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("Copied: paste it into the chat")).to_be_visible()
+        text = answer(found, 1, '[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]')
+        page.evaluate("text => navigator.clipboard.writeText(text)", text)
+        page.keyboard.press("Control+v")
+        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        assert (project / "a.txt").exists()
+
+
+def _tab_to(page: Page, wanted: Locator) -> None:
+    for _ in range(40):
+        if wanted.evaluate("each => each === document.activeElement"):
+            return
+        page.keyboard.press("Tab")
+    pytest.fail("no Tab leads there")
+
+
+def _drop(page: Page, name: str, data: bytes) -> None:
+    page.evaluate(
+        """([data, name]) => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([new Uint8Array(data)], name));
+            document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: transfer, bubbles: true}));
+        }""",
+        [list(data), name],
+    )
+
+
+def test_the_first_request_holds_what_is_ticked(
+    page: Page, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODINGAGENT_CHAT_PAGES", "https://chat.example/new")
+    (project / "docs").mkdir()
+    (project / "docs" / "notes.txt").write_text("Notes of nothing in common.\n")
+    (project / "other.csv").write_text("a,b\n1,2\n")
+    with served(project) as found:
+        page.goto(found.address)
+        page.get_by_label("Your task, or your question").fill("Make parse() accept seconds")
+        page.get_by_label("durations/text.py").uncheck()
+        expect(page.get_by_text("left out")).to_be_visible()
+        page.get_by_text("Add files").click()
+        page.get_by_text("docs/", exact=True).click()
+        page.get_by_label("notes.txt", exact=True).check()
+        _drop(page, "other.csv", b"a,b\n1,2\n")
+        expect(page.locator("#attached")).to_contain_text("other.csv")
+        _drop(page, "absent.txt", b"of another folder")
+        expect(page.get_by_text("absent.txt is not in")).to_be_visible()
+        page.get_by_label("The command that checks").fill(
+            "python3 -m unittest discover -s tests -t ."
+        )
+        page.get_by_role("button", name="Run it now").click()
+        expect(page.get_by_text("It fails now, before any change")).to_be_visible()
+        page.get_by_role("button", name="Write the first request").click()
+        expect(page.get_by_role("heading", name="Send request 1")).to_be_visible()
+        text = next((found.home / "outbox").glob("*_seq0001.txt")).read_text("utf-8")
+        assert "Notes of nothing in common." in text
+        assert "--- other.csv" in text
+        assert "PART = " not in text
+        link = page.get_by_role("link", name="Open chat.example")
+        assert link.get_attribute("href") == "https://chat.example/new"
+        assert link.get_attribute("rel") == "noopener noreferrer"
+
+
+def test_a_zip_of_files_is_an_answer(page: Page, project: Path) -> None:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("durations/extra.py", "EXTRA = 1\n")
+        archive.writestr("docs/extra.md", "# Extra\n\n```sh\nls\n```\n")
+    with served(project) as found:
+        begin(page, found)
+        _drop(page, "answer.zip", b"PK\x03\x04 no zip")
+        expect(page.get_by_text("answer.zip is no zip file")).to_be_visible()
+        _drop(page, "answer.zip", made.getvalue())
+        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        assert (project / "durations" / "extra.py").read_text("utf-8") == "EXTRA = 1\n"
+        assert (project / "docs" / "extra.md").read_text("utf-8").endswith("ls\n```\n")
+
+
+def test_what_was_copied_is_taken_when_the_tab_comes_back(page: Page, project: Path) -> None:
+    with served(project) as found:
+        begin(page, found)
+        page.get_by_label("take what I copied").check()
+        for text in ("something else", found.reply(1).replace(found.session_id, "00000000")):
+            page.evaluate("text => navigator.clipboard.writeText(text)", text)
+            page.evaluate("window.dispatchEvent(new Event('focus'))")
+        page.evaluate("text => navigator.clipboard.writeText(text)", found.reply(1))
+        page.evaluate("window.dispatchEvent(new Event('focus'))")
+        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        assert len(list((found.home / "inbox" / "processed").iterdir())) == 1
+        # A text that is pasted anywhere and asks for nothing is not taken unasked.
+        page.evaluate("text => navigator.clipboard.writeText(text)", "a shopping list")
+        page.keyboard.press("Control+v")
+        expect(page.get_by_text("This does not look like an answer")).to_be_visible()
+        assert page.get_by_label("The chat's whole answer").input_value() == "a shopping list"
