@@ -132,7 +132,7 @@ def lay_modes(live: LiveSession) -> None:
     (live.workspace / "run.log").write_bytes(b"\xff\x00 no text\n")
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.deep  # one that is killed in between is tried in the plain run
 @pytest.mark.parametrize("last", ["", command("echo x >plain.txt")])
 def test_undo_covers_file_operations_without_exception(tmp_path: Path, last: str) -> None:
     """Ignored and large files that operations replace or delete: bytes and modes are as before."""
