@@ -80,32 +80,34 @@ def steady(text: str, home: Path) -> str:
     return re.sub(r"~[\d,]+ tokens", "~N tokens", text)
 
 
-@pytest.fixture(name="waiting")
-def _waiting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """A home with a session that waits for its first reply."""
-    home = tmp_path / "home"
+def begun(home: Path) -> Path:
+    """Begin a session, which waits for its first reply, in a home; return the home."""
     (home / "workspace").mkdir(parents=True)
     (home / "workspace" / "cart.py").write_text(CART, "utf-8")
-    assert run(home, "new", "--no-wait", "--sandbox", "off", TASK) == 0
-    capsys.readouterr()
+    piped(home, "new", "--no-wait", "--sandbox", "off", TASK)
     return home
 
 
-@pytest.fixture(name="told")
-def _told(waiting: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """A home with a session in which much has happened."""
-    drop(waiting, EDIT + FAIL)
-    assert run(waiting, "resume", "--once") == 0
-    drop(waiting, PROTECTED)
-    assert run(waiting, "resume", "--once") == 3
-    session = next((waiting / "sessions").glob("*.json")).stem
-    assert run(waiting, "deny", session, "--reason", "not here") == 0
-    said = capsys.readouterr().out
+@pytest.fixture(name="waiting")
+def _waiting(tmp_path: Path) -> Path:
+    """A home with a session that waits for its first reply."""
+    return begun(tmp_path / "home")
+
+
+@pytest.fixture(name="told", scope="module")
+def _told(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a session in which much has happened, to be looked at only."""
+    home = begun(tmp_path_factory.mktemp("told") / "home")
+    drop(home, EDIT + FAIL)
+    piped(home, "resume", "--once")
+    drop(home, PROTECTED)
+    piped(home, "resume", "--once")
+    session = next((home / "sessions").glob("*.json")).stem
+    said = piped(home, "deny", session, "--reason", "not here")
     assert "DENIED '.envrc': you said no: not here\n" in said
     assert "Find another way" not in said
-    assert run(waiting, "undo") == 0
-    capsys.readouterr()
-    return waiting
+    piped(home, "undo")
+    return home
 
 
 @pytest.mark.with_git
@@ -472,16 +474,15 @@ def test_a_command_that_is_interrupted_leaves_the_cursor_shown(waiting: Path, co
     assert shown.raw.rfind(HIDDEN) < shown.raw.rfind(SHOWN)
 
 
-@pytest.mark.with_git
-def test_colours_can_be_forced_into_a_pipe(told: Path) -> None:
+def test_colours_can_be_forced_into_a_pipe(waiting: Path) -> None:
     """As rich does it: for `less -R`; what moves stays away."""
     forced = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": ""}
-    assert "\x1b[36mwaiting for answer" in piped(told, "list", variables=forced)
-    drop(told, EDIT)
-    text = piped(told, "resume", "--once", variables=forced)
+    assert "\x1b[36mwaiting for answer" in piped(waiting, "list", variables=forced)
+    drop(waiting, EDIT)
+    text = piped(waiting, "resume", "--once", variables=forced)
     assert "\x1b[32m      +        result" in text
     assert HIDDEN not in text
-    assert "\x1b" not in piped(told, "list")
+    assert "\x1b" not in piped(waiting, "list")
 
 
 def test_a_request_that_is_copied_is_said_in_the_same_words(waiting: Path) -> None:
