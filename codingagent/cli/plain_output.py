@@ -298,7 +298,7 @@ class Lines(Screen):
                     lines = [line for line in first if line.strip()][-_FAILURE_LINES:]
                     lines = lines if lines[-1:] == last else [*lines[1:], *last]
                     if left > 0:
-                        more = f"{left} more {plural(left, 'line')} in the next request"
+                        more = f"{left} more {plural(left, 'line')}"
                         lines.append(f"{self._look.dots} {more}")
             case events.Refused() if event.kind is not Kind.ANSWER:
                 # The rest of it is for the model.

@@ -7,16 +7,13 @@ has earned its place by a reply that went wrong without it.
 
 from functools import cache
 
-from codingagent.model.commands import BY_TAG, COMMANDS, PATH, TO, UNCHECKED, UNTIL, TagCommand
+from codingagent.model.commands import BY_TAG, COMMANDS, TO, UNCHECKED, UNTIL, TagCommand
 from codingagent.model.patterns import text_at
 
 _FOLDER = __file__.removesuffix("guide.py")
 _TAGS, _QUESTION = (text_at(f"{_FOLDER}{name}.txt").strip() for name in ("tags", "question"))
 _NOTHING = "Nothing is changed or run this time."
-_DONE = (
-    "Put [DONE] after your last changes and the commands that verify them: it is accepted if all of them"
-    " succeed."
-)
+_DONE = "Put [DONE] after your last changes and what verifies them."
 EXAMPLE = _TAGS.split("````")[1].strip()
 
 
@@ -45,7 +42,7 @@ def _describe(command: TagCommand) -> str:
         f'  {attribute.name}="{attribute.example}": {attribute.meaning}'
         for attribute in command.attributes
         # The example shows `path`, rule 11 tells of `until`, and the refusal that it lifts of `unchecked`.
-        if attribute not in (PATH, TO, UNCHECKED, UNTIL)
+        if attribute.name != "path" and attribute not in (TO, UNCHECKED, UNTIL)
     ]
     parts = [f"### {command.kind}", command.meaning]
     if f"\n[{command.kind}" not in EXAMPLE:

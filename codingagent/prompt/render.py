@@ -353,8 +353,8 @@ def _told(saids: Iterable[Said]) -> str:
 def _environment(environment: Environment, dialect: Dialect) -> str:
     check = (
         "after each answer that changes a file, this program itself runs"
-        f" `{plain_text.one_line(environment.check)}`. Run only tests that it leaves out; {dialect.done} is"
-        " accepted only if it passes"
+        f" `{plain_text.one_line(environment.check)}`. What it runs needs no command of yours; if it passes,"
+        f" {dialect.done} is accepted, whatever your own commands say"
     )
     facts = {
         "System": environment.system,

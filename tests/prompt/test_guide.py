@@ -87,7 +87,7 @@ def test_each_command_is_described_with_its_example_and_attributes(
         "EDIT_FILE with SEARCH/REPLACE",
         "a glob with *, ** and ?",
         "the user commits",
-        "DONE. It is accepted only if everything before it succeeded",
+        "DONE. It is accepted only if every operation succeeded",
         "Unclear? Send one MESSAGE with your question and stop.",
     ],
 )

@@ -46,8 +46,7 @@ def _reminder(session: Session) -> str:
     return (
         'Answer with one JSON object as PROTOCOL says, with "protocolVersion": "1.0",'
         f' "session": "{session.session_id}", "sequence": {session.sequence} and "operations".'
-        " Put the message with DONE: after your last changes and the shell operations that verify them:"
-        " it is accepted if all of them succeed.\n"
+        " Put the message with DONE: after your last changes and what verifies them.\n"
     )
 
 
