@@ -148,8 +148,9 @@ class Requests:
         session_id, sequence = session.session_id, session.sequence
         short = str(mailbox.short_path(session_id, sequence)) if sequence > 1 else ""
         elsewhere = not watched and is_held(self._home.waiting_path(session_id))
-        where = (str(path), str(mailbox.inbox), watched, short, elsewhere, session.awaits_words)
-        self.context.show(Waiting(session_id, sequence, *where))
+        where = (str(path), str(mailbox.inbox), watched, short, elsewhere)
+        told = (session.awaits_words, session.is_answered)
+        self.context.show(Waiting(session_id, sequence, *where, *told))
 
     def write(self, listed: "Belonging | None" = None) -> None:
         """Write the request that is due, if any. Everything that it reports is durable before it appears.

@@ -240,7 +240,9 @@ class Glance:
             return None
         self._put = written
         paths = self._home.mailbox.waiting_paths(session.session_id, session.sequence)
-        if not paths or (is_the_terminals(os.environ) and not is_terminal(sys.stdout)):
+        # After the answer to a question the person decides first what comes next.
+        is_theirs = session.is_answered and session.awaits_words
+        if is_theirs or not paths or (is_the_terminals(os.environ) and not is_terminal(sys.stdout)):
             return None
         try:
             return put(paths[0].read_text("utf-8"), self._home.root, Path(session.workspace))

@@ -245,7 +245,7 @@ class Lines(Screen):
         )
         if is_refused and session.refused == 1:
             self._say((f"    Wrong check? {self._how_to_check(session.session_id)}", "dim"))
-        if isinstance(record, entries.TurnEnded) and session.is_complete and session.is_only_words:
+        if isinstance(record, entries.TurnEnded) and session.is_complete and session.is_asking:
             self._say(("? ", "warn"), (runnable(self._how_to_ask(session.session_id)), ""))
 
     def settle(self, notice: ui.Waiting | None = None) -> None:
@@ -263,7 +263,7 @@ class Lines(Screen):
                 self._whole(f"It is for the same chat; a new one needs {whole}")
             self._show_budget(record)
             if session.awaits_words:
-                self._show_question(session.session_id, session.sequence)
+                self._show_question(session)
         if notice is not None:
             is_again = written is not None and written[1].is_rewritten
             self._show_steps(notice, has_request=written is not None, is_again=is_again)
@@ -349,10 +349,13 @@ class Lines(Screen):
     def _how_to_check(self, session_id: str) -> str:
         return runnable(f'Set another: codingagent resume {session_id} --check "COMMAND"')
 
-    def _show_question(self, session_id: str, sequence: int) -> None:
+    def _show_question(self, session: Session) -> None:
         """Show how the model's words are answered."""
-        way = runnable(f'`codingagent say {session_id} "…"`')
-        self._say(("? ", "warn"), (f"The model asks. Reply: {way}; {OR_SEND.format(sequence)}", ""))
+        say = f"`codingagent say {session.session_id}"
+        way = f'The model asks. Reply: {say} "…"`; {OR_SEND.format(session.sequence)}'
+        if session.is_answered:
+            way = f'Ask more: {say} --ask "…"`; or {GO_ON.format(session.sequence)}'
+        self._say(("? ", "warn"), (runnable(way), ""))
 
     def _show_steps(self, notice: ui.Waiting, *, has_request: bool, is_again: bool) -> None:
         """Show what the person has to do now."""
@@ -409,6 +412,7 @@ def write_json_line(stream: TextIO, document: object) -> None:
     stream.flush()
 
 
+GO_ON = "send request {} to have the task go on"
 OR_SEND = "or send request {} as it is to let it decide."
 _SIGNS = {"+": "good", "-": "bad", "@": "name", "…": "dim"}
 

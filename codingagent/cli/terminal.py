@@ -16,7 +16,7 @@ from rich.text import Text
 from codingagent.cli import keyboard, layout
 from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line
-from codingagent.cli.plain_output import OR_SEND, Lines
+from codingagent.cli.plain_output import GO_ON, OR_SEND, Lines
 from codingagent.cli.record_words import COMMANDS, request_line, sent_size
 from codingagent.cli.stdio import is_terminal, obeys_codes
 from codingagent.errors import UsageError
@@ -369,6 +369,8 @@ class Console(Lines):
             self._show_budget(written[0])
         if notice.asks:
             way = f"The model asks: type your reply, {OR_SEND.format(notice.sequence)}"
+            if notice.answered:
+                way = f"Type what to do next, /ask QUESTION, or {GO_ON.format(notice.sequence)}"
             self._say(("? ", "warn"), (way, ""))
 
     def _offer(self, ways: Sequence[str], session: Session) -> None:

@@ -158,6 +158,8 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 session,
                 notes=tuple(n for n in session.notes if not is_question or n != _REOPENED),
                 was_done=session.was_done and is_question,
+                # The first request is rewritten without the guide to the commands.
+                is_taught=session.is_taught and not (is_question and sequence == 1),
                 said=(*session.said, said),
                 attached=tuple(dict.fromkeys((*session.attached, *record.attached))),
                 touched=session.touched.union(record.attached),

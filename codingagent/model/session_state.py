@@ -265,8 +265,13 @@ class Session(Struct, frozen=True):
 
     @property
     def awaits_words(self) -> bool:
-        """Whether it asks the person, who has not answered yet."""
+        """Whether its last words wait for the person's: a question, or the answer to one of theirs."""
         return self.is_only_words and all(said.sequence != self.sequence for said in self.said)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the last answer was to a question of the person's, in the middle of a task."""
+        return self.worded == self.sequence - 1 > 0
 
     @property
     def is_new(self) -> bool:

@@ -21,6 +21,8 @@ class Waiting(Tagged, frozen=True, tag="waiting"):
     elsewhere: bool = False
     asks: bool = False
     """The last answer was only words, which probably expect words in return."""
+    answered: bool = False
+    """These words answer a question of the person's."""
 
 
 class OutputCame(Tagged, frozen=True, tag="output_came"):

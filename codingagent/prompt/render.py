@@ -28,6 +28,8 @@ CONTINUE = (
     " with a summary."
 )
 
+_AS_BEFORE = "As in the earlier requests in this chat."
+_AS_AT_FIRST = "The one with operations again, from before in this chat: they are executed now."
 _DO_IT = (
     "Until now the user only asked questions, and nothing was changed. Now do what they want, with the"
     " operations in PROTOCOL."
@@ -173,7 +175,8 @@ def render_short(
     """
     # A question has a guide of its own, and so has what is done after questions.
     is_known = session.is_asking != session.is_taught
-    taught = "As in the earlier requests in this chat." if is_known else dialect.guide
+    again = _AS_AT_FIRST if session.is_answered else _AS_BEFORE
+    taught = again if is_known else dialect.guide
     head = f"{_header(session)}\n=== PROTOCOL ===\n{taught}\n\n=== CONTEXT ===\n"
     news = "" if changed is None else f"## Changed Files\n{_changes(changed)}\n\n"
     news += (
@@ -320,6 +323,8 @@ def _words(session: Session, room: int) -> list[str]:
         parts.append(
             f"The user attaches {file_contents.named(session.attached)}: see Requested File Contents."
         )
+    elif session.is_answered:
+        parts.append("The user has read your answer, and has no more words: go on with the task.")
     elif session.is_only_words:
         parts.append("The user has no reply to your message. Use your judgement and continue.")
     return parts
