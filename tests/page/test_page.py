@@ -444,3 +444,71 @@ def test_what_was_copied_is_taken_when_the_tab_comes_back(page: Page, project: P
         page.keyboard.press("Control+v")
         expect(page.get_by_text("This does not look like an answer")).to_be_visible()
         assert page.get_by_label("The chat's whole answer").input_value() == "a shopping list"
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+def test_a_picture_lies_beside_the_request(page: Page, project: Path) -> None:
+    (project / "shot.png").write_bytes(PNG)
+    with served(project) as found:
+        page.goto(found.address)
+        page.get_by_label("Your task, or your question").fill("What is in shot.png?")
+        page.get_by_text("Add files").click()
+        page.get_by_label("shot.png", exact=True).check()
+        page.get_by_role("button", name="Write the first request").click()
+        expect(page.get_by_text("Attach beside it")).to_be_visible()
+        with page.expect_download() as download:
+            page.get_by_role("link", name="shot.png").click()
+        assert download.value.path().read_bytes() == PNG
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Download, or drag").click()
+        outbox = next((found.home / "outbox").glob("*_seq0001.txt"))
+        assert download.value.path().read_bytes() == outbox.read_bytes()
+
+
+def test_the_models_question_is_answered_in_the_field(page: Page, project: Path) -> None:
+    with served(project) as found:
+        begin(page, found)
+        paste(page, answer(found, 1, "[MESSAGE]\nWhich tests do you mean?\n[/MESSAGE]"))
+        expect(page.get_by_role("heading", name="The model asks")).to_be_visible()
+        expect(page.locator(".asks blockquote")).to_contain_text("Which tests do you mean?")
+        page.get_by_label("Your words").fill("Those of text.py")
+        page.get_by_role("button", name="Say it").click()
+        expect(page.locator("blockquote", has_text="Those of text.py")).to_be_visible()
+        assert page.get_by_label("Your words").input_value() == ""
+        request = next((found.home / "outbox").glob("*_seq0002.txt")).read_text("utf-8")
+        assert "Those of text.py" in request
+
+
+def test_a_file_before_and_after_a_turn(page: Page, project: Path) -> None:
+    with served(project) as found:
+        begin(page, found)
+        paste(page, found.reply(2).replace('sequence="2"', 'sequence="1"'))
+        page.get_by_text("What it changed (2)").click()
+        page.get_by_text("side by side", exact=True).check()
+        expect(page.locator("table.sides").first).to_be_visible()
+        with page.context.expect_page() as opened:
+            page.get_by_role("link", name="before and after").first.click()
+        text = opened.value
+        expect(text.get_by_role("heading", name="after")).to_be_visible()
+        before, after = text.locator("pre").all_inner_texts()
+        assert "CLOCK" in after
+        assert "CLOCK" not in before
+        told = Axe().run(text).response["violations"]
+        assert not told
+        page.locator("section.file", has_text="durations/text.py").get_by_role("button").click()
+        expect(page.get_by_text("restored durations/text.py")).to_be_visible()
+        assert "CLOCK" not in (project / "durations" / "text.py").read_text("utf-8")
+
+
+def test_over_ssh_the_line_that_brings_the_page_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 1 192.0.2.2 22")
+    monkeypatch.delenv("DISPLAY", raising=False)
+    found = Served(tmp_path)
+    found.start()
+    first = found.address
+    assert found.end() == 0
+    assert first.startswith("THIS_MACHINE")
