@@ -74,7 +74,7 @@ def files_of(text: str) -> list[DiffView]:
             if line.startswith("+++ ") and line != "+++ /dev/null":
                 found[-1].path = line[4:].rstrip("\t").removeprefix("b/")
             elif line.startswith(("new file", "deleted file", "Binary files", "similarity")):
-                found[-1].about = line
+                found[-1].about = line.partition(" mode ")[0]
         elif line[:1] in ("+", "-", " "):
             if (shown := shown + 1) > _SHOWN_LINES:
                 found[-1].about = "the rest is not shown: `codingagent diff` has all"
