@@ -65,6 +65,7 @@ def test_lost_indentation_comes_back_where_it_can_be_derived() -> None:
         ("keep\n", "a.txt", ""),
         ("# old ...\n", "a.txt", ""),
         ("print('...')\n", "a.py", ""),
+        ("# ...but not twice\n", "a.py", ""),
     ],
 )
 def test_a_line_that_stands_for_others_is_found_in_a_whole_file(
