@@ -247,16 +247,12 @@ class Page:
         if not session.is_awaiting_answer:
             raise UsageError("no request waits for an answer at the moment")
         worker = self._worker(session_id)
-        if query.get("skip"):
+        if skip := query.get("skip"):
+            if not taking.looks_like_answer(data, session):
+                raise UsageError("that is no answer to this session: nothing was done")
             with _answer_file(data) as path:
-                words = (
-                    "resume",
-                    session_id,
-                    "--json",
-                    f"--accept={path}",
-                    f"--skip={query['skip']}",
-                )
-                await worker.begin(*words, instead=True)
+                how = (f"--accept={path}", f"--skip={skip}")
+                await worker.begin("resume", session_id, "--json", *how, instead=True)
                 await self._taken(home, session_id, session.sequence, worker)
             return self.said()
         await run_in_threadpool(save_answer, home, session, None, data)

@@ -1,13 +1,13 @@
 """What a view of the page shows: read from the journal, by the renderer that all screens share."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from codingagent.agent.secrecy import secrecy_of
-from codingagent.checkpoints.history import steps
+from codingagent.checkpoints.history import UndoStep, steps
 from codingagent.cli import layout
 from codingagent.cli.layout import Line, Look
 from codingagent.cli.plain_output import diff_style
@@ -19,7 +19,7 @@ from codingagent.model.approval import Question
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import estimated, one_line, plural, unmasked
-from codingagent.model.session_fold import states
+from codingagent.model.session_fold import replay, states
 from codingagent.model.session_state import Phase
 from codingagent.prompt import tokens
 from codingagent.storage import homes
@@ -77,7 +77,6 @@ class RequestView(Struct):
     """What the whole one holds: the name of each piece, and its tokens."""
     beside: list[tuple[str, str]]
     """Files of the workspace to attach, and the size of each."""
-    characters: int
 
 
 class SessionRow(Struct):
@@ -112,7 +111,9 @@ class SessionView:
 
     def __init__(self, home: Home, session_id: str, worker: "Worker") -> None:
         records = [*home.records(session_id)]
-        self.session = home.sessions.load(session_id)
+        session = replay(records)
+        assert session is not None, "a session that is listed began"
+        self.session = session
         secrecy = secrecy_of(home.sessions.folder, self.session)
         shown = [secrecy.hide_all(each) for each in records]
         self.hidden = secrecy.hide_all(self.session)
@@ -178,7 +179,7 @@ class SessionView:
         sent = short.read_text("utf-8") if is_short else whole
         about = f"{len(sent):,} characters, {estimated(tokens.estimate(sent))}"
         beside = [(path, size) for path, size in _BESIDE.findall(sent)]
-        return RequestView(session.sequence, about, is_short, _pieces(whole), beside, len(sent))
+        return RequestView(session.sequence, about, is_short, _pieces(whole), beside)
 
 
 def _carried(records: Iterable[entries.Record]) -> str:
@@ -205,14 +206,14 @@ def _pieces(request: str) -> list[tuple[str, int]]:
     return [(name, count) for name, count in found.items() if name != "Context"]
 
 
-def _timeline(home: Home, records: Iterable[entries.Record], found: Sequence[object]) -> list[Turn]:
+def _timeline(
+    home: Home, records: Iterable[entries.Record], found: Iterable[UndoStep]
+) -> list[Turn]:
     turns = [Turn(0, "", [])]
-    open_turns: set[int] = set()
-    undone: set[int] = set()
-    for step in found:
-        sequence, undo = getattr(step, "sequence", 0), getattr(step, "undo", None)
-        if sequence:
-            (undone if undo is not None and not undo.files else open_turns).add(sequence)
+    parts = [step for step in found if step.sequence]
+    # A turn of which some files are undone can still be undone.
+    can_undo = {step.sequence for step in parts if step.undo is None or step.undo.files}
+    undone = {step.sequence for step in parts} - can_undo
     for record, session in states(records):
         if isinstance(record, entries.AnswerTaken):
             turns.append(Turn(record.sequence, record.at, []))
@@ -221,11 +222,11 @@ def _timeline(home: Home, records: Iterable[entries.Record], found: Sequence[obj
         turns[-1].lines += laid_out(lines_of(record, session, home.mailbox, LOOK), LOOK)
         if isinstance(record, entries.TurnEnded):
             turns[-1].changed = record.changed
-    changing = [turn for turn in turns if turn.changed and turn.number in open_turns]
+    changing = [turn for turn in turns if turn.changed and turn.number in can_undo]
     for number, turn in enumerate(reversed(changing), start=1):
         turn.undoes = number
     for turn in turns:
-        turn.is_undone = turn.number in undone and turn.number not in open_turns
+        turn.is_undone = turn.number in undone
     return turns
 
 
