@@ -9,6 +9,7 @@ from codingagent.errors import UsageError
 from codingagent.model import documents
 from codingagent.model.encoding import typed_text
 from codingagent.model.session_state import Session
+from codingagent.protocols.foreign import parser
 from codingagent.protocols.tags import reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import Step
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
@@ -70,4 +71,5 @@ def looks_like_answer(data: bytes, session: Session) -> bool:
     if header is not None:
         return header.session == session.session_id
     found = reply.read(text)
-    return not found.has_outbox and any(isinstance(item, Step) for item in found.items)
+    has_steps = any(isinstance(item, Step) for item in found.items)
+    return not found.has_outbox and (has_steps or bool(parser.read(text, ()).items))
