@@ -14,7 +14,7 @@ from codingagent.checkpoints.history import steps
 from codingagent.errors import ApprovalError, UsageError
 from codingagent.model import documents
 from codingagent.model.approval import Answer
-from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, TurnEnded
+from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, CommitMade, TurnEnded
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Phase, Session
@@ -150,20 +150,22 @@ class Conversation:
         return listed
 
     def changes(self) -> Changes:
-        """Return the files that the session's turns changed, but for undone turns."""
+        """Return the files that the session's turns changed since its last commit, but for undone turns."""
         records = [*self._home.records(self.session.session_id)]
         undos = {step.sequence: step.undo for step in steps(records) if step.undo}
-        ended = (each for each in records if isinstance(each, TurnEnded))
-        changed = (
-            path
-            for turn in ended
-            for path in turn.changed
-            if (undo := undos.get(turn.sequence)) is None or (undo.files and path not in undo.files)
-        )
-        paths = tuple(dict.fromkeys(changed))
+        counts = [record.records for record in records if isinstance(record, CommitMade)]
+        changed, last = dict[str, None](), 0
+        for index, turn in enumerate(records):
+            if isinstance(turn, TurnEnded):
+                undo = undos.get(turn.sequence)
+                gone = () if undo is None else undo.files or turn.changed
+                left = [path for path in turn.changed if path not in gone]
+                last = turn.sequence if left else last
+                changed |= dict.fromkeys(left if index >= max(counts, default=0) else ())
+        paths = tuple(changed)
         can_undo = self.context.checkpointer.lazy_store.opened is not None
         can_commit = can_undo and bool(self.context.workspace.addable(paths))
-        found = Changes(self.session.workspace, paths, can_undo, can_commit)
+        found = Changes(self.session.workspace, paths, can_undo, can_commit, last)
         return self.context.secrecy.hide_all(found)
 
     def write_due(self, listed: "Belonging | None" = None) -> None:

@@ -34,6 +34,10 @@ if sys.platform == "darwin":
     )
 
 
+# What people type for a command of another name.
+_OTHER_NAMES = {"sessions": "list", "ls": "list", "status": "show", "continue": "resume"}
+
+
 class _Commands(TyperGroup):
     """All commands by name; each is built on first use."""
 
@@ -59,9 +63,10 @@ class _Commands(TyperGroup):
     ) -> "tuple[str | None, Command | None, list[str]]":
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
+            meant = _OTHER_NAMES.get(name, name)
             raise UsageError(
                 f"there is no command '{name}';"
-                f" {suggestion(name, self.list_commands(ctx), '`codingagent --help` lists them')}"
+                f" {suggestion(meant, self.list_commands(ctx), '`codingagent --help` lists them')}"
             )
         found, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:  # otherwise a shell completes

@@ -321,7 +321,7 @@ class Lines(Screen):
                 assert_never(notice)
 
     def _show_changes(self, session: Session) -> None:
-        """Show what the session changed, and what keeps it or takes it back."""
+        """Show what the session changed and no commit has, and what keeps it or takes it back."""
         found = self.changes()
         names = [
             path + " (deleted)" * (not os.path.lexists(Path(found.workspace) / path))
@@ -333,11 +333,11 @@ class Lines(Screen):
             self._say((f"Changed: {changed}", "dim"))
         ways = ["commit"] * found.can_commit + ["diff", "undo"] * bool(names and found.can_undo)
         if not self.is_passing:
-            self._offer(ways, session)
+            self._offer(ways, session, found.last)
 
-    def _offer(self, ways: Sequence[str], session: Session) -> None:
-        """Name the commands that may come next."""
-        del session
+    def _offer(self, ways: Sequence[str], session: Session, last: int) -> None:
+        """Name the commands that may come next; `last` is the turn that an undo would undo."""
+        del session, last
         if ways:
             # Never wrapped, so that they can be copied.
             self._whole(f"Next: {', '.join(runnable(f'`codingagent {way}`') for way in ways)}")

@@ -373,15 +373,16 @@ class Console(Lines):
                 way = f"Type what to do next, /ask QUESTION, or {GO_ON.format(notice.sequence)}"
             self._say(("? ", "warn"), (way, ""))
 
-    def _offer(self, ways: Sequence[str], session: Session) -> None:
+    def _offer(self, ways: Sequence[str], session: Session, last: int) -> None:
         if self._keys is None:
-            super()._offer(ways, session)
+            super()._offer(ways, session, last)
         elif not session.is_asking:
             self.offers = tuple(f"/{name}" for name in ways)
-            words = (name.replace("diff", "look") for name in ways)
+            told = {"diff": "look", "undo": f"undo turn {last}"}
+            words = (told.get(name, name) for name in ways)
             numbers = "".join(f"{n} {word}  " for n, word in enumerate(words, start=1))
             way = f"{numbers}or type" if ways else "Type"
-            self._say((f"  {way} what to do next; /quit ends", "dim"), indent=4)
+            self._say((f"  {way} the next wish; /ask asks, /quit ends", "dim"), indent=4)
 
     def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
         self._stop_status()

@@ -54,9 +54,11 @@ Elsewhere: TypeAlias = Callable[[], bool]
 
 
 class Changes(Struct, frozen=True):
-    """Files of the `workspace` that a session changed, those of undone turns not counted."""
+    """Files of the `workspace` that a session changed since its last commit, but for undone turns."""
 
     workspace: str = ""
     paths: tuple[str, ...] = ()
     can_undo: bool = False
     can_commit: bool = False
+    last: int = 0
+    """The turn that an undo would undo."""

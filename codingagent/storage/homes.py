@@ -378,9 +378,11 @@ def latest_session(sessions: list[Session]) -> Session:
     open_ones = [session for session in sessions if not session.is_complete]
     if open_ones:
         return open_ones[0]
-    name = sessions[0].session_id if len(sessions) == 1 else "ID"
     which = f"none of the {NEWEST} latest sessions" if len(sessions) == NEWEST else "no session"
-    remedy = f"start one with `codingagent new`, or reopen one with `codingagent resume {name}`"
+    name = sessions[0].session_id if sessions else "ID"
+    remedy = (
+        f"start one with `codingagent new`, or reopen the last with `codingagent resume {name}`"
+    )
     raise UsageError(f"{which} is waiting; {remedy}")
 
 

@@ -561,18 +561,21 @@ def test_without_an_open_session_resume_says_so(
     assert run(waiting, "resume", "--once") == 2
     assert capsys.readouterr().err == (
         "codingagent: no session is waiting; start one with"
-        f" `codingagent --home {waiting} new`, or reopen one with"
+        f" `codingagent --home {waiting} new`, or reopen the last with"
         f" `codingagent --home {waiting} resume {session_of(waiting)}`\n"
     )
+    first = session_of(waiting)
     assert run(waiting, "new", "--no-wait", "more") == 0
     drop(waiting, DONE + "\n")
     assert run(waiting, "resume", "--once") == 0
     capsys.readouterr()
     assert run(waiting, "resume", "--once") == 2
-    assert capsys.readouterr().err == (
-        f"codingagent: no session is waiting; start one with `codingagent --home {waiting} new`,"
-        f" or reopen one with `codingagent --home {waiting} resume ID`\n"
-    )
+    (last,) = {path.name[:8] for path in (waiting / "outbox").iterdir()} - {first, "short"}
+    assert capsys.readouterr().err.endswith(f" resume {last}`\n")
+    assert run(waiting, "say", "one word more") == 0
+    assert (waiting / "outbox" / f"{last}_seq0002.txt").exists()
+    assert run(waiting, "sessions") == 2
+    assert "did you mean 'list'?" in capsys.readouterr().err
 
 
 def test_a_rejected_reply_is_executed_with_accept(

@@ -122,8 +122,10 @@ def test_exactly_what_the_session_changed(repository: Repository) -> None:
 def test_again_after_another_turn_and_after_an_undo(repository: Repository) -> None:
     repository.begin()
     repository.turn(EDIT.format("cart.py", "g", "G"))
+    repository.turn('[CREATE_FILE path="old"]\nx\n[/CREATE_FILE]\n')
     assert "nothing" not in repository.commit()
-    repository.turn(EDIT.format("cart.py", "G", "H") + EDIT.format("cart.py", "a", "A") + DONE)
+    edits = EDIT.format("cart.py", "G", "H") + EDIT.format("cart.py", "a", "A")
+    assert "\nChanged: cart.py\n" in repository.turn(edits + DONE)
     assert "1 file" in repository.commit("--message", "second")
     assert "has changed nothing since" in repository.commit(ok=2)
     assert repository.git("log", "--format=%s").splitlines()[0] == "second"
@@ -135,7 +137,7 @@ def test_again_after_another_turn_and_after_an_undo(repository: Repository) -> N
     repository.git("reset", "-q", "--soft", "HEAD~3")
     repository.git("restore", "--staged", ".")
     repository.commit()
-    assert repository.committed() == {"M\tcart.py"}, "a commit that is gone holds nothing"
+    assert repository.committed() == {"M\tcart.py", "A\told"}, "a commit that is gone holds nothing"
 
 
 def test_what_the_person_committed_themselves_is_not_committed_again(

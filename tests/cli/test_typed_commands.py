@@ -7,7 +7,7 @@ import pytest
 from codingagent.cli.commands.waiting import _command_in, _whole
 from codingagent.errors import UsageError
 from tests.cli.test_amend import request, terminal
-from tests.cli.test_cli import DONE, drop, run, session_of
+from tests.cli.test_cli import CREATE, DONE, drop, run, session_of
 from tests.cli.test_waiting_line import PROMPT, enter
 from tests.helpers import HANG_S
 from tests.rows import each_row
@@ -227,3 +227,30 @@ def test_close_and_say_mean_the_only_session(
         True,
         True,
     )
+
+
+def test_a_session_that_is_done_is_shown_and_goes_on_when_told(tmp_path: Path) -> None:
+    """`resume ID` writes no request without a wish, and a number is one of those that it shows."""
+    home = tmp_path / "home"
+    assert run(home, "new", "--no-wait", "--sandbox", "off", "the task") == 0
+    drop(home, CREATE + DONE)
+    assert run(home, "resume", "--once") == 0
+    with terminal(home, "resume", session_of(home)) as asked:
+        asked.says("Done: ")
+        asked.says("Changed: ")
+        asked.says(" look  2 undo")
+        asked.says("Type what to do next")
+        enter(asked, "7")
+        asked.says(ASKED)
+        asked.says("Its number")
+        asked.types("n\r")
+        asked.says("Type what to do next", 2)
+        assert not [*(home / "outbox").glob("*_seq0002.txt")]
+        enter(asked, "2")
+        asked.says("Undid turn 1")
+        enter(asked, "go on")
+        asked.says("Request 2")
+        asked.says(PROMPT)
+        assert "The user says:\ngo on\n" in request(home, 2)
+        enter(asked, "/quit")
+        assert asked.process.wait(HANG_S) == 0

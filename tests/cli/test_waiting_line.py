@@ -133,7 +133,7 @@ def test_a_whole_session_in_one_terminal(home: Path) -> None:
         assert made.read_text("utf-8") == "grüß\tdich \n"
         paste(asked, answers[2])
         # The prompt stays: there is no repository to commit to.
-        asked.says("1 look  2 undo  or type what to do next; /quit ends")
+        asked.says("1 look  2 undo turn 2  or type the next wish; /ask asks, /quit ends")
         enter(asked, "1")
         asked.says("+grüß", 3)
         enter(asked, "and a test")

@@ -177,7 +177,8 @@ def _meant(home: Home, words: list[str]) -> tuple[Session, list[str]]:
                 " a word: put your whole text in quotes)"
             )
     found = homes.all_sessions(home, fail)
-    return found[0] if len(found) == 1 else homes.latest_session(found), words
+    open_ones = [each for each in found if not each.is_complete]
+    return (open_ones or found or [homes.latest_session(found)])[0], words
 
 
 def _write_anew(

@@ -150,9 +150,9 @@ class _Resume(Struct, frozen=True):
                 if self.once and self.accept is None and not home.mailbox.look():
                     self._say_nothing_taken(conversation)
                     return
-                if conversation.session.is_asking and screen.keyboard() is not None:
-                    screen.remark("answered: type the next question, or /do WISH; /quit ends")
-                else:
+                # On a terminal the person sees first what was done, and says what comes next.
+                is_asked = not (self.once or self.accept or self.reply) and screen.keyboard()
+                if not is_asked or conversation.session.is_closed:
                     conversation.requests.reopen()
             if self.given.check is not None:
                 conversation.requests.name_check(self.given.check)

@@ -26,7 +26,7 @@ from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.shared_session import AT_WORK, SharedSession
 from codingagent.errors import UsageError, WorkError
-from codingagent.model.journal_entries import Wants, is_session_id
+from codingagent.model.journal_entries import TurnEnded, Wants, is_session_id
 from codingagent.model.patterns import lazy_pattern, sections, table, words
 from codingagent.model.plain_text import one_line, plural
 from codingagent.model.session_state import Session
@@ -102,6 +102,7 @@ def follow(
         if (keys := screen.keyboard()) is not None:
             again = [*given.arguments, *["--clipboard"] * uses_clipboard]
             line = Entered(home, work, screen, watch, stack.enter_context(keys), again, given)
+            line.recall()
 
         def attend(conversation: "Conversation") -> None:
             if line is not None:
@@ -155,6 +156,16 @@ class Entered(Struct):
     """The command that accepts the check that is offered."""
     _seen: tuple[object, int] = (None, 0)
     """The open session, and the number of its request, when the line was read."""
+
+    def recall(self) -> None:
+        """Show again how a task that is done ended."""
+        session, hidden = (
+            self._shared.work.requests.session,
+            self._shared.work.context.secrecy.record,
+        )
+        every = self._home.records(session.session_id) if session.is_complete else ()
+        for record in [each for each in every if isinstance(each, TurnEnded)][-1:]:
+            self._screen.record(*hidden(record, session))
 
     def _propose(self) -> None:
         """Offer a check to who has named none, until the first answer."""
@@ -332,9 +343,8 @@ class Entered(Struct):
 
     def _leave(self) -> None:
         session = self._shared.work.requests.session
-        if not session.is_complete:
-            way = f"`codingagent resume {session.session_id}` continues"
-            self._screen.remark(f"nothing is lost: {way}")
+        lost = "nothing is lost: " * (not session.is_complete)
+        self._screen.remark(f"{lost}`codingagent resume {session.session_id}` continues")
         raise LeaveError
 
 
