@@ -113,6 +113,14 @@ def header_of(text: str) -> Header | None:
     return header
 
 
+def refuse_request(home: Home, session: Session, text: str) -> None:
+    """Refuse (UsageError) the request that waits: it was copied in place of its answer."""
+    for path in home.mailbox.waiting_paths(session.session_id, session.sequence):
+        if path.read_text("utf-8", "replace").strip() == text.strip():
+            what = f"that is request {session.sequence} itself"
+            raise UsageError(f"{what}: copy the chat's answer, then paste again")
+
+
 def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> tuple[Path, str]:
     """Save an answer in the inbox; return its path, and the session that it is for.
 
@@ -126,7 +134,5 @@ def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> t
         raise UsageError("there is nothing to paste: copy the chat's answer first")
     owner = Recipients(home, ask).of("the answer", header_of(text), session)
     session = home.sessions.load(owner)
-    request = home.mailbox.outbox_path(session.session_id, session.sequence)
-    if request.exists() and request.read_text("utf-8", "replace").strip() == text.strip():
-        raise UsageError("that is the request itself: copy the chat's answer, then paste again")
+    refuse_request(home, session, text)
     return home.mailbox.drop(data, session.session_id, session.sequence), owner

@@ -231,7 +231,8 @@ class Glance:
         self._seen: str | None = None
         self._is_mute = False
         self._is_blind = not is_asked and is_the_terminals(os.environ)
-        self._put = -1
+        # By the setting, one that was there before this process stays: the clipboard may have its answer.
+        self._put = -1 if is_asked else 0
 
     def put(self, conversation: "Conversation") -> tuple[str, str] | None:
         """Put a new request on the clipboard, the short one if there is one; return what was done."""

@@ -355,18 +355,26 @@ def test_a_second_request_has_a_short_one(live: LiveSession) -> None:
     assert live.run("copy").stdout == text
     assert live.run("copy", "--whole").stdout == whole.read_text()
     # Saved into the inbox by mistake it is no more executed than the whole one.
-    live.run("paste", stdin=f"{text}\n")
+    assert live.run("paste", stdin=f"{text}\n").returncode == 2
+    (live.root / "inbox" / "short.txt").write_text(f"{text}\n")
     assert " rejected: " in live.run("resume", "--once").stdout
 
 
 def test_a_setting_uses_the_clipboard_where_there_is_one(live: LiveSession) -> None:
-    """`clipboard = "auto"`, as with the option; over ssh no word of what can't be read there."""
+    """`clipboard = "auto"`, as with the option; over ssh no word of what can't be read there.
+
+    A request from before may have its answer on the clipboard, which is taken.
+    """
     (live.root / "codingagent.toml").write_text('clipboard = "auto"\n', "utf-8")
-    words = ["--home", str(live.root), "resume"]
+    words = ["--home", str(live.root), "resume", "--sandbox", "off"]
+    header = f'[REPLY session="{live.request.name[:8]}" sequence="1"]'
+    live.clipboard.write_text(f'{header}\n[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n[END]\n')
     # It is watched from the moment that the request is there, so that moment ends the wait.
-    shown = on_terminal(words, 200, live.variables, [("in any chat: copied", "\x04")])
-    assert live.clipboard.read_text() == live.request.read_text()
+    shown = on_terminal(words, 200, live.variables, [("same chat: copied", "\x04")])
+    assert (live.root / "workspace" / "a").exists()
+    assert "Sequence: 2\n" in live.clipboard.read_text()
     remote = {**live.variables, "SSH_TTY": "/dev/pts/9"}
+    words = ["--home", str(live.root), "new", "--sandbox", "off", "another task"]
     shown = on_terminal(words, 200, remote, [("in any chat: copied", "\x04")])
     assert "\x1b]52;c;" in shown.raw
     assert "is not watched" not in shown.text

@@ -121,6 +121,9 @@ def test_a_whole_session_in_one_terminal(home: Path) -> None:
         assert "keep the licence" in request(home, 2)
         enter(asked, "/attach nothing.txt")
         asked.says("no file in the workspace matches")
+        short = home / "outbox" / "short" / f"{session_of(home)}_seq0002.txt"
+        paste(asked, short.read_text("utf-8"))
+        asked.says("that is request 2 itself: copy the chat's answer, then paste again")
         paste(asked, answers[1])
         asked.says("Request 3")
         enter(asked, "/diff")

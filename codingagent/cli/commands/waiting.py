@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from codingagent.agent.recipients import save_answer
+from codingagent.agent.recipients import refuse_request, save_answer
 from codingagent.cli import clipboard, inbox_loop, keyboard
 from codingagent.cli.clipboard import Glance
 from codingagent.cli.commands import amend
@@ -265,6 +265,7 @@ class Entered(Struct):
             raise UsageError(
                 f"meanwhile request {now} waits: nothing was done with what you pasted"
             )
+        refuse_request(self._home, conversation.session, text)
         is_answered = conversation.session.is_complete
         if is_answered or not conversation.is_answer(text, is_handed=True):
             lines = text.strip().count("\n") + 1
