@@ -41,10 +41,10 @@ _SUBJECT_CHARACTERS = 72
 
 
 def _message(records: Sequence[entries.Record], start: entries.Record) -> str:
-    """Return a message: what DONE says, else the task's first line; then what was said of changes."""
+    """Return a message: what each DONE says, the last first, else the task; then what was said of changes."""
     told: list[str] = []
     said: list[str] = []
-    summary = ""
+    done: list[str] = []
     for record in records:
         match record:
             case entries.AnswerTaken():
@@ -53,12 +53,13 @@ def _message(records: Sequence[entries.Record], start: entries.Record) -> str:
                 # A question says nothing of what was changed.
                 said += [text.strip()] * (not text.rstrip().endswith("?"))
             case entries.OperationEnded(event=Finished(summary=text)):
-                summary = text.strip()
+                done.append(text.strip())
             case entries.TurnEnded() if record.changed:
                 told += said
             case _:
                 pass
     task = start.task.strip() if isinstance(start, entries.SessionStarted) else ""
+    summary, *earlier = done[::-1] or [""]
     subject, _, rest = summary.partition("\n")
     if not summary:
         was_undone = not any(isinstance(record, entries.TurnEnded) for record in records)
@@ -66,7 +67,7 @@ def _message(records: Sequence[entries.Record], start: entries.Record) -> str:
     if len(subject) > _SUBJECT_CHARACTERS:  # a list of commits shows one line of each
         start_of = subject[: _SUBJECT_CHARACTERS - 1].rpartition(" ")[0]
         subject, rest = f"{start_of or subject[: _SUBJECT_CHARACTERS - 1]}…", f"{subject}\n{rest}"
-    parts = dict.fromkeys((subject.strip(), rest.strip(), *told))
+    parts = dict.fromkeys((subject.strip(), rest.strip(), *earlier, *told))
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

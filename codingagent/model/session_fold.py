@@ -19,7 +19,8 @@ from codingagent.model.plain_text import json_length
 from codingagent.model.results import is_refused_by_check
 from codingagent.model.session_state import NONE, AppendList, Phase, Said, Session
 
-_REOPENED = "the user goes on after your DONE: what FAILED above or is missing is still to do"
+_REOPENED = "the user goes on after your DONE: "
+_OWED = ("do what they say, or what is missing", "what FAILED above is still to do")
 
 _DUE, _AWAITING, _EXECUTING, _APPROVAL, _COMPLETE = Phase
 _SAME = {phase: phase for phase in Phase}
@@ -156,7 +157,9 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
             is_question = record.wants == "words"
             return replace(
                 session,
-                notes=tuple(n for n in session.notes if not is_question or n != _REOPENED),
+                notes=tuple(
+                    n for n in session.notes if not is_question or not n.startswith(_REOPENED)
+                ),
                 was_done=session.was_done and is_question,
                 # The first request is rewritten without the guide to the commands.
                 is_taught=session.is_taught and not (is_question and sequence == 1),
@@ -231,7 +234,7 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
         case entries.SessionReopened():
             # After a close, or an answer in words, the model sent no DONE; only the request is new.
             is_done = not (session.is_closed or session.is_asking)
-            notes = (*session.notes, _REOPENED) if is_done else session.notes
+            notes = (*session.notes, *[_reopened(session)] * is_done)
             return replace(
                 session,
                 sequence=session.sequence + 1,
@@ -382,10 +385,15 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Session:
     is_unheard = any(said.sequence > session.sequence for said in session.said)
     is_answered = is_answered and (session.was_done or ended.is_asking) and not is_unheard
     if done and is_unheard:
-        ended = replace(ended, notes=(*record.notes, _REOPENED))
+        ended = replace(ended, notes=(*record.notes, _reopened(session)))
     elif done or session.is_run or is_answered:
         return replace(ended, phase=_COMPLETE)
     return replace(ended, sequence=session.sequence + 1)
+
+
+def _reopened(session: Session) -> str:
+    """Return the note to the model that its DONE did not end the task."""
+    return _REOPENED + _OWED[not all(map(events.succeeded, session.results))]
 
 
 def _paths(event: events.Event) -> tuple[str, ...]:

@@ -251,12 +251,18 @@ def test_hooks_run_and_see_only_what_is_committed(repository: Repository) -> Non
 
 
 def test_the_message_is_edited(repository: Repository) -> None:
+    """It has all that was done since the last commit, the latest first."""
     repository.begin()
     repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
-    editor = {"GIT_EDITOR": "sed -i 1s/G/g-edited/"}
+    assert run_here("say", "and a file", folder=repository.root).returncode == 0
+    made = '[CREATE_FILE path="new"]\nx\n[/CREATE_FILE]\n'
+    repository.turn(f"{made}[DONE]\nnew is there\n[/DONE]\n")
+    editor = {"GIT_EDITOR": "sed -i 1s/there/edited/"}
     done = run_here("commit", "--edit", folder=repository.root, variables=editor)
     assert done.returncode == 0, done.stderr
-    assert repository.git("show", "-s", "--format=%B").startswith("g is g-edited now\n\n# Why\n")
+    assert repository.git("show", "-s", "--format=%B").startswith(
+        "new is edited\n\ng is G now\n\n# Why\n"
+    )
 
 
 def test_an_emptied_message_makes_no_commit(repository: Repository) -> None:

@@ -126,8 +126,10 @@ def test_a_reopened_session_keeps_its_last_results() -> None:
     session = session_of(*turn(*events), SessionReopened(LATER))
     assert session.results == events
     assert (session.phase, session.sequence, session.is_complete) == (Phase.REQUEST_DUE, 2, False)
+    assert session.notes == ("the user goes on after your DONE: what FAILED above is still to do",)
+    session = session_of(*turn(Finished("ok")), SessionReopened(LATER))
     assert session.notes == (
-        "the user goes on after your DONE: what FAILED above or is missing is still to do",
+        "the user goes on after your DONE: do what they say, or what is missing",
     )
 
 

@@ -52,6 +52,8 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
     with screen_for(json) as screen:
         repository, plan, told, count = _prepared(home, state, screen, branch, whole=whole)
         edits = is_asked if edit is None else edit
+        if edits and is_asked:
+            screen.remark("your editor opens with the message: save and close it to commit")
         make = partial(repository.commit, plan, message or told, edit=edits, branch=branch)
         # The editor may stay open for long: nothing is locked meanwhile.
         made = own.wait(make) if (own := AT_WORK.get()) else make()
