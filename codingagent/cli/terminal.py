@@ -125,6 +125,24 @@ class Console(Lines):
         if isinstance(notice, ui.Waiting):
             self._notify("your turn")
 
+    def record(
+        self, record: entries.Record, session: Session, *, is_elsewhere: bool = False
+    ) -> bool:
+        if self._keys is not None and not is_elsewhere:
+            match record:
+                case entries.PersonSaid(text=text) if text:
+                    what = (
+                        "Question: nothing will change"
+                        if session.is_asking
+                        else "Wish: files may change"
+                    )
+                    self._turn = [(what, "dim")], 2
+                case entries.RefreshAsked(unsays=True):
+                    self._turn = [("Withdrawn", "dim")], 2
+                case _:
+                    pass
+        return super().record(record, session, is_elsewhere=is_elsewhere)
+
     def _record(self, record: entries.Record, session: Session) -> None:
         kind = record.kind if isinstance(record, entries.OperationStarted) else None
         is_beside = kind is Kind.CHECK and session.reply is None  # who waits is not disturbed
@@ -341,25 +359,22 @@ class Console(Lines):
         path, same = on_screen(notice.short or notice.outbox), "the same" if notice.short else "any"
         is_first, self._knows_steps = not self._knows_steps, True
         copied, self._copied = self._copied, None
-        has_line = not (is_first or copied or notice.asks)
-        if turn is not None and not has_line and not notice.asks:
-            self._lay([turn])
-        if has_line:
-            again = written is not None and written[1].is_rewritten
-            line, _ = request_line(notice.sequence, path, egress, self._look, again=again)
-            before = [] if turn is None else [*turn[0], (". ", "dim")]
-            self.lines([[*before, *line]])
-        elif copied:
+        before = [] if turn is None or notice.asks else [*turn[0], (". ", "dim")]
+        if copied:
             told = f" ({about})" if about else ""
             sign = "→" if self._look.has_marks else "->"
-            self._whole(f"{sign} paste this in {same} chat: copied{told}")
+            self.lines([[*before, (f"{sign} paste this in {same} chat: copied{told}", "")]])
             if is_first and copied[1]:
                 self._whole(f"{copied[1].rstrip()}: {path}")
         elif is_first:
             told = f", {about}" if about else ""
             way = f"{told}. Send it to {same} chat: /copy and paste, or attach"
-            self._say((f"Request {notice.sequence}", "bold"), (way, ""))
+            self._say(*before, (f"Request {notice.sequence}", "bold"), (way, ""))
             self.lines([[("  ", ""), (path, "name")]])
+        elif not notice.asks:
+            again = written is not None and written[1].is_rewritten
+            line, _ = request_line(notice.sequence, path, egress, self._look, again=again)
+            self.lines([[*before, *line]])
         if is_first:
             inbox = on_screen(notice.inbox)
             self._whole(

@@ -136,6 +136,7 @@ def test_on_the_terminal(tmp_path: Path) -> None:
         assert "\nundo\n" in request(home, 1)
         asked.says(PROMPT, 3)
         enter(asked, "/uns")
+        asked.says("Withdrawn. Request 1")
         asked.says("Request 1 was rewritten", 2)
         assert "undo\n" not in request(home, 1)
         asked.says(PROMPT, 4)

@@ -177,10 +177,7 @@ def opened(  # noqa: PLR0913
     executes: bool = True,
     recipients: "Recipients | None" = None,
 ) -> "Iterator[SharedSession]":
-    """Yield a session at work in a locked home; an interrupt says how to continue.
-
-    Without `executes` nothing of an answer may be executed; else the confinement must be as before.
-    """
+    """Yield a session at work in a locked home; without `executes` nothing of an answer is executed."""
     from codingagent.agent import context, factory
     from codingagent.cli.shared_session import SharedSession, at_work_on
 
@@ -188,8 +185,9 @@ def opened(  # noqa: PLR0913
         yield own
         return
     settings = settings or settings_of(home, session, given.settings, executes=executes)
-    if executes:
-        _say_if_ignored(home.root / FILE_NAME, session, screen)
+    file = home.root / FILE_NAME
+    if executes and file.exists() and not homes.obeys_file(home.root, Path(session.workspace)):
+        screen.remark(_IGNORED.format(file))
     screen.obey(settings, home.mailbox, asked=given.diff is not None)
     terms = (given.yes, given.accept_formats, screen.sees_changes)
 
@@ -207,11 +205,6 @@ def opened(  # noqa: PLR0913
     shared = SharedSession(home, screen, open_session)
     with shared.opened(session):
         yield shared
-
-
-def _say_if_ignored(file: Path, session: Session, screen: Screen) -> None:
-    if file.exists() and not homes.obeys_file(file.parent, Path(session.workspace)):
-        screen.remark(_IGNORED.format(file))
 
 
 _IGNORED = (

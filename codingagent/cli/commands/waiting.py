@@ -302,7 +302,8 @@ class Entered(Struct):
             case "/ask" | "/do":
                 self._say(rest, "words" if name == "/ask" else "edits")
             case "/leave":
-                self._choose(rest)
+                words = programs.split(rest)
+                amend.choose(self._home, session, words, requests.choice, self._screen)
             case "/check":
                 self._shared.name_check(rest)
             case "/new":
@@ -330,11 +331,6 @@ class Entered(Struct):
         now = requests.session
         if status not in (0, 2) and not (now.is_awaiting_answer or now.is_complete):
             self._leave()
-
-    def _choose(self, rest: str) -> None:
-        requests = self._shared.work.requests
-        words = programs.split(rest)
-        amend.choose(self._home, requests.session, words, requests.choice, self._screen)
 
     def _help(self) -> None:
         width = max(map(len, _COMMANDS)) + 2
