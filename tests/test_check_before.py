@@ -196,6 +196,7 @@ def _old(tmp_path: Path) -> Path:
         ("Add b.py, and make the tests pass", LIKE_IT, OLD, False),  # it is what the task is about
         ("Mend what test_old shows", LIKE_IT, OLD, False),
         ("See test_a.py", LIKE_IT, OLD, False),
+        ("Add b.py", LIKE_IT, DONE, False),  # nothing was done
         ("Add b.py", f"{PYTEST} -x", OLD, False),  # what comes after the first is unknown
         ("Add b.py", f"{LIKE_IT} | grep failed; false", OLD, False),  # no names
         ("Add b.py", f"{LIKE_IT}; true && false", OLD, False),  # more than the tests may fail

@@ -159,6 +159,11 @@ class Check:
         refused = (each for each in self._session.results if isinstance(each, Refused))
         return bool(self._context.settings.check) and any(each.kind in _EDITS for each in refused)
 
+    def has_changed(self) -> bool:
+        """Return whether the session changed a file, as far as is known: the check runs after each change."""
+        session = self._session
+        return bool(session.checked_by) or session.is_unchecked or self._has_changed()
+
     def fails_as_before(self) -> bool:
         """Return whether nothing fails but tests that failed before any change, and say so."""
         found = check_outcome.compared(self._session)
