@@ -485,47 +485,24 @@ def test_once_says_that_a_complete_session_waits_for_nothing(
     assert f"Session {session_of(waiting)} is complete; no answer in " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", [["show"], ["show", "--json"], ["resume", "--once"]])
 def test_a_request_whose_file_is_gone_is_written_again(
-    waiting: Path, capsys: pytest.CaptureFixture[str], command: list[str]
-) -> None:
-    """The person needs it, and learns that it was gone."""
-    request = waiting / "outbox" / outboxes(waiting)[0]
-    text = request.read_text()
-    request.unlink()
-    assert run(waiting, *command) == 0
-    done = capsys.readouterr()
-    assert f"request 1 was missing from {request}: written again" in done.out + done.err
-    assert request.read_text() == text
-    if "--json" in command:
-        assert len(done.out.splitlines()) == 1
-    assert run(waiting, *command) == 0
-    done = capsys.readouterr()
-    assert "gone" not in done.out + done.err
-
-
-def test_a_request_that_is_gone_is_written_again_by_the_one_that_waits(waiting: Path) -> None:
-    """`show` never takes the lock from it."""
-    request = waiting / "outbox" / outboxes(waiting)[0]
-    with started(waiting, "resume") as process:
-        assert process.stdout is not None
-        next(line for line in process.stdout if "inbox" in line)
-        request.unlink()
-        assert run(waiting, "show") == 0
-        assert request.exists()
-
-
-def test_show_goes_on_where_the_request_cannot_be_written_again(
     waiting: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """To look is always possible."""
+    """The person needs it, and learns that it is gone; to look is always possible, and writes nothing."""
     request = waiting / "outbox" / outboxes(waiting)[0]
-    request.unlink()
-    (waiting / "workspace").rename(waiting / "moved")
-    assert run(waiting, "show") == 0
-    done = capsys.readouterr()
-    assert f"request 1 was missing from {request}: workspace" in " ".join(done.err.split())
-    assert session_of(waiting) in done.out
+    text = request.read_text()
+    for command in ("resume --once", "refresh"):
+        request.unlink()
+        assert run(waiting, "show", "--json") == 0
+        done = capsys.readouterr()
+        assert f"{request} is missing: `codingagent --home {waiting} refresh " in done.err
+        assert len(done.out.splitlines()) == 1
+        assert run(waiting, *command.split()) == 0
+        done = capsys.readouterr()
+        assert (f"request 1 was missing from {request}" in done.out) == (command != "refresh")
+        assert request.read_text() == text
+        assert run(waiting, "show") == 0
+        assert "missing" not in capsys.readouterr().err
 
 
 def test_once_takes_what_lies_there_oldest_first(waiting: Path) -> None:

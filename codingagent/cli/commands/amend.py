@@ -1,7 +1,6 @@
 """The commands say, refresh and revoke."""
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +16,7 @@ from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.shared_session import announce, locked, write_request
 from codingagent.cli.task_input import read_words
-from codingagent.errors import CodingAgentError, UsageError
+from codingagent.errors import UsageError
 from codingagent.model.journal_entries import Wants, is_run_id, is_session_id
 from codingagent.model.session_state import Session
 from codingagent.process.select_sandbox import policy_of
@@ -46,7 +45,7 @@ def _say(  # noqa: PLR0913, PLR0917  # one for each command-line option
     state, rest = _meant(home, words or [])
     if withdraw:
         with screen_for(json) as screen:
-            unsay(home, state, screen)
+            write_anew(home, state, Requests.unsay, screen)
         return
     text = read_words(rest, file, edit, may_be_empty=bool(attach) and not (ask or do))
     wants: Wants | None = "words" if ask else "edits" if do else None
@@ -69,7 +68,7 @@ def say(
         root = Path(state.workspace)
         policy = policy_of(settings_of(home, state, {}, executes=False), root)
         files = factory.attached(home.root, root, attach, policy, screen.show)
-    _write_anew(home, state, lambda asked: asked.say(text, files, wants), screen, has_words=True)
+    write_anew(home, state, lambda asked: asked.say(text, files, wants), screen, has_words=True)
 
 
 @app.command(epilog="Example: codingagent refresh", name="refresh")
@@ -78,7 +77,7 @@ def _refresh(context: typer.Context, session: OpenSessionName = None, json: Json
     home = home_of(context)
     state = home.sessions.load(session) if session else _meant(home, [])[0]
     with screen_for(json) as screen:
-        _write_anew(home, state, Requests.refresh, screen)
+        write_anew(home, state, Requests.refresh, screen)
 
 
 @app.command(epilog="Example: codingagent revoke a1b2c3d4 2", name="revoke")
@@ -114,11 +113,6 @@ def _numbered(session: Session, numbers: list[str]) -> tuple[str, ...]:
     return tuple(granted[int(number) - 1] for number in numbers) if numbers else tuple(granted)
 
 
-def unsay(home: Home, state: Session, screen: Screen) -> None:
-    """Rewrite the request without the last words or files that were added to it."""
-    _write_anew(home, state, Requests.unsay, screen)
-
-
 def choose(
     home: Home, state: Session, words: Sequence[str], choice: Sequence[str], screen: Screen
 ) -> None:
@@ -146,20 +140,9 @@ def choose(
             attached.append(os.path.join(state.workspace, path))
     globs = tuple(dict.fromkeys(left_out))
     if globs != state.leave_out:
-        _write_anew(home, state, lambda asked: asked.refresh(globs), screen)
+        write_anew(home, state, lambda asked: asked.refresh(globs), screen)
     if attached:
         say(home, state, "", attached, screen)
-
-
-def write_again(home: Home, state: Session) -> str:
-    """Rewrite a request whose file is gone; return a message about it."""
-    path = home.mailbox.outbox_path(state.session_id, state.sequence)
-    try:
-        _write_anew(home, state, Requests.refresh, Screen(sys.stdout))
-        done = "written again"
-    except CodingAgentError as fault:
-        done = str(fault)
-    return f"request {state.sequence} was missing from {path}: {done}"
 
 
 def _meant(home: Home, words: list[str]) -> tuple[Session, list[str]]:
@@ -181,7 +164,7 @@ def _meant(home: Home, words: list[str]) -> tuple[Session, list[str]]:
     return (open_ones or found or [homes.latest_session(found)])[0], words
 
 
-def _write_anew(
+def write_anew(
     home: Home,
     state: Session,
     change: Callable[[Requests], None],

@@ -76,14 +76,9 @@ def _show(
 
     home = home_of(context)
     state = latest_of(home, or_run=True) if session is None else home.load(session)
-    if (
-        state.is_awaiting_answer
-        and not home.mailbox.outbox_path(state.session_id, state.sequence).exists()
-    ):
-        from codingagent.cli.commands.amend import write_again
-
-        fail(write_again(home, state))
-        state = home.load(state.session_id)
+    request = home.mailbox.outbox_path(state.session_id, state.sequence)
+    if state.is_awaiting_answer and not request.exists():
+        fail(f"{request} is missing: `codingagent refresh {state.session_id}` writes it again")
     hide_all = _hider(home, state).hide_all
     records = map(hide_all, home.records(state.session_id))
     if json:

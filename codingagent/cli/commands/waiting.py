@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from codingagent.agent.recipients import refuse_request, save_answer
+from codingagent.agent.requests import Requests
 from codingagent.cli import clipboard, inbox_loop, keyboard
 from codingagent.cli.clipboard import Glance
 from codingagent.cli.commands import amend
@@ -298,7 +299,7 @@ class Entered(Struct):
             case "/help":
                 self._help()
             case "/unsay":
-                amend.unsay(self._home, session, self._screen)
+                amend.write_anew(self._home, session, Requests.unsay, self._screen)
             case "/ask" | "/do":
                 self._say(rest, "words" if name == "/ask" else "edits")
             case "/leave":
