@@ -63,11 +63,9 @@ class _Commands(TyperGroup):
     ) -> "tuple[str | None, Command | None, list[str]]":
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            meant = _OTHER_NAMES.get(name, name)
-            raise UsageError(
-                f"there is no command '{name}';"
-                f" {suggestion(meant, self.list_commands(ctx), '`codingagent --help` lists them')}"
-            )
+            meant, known = _OTHER_NAMES.get(name, name), self.list_commands(ctx)
+            how = suggestion(meant, known, "`codingagent --help` lists them")
+            raise UsageError(f"there is no command '{name}'; {how}")
         found, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:  # otherwise a shell completes
             _check_values(command, rest)

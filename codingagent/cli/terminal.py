@@ -128,19 +128,13 @@ class Console(Lines):
     def record(
         self, record: entries.Record, session: Session, *, is_elsewhere: bool = False
     ) -> bool:
-        if self._keys is not None and not is_elsewhere:
-            match record:
-                case entries.PersonSaid(text=text) if text:
-                    what = (
-                        "Question: nothing will change"
-                        if session.is_asking
-                        else "Wish: files may change"
-                    )
-                    self._turn = [(what, "dim")], 2
-                case entries.RefreshAsked(unsays=True):
-                    self._turn = [("Withdrawn", "dim")], 2
-                case _:
-                    pass
+        what = "Withdrawn" * (isinstance(record, entries.RefreshAsked) and record.unsays)
+        if isinstance(record, entries.PersonSaid) and record.text:
+            what = (
+                "Question: nothing will change" if session.is_asking else "Wish: files may change"
+            )
+        if what and self._keys is not None and not is_elsewhere:
+            self._turn = [(what, "dim")], 2
         return super().record(record, session, is_elsewhere=is_elsewhere)
 
     def _record(self, record: entries.Record, session: Session) -> None:

@@ -160,8 +160,7 @@ def _meant(home: Home, words: list[str]) -> tuple[Session, list[str]]:
                 " a word: put your whole text in quotes)"
             )
     found = homes.all_sessions(home, fail)
-    open_ones = [each for each in found if not each.is_complete]
-    return (open_ones or found or [homes.latest_session(found)])[0], words
+    return next((each for each in found if not each.is_complete), None) or latest_of(home), words
 
 
 def write_anew(

@@ -120,10 +120,8 @@ def _glance(home: Home, shared: SharedSession, screen: Screen, *, is_asked: bool
     if is_asked:
         return Glance(home, screen.remark)
     setting, requests = shared.work.context.settings.clipboard, shared.work.requests
-    if setting == "off" or screen.keyboard() is None:
-        return None
-    is_remote = clipboard.is_the_terminals(os.environ)
-    if not is_remote and clipboard.lacking(os.environ) is not None:
+    has_one = clipboard.is_the_terminals(os.environ) or clipboard.lacking(os.environ) is None
+    if setting == "off" or screen.keyboard() is None or not has_one:
         return None
     if setting == "ask":
         is_new = requests.written and requests.session.sequence == 1
