@@ -209,7 +209,7 @@ def test_a_question_in_between_changes_nothing_until_it_is_answered(home: Path) 
     asked = request(home, short=True)
     assert "has no reply to your message" not in asked
     assert "has read your answer, and has no more words: go on with the task." in asked
-    assert "with operations again" in asked
+    assert "As in the earlier requests with operations: these are executed again." in asked
     drop(home, "[DONE]\nmended\n[/DONE]\n")
     assert cart(home) != CART
     assert is_complete(home)
@@ -306,9 +306,7 @@ def test_on_a_terminal_the_next_question_is_typed(home: Path) -> None:
         asked.says("Question: nothing will change. Request 4 was rewritten")
         asked.says(PROMPT, 7)
         paste(asked, "Yes.\nIt is.\n")
-        asked.says(
-            "? Type what to do next, /ask QUESTION, or send request 5 to have the task go on"
-        )
+        asked.says("? Type what to do next, /ask QUESTION, or /copy and send request 5 to go on")
         asked.says(PROMPT, 8)
         asked.types("/quit")
         confirm(asked)

@@ -412,7 +412,7 @@ def write_json_line(stream: TextIO, document: object) -> None:
     stream.flush()
 
 
-GO_ON = "send request {} to have the task go on"
+GO_ON = "send request {} to go on"
 OR_SEND = "or send request {} as it is to let it decide."
 _SIGNS = {"+": "good", "-": "bad", "@": "name", "…": "dim"}
 

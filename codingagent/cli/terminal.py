@@ -379,7 +379,7 @@ class Console(Lines):
         if notice.asks:
             way = f"The model asks: type your reply, {OR_SEND.format(notice.sequence)}"
             if notice.answered:
-                way = f"Type what to do next, /ask QUESTION, or {GO_ON.format(notice.sequence)}"
+                way = f"Type what to do next, /ask QUESTION, or /copy and {GO_ON.format(notice.sequence)}"
             self._say(("? ", "warn"), (way, ""))
 
     def _offer(self, ways: Sequence[str], session: Session, last: int) -> None:

@@ -29,7 +29,7 @@ CONTINUE = (
 )
 
 _AS_BEFORE = "As in the earlier requests in this chat."
-_AS_AT_FIRST = "The one with operations again, from before in this chat: they are executed now."
+_AS_AT_FIRST = "As in the earlier requests with operations: these are executed again."
 _DO_IT = (
     "Until now the user only asked questions, and nothing was changed. Now do what they want, with the"
     " operations in PROTOCOL."
