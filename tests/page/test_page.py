@@ -1,6 +1,7 @@
 """The loop in a real browser: real clicks, copies and pastes against a page that is really served."""
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -476,7 +477,7 @@ def test_the_models_question_is_answered_in_the_field(page: Page, project: Path)
         page.get_by_label("Your words").fill("Those of text.py")
         page.get_by_role("button", name="Say it").click()
         expect(page.locator("blockquote", has_text="Those of text.py")).to_be_visible()
-        assert page.get_by_label("Your words").input_value() == ""
+        expect(page.get_by_label("Your words")).to_have_value("")
         request = next((found.home / "outbox").glob("*_seq0002.txt")).read_text("utf-8")
         assert "Those of text.py" in request
 
@@ -512,3 +513,62 @@ def test_over_ssh_the_line_that_brings_the_page_is_printed(
     first = found.address
     assert found.end() == 0
     assert first.startswith("THIS_MACHINE")
+
+
+def test_an_operation_named_to_deceive_can_be_denied(page: Page, project: Path) -> None:
+    """What waits is known by its place and time: its name is the model's, and is shown otherwise."""
+    with served(project) as found:
+        begin(page, found)
+        operation = {"id": "--yes\u202e", "type": "shell", "command": "touch made; rm -rf made"}
+        message = {"protocolVersion": "1.0", "type": "operations", "operations": [operation]}
+        page.get_by_text("Type or paste it into a field").click()
+        page.get_by_label("The chat's whole answer").fill(json.dumps(message))
+        page.get_by_role("button", name="Apply it").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog.get_by_role("button", name="No")).to_be_enabled()
+        # Words that come meanwhile leave the question as it is.
+        words = ["say", found.session_id, "something else"]
+        program = [sys.executable, "-m", "codingagent", "--home", str(found.home)]
+        subprocess.run([*program, *words], check=True, cwd=project, stdout=subprocess.DEVNULL)
+        expect(page.get_by_text("something else").first).to_be_attached()
+        expect(dialog.get_by_role("button", name="Yes")).to_be_enabled()
+        dialog.get_by_role("button", name="No").click()
+        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        assert not (project / "made").exists()
+
+
+def test_double_clicks_do_once_and_a_late_stop_stops_nothing(page: Page, project: Path) -> None:
+    with served(project) as found:
+        page.goto(found.address)
+        page.get_by_label("Your task, or your question").fill("x")
+        page.get_by_role("button", name="Write the first request").dblclick()
+        expect(page.get_by_role("heading", name="Send request 1")).to_be_visible()
+        assert found.session_id
+        for number in (1, 2):
+            paste(
+                page, answer(found, number, f'[CREATE_FILE path="{number}.txt"]\nx\n[/CREATE_FILE]')
+            )
+            expect(page.get_by_role("heading", name=f"Send request {number + 1}")).to_be_visible()
+        page.get_by_role("button", name="Undo this turn").dblclick()
+        expect(page.locator("li.undone")).to_have_count(1)
+        assert (project / "1.txt").exists()
+        late = "fetch(location.pathname + '/stop', {method: 'POST'}).then(each => each.status)"
+        assert page.evaluate(late) == 200
+        stale = """fetch(location.pathname + '/undo', {method: 'POST', body: 'turn=2'})
+            .then(each => each.text())"""
+        assert "undone already" in page.evaluate(stale)
+        paste(page, answer(found, 3, '[CREATE_FILE path="3.txt"]\nx\n[/CREATE_FILE]'))
+        expect(page.get_by_role("heading", name="Send request 4")).to_be_visible()
+
+
+def test_a_session_that_is_closed_in_a_terminal_stays_closed(page: Page, project: Path) -> None:
+    with served(project) as found:
+        begin(page, found)
+        program = [sys.executable, "-m", "codingagent", "--home", str(found.home)]
+        subprocess.run([*program, "close", found.session_id], check=True, cwd=project)
+        expect(page.get_by_role("heading", name="Closed", exact=True)).to_be_visible()
+        done = subprocess.run(
+            [*program, "resume", found.session_id, "--unless-done"], cwd=project, check=True
+        )
+        assert done.returncode == 0
+        expect(page.get_by_role("heading", name="Closed", exact=True)).to_be_visible()

@@ -110,3 +110,21 @@ def test_no_file_is_served_by_its_path(found: Served, cookie: str, path: str) ->
 def test_the_tree_of_files_ends_at_the_workspace(found: Served, cookie: str, folder: str) -> None:
     response = ask(found, f"/files?folder={folder}", Cookie=cookie)
     assert response.status in (404, 422)
+
+
+@pytest.mark.parametrize("other", ['ui={"a":1}', "foo@bar=1", "a=b c", "x", "ü=ü", '="'])
+def test_a_cookie_of_another_server_locks_nobody_out(
+    found: Served, cookie: str, other: str
+) -> None:
+    """Cookies know no ports: any server on this machine can set one."""
+    given = f"{other}; {cookie}".encode().decode("latin-1")
+    assert ask(found, Cookie=given).status == 200
+    assert ask(found, Cookie=other.encode().decode("latin-1")).status == 403
+
+
+@pytest.mark.parametrize("body", ["task=a%00b", "task=x&check=%00"])
+def test_a_nul_in_a_field_is_refused_in_words(found: Served, cookie: str, body: str) -> None:
+    own = f"http://{urlsplit(found.address).netloc}"
+    response = ask(found, "/begin", "POST", body.encode(), Cookie=cookie, Origin=own)
+    assert response.status == 422
+    assert not (found.home / "sessions").exists()

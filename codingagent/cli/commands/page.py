@@ -15,6 +15,7 @@ from codingagent.cli.commands.options import Here, WorkspaceFolder, told
 from codingagent.errors import UsageError, system_reason
 from codingagent.storage import atomic_write, homes
 from codingagent.workspace.own_code import state_folder
+from codingagent.workspace.workspace import Workspace
 
 app = typer.Typer()
 
@@ -45,9 +46,11 @@ def _page(
     root, _ = trusted_home(context, named)
     options = {"workspace": None if workspace is None else str(workspace)}
     resolved, folder = homes.settings_for(root, options, os.environ, workspace)
+    if folder != homes.default_workspace(root):
+        Workspace(folder).close()  # one that can't be used is refused before anything is typed
     before = [] if here else [f"--home={root}"]
     after = ["--here"] if here else [f"--workspace={folder}"] if workspace else []
-    place = Desk(root, folder, (before, after), resolved.settings)
+    place = Desk(root, folder.absolute(), (before, after), resolved.settings)
     door = _Door(is_shown=no_open or _is_remote())
     with contextlib.closing(_listening(port)) as listening:
         try:

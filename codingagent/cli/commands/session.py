@@ -50,6 +50,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     accept: Annotated[Path | None, options.told("accept")] = None,
     dry_run: Annotated[Path | None, options.told("dry run")] = None,
     skip: Annotated[str | None, options.told("skip")] = None,
+    unless_done: Annotated[bool, options.told("unless done")] = False,
     check: options.CheckCommand = None,
     clipboard: options.Clipboard = False,
     reply_with: options.ReplyWith = None,
@@ -78,7 +79,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     with screen_for(json) as screen, home.lock.held(screen.remark):
         meant = [session] if session else _meant(home, screen, accept, once=once)
         owners = Recipients(home, None if session else ask_whose(screen))
-        how = (given, accept, reply, once, clipboard, _numbers(skip, accept))
+        how = (given, accept, reply, once, clipboard, _numbers(skip, accept), unless_done)
         for each in meant:
             _Resume(home, screen, owners, *how).go_on(home.sessions.load(each))
     return 0
@@ -140,6 +141,7 @@ class _Resume(Struct, frozen=True):
     once: bool
     clipboard: bool
     skip: tuple[int, ...] = ()
+    unless_done: bool = False
 
     def go_on(self, state: Session) -> None:
         home, screen = self.home, self.screen
@@ -147,6 +149,8 @@ class _Resume(Struct, frozen=True):
             conversation = shared.conversation
             if conversation.session.is_complete:
                 home.sessions.mend_document(conversation.session)
+                if self.unless_done:
+                    return
                 if self.once and self.accept is None and not home.mailbox.look():
                     self._say_nothing_taken(conversation)
                     return

@@ -132,10 +132,15 @@ def chat_links(settings: Settings) -> list[tuple[str, str]]:
     return [(host, each) for host, each in found if host and each.startswith("https://")]
 
 
+def _number(query: Mapping[str, str], otherwise: int) -> int:
+    text = query.get("turn", "")
+    return int(text) if text.isdecimal() else otherwise
+
+
 def request_text(home: Home, session_id: str, query: Mapping[str, str]) -> str:
     """Return a request, whole or short, or the answer to it: of the turn that the query names."""
     session, mailbox = home.sessions.load(session_id), home.mailbox
-    turn = int(query.get("turn") or session.sequence)
+    turn = _number(query, session.sequence)
     if "answer" in query:
         taken = (each for each in home.records(session_id) if isinstance(each, AnswerTaken))
         name = next((each.name for each in taken if each.sequence == turn), "")
@@ -168,7 +173,7 @@ def file(home: Home, session_id: str, query: Mapping[str, str]) -> list[tuple[st
     """Return the text of a file before a turn and after it, each under its heading."""
     session, path = home.sessions.load(session_id), query.get("path", "")
     with undo.history_of(home, session) as (checkpoints, steps):
-        _, before, after, _ = changed_in(checkpoints, steps, int(query.get("turn") or 0))
+        _, before, after, _ = changed_in(checkpoints, steps, _number(query, 0))
         change = next((c for c in checkpoints.changes(before, after) if c.path == path), None)
         if change is None:
             raise UsageError(f"this turn did not change {path}")

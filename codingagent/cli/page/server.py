@@ -5,7 +5,7 @@ import contextlib
 import logging
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ _LOOK_S = 0.4
 # Records that come together are shown together.
 _GATHER_S = 0.01
 
-Form = Mapping[str, str]
+Form = dict[str, str]
 
 
 class Page:
@@ -247,9 +247,10 @@ class Page:
         if not session.is_awaiting_answer:
             raise UsageError("no request waits for an answer at the moment")
         worker = self._worker(session_id)
+        # Whatever stopped earlier: who gives an answer wants it taken.
+        worker.fault, worker.is_stopped = "", False
         if skip := query.get("skip"):
-            if not taking.looks_like_answer(data, session):
-                raise UsageError("that is no answer to this session: nothing was done")
+            taking.check(data, session)
             with _answer_file(data) as path:
                 how = (f"--accept={path}", f"--skip={skip}")
                 await worker.begin("resume", session_id, "--json", *how, instead=True)
@@ -261,8 +262,9 @@ class Page:
 
     async def _review(self, request: Request) -> Response:
         """Show what an answer would do, and do nothing."""
-        _, session_id = self._named(request)
+        home, session_id = self._named(request)
         data = taking.text_in(await request.body(), request.query_params.get("name", ""))
+        taking.check(data, home.sessions.load(session_id))
         with _answer_file(data) as path:
             done = await run(
                 [*self.place.words, "resume", session_id, "--json", f"--dry-run={path}"]
@@ -279,8 +281,10 @@ class Page:
         action, session = request.path_params["action"], home.sessions.load(session_id)
         match action:
             case "stop":
-                worker.is_stopped = True
-                await worker.end()
+                # A turn that ended meanwhile has nothing to stop.
+                if not (session.is_awaiting_answer or session.is_complete):
+                    worker.is_stopped = True
+                    await worker.end()
                 return self.said()
             case "go-on":
                 await worker.begin("resume", session_id, "--json")
@@ -288,10 +292,16 @@ class Page:
             case "approve" | "deny":
                 return await self._decide(action, form, session, worker)
             case "check":
+                if not (session.is_awaiting_answer or session.is_complete):
+                    raise UsageError("a turn is at work: change the check when it has ended")
                 check = f"--check={form.get('check', '').strip()}"
                 await worker.begin("resume", session_id, "--json", check, instead=True)
                 return self.said()
             case _:
+                if action == "undo" and not form.get("path"):
+                    form["turns"] = await run_in_threadpool(
+                        self._turns_since, home, session_id, form
+                    )
                 words, data = _words(action, session, form)
                 done = await run([*self.place.words, *words], data)
                 worker.version += 1
@@ -300,7 +310,7 @@ class Page:
 
     async def _decide(self, action: str, form: Form, session: Session, worker: Worker) -> Response:
         asked = session.asked if session.is_awaiting_approval else None
-        if asked is None or form.get("question") != f"{asked.name} {asked.at}":
+        if asked is None or form.get("question") != f"{asked.index} {asked.at}":
             raise UsageError("that question is answered already: nothing was done")
         reason = form.get("reason", "").strip()
         more = [f"--reason={reason}"] if reason and action == "deny" else []
@@ -309,6 +319,14 @@ class Page:
         named = ("--", session.session_id, asked.name)
         await worker.begin(action, *more, "--json", *named, instead=True)
         return self.said()
+
+    def _turns_since(self, home: Home, session_id: str, form: Form) -> str:
+        """Return how many turns an undo back to the one that was clicked undoes."""
+        turns = SessionView(home, session_id, self._worker(session_id)).turns
+        found = next((each for each in turns if str(each.number) == form.get("turn")), None)
+        if found is None or not found.undoes:
+            raise UsageError("that turn is undone already: nothing was done")
+        return str(found.undoes)
 
     # --- processes -----------------------------------------------------------------------------
 
@@ -327,7 +345,8 @@ class Page:
         is_free = not (worker.is_running or worker.is_stopped or worker.fault)
         is_free = is_free and session.is_awaiting_answer
         if is_free and not is_held(home.waiting_path(session.session_id)):
-            await worker.begin("resume", session.session_id, "--json")
+            # A session that is closed meanwhile stays so.
+            await worker.begin("resume", session.session_id, "--json", "--unless-done")
 
     async def _taken(self, home: Home, session_id: str, sequence: int, worker: Worker) -> None:
         """Wait until an answer is in the journal, or can't be taken."""
@@ -407,6 +426,8 @@ def _event(html: str) -> str:
 async def _form(request: Request) -> dict[str, str]:
     """Return the fields of a form; a field given several times is joined by line ends."""
     body = (await request.body()).decode("utf-8", "replace")
+    if "%00" in body:
+        raise UsageError("a NUL can't be in a field: nothing was done")
     return {name: "\n".join(each) for name, each in parse_qs(body, keep_blank_values=True).items()}
 
 

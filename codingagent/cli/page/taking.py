@@ -2,12 +2,14 @@
 
 import io
 import zipfile
+import zlib
 from pathlib import PurePosixPath
 from secrets import token_hex
 
-from codingagent.errors import UsageError
-from codingagent.model import documents
+from codingagent.errors import OperationError, UsageError
+from codingagent.model import documents, paths
 from codingagent.model.encoding import typed_text
+from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Session
 from codingagent.protocols.foreign import parser
 from codingagent.protocols.tags import reply, tag_blocks, transcript
@@ -43,7 +45,7 @@ def _unzipped(data: bytes, name: str) -> bytes:
             if len(found) > _ZIP_FILES or sum(e.file_size for e in found) > REPLY_LIMIT_BYTES:
                 raise UsageError(f"{name} holds too much for an answer")
             texts = {each.filename: archive.read(each) for each in found}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as fault:
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError) as fault:
         raise UsageError(f"{name} is no zip file that can be read: {fault}") from fault
     if len(texts) == 1:
         return next(iter(texts.values()))
@@ -60,8 +62,18 @@ def _created(path: str, text: str) -> str:
     """Return the operation that writes a file; its end can stand in no file."""
     end = token_hex(8)
     body = text if text.endswith("\n") or not text else f"{text}\n"
-    path = path.replace("\\", "/").replace('"', '\\"')
+    try:
+        path = paths.workspace_path(path.replace("\\", "/")).replace('"', '\\"')
+    except OperationError as fault:
+        raise UsageError(f"{paths.shown(path)} in the zip: {fault.reason}") from fault
     return f'[CREATE_FILE path="{path}" until="{end}"]\n{body}[/CREATE_FILE {end}]\n'
+
+
+def check(data: bytes, session: Session) -> None:
+    """Refuse (UsageError) an answer to another session or request, and the last one again."""
+    header = transcript.last_header(tag_blocks.fold_line_ends(typed_text(data, "replace")))
+    if reason := reply.objection(header, session, digest_of(data)):
+        raise UsageError(f"{reason}: nothing was done")
 
 
 def looks_like_answer(data: bytes, session: Session) -> bool:

@@ -155,7 +155,7 @@ class SessionView:
         lines = [[(line, diff_style(line))] for line in unmasked(question.shown).split("\n")]
         below: list[Hung] = [(line, 0) for line in lines]
         told = laid_out(lines_of(asked, self.hidden, None, LOOK, below=below), LOOK)
-        return asked.name, f"{asked.name} {asked.at}", [*told], question
+        return asked.name, f"{asked.index} {asked.at}", [*told], question
 
     @property
     def is_about_secrets(self) -> bool:

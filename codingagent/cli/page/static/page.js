@@ -58,7 +58,7 @@ async function take(body, { name = "", isUnsure = false } = {}) {
     byId("answer").focus();
   }
   const isPlan = action === "review" && response.ok;
-  if (isPlan) planned = { body, name };
+  if (isPlan) planned = { body, name, sequence: query.get("sequence") };
   const target = byId(isPlan ? "plan" : "said");
   target.innerHTML = html;
   htmx.process(target);
@@ -70,7 +70,7 @@ let planned = null;
 
 async function applyPlan() {
   const skipped = [...document.querySelectorAll("#plan input[data-operation]:not(:checked)")];
-  const query = new URLSearchParams({ sequence: sequence(), name: planned.name });
+  const query = new URLSearchParams({ sequence: planned.sequence, name: planned.name });
   query.set("skip", skipped.map((each) => each.dataset.operation).join(","));
   const response = await fetch(`/s/${session()}/answer?${query}`, { method: "POST", body: planned.body });
   byId("said").innerHTML = await response.text();
