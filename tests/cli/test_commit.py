@@ -126,6 +126,8 @@ def test_again_after_another_turn_and_after_an_undo(repository: Repository) -> N
     assert "nothing" not in repository.commit()
     edits = EDIT.format("cart.py", "G", "H") + EDIT.format("cart.py", "a", "A")
     assert "\nChanged: cart.py\n" in repository.turn(edits + DONE)
+    for redo in ("--force", "--redo"):  # what no commit has
+        assert "stays" not in run_here("undo", redo, folder=repository.root).stdout
     assert "1 file" in repository.commit("--message", "second")
     assert "has changed nothing since" in repository.commit(ok=2)
     assert repository.git("log", "--format=%s").splitlines()[0] == "second"

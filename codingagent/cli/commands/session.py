@@ -24,7 +24,7 @@ from codingagent.cli.plain_output import Screen, write_json_line
 from codingagent.cli.shared_session import announce, locked
 from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model.approval import Answer, nothing_awaits
-from codingagent.model.journal_entries import CommitMade, is_run_id, is_session_id
+from codingagent.model.journal_entries import CommitMade, UndoBegan, is_run_id, is_session_id
 from codingagent.model.paths import shown
 from codingagent.model.session_state import Phase, Session
 from codingagent.storage import homes
@@ -300,6 +300,7 @@ def _undo(  # one for each command-line option
 
 def _undo_here(home: Home, before: Session, what: "UndoChoice", screen: Screen) -> None:
     """Undo turns, unless another process did meanwhile."""
+    from codingagent.checkpoints.history import steps
     from codingagent.checkpoints.undo import take_back
 
     state, left = home.load(before.session_id), ""
@@ -320,11 +321,11 @@ def _undo_here(home: Home, before: Session, what: "UndoChoice", screen: Screen) 
         else:
             checkpointer = conversation.context.checkpointer
             left = take_back(home, checkpointer, what)
-            committed = [
-                each for each in home.records(state.session_id) if isinstance(each, CommitMade)
-            ]
-            if committed:
-                screen.remark(_COMMITTED.format(committed[-1].commit[:10]))
+            records = [*home.records(state.session_id)]
+            made = [each for each in records if isinstance(each, CommitMade)][-1:]
+            (began,) = [each for each in records if isinstance(each, UndoBegan)][-1:]
+            if made and min(began.steps) < len(steps(records[: made[0].records])):
+                screen.remark(_COMMITTED.format(made[0].commit[:10]))
         conversation.recover()
         if not conversation.session.is_complete:
             announce(conversation)
