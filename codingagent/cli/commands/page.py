@@ -26,7 +26,7 @@ def _page(
     here: Here = False,
     workspace: WorkspaceFolder = None,
     no_open: Annotated[bool, told("no open")] = False,
-    port: Annotated[int, told("port", min=0, max=65535)] = 0,
+    port: Annotated[int | None, told("port", min=1, max=65535)] = None,
 ) -> None:
     """Do the whole loop on a page in your browser, beside the chat; Ctrl-C ends it.
 
@@ -52,7 +52,7 @@ def _page(
     after = ["--here"] if here else [f"--workspace={folder}"] if workspace else []
     place = Desk(root, folder.absolute(), (before, after), resolved.settings)
     door = _Door(is_shown=no_open or _is_remote())
-    with contextlib.closing(_listening(port)) as listening:
+    with contextlib.closing(_listening(port or 0)) as listening:
         try:
             serve(place, listening, door.open)
         finally:
