@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
 from codingagent import demo
 
@@ -105,3 +105,31 @@ def paste(page: Page, text: str) -> None:
     """Put a text on the clipboard, and click Paste."""
     page.evaluate("text => navigator.clipboard.writeText(text)", text)
     page.get_by_role("button", name="Paste the answer").click()
+
+
+TASK = (RECORDED / "task.txt").read_text("utf-8").strip()
+
+
+def begin(page: Page, served_page: Served, task: str = TASK, check: str = "") -> None:
+    """Begin a session, and wait for its first request."""
+    page.goto(served_page.address)
+    page.get_by_label("Your task, or your question").fill(task)
+    page.get_by_label("The command that checks").fill(check)
+    page.get_by_role("button", name="Write the first request").click()
+    expect(page.get_by_role("heading", name="Send request 1")).to_be_visible()
+
+
+def answer(served_page: Served, sequence: int, body: str) -> str:
+    head = f'[REPLY session="{served_page.session_id}" sequence="{sequence}"]'
+    return f"{head}\n{body}\n[END]\n"
+
+
+def drop(page: Page, name: str, data: bytes) -> None:
+    page.evaluate(
+        """([data, name]) => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([new Uint8Array(data)], name));
+            document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: transfer, bubbles: true}));
+        }""",
+        [list(data), name],
+    )

@@ -1,66 +1,23 @@
 """The loop in a real browser: real clicks, copies and pastes against a page that is really served."""
 
-import io
-import json
 import os
 import subprocess
 import sys
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.page.browsing import RECORDED, Served, browser, demo_folder, paste, served
+from tests.page.browsing import TASK, Served, answer, begin, browser, drop, paste, served
 from tests.sandboxes import needs_bwrap
-
-TASK = (RECORDED / "task.txt").read_text("utf-8").strip()
-# A guard against waiting for ever, on a machine that does much else.
-_LONG_MS = 60_000
-expect.set_options(timeout=_LONG_MS)
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     with browser() as found:
         yield found
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = demo_folder(tmp_path)
-    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b.c")
-    for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "first")):
-        subprocess.run([*git, *words], cwd=folder, check=True)
-    return folder
-
-
-@pytest.fixture
-def page(chromium: Browser) -> Iterator[Page]:
-    may = ["clipboard-read", "clipboard-write"]
-    with chromium.new_context(permissions=may) as context:
-        context.set_default_timeout(_LONG_MS)
-        found = context.new_page()
-        # Shown where a test fails.
-        found.on("console", lambda each: print(each.type, each.text))  # noqa: T201
-        found.on("pageerror", lambda each: print("fault", each))  # noqa: T201
-        found.on("response", lambda each: print(each.status, each.url))  # noqa: T201
-        yield found
-
-
-def begin(page: Page, served_page: Served, task: str = TASK, check: str = "") -> None:
-    page.goto(served_page.address)
-    page.get_by_label("Your task, or your question").fill(task)
-    page.get_by_label("The command that checks").fill(check)
-    page.get_by_role("button", name="Write the first request").click()
-    expect(page.get_by_role("heading", name="Send request 1")).to_be_visible()
-
-
-def answer(served_page: Served, sequence: int, body: str) -> str:
-    head = f'[REPLY session="{served_page.session_id}" sequence="{sequence}"]'
-    return f"{head}\n{body}\n[END]\n"
 
 
 def test_the_demo_from_begin_to_done(page: Page, project: Path) -> None:
@@ -94,80 +51,6 @@ def test_the_demo_from_begin_to_done(page: Page, project: Path) -> None:
         ["git", "log", "-1", "--format=%s"], cwd=project, capture_output=True, check=True
     )
     assert log.stdout.strip() == b"Add up the parts"
-
-
-def test_an_answer_in_a_dropped_file(page: Page, project: Path) -> None:
-    with served(project) as found:
-        begin(page, found)
-        text = answer(found, 1, '[CREATE_FILE path="new.txt"]\nhello\n[/CREATE_FILE]')
-        drop = """([text, name]) => {
-            const data = new DataTransfer();
-            data.items.add(new File([text], name, {type: "text/plain"}));
-            document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true}));
-        }"""
-        page.evaluate(drop, [text, "answer.pdf"])
-        expect(page.get_by_text("answer.pdf is not taken")).to_be_visible()
-        page.evaluate(drop, [text, "answer.md"])
-        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
-        assert (project / "new.txt").read_text("utf-8") == "hello\n"
-
-
-def test_review_with_one_change_unticked(page: Page, project: Path) -> None:
-    with served(project) as found:
-        begin(page, found)
-        page.get_by_label("show what an answer will do").check()
-        one, two = (f'[CREATE_FILE path="{n}.txt"]\nx\n[/CREATE_FILE]' for n in ("a", "b"))
-        old = (project / "durations" / "text.py").read_text("utf-8")
-        edit = (
-            '[EDIT_FILE path="durations/text.py"]\n<<<<<<< SEARCH\nimport re\n=======\nimport re  # regex\n'
-            ">>>>>>> REPLACE\n[/EDIT_FILE]"
-        )
-        paste(page, answer(found, 1, f"{one}\n{two}\n{edit}"))
-        expect(page.get_by_text("What this answer will do")).to_be_visible()
-        expect(page.locator(".word", has_text="regex").first).to_be_visible()
-        assert not (project / "a.txt").exists()
-        assert (project / "durations" / "text.py").read_text("utf-8") == old
-        page.get_by_label("CREATE_FILE b.txt").uncheck()
-        page.get_by_role("button", name="Do what is ticked").click()
-        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
-        assert (project / "a.txt").exists()
-        assert not (project / "b.txt").exists()
-        assert "# regex" in (project / "durations" / "text.py").read_text("utf-8")
-        short = next((found.home / "outbox" / "short").glob("*_seq0002.txt")).read_text("utf-8")
-        assert "said no" in short
-
-
-def test_an_approval_takes_a_click_and_no_key_typed_before(page: Page, project: Path) -> None:
-    needs_bwrap()
-    (project / "build").mkdir()
-    (project / "build" / "x").write_text("x")
-    with served(project) as found:
-        begin(page, found)
-        paste(page, answer(found, 1, "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]"))
-        dialog = page.get_by_role("dialog")
-        expect(dialog).to_be_visible()
-        page.keyboard.press("Enter")
-        page.keyboard.press("y")
-        expect(dialog.get_by_role("button", name="Yes")).to_be_enabled()
-        assert (project / "build").exists()
-        expect(dialog).to_contain_text("rm -r build")
-        dialog.get_by_role("button", name="Yes").click()
-        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
-        assert not (project / "build").exists()
-
-
-def test_a_denial_goes_to_the_model_with_its_reason(page: Page, project: Path) -> None:
-    with served(project) as found:
-        begin(page, found)
-        body = '[CREATE_FILE path=".github/workflows/ci.yml"]\non: push\n[/CREATE_FILE]'
-        paste(page, answer(found, 1, body))
-        dialog = page.get_by_role("dialog")
-        dialog.get_by_label("Reason").fill("we have no CI")
-        dialog.get_by_role("button", name="No").click()
-        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
-        assert not (project / ".github").exists()
-        short = next((found.home / "outbox" / "short").glob("*_seq0002.txt")).read_text("utf-8")
-        assert "we have no CI" in short
 
 
 def test_undo_and_redo_by_clicking_a_turn(page: Page, project: Path) -> None:
@@ -264,80 +147,51 @@ def test_an_answer_full_of_html_is_text(page: Page, project: Path) -> None:
         assert "\u202e" not in page.locator("main").inner_text()
 
 
-def test_words_secrets_and_questions(page: Page, project: Path) -> None:
-    (project / ".env").write_text("API_TOKEN=ghp_1234567890abcdefghijklmnopqrstuvwxyz\n")
+def _is_accessible_and_fits(page: Page, view: str) -> None:
+    shots = os.environ.get("SCREENSHOTS")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        for width in (400, 800, 1600):
+            page.set_viewport_size({"width": width, "height": 900})
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, f"{view} is {wide} wide at {width}"
+            if shots:
+                name = f"{view}-{width}-{scheme}.png"
+                page.screenshot(path=Path(shots) / name, full_page=True)
+        violations = Axe().run(page).response["violations"]
+        told = [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in violations]
+        assert not told, f"{view}, {scheme}: {told}"
+
+
+def test_every_view_is_accessible_and_fits(page: Page, project: Path) -> None:
+    """Without a violation that axe-core finds, light and dark, from 400 to 1,600 pixels."""
     with served(project) as found:
         page.goto(found.address)
-        page.get_by_label("ask a question about the code").check()
-        page.get_by_label("Your task, or your question").fill("What is in .env?")
+        page.get_by_label("Your task, or your question").fill(TASK)
+        expect(page.get_by_text("durations/text.py")).to_be_visible()
+        _is_accessible_and_fits(page, "begin")
         page.get_by_role("button", name="Write the first request").click()
         expect(page.get_by_role("heading", name="Send request 1")).to_be_visible()
-        paste(page, answer(found, 1, "It holds a token."))
-        expect(page.get_by_text("It holds a token.").first).to_be_visible()
-        page.get_by_label("Your words").fill("Then write a README")
-        page.get_by_label("have it done now").check()
-        page.get_by_role("button", name="Go on").click()
+        _is_accessible_and_fits(page, "send")
+        page.get_by_label("show what an answer will do").check()
+        paste(page, found.reply(2).replace('sequence="2"', 'sequence="1"'))
+        expect(page.get_by_text("What this answer will do")).to_be_visible()
+        _is_accessible_and_fits(page, "review")
+        page.get_by_role("button", name="Drop this answer").click()
+        page.get_by_label("show what an answer will do").uncheck()
+        body = '[CREATE_FILE path=".github/workflows/ci.yml"]\non: push\n[/CREATE_FILE]'
+        done = '[CREATE_FILE path="a.py"]\nx = 1\n[/CREATE_FILE]\n[DONE]\nMade it.\n[/DONE]'
+        paste(page, answer(found, 1, body))
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_be_visible()
+        _is_accessible_and_fits(page, "approval")
+        dialog.get_by_role("button", name="Yes").click()
         expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
-        paste(page, answer(found, 2, '[READ_FILE path=".env"]'))
-        expect(page.get_by_role("heading", name="Send request 3")).to_be_visible()
-        short = next((found.home / "outbox" / "short").glob("*_seq0003.txt")).read_text("utf-8")
-        assert "SECRET-" in short
-        assert "ghp_" not in short
-        page.get_by_text("Hidden secrets (1)").click()
-        page.get_by_role("button", name="Send SECRET-").click()
-        expect(page.get_by_role("button", name="Hide SECRET-")).to_be_visible()
-
-
-def _reviewed(page: Page, found: Served) -> None:
-    begin(page, found)
-    page.get_by_label("show what an answer will do").check()
-    paste(page, found.reply(2).replace('sequence="2"', 'sequence="1"'))
-    expect(page.get_by_text("What this answer will do")).to_be_visible()
-
-
-def _asked(page: Page, found: Served) -> None:
-    begin(page, found)
-    body = '[CREATE_FILE path=".github/workflows/ci.yml"]\non: push\n[/CREATE_FILE]'
-    paste(page, answer(found, 1, body))
-    expect(page.get_by_role("dialog")).to_be_visible()
-
-
-def _done(page: Page, found: Served) -> None:
-    begin(page, found)
-    done = '[CREATE_FILE path="a.py"]\nx = 1\n[/CREATE_FILE]\n[DONE]\nMade it.\n[/DONE]'
-    paste(page, answer(found, 1, done))
-    expect(page.get_by_role("heading", name="Done", exact=True)).to_be_visible()
-    page.get_by_text("What it changed").click()
-    expect(page.get_by_text("side by side", exact=True)).to_be_visible()
-
-
-VIEWS: dict[str, Callable[[Page, Served], object]] = {
-    "begin": lambda page, found: page.goto(found.address),
-    "send": begin,
-    "review": _reviewed,
-    "approval": _asked,
-    "done": _done,
-}
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_view_is_accessible_and_fits(page: Page, project: Path, view: str) -> None:
-    """Without a violation that axe-core finds, light and dark, from 400 to 1,600 pixels."""
-    shots = os.environ.get("SCREENSHOTS")
-    with served(project) as found:
-        VIEWS[view](page, found)
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            for width in (400, 800, 1600):
-                page.set_viewport_size({"width": width, "height": 900})
-                wide = page.evaluate("document.documentElement.scrollWidth")
-                assert wide <= width, f"{view} is {wide} wide at {width}"
-                if shots:
-                    name = f"{view}-{width}-{scheme}.png"
-                    page.screenshot(path=Path(shots) / name, full_page=True)
-            violations = Axe().run(page).response["violations"]
-            told = [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in violations]
-            assert not told, f"{view}, {scheme}: {told}"
+        paste(page, answer(found, 2, done))
+        expect(page.get_by_role("heading", name="Done", exact=True)).to_be_visible()
+        page.locator("#turn-2").get_by_text("What it changed").click()
+        expect(page.get_by_text("side by side", exact=True)).to_be_visible()
+        _is_accessible_and_fits(page, "done")
 
 
 def test_the_whole_loop_by_keyboard(page: Page, project: Path) -> None:
@@ -368,17 +222,6 @@ def _tab_to(page: Page, wanted: Locator) -> None:
     pytest.fail("no Tab leads there")
 
 
-def _drop(page: Page, name: str, data: bytes) -> None:
-    page.evaluate(
-        """([data, name]) => {
-            const transfer = new DataTransfer();
-            transfer.items.add(new File([new Uint8Array(data)], name));
-            document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: transfer, bubbles: true}));
-        }""",
-        [list(data), name],
-    )
-
-
 def test_the_first_request_holds_what_is_ticked(
     page: Page, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,9 +237,9 @@ def test_the_first_request_holds_what_is_ticked(
         page.get_by_text("Add files").click()
         page.get_by_text("docs/", exact=True).click()
         page.get_by_label("notes.txt", exact=True).check()
-        _drop(page, "other.csv", b"a,b\n1,2\n")
+        drop(page, "other.csv", b"a,b\n1,2\n")
         expect(page.locator("#attached")).to_contain_text("other.csv")
-        _drop(page, "absent.txt", b"of another folder")
+        drop(page, "absent.txt", b"of another folder")
         expect(page.get_by_text("absent.txt is not in")).to_be_visible()
         page.get_by_label("The command that checks").fill(
             "python3 -m unittest discover -s tests -t ."
@@ -412,39 +255,6 @@ def test_the_first_request_holds_what_is_ticked(
         link = page.get_by_role("link", name="Open chat.example")
         assert link.get_attribute("href") == "https://chat.example/new"
         assert link.get_attribute("rel") == "noopener noreferrer"
-
-
-def test_a_zip_of_files_is_an_answer(page: Page, project: Path) -> None:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
-        archive.writestr("durations/extra.py", "EXTRA = 1\n")
-        archive.writestr("docs/extra.md", "# Extra\n\n```sh\nls\n```\n")
-    with served(project) as found:
-        begin(page, found)
-        _drop(page, "answer.zip", b"PK\x03\x04 no zip")
-        expect(page.get_by_text("answer.zip is no zip file")).to_be_visible()
-        _drop(page, "answer.zip", made.getvalue())
-        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
-        assert (project / "durations" / "extra.py").read_text("utf-8") == "EXTRA = 1\n"
-        assert (project / "docs" / "extra.md").read_text("utf-8").endswith("ls\n```\n")
-
-
-def test_what_was_copied_is_taken_when_the_tab_comes_back(page: Page, project: Path) -> None:
-    with served(project) as found:
-        begin(page, found)
-        page.get_by_label("take what I copied").check()
-        for text in ("something else", found.reply(1).replace(found.session_id, "00000000")):
-            page.evaluate("text => navigator.clipboard.writeText(text)", text)
-            page.evaluate("window.dispatchEvent(new Event('focus'))")
-        page.evaluate("text => navigator.clipboard.writeText(text)", found.reply(1))
-        page.evaluate("window.dispatchEvent(new Event('focus'))")
-        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
-        assert len(list((found.home / "inbox" / "processed").iterdir())) == 1
-        # A text that is pasted anywhere and asks for nothing is not taken unasked.
-        page.evaluate("text => navigator.clipboard.writeText(text)", "a shopping list")
-        page.keyboard.press("Control+v")
-        expect(page.get_by_text("This does not look like an answer")).to_be_visible()
-        assert page.get_by_label("The chat's whole answer").input_value() == "a shopping list"
 
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -466,20 +276,6 @@ def test_a_picture_lies_beside_the_request(page: Page, project: Path) -> None:
             page.get_by_role("link", name="Download, or drag").click()
         outbox = next((found.home / "outbox").glob("*_seq0001.txt"))
         assert download.value.path().read_bytes() == outbox.read_bytes()
-
-
-def test_the_models_question_is_answered_in_the_field(page: Page, project: Path) -> None:
-    with served(project) as found:
-        begin(page, found)
-        paste(page, answer(found, 1, "[MESSAGE]\nWhich tests do you mean?\n[/MESSAGE]"))
-        expect(page.get_by_role("heading", name="The model asks")).to_be_visible()
-        expect(page.locator(".asks blockquote")).to_contain_text("Which tests do you mean?")
-        page.get_by_label("Your words").fill("Those of text.py")
-        page.get_by_role("button", name="Say it").click()
-        expect(page.locator("blockquote", has_text="Those of text.py")).to_be_visible()
-        expect(page.get_by_label("Your words")).to_have_value("")
-        request = next((found.home / "outbox").glob("*_seq0002.txt")).read_text("utf-8")
-        assert "Those of text.py" in request
 
 
 def test_a_file_before_and_after_a_turn(page: Page, project: Path) -> None:
@@ -513,52 +309,6 @@ def test_over_ssh_the_line_that_brings_the_page_is_printed(
     first = found.address
     assert found.end() == 0
     assert first.startswith("THIS_MACHINE")
-
-
-def test_an_operation_named_to_deceive_can_be_denied(page: Page, project: Path) -> None:
-    """What waits is known by its place and time: its name is the model's, and is shown otherwise."""
-    with served(project) as found:
-        begin(page, found)
-        operation = {"id": "--yes\u202e", "type": "shell", "command": "touch made; rm -rf made"}
-        message = {"protocolVersion": "1.0", "type": "operations", "operations": [operation]}
-        page.get_by_text("Type or paste it into a field").click()
-        page.get_by_label("The chat's whole answer").fill(json.dumps(message))
-        page.get_by_role("button", name="Apply it").click()
-        dialog = page.get_by_role("dialog")
-        expect(dialog.get_by_role("button", name="No")).to_be_enabled()
-        # Words that come meanwhile leave the question as it is.
-        words = ["say", found.session_id, "something else"]
-        program = [sys.executable, "-m", "codingagent", "--home", str(found.home)]
-        subprocess.run([*program, *words], check=True, cwd=project, stdout=subprocess.DEVNULL)
-        expect(page.get_by_text("something else").first).to_be_attached()
-        expect(dialog.get_by_role("button", name="Yes")).to_be_enabled()
-        dialog.get_by_role("button", name="No").click()
-        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
-        assert not (project / "made").exists()
-
-
-def test_double_clicks_do_once_and_a_late_stop_stops_nothing(page: Page, project: Path) -> None:
-    with served(project) as found:
-        page.goto(found.address)
-        page.get_by_label("Your task, or your question").fill("x")
-        page.get_by_role("button", name="Write the first request").dblclick()
-        expect(page.get_by_role("heading", name="Send request 1")).to_be_visible()
-        assert found.session_id
-        for number in (1, 2):
-            paste(
-                page, answer(found, number, f'[CREATE_FILE path="{number}.txt"]\nx\n[/CREATE_FILE]')
-            )
-            expect(page.get_by_role("heading", name=f"Send request {number + 1}")).to_be_visible()
-        page.get_by_role("button", name="Undo this turn").dblclick()
-        expect(page.locator("li.undone")).to_have_count(1)
-        assert (project / "1.txt").exists()
-        late = "fetch(location.pathname + '/stop', {method: 'POST'}).then(each => each.status)"
-        assert page.evaluate(late) == 200
-        stale = """fetch(location.pathname + '/undo', {method: 'POST', body: 'turn=2'})
-            .then(each => each.text())"""
-        assert "undone already" in page.evaluate(stale)
-        paste(page, answer(found, 3, '[CREATE_FILE path="3.txt"]\nx\n[/CREATE_FILE]'))
-        expect(page.get_by_role("heading", name="Send request 4")).to_be_visible()
 
 
 def test_a_session_that_is_closed_in_a_terminal_stays_closed(page: Page, project: Path) -> None:
