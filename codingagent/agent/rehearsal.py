@@ -1,6 +1,7 @@
 """Say what an answer would do, and do nothing: its file operations are done to copies of the files."""
 
 import contextlib
+import copy
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +51,8 @@ def rehearse(context: Context, found: Reply) -> Iterator[Rehearsed]:
         for item in items:
             if isinstance(item, Step):
                 _copy(context.workspace, item, copies)
+        # What would be known of secrets afterwards is not kept.
+        context = replace(context, secrecy=copy.deepcopy(context.secrecy))
         bare = bare_context(copies, context.runner, context.policy)
         agent = Agent(replace(bare, secrecy=context.secrecy, texts=context.texts))
         for index, item in enumerate(items):

@@ -109,3 +109,18 @@ def test_words_are_withdrawn_from_any_terminal(answer: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "not that" not in request.read_text()
     assert "nothing to withdraw" in run_here("say", "--withdraw", folder=root).stderr
+
+
+def test_a_dry_run_keeps_nothing_of_secrets(answer: Path) -> None:
+    """Of a file with secrets that would be moved, the session still knows the old place only."""
+    root = answer.parent.parent
+    (root / ".env").write_text("TOKEN=ghp_1234567890abcdefghijklmnopqrstuvwxyz\n")
+    assert run_here("say", "look", "--attach", ".env", folder=root).returncode == 0
+    vault = next((root / ".codingagent" / "sessions").glob("*/vault.json"))
+    before = vault.read_bytes()
+    assert b'".env"' in before
+    answer.write_text('[MOVE_FILE path=".env" to="b.env"]\n')
+    done = run_here("resume", "--dry-run", str(answer), folder=root)
+    assert "'.env' is moved to 'b.env'" in done.stdout
+    assert "ghp_" not in done.stdout
+    assert vault.read_bytes() == before
