@@ -229,7 +229,7 @@ def typed_text(data: bytes, errors: str = "strict") -> str:
 def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
     """Return the text of an inbox file; None if it is binary, or nobody knows its letters.
 
-    DESIGN, inbox: UTF-8 with or without mark, UTF-16 with mark, else the locale's 8-bit encoding
+    UTF-8 with or without mark, UTF-16 with mark, else the locale's 8-bit encoding
     (where that is UTF-8 itself, windows-1252, which chats' download buttons produce), unless its letters
     are those of another one.
     """

@@ -5,7 +5,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-# DESIGN, inbox: size and time unchanged for 300 ms.
+# Size and time are unchanged for 300 ms.
 SETTLED_AFTER_S = 0.3
 SETTLED_OPEN_AFTER_S = 10.0
 

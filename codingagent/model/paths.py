@@ -1,6 +1,6 @@
 """Validate paths in operations, as text only. The workspace resolves links.
 
-DESIGN: a path is checked twice, as text here and again at each use, against the real folders.
+A path is checked twice, as text here and again at each use, against the real folders.
 """
 
 import re
