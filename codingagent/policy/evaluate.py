@@ -4,14 +4,15 @@ This guards against accidents, since a program may do anything; protection comes
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import cache
 from posixpath import join, normpath
 
+from codingagent.model.observations import digest_of
 from codingagent.model.paths import is_glob, shown
 from codingagent.model.patterns import lazy_pattern
 from codingagent.policy import presets
-from codingagent.policy.cmd_lines import judge_cmd_line
 from codingagent.policy.rules import (
     ASKED_BY_POLICY,
     Allow,
@@ -21,14 +22,16 @@ from codingagent.policy.rules import (
     ShellRules,
     Verdict,
     ask_for_path,
-    clipped,
     deny_blocked,
-    deny_command,
-    deny_unlisted,
 )
-from codingagent.policy.shell_line import ShellCommand, ShellLine, Word, Words
+from codingagent.policy.shell_commands import (
+    ShellCommand,
+    ShellLine,
+    Word,
+    Words,
+    is_looked_through,
+)
 from codingagent.policy.shell_parser import read_line
-from codingagent.policy.shell_wrappers import is_looked_through
 
 _DOWNLOADS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx", "ftp"})
 _UPLOADING = lazy_pattern(
@@ -36,6 +39,7 @@ _UPLOADING = lazy_pattern(
     r"|--body-(data|file)"
 )
 _CHANGING = lazy_pattern(r"(-X|--request=?|--method=?)?(POST|PUT|PATCH|DELETE)", re.IGNORECASE)
+_LINE_SHOWN_CHARACTERS = 200
 _VARIABLE = lazy_pattern(r"\$\{?(\w+)")
 _LOCAL_URL = lazy_pattern(
     r"(\w+://)?([\w.-]*@)?(localhost|[\w-]+\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1\])([:/?]|$)"
@@ -53,13 +57,15 @@ def judge_command(
     if not rules.enabled:
         return Deny("shell.enabled", "Commands are turned off", "Use file operations and messages")
     if policy.cmd_check is not None:
-        return judge_cmd_line(policy, command, variables)
+        return _judge_cmd_line(policy, command, variables)
     line = read_line(command)
-    denied = _deny_line(policy, line, workspace) or _deny_variables(policy, line, variables)
+    denied = _deny_line(policy, line, workspace, variables)
     return denied or _ask_for_line(policy, line, workspace, variables) or Allow()
 
 
-def _deny_line(policy: Policy, line: ShellLine, workspace: str) -> Deny | None:
+def _deny_line(
+    policy: Policy, line: ShellLine, workspace: str, variables: Iterable[str]
+) -> Deny | None:
     rules = policy.shell
     if line.too_large:
         return Deny(
@@ -69,31 +75,47 @@ def _deny_line(policy: Policy, line: ShellLine, workspace: str) -> Deny | None:
         )
     for command in line.commands:
         if (pattern := next(fitting(rules.blocked_commands, command), None)) is not None:
-            return deny_command(pattern, pattern if " " in pattern else command.name or pattern)
-    for path in (p for p in changed(line, workspace) if not is_outside(p)):
+            return _deny_command(pattern, pattern if " " in pattern else command.name or pattern)
+    for path in (p for p in changed(line, workspace) if not p.startswith("/")):
         if (denied := deny_blocked(policy.filesystem, path)) is not None:
             return denied
+    if not rules.allowed_commands:
+        return None
     named = [command for command in line.commands if command.words and command.name != "["]
-    if rules.allowed_commands and (
-        line.doubts or any(next(fitting(rules.allowed_commands, c), None) is None for c in named)
-    ):
-        return deny_unlisted(rules)
+    if line.doubts or any(next(fitting(rules.allowed_commands, c), None) is None for c in named):
+        return _deny_unlisted(rules)
+    # Variables could make an allowed command run another one.
+    names = {*variables, *(name for command in line.commands for name, _ in command.assignments)}
+    if risky := sorted(names & (presets.CHOOSING_VARIABLES | presets.ASKED_VARIABLES)):
+        return Deny(
+            "shell.allowed_commands",
+            f"{shown(risky[0])} decides which programs run, and only some commands are allowed",
+            "Leave this variable as it is",
+        )
     return None
 
 
-def _deny_variables(policy: Policy, line: ShellLine, variables: Iterable[str]) -> Deny | None:
-    """Refuse variables that would make an allowed command run a disallowed one."""
-    if not policy.shell.allowed_commands:
-        return None
-    names = {*variables, *(name for command in line.commands for name, _ in command.assignments)}
-    risky = sorted(names & (presets.CHOOSING_VARIABLES | presets.ASKED_VARIABLES))
-    if not risky:
-        return None
+def _deny_command(pattern: str, name: str) -> Deny:
+    return Deny(
+        f"shell.blocked_commands: {pattern}",
+        f"Command '{shown(name)}' is blocked",
+        "Do it without this command, or say in a message what the user should run",
+    )
+
+
+def _deny_unlisted(rules: ShellRules) -> Deny:
     return Deny(
         "shell.allowed_commands",
-        f"{shown(risky[0])} decides which programs run, and only some commands are allowed",
-        "Leave this variable as it is",
+        "Command not in allowed list",
+        f"Allowed commands: {', '.join(rules.allowed_commands)}",
     )
+
+
+def _clipped(text: str) -> str:
+    """Shorten a line for the person; a digest identifies the omitted part of a long one."""
+    if len(text) <= _LINE_SHOWN_CHARACTERS:
+        return shown(text)
+    return f"{shown(text[:_LINE_SHOWN_CHARACTERS])}…` ({digest_of(text.encode(errors='replace'))[:12]}) `"
 
 
 def _ask_for_line(
@@ -102,7 +124,7 @@ def _ask_for_line(
     """Return everything that needs approval, each item once, and what a yes for always would cover."""
     found: dict[str, str] = {}
     grants: dict[str, None] = {}
-    whole = f"exactly the line `{clipped(line.text)}`"
+    whole = f"exactly the line `{_clipped(line.text)}`"
 
     def add(reasons: Mapping[str, str], grant: str = whole) -> None:
         if reasons:
@@ -113,8 +135,7 @@ def _ask_for_line(
         for name in variables:
             add(_setting(name))
         for command in line.commands:
-            add(_doubtful(policy, command))
-            add(_options_unseen(policy.shell, command, line))
+            add(_doubts(policy, command, line))
             text = shown(" ".join(word.text for word in command.words))
             for pattern in fitting(policy.shell.approval_required, command):
                 why = presets.REASONS.get(pattern, ASKED_BY_POLICY)
@@ -128,7 +149,7 @@ def _ask_for_line(
         for doubt in line.doubts:
             add({f"shell.doubt: {doubt}": f"the command can't be judged: {doubt}"})
     for path in changed(line, workspace):
-        if is_outside(path):
+        if path.startswith("/"):
             if policy.shell.approval_required and policy.sandbox == "none":
                 reason = f"it changes '{shown(path)}', outside the workspace"
                 add({f"shell.outside: {shown(path)}": reason}, f"changes of '{shown(path)}'")
@@ -162,8 +183,9 @@ def _places(command: ShellCommand, line: ShellLine) -> tuple[str, ...]:
     return tuple(places)
 
 
-def _doubtful(policy: Policy, command: ShellCommand) -> dict[str, str]:
+def _doubts(policy: Policy, command: ShellCommand, line: ShellLine) -> dict[str, str]:
     """Return doubts that no pattern can express, with their reasons."""
+    _, with_options, with_subcommands = _named(policy.shell.approval_required)
     found: dict[str, str] = {}
     words = command.arguments
     online = policy.sandbox != "offline"
@@ -180,26 +202,19 @@ def _doubtful(policy: Policy, command: ShellCommand) -> dict[str, str]:
         found["shell.rm_many"] = "it deletes files that it does not name one by one"
     for name, _ in command.assignments:
         found |= _setting(name)
-    if command.name in _named(policy.shell.approval_required)[2]:
+    if command.name in with_subcommands:
         operand = next((word for word in words if not word.sure.startswith("-")), None)
         if operand is not None and not operand.sure and not operand.literal:
             rule = f"shell.doubt: subcommand of {command.name}"
             found[rule] = f"what {command.name} does is known only when it runs"
-    return found
-
-
-def _options_unseen(rules: ShellRules, command: ShellCommand, line: ShellLine) -> dict[str, str]:
-    """Return a doubt for a command whose options come from a variable that the line itself sets."""
-    if command.name not in _named(rules.approval_required)[1]:
-        return {}
-    given = {_VARIABLE.match(w.text) for w in command.arguments if not w.literal and not w.head}
-    names = {found[1] for found in given if found is not None}
-    for each in line.commands:
-        for name, value in each.assignments:
-            if name in names and value.sure.startswith("-"):
+    if command.name in with_options:  # they may come from variables that the line itself sets
+        given = {_VARIABLE.match(w.text) for w in words if not w.literal and not w.head}
+        variables = {each[1] for each in given if each is not None}
+        for name, value in (each for other in line.commands for each in other.assignments):
+            if name in variables and value.sure.startswith("-"):
                 rule = f"shell.doubt: options of {command.name}"
-                return {rule: f"what {command.name} does depends on the variable {name}"}
-    return {}
+                found.setdefault(rule, f"what {command.name} does depends on the variable {name}")
+    return found
 
 
 def _setting(name: str) -> dict[str, str]:
@@ -247,8 +262,13 @@ def fits(pattern: str, command: ShellCommand) -> bool:
             fits = want in texts
         elif "*" in want:
             fits = any(map(_glob(want).fullmatch, texts))
+        elif re.fullmatch(r"-\w", want):
+            fits = any(want[1] in each for each in options if re.fullmatch(r"-\w+", each))
         elif want.startswith("-"):
-            fits = any(_option_fits(want, option) for option in options)
+            # Programs accept an abbreviated long option if it is unambiguous.
+            given = [option.partition("=")[0] for option in options]
+            begun = (each for each in given if len(each) > 3 and each.startswith("--"))
+            fits = want in given or any(map(want.startswith, begun))
         else:
             at = _after_subcommand(texts, 0 if called in _TARGETS else at, want, called)
             fits = at > 0
@@ -277,14 +297,6 @@ def _parts(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
 @cache
 def _glob(pattern: str) -> re.Pattern[str]:
     return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
-
-
-def _option_fits(want: str, option: str) -> bool:
-    if re.fullmatch(r"-\w", want):
-        return re.fullmatch(r"-\w+", option) is not None and want[1] in option
-    given = option.partition("=")[0]
-    # Programs accept an abbreviated long option if it is unambiguous.
-    return given == want or (len(given) > 3 and given.startswith("--") and want.startswith(given))
 
 
 def _after_subcommand(texts: list[str], at: int, want: str, name: str) -> int:
@@ -366,5 +378,73 @@ def _placed(word: Word, here: str, workspace: str) -> str:
     return "." if whole == (root or "/") else whole.removeprefix(f"{root}/")
 
 
-def is_outside(path: str) -> bool:
-    return path.startswith("/")
+# --- cmd.exe, on Windows ---
+# Anything else may be an operator, a variable, a device or an escape.
+_PLAIN_LINE = re.compile(r"[\w .,:=@/+\\-]+", re.ASCII)
+# Out of the project, into a file, or by names that a file holds: `git diff --output=x`, `findstr /f:x`.
+_LEAVES = re.compile(
+    r"(^|[ =:,])([A-Za-z]:|\\|/\S*[/.]|~)|\.\.|\.git\b| --(out|ext)| /[fg]:", re.IGNORECASE
+)
+
+_BETWEEN_COMMANDS = re.compile(r"[&|\n()]+|\b(?:do|else)\b", re.IGNORECASE)
+_BEFORE_A_COMMAND = re.compile(
+    r"""[\s@,;=]*(?:(?:call|start(?:\s+""|\s+/\w+)*|cmd(?:\.exe)?(?:\s+/\w+)+)\s+"?)*""",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r'"([^"]+)"|([^\s"<>,;=/]+)')
+_ENDING = re.compile(r"\.(exe|com|cmd|bat)$")
+
+
+def _judge_cmd_line(policy: Policy, line: str, variables: Iterable[str] = ()) -> Verdict:
+    """Judge a line; the person's check, as it stands, is theirs. Variables may choose what any line runs."""
+    rules = policy.shell
+    commands = list(_cmd_commands(line)) or [("", [])]
+    names = [name for name, _ in commands]
+    for name, arguments in commands:
+        pattern = (
+            name
+            if name in presets.CMD_BLOCKED
+            else _first_cmd(rules.blocked_commands, name, arguments)
+        )
+        if pattern:
+            return _deny_command(pattern, name)
+    has_variables = any(True for _ in variables)
+    if line == policy.cmd_check and not has_variables:
+        return Allow()
+    said = " ".join(line.casefold().split())
+    is_plain = _PLAIN_LINE.fullmatch(line) is not None and not has_variables
+    if rules.allowed_commands and (not is_plain or names[0] not in rules.allowed_commands):
+        return _deny_unlisted(rules)
+    stays = is_plain and not _LEAVES.search(line)
+    is_asked = any(_first_cmd(rules.approval_required, *command) for command in commands)
+    if not rules.approval_required or (
+        stays
+        and not is_asked
+        and any(f"{said} ".startswith(f"{plain} ") for plain in presets.CMD_PLAIN)
+    ):
+        return Allow()
+    rule, why = "shell.unguarded", "no sandbox guards commands on Windows"
+    grants = () if has_variables else (f"exactly the line `{_clipped(line)}`",)
+    return Ask((rule,), (why,), grants)
+
+
+def _first_cmd(patterns: Iterable[str], name: str, arguments: Sequence[str]) -> str:
+    """Return the first pattern whose words a command has, in any order; empty if there is none."""
+    for pattern in patterns:
+        first, *others = pattern.casefold().split() or [""]
+        if fnmatchcase(name, first) and all(
+            any(fnmatchcase(word, each) for word in arguments) for each in others
+        ):
+            return pattern
+    return ""
+
+
+def _cmd_commands(line: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield each command's name, without folder and ending, and its words, all in small letters."""
+    # A caret escapes what follows, and is no part of a name.
+    for part in _BETWEEN_COMMANDS.split(line.replace("^", "")):
+        start = _BEFORE_A_COMMAND.match(part)
+        found = _NAME.match(part, start.end() if start else 0)
+        if found:
+            name = re.split(r"[\\/]", found[1] or found[2])[-1].casefold()
+            yield _ENDING.sub("", name), part[found.end() :].casefold().replace('"', "").split()

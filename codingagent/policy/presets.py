@@ -21,7 +21,7 @@ def _names(name: str) -> tuple[str, ...]:
     return tuple(_SECTIONS[name].split())
 
 
-def _reasons(*kinds: str) -> dict[str, str]:
+def reasons(*kinds: str) -> dict[str, str]:
     """Return the commands that sections of some kinds ask about, and why."""
     sections = [name for name in _SECTIONS if name.startswith(kinds)]
     return {each: name.partition(": ")[2] for name in sections for each in _patterns(name)}
@@ -39,15 +39,8 @@ def changes() -> dict[str, tuple[str, ...]]:
     return dict(usages("changes"))
 
 
-def asked_in_sandbox(*, has_network: bool) -> tuple[str, ...]:
-    """Return the commands that are asked about in a sandbox: those that it would let through."""
-    return tuple(
-        _reasons("asked: ", "asked where there is a network" if has_network else "asked: ")
-    )
-
-
 BLOCKED_COMMANDS = _patterns("blocked")
-REASONS = _reasons("asked")
+REASONS = reasons("asked")
 """The reason for asking, appended to the command's name."""
 
 ASKED_COMMANDS = tuple(REASONS)

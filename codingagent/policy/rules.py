@@ -12,40 +12,42 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, Literal
+from typing import Annotated, Literal, get_type_hints
 
-from msgspec import Struct, field
-from msgspec.structs import asdict, astuple, replace
+from msgspec import Meta, Struct, ValidationError, convert, field
+from msgspec.structs import astuple, replace
 
 from codingagent.errors import UsageError
 from codingagent.model.effects import After
-from codingagent.model.observations import digest_of
 from codingagent.model.paths import ANY_FOLDERS, folded, glob_matcher, is_glob, name_pattern, shown
 from codingagent.policy import presets
+
+_Number = Annotated[int, Meta(ge=1)]
+_Patterns = tuple[Annotated[str, Meta(pattern=r"\S")], ...]
 
 
 class FilesystemRules(Struct, frozen=True):
     enabled: bool = True
     read_only: bool = False
-    max_file_size: int = 10 * 1024 * 1024
+    max_file_size: _Number = 10 * 1024 * 1024
     """The maximum size in bytes of a written file."""
-    allowed_paths: tuple[str, ...] = ()
+    allowed_paths: _Patterns = ()
     """If not empty, all other paths are denied."""
-    blocked_paths: tuple[str, ...] = ()
-    approval_required: tuple[str, ...] = ()
+    blocked_paths: _Patterns = ()
+    approval_required: _Patterns = ()
     """Paths whose change needs approval, by commands too. Empty: none does."""
 
 
 class ShellRules(Struct, frozen=True):
     enabled: bool = True
-    allowed_commands: tuple[str, ...] = ()
+    allowed_commands: _Patterns = ()
     """If not empty, all other commands are denied, and lines that can't be judged."""
-    blocked_commands: tuple[str, ...] = ()
-    approval_required: tuple[str, ...] = ()
+    blocked_commands: _Patterns = ()
+    approval_required: _Patterns = ()
     """Commands that need approval. Empty: nothing does, not even doubtful lines, downloads or
     outside writes.
     """
-    timeout: int | None = None
+    timeout: _Number | None = None
     """The maximum time of a command in seconds. None: only the settings limit it."""
 
 
@@ -64,32 +66,6 @@ class Policy(Struct, frozen=True):
     """What is round commands: what it prevents is not asked about."""
     cmd_check: str | None = None
     """On Windows the person's check, which may be empty; commands are lines of cmd.exe then."""
-
-
-_LINE_SHOWN_CHARACTERS = 200
-
-
-def deny_command(pattern: str, name: str) -> "Deny":
-    return Deny(
-        f"shell.blocked_commands: {pattern}",
-        f"Command '{shown(name)}' is blocked",
-        "Do it without this command, or say in a message what the user should run",
-    )
-
-
-def deny_unlisted(rules: ShellRules) -> "Deny":
-    return Deny(
-        "shell.allowed_commands",
-        "Command not in allowed list",
-        f"Allowed commands: {', '.join(rules.allowed_commands)}",
-    )
-
-
-def clipped(text: str) -> str:
-    """Shorten a line for the person; a digest identifies the omitted part of a long one."""
-    if len(text) <= _LINE_SHOWN_CHARACTERS:
-        return shown(text)
-    return f"{shown(text[:_LINE_SHOWN_CHARACTERS])}…` ({digest_of(text.encode(errors='replace'))[:12]}) `"
 
 
 class Allow(Struct, frozen=True):
@@ -123,17 +99,17 @@ class Deny(Struct, frozen=True):
 
 Verdict = Allow | Ask | Deny
 
-_STANDARD = Policy(
-    "standard",
-    FilesystemRules(approval_required=tuple(presets.EXECUTED_NAMES)),
-    ShellRules(blocked_commands=presets.BLOCKED_COMMANDS, approval_required=presets.ASKED_COMMANDS),
-)
-
 PRESETS: Mapping[str, Policy] = {
     "restrictive": Policy(
         "restrictive", FilesystemRules(read_only=True), ShellRules(enabled=False)
     ),
-    "standard": _STANDARD,
+    "standard": Policy(
+        "standard",
+        FilesystemRules(approval_required=tuple(presets.EXECUTED_NAMES)),
+        ShellRules(
+            blocked_commands=presets.BLOCKED_COMMANDS, approval_required=presets.ASKED_COMMANDS
+        ),
+    ),
     "permissive": Policy(
         "permissive", FilesystemRules(), ShellRules(blocked_commands=presets.BLOCKED_COMMANDS)
     ),
@@ -144,7 +120,8 @@ def in_sandbox(policy: Policy, *, has_network: bool) -> Policy:
     """Return the policy for commands in a sandbox; a list of commands of the person's own stands."""
     shell = policy.shell
     if shell.approval_required == presets.ASKED_COMMANDS:
-        shell = replace(shell, approval_required=presets.asked_in_sandbox(has_network=has_network))
+        kinds = ("asked: ", "asked where") if has_network else ("asked: ",)
+        shell = replace(shell, approval_required=tuple(presets.reasons(*kinds)))
     return replace(policy, shell=shell, sandbox="online" if has_network else "offline")
 
 
@@ -292,7 +269,9 @@ def _matchers(pattern: str, exactly: bool) -> tuple[Callable[[str], bool], ...]:
 
 # --- the file ---------------------------------------------------------------------------------
 
-_TABLES = {"filesystem": FilesystemRules, "shell": ShellRules, "network": NetworkRules}
+_TABLES = ("filesystem", "shell", "network")
+_NUMBER = "a whole number from 1 up"
+_WANTED = {bool: "true or false", tuple: "a list of strings", int: _NUMBER, type(None): _NUMBER}
 
 
 def from_document(document: Mapping[str, object], source: str) -> Policy:
@@ -307,8 +286,22 @@ def from_document(document: Mapping[str, object], source: str) -> Policy:
         names = ", ".join(PRESETS)
         raise UsageError(f"{source}: extends is {base!r}; it must be one of {names}")
     policy = replace(PRESETS[base], name=source)
-    tables = {t: replace(getattr(policy, t), **_table(document, t, source)) for t in _TABLES}
-    return replace(policy, **tables)
+    for name in _TABLES:
+        table = document.get(name, {})
+        if not isinstance(table, Mapping):
+            raise UsageError(f"{source}: {name} is {table!r}; it must be a table, [{name}]")
+        rules = getattr(policy, name)
+        _check_keys(table, [*rules.__struct_fields__], source, f"{name}.")
+        hints = get_type_hints(type(rules), include_extras=True)
+        for key, value in table.items():
+            try:
+                rules = replace(rules, **{key: convert(value, hints[key])})
+            except ValidationError as fault:
+                wanted = _WANTED[type(getattr(rules, key))]
+                where = f"{source}: {name}.{key}"
+                raise UsageError(f"{where} is {value!r}; it must be {wanted}") from fault
+        policy = replace(policy, **{name: rules})
+    return policy
 
 
 def _check_keys(table: Mapping[str, object], known: list[str], source: str, prefix: str) -> None:
@@ -317,34 +310,6 @@ def _check_keys(table: Mapping[str, object], known: list[str], source: str, pref
             close = difflib.get_close_matches(key, known, n=1)
             hint = f"did you mean '{prefix}{close[0]}'?" if close else f"known: {', '.join(known)}"
             raise UsageError(f"{source}: unknown key '{prefix}{key}'; {hint}")
-
-
-def _table(document: Mapping[str, object], name: str, source: str) -> dict[str, Any]:
-    table = document.get(name, {})
-    if not isinstance(table, Mapping):
-        raise UsageError(f"{source}: {name} is {table!r}; it must be a table, [{name}]")
-    defaults = asdict(_TABLES[name]())
-    _check_keys(table, list(defaults), source, f"{name}.")
-    return {
-        key: _checked(value, defaults[key], f"{source}: {name}.{key}")
-        for key, value in table.items()
-    }
-
-
-def _checked(value: object, default: object, where: str) -> object:
-    if isinstance(default, bool):
-        if not isinstance(value, bool):
-            raise UsageError(f"{where} is {value!r}; it must be true or false")
-        return value
-    if isinstance(default, tuple):
-        if not isinstance(value, list | tuple) or not all(
-            isinstance(item, str) and item.strip() for item in value
-        ):
-            raise UsageError(f"{where} is {value!r}; it must be a list of strings")
-        return tuple(value)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise UsageError(f"{where} is {value!r}; it must be a whole number from 1 up")
-    return value
 
 
 # --- descriptions -----------------------------------------------------------------------------

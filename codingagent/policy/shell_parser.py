@@ -13,8 +13,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.model.patterns import lazy_pattern
-from codingagent.policy.shell_line import ShellCommand, ShellLine, Word, Words, split_assignment
-from codingagent.policy.shell_wrappers import SHELLS, InnerCommands, inner
+from codingagent.policy.shell_commands import (
+    SHELLS,
+    InnerCommands,
+    ShellCommand,
+    ShellLine,
+    Word,
+    Words,
+    inner,
+    split_assignment,
+)
 
 # Nobody writes longer lines for a person to read, and an unread line can't be judged.
 TEXT_LIMIT_BYTES = 16 * 1024

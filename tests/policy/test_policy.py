@@ -24,7 +24,7 @@ from codingagent.policy.rules import (
     judge_change,
     judge_read,
 )
-from codingagent.policy.shell_line import command_name
+from codingagent.policy.shell_commands import command_name
 from codingagent.policy.shell_parser import read_line
 from tests.helpers import calls_of, cpu_below
 from tests.rows import each_row

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codingagent.policy import shell_parser
-from codingagent.policy.shell_line import ShellCommand, Word
+from codingagent.policy.shell_commands import ShellCommand, Word
 from codingagent.policy.shell_parser import read_line
 from tests import golden
 from tests.helpers import cpu_below

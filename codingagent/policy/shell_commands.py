@@ -1,19 +1,109 @@
-"""Find the commands that a command runs in turn: `env X=1 rm`, `sh -c 'rm x'`, `find -exec rm {} +`.
+"""The commands of a shell line with their words, and the commands that a command runs in turn.
 
-It knows the options of these programs word by word. An unknown option (from a newer version) makes
-it take the wrong word for the command, which a guard against accidents can accept.
+Those of `env X=1 rm`, `sh -c 'rm x'`, `find -exec rm {} +`: it knows the options of these programs word by
+word. An unknown option (from a newer version) makes it take the wrong word for the command, which a guard
+against accidents can accept.
 """
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.model.patterns import lazy_pattern
 from codingagent.policy.presets import usages
-from codingagent.policy.shell_line import Word, Words, command_name
+
+_ASSIGNMENT = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^]]*\])?\+?=")
+# GNU's tools as Homebrew names them.
+_GNU = lazy_pattern("g(ch(mod|own)|cp|dd|env|find|ln|mv|rm|sed|shred|tar|timeout|xargs)")
+
+
+class Word(Struct, frozen=True):
+    """One word of a command, unquoted."""
+
+    text: str
+    """The text, with expansions as written: `$HOME/x`."""
+    head: str | None = None
+    """The text before the first expansion; None if the word is literal."""
+    tail: str = ""
+    """The text after the last expansion."""
+    wild: bool = False
+    """Whether it contains an unquoted `*`, `?` or `[`."""
+
+    @property
+    def literal(self) -> bool:
+        return self.head is None
+
+    @property
+    def sure(self) -> str:
+        """The text up to the first expansion: enough to recognize an option."""
+        return self.text if self.head is None else self.head
+
+
+Words = tuple[Word, ...]
+
+
+def command_name(word: Word) -> str | None:
+    """Return a command's name without folders, in lower case; None if the line alone does not tell.
+
+    `$VENV/bin/python` is `python`: its last part is literal.
+    """
+    if (word.wild and word.text not in ("[", "[[")) or "{}" in word.text:
+        return None
+    if not word.literal and "/" not in word.tail:
+        return None
+    # Lower case, because some file systems find sudo under SUDO.
+    name = (word.text if word.literal else word.tail).rpartition("/")[2].casefold()
+    return name[1:] if _GNU.fullmatch(name) else name or None
+
+
+def split_assignment(word: Word) -> tuple[str, Word] | None:
+    """Return the variable that a word before a command sets, and the value; None if it sets none."""
+    found = _ASSIGNMENT.match(word.sure)
+    if found is None:
+        return None
+    head = None if word.head is None else word.head[found.end() :]
+    return found[1], replace(word, text=word.text[found.end() :], head=head)
+
+
+# With a dict, for the cached name: each rule of a policy asks each command for it.
+class ShellCommand(Struct, frozen=True, dict=True):
+    """One simple command: a name and its arguments, or only assignments or redirections."""
+
+    words: Words = ()
+    writes: Words = ()
+    """The files that redirections write to; not `2>&1`."""
+    assignments: tuple[tuple[str, Word], ...] = ()
+    """The variables set for it, or by it."""
+    reads_from: tuple[str, ...] = ()
+    """The names of the commands whose output it reads: by a pipe, which is `|` here, or substituted."""
+    runs_input: bool = False
+    """Whether it runs its input as a program."""
+
+    @cached_property
+    def name(self) -> str | None:
+        """The name without folders, in lower case; None if it has none or it is unknown."""
+        return command_name(self.words[0]) if self.words else None
+
+    @property
+    def arguments(self) -> Words:
+        return self.words[1:]
+
+
+class ShellLine(Struct, frozen=True):
+    """Everything that a shell line would run."""
+
+    commands: tuple[ShellCommand, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """Why parts of it could not be judged, worded for a person."""
+    too_large: bool = False
+    """It was not read, or not to the end."""
+    functions: frozenset[str] = frozenset()
+    """The names of the functions that it defines."""
+    text: str = ""
+
 
 _STDIN = lazy_pattern(r"-|/dev/stdin|/dev/fd/\d+|/proc/self/fd/\d+")
 
@@ -47,19 +137,18 @@ class _Shape(Struct, frozen=True):
 
 @cache
 def _shapes() -> dict[str, _Shape]:
-    return {name: _shape(words[:-1], words[-1]) for name, words in usages("wrappers")}
-
-
-def _shape(words: Sequence[str], last: str) -> _Shape:
-    options = [word[1:] for word in words if word.startswith("-")]
-    return _Shape(
-        "".join(each for each in options if each[0] != "-" and ":" not in each),
-        tuple(each[1:] for each in options if each[0] == "-"),
-        words.count("WORD"),
-        "".join(each[0] for each in options if ":" in each),
-        last == "TEXT",
-        tuple(words[0].split("|")) if words and words[0][0].islower() else (),
-    )
+    shapes: dict[str, _Shape] = {}
+    for name, (*words, last) in usages("wrappers"):
+        options = [word[1:] for word in words if word.startswith("-")]
+        shapes[name] = _Shape(
+            "".join(each for each in options if each[0] != "-" and ":" not in each),
+            tuple(each[1:] for each in options if each[0] == "-"),
+            words.count("WORD"),
+            "".join(each[0] for each in options if ":" in each),
+            last == "TEXT",
+            tuple(words[0].split("|")) if words and words[0][0].islower() else (),
+        )
+    return shapes
 
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish"})
@@ -86,18 +175,19 @@ def inner(words: Words) -> InnerCommands:
         return _interpreter(words, _PROGRAM_OPTIONS[plain])
     if name in _SPECIAL:
         return _SPECIAL[name](words)
-    shape = _shapes().get(name)
     # `command -v sudo` only looks it up.
-    if shape is None or (name == "command" and words[1:] and re.match("-p?[vV]", words[1].text)):
+    if name == "command" and words[1:] and re.match("-p?[vV]", words[1].text):
         return InnerCommands()
-    return _wrapped(words, shape)
+    return _wrapped(words, name)
 
 
 def _found(words: Words) -> InnerCommands:
     return InnerCommands(commands=(words,)) if words else InnerCommands()
 
 
-def _wrapped(words: Words, shape: _Shape) -> InnerCommands:
+def _wrapped(words: Words, name: str) -> InnerCommands:
+    if (shape := _shapes().get(name)) is None:
+        return InnerCommands()
     at = _operand(words, 1, shape)
     if shape.after:
         if at >= len(words) or words[at].text not in shape.after:
@@ -105,11 +195,11 @@ def _wrapped(words: Words, shape: _Shape) -> InnerCommands:
         at = _operand(words, at + 1, shape)
     rest = words[at + shape.operands :]
     if shape.joined:
-        return _text(rest) if rest else InnerCommands()
+        return _text(rest)
     texts = _values(words, shape.text) if shape.text else ()
     if texts and shape.text == "S":
         return _text((*texts, *rest))
-    return replace(_text(texts) if texts else InnerCommands(), commands=(rest,) if rest else ())
+    return replace(_text(texts), commands=(rest,) if rest else ())
 
 
 def _operand(words: Words, at: int, shape: _Shape) -> int:
@@ -153,6 +243,8 @@ def _text(words: Sequence[Word]) -> InnerCommands:
 
     Expansions stay in it as written, so that the text around them is still read.
     """
+    if not words:
+        return InnerCommands()
     sure = all(word.literal for word in words)
     doubts = () if sure else ("it runs text that is known only when it runs",)
     return InnerCommands((), (" ".join(word.text for word in words),), doubts, not sure)
@@ -162,9 +254,10 @@ def _shell(words: Words) -> InnerCommands:
     at = _operand(words, 1, _SHELL)
     letters = "".join(word.sure for word in words[1:at] if re.match(r"-\w", word.sure))
     rest = words[at:]
+    if "c" in letters and rest:
+        return _text(rest[:1])
     if "c" in letters:
-        doubt = ("the text that the shell would run is not in the line",)
-        return _text(rest[:1]) if rest else InnerCommands(doubts=doubt)
+        return InnerCommands(doubts=("the text that the shell would run is not in the line",))
     if not rest or "s" in letters or _STDIN.fullmatch(rest[0].text):
         return InnerCommands(runs_input=True)
     if rest[0].text.startswith("<("):
@@ -197,7 +290,7 @@ def _interpreter(words: Words, program_options: str) -> InnerCommands:
 
 def _parallel(words: Words) -> InnerCommands:
     ends = (i for i, word in enumerate(words) if re.fullmatch(r":::+\+?", word.text))
-    done = _wrapped(words[: next(ends, len(words))], _shapes()["parallel"])
+    done = _wrapped(words[: next(ends, len(words))], "parallel")
     doubt = ("the commands that it runs are its input",)
     return done if done.texts else InnerCommands(doubts=doubt)
 
@@ -242,7 +335,7 @@ def _git(words: Words) -> InnerCommands:
     if verb == "submodule" and Word("foreach") in rest:
         foreach = rest[rest.index(Word("foreach")) :]
         texts = foreach[_operand(foreach, 1, _Shape()) :]
-    return _text(texts) if texts else InnerCommands()
+    return _text(texts)
 
 
 _SPECIAL: dict[str, Callable[[Words], InnerCommands]] = {
