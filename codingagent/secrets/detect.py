@@ -11,7 +11,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from codingagent.model.patterns import lazy_pattern
-from codingagent.secrets import assigned, containers, members, values
+from codingagent.secrets import assigned, containers, values
 from codingagent.secrets.rules import compiled, rows, words
 from codingagent.secrets.texts import Places, places
 
@@ -38,9 +38,9 @@ def _found(text: str, path: str) -> list[Secret]:
     if leads:
         found += (*_by_rules(text, leads, form), *_private_keys(text, leads))
         found += _cookies(text, leads, form)
-        named = assigned.spans(text, leads, form), members.spans(text, leads, form)
+        named = assigned.spans(text, leads, form), containers.members(text, leads, form)
         found += (Secret(*span) for spans in named for span in spans)
-    found += (Secret(*span) for span in containers.spans(text, leads, path))
+    found += (Secret(*span) for span in containers.by_form(text, leads, path))
     return _joined(found)
 
 
@@ -72,7 +72,6 @@ _IN_RUN = lazy_pattern(r"[A-Za-z0-9_.~-]+")
 _ESCAPE = lazy_pattern(
     r"(?:\\[a-z0]|[%=][0-9A-F]{2}|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\x1b\[[0-9;]{0,9}m)$", re.IGNORECASE
 )
-
 
 # Leads that also end common words.
 _WORDS = words("kinds after a word")
@@ -112,15 +111,11 @@ def _rules() -> Iterator[SecretRule]:
 RULES = tuple(_rules())
 
 
-def _ranks() -> dict[str, list[tuple[int, str]]]:
-    """Return of each lead the places of its rules, each with the lead."""
-    ranks: dict[str, list[tuple[int, str]]] = {}
-    for rank, lead in ((rank, lead) for rank, rule in enumerate(RULES) for lead in rule.leads):
-        ranks.setdefault(lead, []).append((rank, lead))
-    return ranks
-
-
-_RANKS = _ranks()
+# Of each lead the places of its rules, each with the lead.
+_RANKS: dict[str, list[tuple[int, str]]] = {}
+for _rank, _rule in enumerate(RULES):
+    for _lead in _rule.leads:
+        _RANKS.setdefault(_lead, []).append((_rank, _lead))
 
 
 def _by_rules(text: str, leads: Places, form: values.Form) -> Iterator[Secret]:
@@ -134,7 +129,9 @@ def _by_rules(text: str, leads: Places, form: values.Form) -> Iterator[Secret]:
         expression = compiled(rule.expression)
         end = 0
         for at in leads[lead]:
-            if at < end or (is_whole and _continues(text, at)):
+            # A word that began before goes on here.
+            goes_on = is_whole and at > 0 and (text[at - 1].isalnum() or text[at - 1] == "_")
+            if at < end or (goes_on and not _ESCAPE.search(text, max(0, at - 12), at)):
                 continue
             low, high = max(end, at - rule.back), at + (rule.back if rule.judge else _BEHIND)
             match = expression.search(text, low, high) if rule.back else expression.match(text, at)
@@ -148,13 +145,6 @@ def _by_rules(text: str, leads: Places, form: values.Form) -> Iterator[Secret]:
                 end = last
 
 
-def _continues(text: str, at: int) -> bool:
-    """Return whether a word goes on here that began before."""
-    if not at or not (text[at - 1].isalnum() or text[at - 1] == "_"):
-        return False
-    return not _ESCAPE.search(text, max(0, at - 12), at)
-
-
 # Private keys, each line a secret of its own: so line numbers stay true.
 _BEGIN = lazy_pattern(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _HEADER = lazy_pattern(r"[A-Z][A-Za-z-]{2,20}: ")
@@ -163,7 +153,6 @@ _BODY = lazy_pattern(
     r"[\s\"'`+>|#*,;.-]*(?:\d+[ \t|:]+)?(?:\\[nr]|[\"'` ])*"
     r"([A-Za-z0-9+/=]{2,}(?:(?:\\[nr])+[A-Za-z0-9+/=]+)*)"
 )
-_SHORTEST_LINE = 16
 _LINE = lazy_pattern(r"[^\n]+")
 
 
@@ -192,7 +181,7 @@ def _key_lines(
     """Yield the lines of a key; where one end of it is not there, as long as they look like some."""
     for start, stop in lines:
         match = _BODY.match(text, start, stop)
-        is_long = match and (is_closed or len(match[1]) >= _SHORTEST_LINE)
+        is_long = match and (is_closed or len(match[1]) >= 16)
         if match and is_long and not _HEADER.match(text, start, stop):
             yield Secret(*match.span(1), "PRIVATEKEY")
         elif not is_closed and text[start:stop].strip():
@@ -229,7 +218,6 @@ _IN_RUNS = {lead for lead, _ in _KNOWN} - _ANYWHERE
 _ANYWHERE |= {"PRIVATE KEY", "Private-Lines:"}
 _LOWER = {"cookie", *assigned.STEMS, *containers.HEADINGS}
 _LOWER.update(lead for rule in RULES if rule.judge for lead in rule.leads)
-
 
 # A text twice as long is searched only where it differs from one of the last, which begins or ends alike.
 _PART = 2_000

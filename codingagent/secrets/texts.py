@@ -1,15 +1,33 @@
-"""Tell where words are in a text; change all texts in a value, at any depth."""
+"""Tell where words and known values are in a text, in whatever form; change all texts in a value.
 
-from collections.abc import Callable, Sequence
+A known value may be escaped, quoted or encoded, whole or cut.
+"""
+
+import re
+from base64 import b64decode
+from bisect import bisect
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from operator import is_
 from typing import Any
+from unicodedata import normalize
+from urllib.parse import quote, quote_plus
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.model import encoding
+from codingagent.model.patterns import lazy_pattern
 
+# Base64 and hexadecimal digits, also wrapped in lines as `base64` and `xxd -p` do.
+ENCODED = lazy_pattern(
+    r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{60,76}(?:\r?\n[ \t]*[A-Za-z0-9+/_-]{2,76})+"
+    r"|[A-Za-z0-9+/_-]{10,})={0,2}"
+)
+# Half of a longer one, as a line's end or a program leaves it, says too much.
+_SHORTEST_HALF = 16
+_CODECS = ("utf-8", "cp1252", "utf-16-le", "cp1251", "gb18030", "cp932", "euc-kr", "euc-jp", "big5")
+_HEX = lazy_pattern(r"(?:[0-9A-Fa-f]{2})+")
 Places = dict[str, list[int]]
 """Where words are in a text; one that is not in it has no entry."""
 
@@ -55,3 +73,68 @@ def mapped(value: Any, change: Callable[[str], str]) -> Any:
             return {mapped(key, change): mapped(each, change) for key, each in value.items()}
         case _:
             return value
+
+
+def forms_of(value: str) -> list[str]:
+    """Return a value as it is and as JSON, URLs, HTML, shells, SQL and INI files write it."""
+    # Imported late: most sessions have no known value.
+    import json
+    from html import escape
+
+    in_json = json.dumps(value)[1:-1]
+    plain = json.dumps(value, ensure_ascii=False)[1:-1]
+    in_urls = [quote(value, safe=""), quote(value), quote_plus(value)]
+    in_html = escape(value)
+    as_numbers = in_html.replace("&quot;", "&#34;").replace("x27", "39")
+    in_htmls = [escape(value, quote=False), in_html, as_numbers]
+    in_shells = [re.sub(r"[^\w@%+=:,./-]", r"\\\g<0>", value), value.replace("'", "'\"'\"'")]
+    doubled = [value.replace(sign, sign * 2) for sign in "'\"%$"]
+    # As Go writes JSON.
+    plain_too = re.sub("[&<>]", lambda found: f"\\u{ord(found[0]):04x}", plain)
+    in_urls += [re.sub("%..", lambda found: found[0].lower(), each) for each in in_urls]
+    in_jsons = (plain, in_json, json.dumps(in_json)[1:-1], plain.replace("/", "\\/"))
+    others = (*in_htmls, *in_shells, *doubled, plain_too, *_in_bytes(value))
+    return list(dict.fromkeys((value, *in_jsons, *in_urls, *others)))
+
+
+def _in_bytes(value: str) -> Iterator[str]:
+    """Yield how a value that is not ASCII reads in other encodings, and as programs write its bytes."""
+    for form in (
+        () if value.isascii() else (value, normalize("NFC", value), normalize("NFD", value))
+    ):
+        yield from (form, ascii(form)[1:-1])
+        for codec in _CODECS:
+            data = form.encode(codec, "replace")
+            yield from (repr(data)[2:-1], data.decode("latin-1"))
+            yield "".join(chr(each) if each < 128 else f"\\{each:03o}" for each in data)
+            seen = data.replace(b"\0", b"").decode("utf-8", "replace")
+            yield seen if len({*seen} - {"\ufffd"}) >= _SHORTEST_HALF // 4 else value
+
+
+def decoded(run: str) -> str:
+    """Return what digits mean in hexadecimal and in base64, from each of the first characters on."""
+    digits = re.sub(r"[\s=]+", "", run)
+    if len(digits) % 2 == 0 and _HEX.fullmatch(digits):
+        return bytes.fromhex(digits).decode("utf-8", "replace")
+    if digits.islower() or digits.isupper():
+        return ""  # a word
+    digits = digits.translate({ord("-"): "+", ord("_"): "/"})
+    meanings = []
+    for start in range(4):
+        part = digits[start : len(digits) - ((len(digits) - start) % 4 == 1)]
+        data = b64decode(part + "=" * (-len(part) % 4))
+        meanings.append(data.replace(b"\0", b"").decode("utf-8", "replace"))  # UTF-16, too
+    return "\0".join(meanings)
+
+
+def end_of(text: str, form: str, at: int) -> int:
+    """Return where a value ends that begins here, whole, cut by dots, or its first half; 0: another text."""
+    if text.startswith(form, at):
+        return at + len(form)
+    half = max(len(form) // 2, _SHORTEST_HALF)
+    if text.startswith(form[:half], at) and len(form) > half:
+        lengths = range(half, len(form))
+        differs = bisect(lengths, False, key=lambda n: not text.startswith(form[: n + 1], at))
+        return at + lengths[differs]
+    ends = (text.find(dots, at, at + len(form) + len(dots)) for dots in ("…", "..."))
+    return next((end for end in ends if end > 0 and form.startswith(text[at:end])), 0)

@@ -23,8 +23,7 @@ from codingagent.secrets import files, values
 from codingagent.secrets.assigned import is_setting
 from codingagent.secrets.copies import Copies
 from codingagent.secrets.detect import find_secrets
-from codingagent.secrets.encodings import ENCODED, decoded, end_of, forms_of
-from codingagent.secrets.texts import places
+from codingagent.secrets.texts import ENCODED, decoded, end_of, forms_of, places
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _HASHED = 5
@@ -50,7 +49,6 @@ _FRAME = lazy_pattern(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
 _PATH = lazy_pattern(r"(?=.{1,40}$)~?\.{0,2}/[\w./-]*")
 LITERAL = "TEXT"
 """The kind of a text that only looks like a name: it gets a name, too, so that it comes back unchanged."""
-
 # The kind of a text that the person named: a file that may be shown does not show it.
 _NAMED = "HIDDEN"
 
@@ -249,7 +247,13 @@ class Vault:
         entry = self._by_value.get(value)
         if entry is None:
             kind = re.sub(r"[^A-Z0-9]", "", kind.upper())[:16] or "VALUE"
-            entry = HiddenValue(self._new_name(kind, value), kind, value, is_wide)
+            data, name = value.encode("utf-8", "surrogatepass"), ""
+            while not name or name in self.by_name:
+                number = int.from_bytes(hmac.digest(self.key, data, hashlib.sha256)[:8])
+                code = "".join(_ALPHABET[number >> 5 * i & 31] for i in range(_HASHED))
+                check = _ALPHABET[zlib.crc32(f"{kind}{code}".encode()) & 31]
+                name, data = f"{_FIRST}{kind}-{code}{check}", data + b"\0"
+            entry = HiddenValue(name, kind, value, is_wide)
             self._add(entry)
             self.is_changed = True
             # Not one that was known before: a command could copy it into a file that may be shown.
@@ -268,17 +272,6 @@ class Vault:
     def _value_of(self, match: re.Match[str]) -> str:
         entry = self.by_name.get(match[0])
         return match[0] if entry is None else entry.value
-
-    def _new_name(self, kind: str, value: str) -> str:
-        salt = 0
-        while True:
-            data = value.encode("utf-8", "surrogatepass") + bytes(salt)
-            number = int.from_bytes(hmac.digest(self.key, data, hashlib.sha256)[:8])
-            code = "".join(_ALPHABET[number >> 5 * i & 31] for i in range(_HASHED))
-            check = _ALPHABET[zlib.crc32(f"{kind}{code}".encode()) & 31]
-            if (name := f"{_FIRST}{kind}-{code}{check}") not in self.by_name:
-                return name
-            salt += 1
 
     def _add(self, entry: HiddenValue) -> None:
         self.by_name[entry.name] = self._by_value[entry.value] = entry
@@ -389,22 +382,17 @@ class Vault:
             return text, []
         unknown = [name for name in _NAME.findall(text) if name not in self.by_name]
         faults = [WrongName(name, self._nearest(*name.split("-")[1:])) for name in unknown]
-        for between in _NAME.split(text):
-            faults += self._altered(between)
+        for between in _NAME.split(text) if self.by_name else ():
+            # What a chat or a model altered.
+            seen = between if between.isascii() else _INVISIBLE.sub("", normalize("NFKC", between))
+            others = (each for each in _ALTERED.finditer(seen) if not _NAME.fullmatch(each[0]))
+            found = [(each[0], self._nearest(each[1], each[2])) for each in others]
+            found += ((code, self._near_names.get(("", code), "")) for code in _CODE.findall(seen))
+            faults += (WrongName(written, true) for written, true in found if true)
         unique: dict[str, WrongName] = {}
         for fault in faults:
             unique.setdefault(fault.true or fault.written, fault)
         return _NAME.sub(self._value_of, text), [*unique.values()]
-
-    def _altered(self, text: str) -> Iterator[WrongName]:
-        """Yield the names that a chat or a model altered."""
-        if not self.by_name:
-            return
-        text = text if text.isascii() else _INVISIBLE.sub("", normalize("NFKC", text))
-        others = (each for each in _ALTERED.finditer(text) if not _NAME.fullmatch(each[0]))
-        found = [(each[0], self._nearest(each[1], each[2])) for each in others]
-        found += ((code, self._near_names.get(("", code), "")) for code in _CODE.findall(text))
-        yield from (WrongName(written, true) for written, true in found if true)
 
     def _nearest(self, kind: str, code: str) -> str:
         """Return the name that a kind and a code come from, if at most one character is wrong."""
