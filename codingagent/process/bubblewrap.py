@@ -24,8 +24,13 @@ from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
 from codingagent.model.observations import Confined
-from codingagent.process import credentials, folders, seccomp
-from codingagent.process.folders import OpenRepository, git_folders
+from codingagent.process import folders, seccomp
+from codingagent.process.folders import (
+    CredentialSearch,
+    OpenRepository,
+    files_of_secrets,
+    git_folders,
+)
 from codingagent.process.names import listed, pairs
 from codingagent.storage import atomic_write
 from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY
@@ -142,7 +147,7 @@ class Bubblewrap(Struct, frozen=True):
     others: tuple[Path, ...] = ()
     masks_secrets: bool = False
     tier: str = "bwrap"
-    _look: credentials.CredentialSearch = field(default_factory=credentials.CredentialSearch)
+    _look: CredentialSearch = field(default_factory=CredentialSearch)
 
     @property
     def remark(self) -> str:
@@ -176,19 +181,18 @@ class Bubblewrap(Struct, frozen=True):
         affected by them (LD_PRELOAD).
         """
         mounts = self._mounts()
-        head: list[str | int] = [self.program, *self._flags(_GATE), "--chdir", folder]
-        handles = _add_filter(head)
+        head, handles = self._head(folder, _GATE)
         for name, value in added.items():
             head += ["--setenv", name, value]
         told = ("/bin/sh", "-c", _TELLER, "sh", command)
         orders = tuple(to_builtins(mount, enc_hook=os.fspath) for mount in mounts)
-        chosen = self._variables(variables)
+        chosen = {**variables, "TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
+        chosen["HOME"] = os.fspath(self.home) if self._has_own_home() else "/tmp"  # noqa: S108
         return Confined((*head, "--", *told), chosen, handles, orders)
 
     def confine_trial(self, line: str) -> Confined:
         """Return the bwrap command line for a trial line of our own, without the person's folders."""
-        head: list[str | int] = [self.program, *self._flags(), "--chdir", "/"]
-        handles = _add_filter(head)
+        head, handles = self._head("/")
         return Confined((*head, "--", "/bin/sh", "-c", line), {}, handles)
 
     def with_temporary(self, name: str) -> "Bubblewrap":
@@ -217,19 +221,18 @@ class Bubblewrap(Struct, frozen=True):
                         return found.st_dev, found.st_ino
         raise OSError(f"{self.temporary} is not a folder of yours; move it away")
 
-    def _variables(self, variables: Variables) -> dict[str, str]:
-        chosen = {**variables, "TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
-        chosen["HOME"] = os.fspath(self.home) if self._has_own_home() else "/tmp"  # noqa: S108
-        return chosen
-
     def _has_own_home(self) -> bool:
         """Return whether the home folder can be covered without covering the system."""
         if not _is_within(self.home, _bound_roots()):
             return self.home != Path("/")
         return _is_home_in_system(self.home)
 
-    def _flags(self, gate: tuple[str, ...] = ()) -> list[str]:
-        return [
+    def _head(
+        self, folder: str, gate: tuple[str, ...] = ()
+    ) -> tuple[list[str | int], tuple[int, ...]]:
+        """Return the beginning of a bwrap command line, and the handles that it needs."""
+        head: list[str | int] = [
+            self.program,
             *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"),
             "--unshare-cgroup-try",
             *(() if self.has_network else ("--unshare-net",)),
@@ -243,48 +246,56 @@ class Bubblewrap(Struct, frozen=True):
             *("--proc", "/proc", "--remount-ro", "/proc"),
             # Folders that bwrap made are in memory; read-only, a command can't fill it.
             *("--remount-ro", "/dev", "--remount-ro", "/"),
+            *("--chdir", folder),
         ]
+        if sys.platform == "linux" and (program := seccomp.filter_program(os.uname().machine)):
+            handle = os.memfd_create("seccomp")
+            os.write(handle, program)
+            os.lseek(handle, 0, os.SEEK_SET)
+            return [*head, "--seccomp", 0], (handle,)
+        return head, ()
 
     def _mounts(self) -> list[Mount]:
         """Return the mounts of the person's folders as they are now."""
         # Later mounts cover earlier ones: private folders first, then tools, then the workspace,
         # and its protected paths last.
         own, root = self.make_temporary(), self.workspace
-        code = own_code_in(root)
-        own_home = Mount("empty", self.home, is_read_only=False, mode=0o700, size=_MEMORY_BYTES)
         places = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108
-        return [
-            *(Mount("bind", each, self.temporary, own, is_read_only=False) for each in places),
-            *(self._covered(each) for each in self.others if each != self.home),
-            *([own_home] if self._has_own_home() else []),
-            *self._tools(),
-            Mount("bind", root, root, _identity(root), is_read_only=False),
-            # A folder that something is mounted on keeps its name.
-            *(
-                Mount("keep", each, None, _identity(each), is_read_only=False)
-                for each in code.around
-            ),
-            *(Mount("keep", each, identity=_identity(each)) for each in code.kept),
-            *(self._kept(git) for git in git_folders(self.workspace)),
-            *(
-                Mount("keep", git, identity=each.identity)
-                for each in self.repositories
-                if root in (git := each.place()).parents
-            ),
-            *(self._masks() if self.masks_secrets else ()),
-            *self._covers(),
+        mounts = [Mount("bind", each, self.temporary, own, is_read_only=False) for each in places]
+        mounts += [self._covered(each) for each in self.others if each != self.home]
+        if self._has_own_home():
+            size = _MEMORY_BYTES
+            mounts += [Mount("empty", self.home, is_read_only=False, mode=0o700, size=size)]
+        mounts += self._tools()
+        code = own_code_in(root)
+        mounts += [Mount("bind", root, root, _identity(root), is_read_only=False)]
+        for around in code.around:  # a folder that something is mounted on keeps its name
+            mounts += [Mount("keep", around, identity=_identity(around), is_read_only=False)]
+        mounts += [Mount("keep", each, identity=_identity(each)) for each in code.kept]
+        for git in git_folders(root):
+            outside = None if root in git.parents else git  # of a worktree
+            mounts += [Mount("bind" if outside else "keep", git, outside, _identity(git))]
+        repositories = ((each.place(), each.identity) for each in self.repositories)
+        mounts += [
+            Mount("keep", git, identity=identity)
+            for git, identity in repositories
+            if root in git.parents
         ]
+        hidden = {folder.resolve() for folder in self.hidden}
+        empty = files_of_secrets(root, hidden) if self.masks_secrets else []
+        inside = {folder for folder in hidden if folder.is_dir() and root in folder.parents}
+        # A folder inside a covered one is covered with it and has no mount point left.
+        empty += [each for each in sorted(inside) if not inside.intersection(each.parents)]
+        return mounts + [Mount("empty", each, identity=_identity(each)) for each in empty]
 
     def _tools(self) -> list[Mount]:
         """Return the mounts that show the tools and cover the credentials in or beside them."""
-        shown = [Mount("bind", folder, folder) for folder in self.tools]
-        hidden = self._look.hidden_in(frozenset(self.tools), self.workspace)
-        covers: list[Mount] = []
-        for path in hidden:
+        mounts = [Mount("bind", folder, folder) for folder in self.tools]
+        for path in self._look.hidden_in(frozenset(self.tools), self.workspace):
             with contextlib.suppress(OSError):  # removed meanwhile
-                covers.append(self._covered(path))
+                mounts.append(self._covered(path))
         # Parents come before children; a tool may be inside a covered folder.
-        return sorted([*covers, *shown], key=lambda mount: mount.target.parts)
+        return sorted(mounts, key=lambda mount: mount.target.parts)
 
     def _covered(self, path: Path) -> Mount:
         """Return the mount that covers a file or folder; mounts inside it must come later."""
@@ -292,26 +303,6 @@ class Bubblewrap(Struct, frozen=True):
         size = _PLACES_BYTES if is_around else 0
         mode = 0o700 if is_around else 0o500
         return Mount("empty", path, None, _identity(path), not is_around, mode, size)
-
-    def _kept(self, git: Path) -> Mount:
-        """Return the mount that makes a `.git` read-only; a worktree's is outside the workspace."""
-        if self.workspace in git.parents:
-            return Mount("keep", git, identity=_identity(git))
-        return Mount("bind", git, git, _identity(git))
-
-    def _masks(self) -> list[Mount]:
-        """Return the mounts that empty the secret files in the workspace."""
-        hidden = {folder.resolve() for folder in self.hidden}
-        found = credentials.files_of_secrets(self.workspace, hidden)
-        return [Mount("empty", path, identity=_identity(path)) for path in found]
-
-    def _covers(self) -> list[Mount]:
-        """Return the mounts that hide the agent's own folders in the workspace."""
-        inside = {folder.resolve() for folder in self.hidden if folder.is_dir()}
-        inside = {folder for folder in inside if self.workspace in folder.parents}
-        # A folder inside a covered one is covered with it and has no mount point left.
-        outermost = [each for each in sorted(inside) if not inside.intersection(each.parents)]
-        return [Mount("empty", folder, identity=_identity(folder)) for folder in outermost]
 
 
 def find_bubblewrap() -> str | None:
@@ -398,17 +389,6 @@ def _is_home_in_system(home: Path) -> bool:
     """Return whether a home below a system folder is not part of the system (unlike /usr/local)."""
     is_system = home.parts[1] == "usr" and (home / "bin").is_dir()
     return home.is_dir() and not is_system and len(home.parts) > 2
-
-
-def _add_filter(argv: list[str | int]) -> tuple[int, ...]:
-    """Add the system call filter to a bwrap command line; return the handles that it needs."""
-    if sys.platform == "linux" and (program := seccomp.filter_program(os.uname().machine)):
-        handle = os.memfd_create("seccomp")
-        os.write(handle, program)
-        os.lseek(handle, 0, os.SEEK_SET)
-        argv += ["--seccomp", 0]
-        return (handle,)
-    return ()
 
 
 def _opened_or_made(name: str, folder: int) -> int:

@@ -1,19 +1,23 @@
-"""Find the folders that a sandbox shows of the home, for programs on PATH, and repositories that it keeps.
+"""Find the folders that a sandbox shows of the home, for programs on PATH, and what it hides in them.
 
-Never the home folder itself is shown. `credentials` finds the secrets inside tool folders.
+Never the home folder itself is shown. Of credentials a list of names is never complete. So everything that an
+application keeps in a dot folder is hidden too, except folders known to hold programs, and so are sockets.
+Code folders are not searched. The repositories that a sandbox keeps as they are, are found here, too.
 """
 
 import contextlib
 import os
 import stat
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from pathlib import Path
 
 from codingagent.model.paths import HOME_MARK, OF_HOME
-from codingagent.process import credentials
 from codingagent.process.names import listed, pairs
+from codingagent.secrets.files import NAMES, is_secret_file
 from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY, small_file, walk_names
 from codingagent.workspace.real_paths import leads_through
 
@@ -27,6 +31,15 @@ _GO = "src/runtime"
 _WHOLE = listed("whole tool folders")
 _MARKS = ("lib", "libexec", "pyvenv.cfg", "conda-meta")
 _FIRST_PERSON = 1_000
+_NAMES = NAMES.union(listed("credentials"))
+_PRIVATE, _OPEN, _PACKAGES, _CODE = (
+    frozenset(listed(section))
+    for section in ("private folders", "open folders", "packages", "code")
+)
+_DEPTH, _FOLDERS = 4, 2000
+# A workspace's secret files are not looked for here: they are a repository's and other people's.
+_OTHERS = frozenset({".git", "node_modules", "site-packages", "__pycache__"})
+_NAMES_LIMIT = 200_000
 _SMALL_BYTES = 64 * 1024
 # A start must not wait for a walk through everything ever installed.
 _LOOK_LIMIT_FOLDERS = 2000
@@ -55,7 +68,16 @@ def tool_folders(
                 _base_python(place.parent) if is_theirs else _installation(place, homes_and_above)
             )
     real = {folder.resolve() for folder in found if folder.is_dir()}
-    return _outermost({folder for folder in real if _is_harmless(folder, homes_and_above)})
+    real = {folder for folder in real if _is_harmless(folder, homes_and_above)}
+    # Others are already visible in one above, with nothing hidden between.
+    return sorted(
+        folder
+        for folder in real
+        if all(
+            any(map(_is_hidden, folder.relative_to(above).parts))
+            for above in real.intersection(folder.parents)
+        )
+    )
 
 
 def homes() -> list[Path]:
@@ -106,21 +128,9 @@ def small_text(path: Path) -> str:
     return (small_file(path, _SMALL_BYTES) or b"").decode("utf-8", "replace")
 
 
-def _outermost(found: set[Path]) -> list[Path]:
-    """Return the folders that are not already visible in another one, with nothing hidden between; sorted."""
-    return sorted(
-        folder
-        for folder in found
-        if all(
-            any(map(credentials.is_hidden, folder.relative_to(each).parts))
-            for each in found.intersection(folder.parents)
-        )
-    )
-
-
 def _is_harmless(folder: Path, homes_and_above: set[Path]) -> bool:
     """Return whether a folder may be shown: not a home, above a home, or a place of secrets."""
-    is_private = folder.name in credentials.PRIVATE
+    is_private = folder.name in _PRIVATE
     return folder not in homes_and_above and folder.parent != Path("/") and not is_private
 
 
@@ -190,3 +200,93 @@ def repositories_in(workspace: Path) -> tuple[OpenRepository, ...]:
         if len(found) >= _REPOSITORY_LIMIT:
             break
     return tuple(found)
+
+
+# --- credentials ---
+def files_of_secrets(workspace: Path, passed_over: AbstractSet[Path]) -> list[Path]:
+    """Return a workspace's secret files, ignored ones too, by real paths; OSError for too many names."""
+    found: set[Path] = set()
+    looked = 0
+    for folder, inner, names in walk_names(os.fspath(workspace)):
+        here = Path(folder)
+        inner[:] = [
+            name for name in inner if name not in _OTHERS and here / name not in passed_over
+        ]
+        looked += len(inner) + len(names)
+        if looked > _NAMES_LIMIT:
+            raise OSError(f"more than {_NAMES_LIMIT:,} names to look at; use --secrets redact")
+        # The target of a link has another name.
+        found.update(
+            (here / name).resolve() for name in names if is_secret_file(f"{folder}/{name}")
+        )
+    return sorted(each for each in found if workspace in each.parents and each.is_file())
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether a file or folder of this name is hidden."""
+    return name not in _OPEN and (name.startswith(".") or _is_named(name))
+
+
+def _is_named(name: str) -> bool:
+    return name.casefold().lstrip("._") in _NAMES
+
+
+class CredentialSearch:
+    """Find what to hide; unchanged folders are not read again."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[int, int, int], list[str], list[str]]] = {}
+
+    def hidden_in(self, folders: AbstractSet[Path], passed_over: Path) -> list[Path]:
+        """Return the hidden paths in tool folders (real paths); of nested ones, only the outermost."""
+        found: set[Path] = set()
+        for folder in folders:
+            todo = deque([] if folder.name in _PACKAGES else [(os.fspath(folder), 0)])
+            for _ in range(_FOLDERS):
+                if not todo:
+                    break
+                name, depth = todo.popleft()
+                hidden, inner = self._listing(name)
+                found.update(map(Path, hidden))
+                if depth < _DEPTH:
+                    todo += ((each, depth + 1) for each in inner if each != str(passed_over))
+        # Whose nearest listed ancestor is shown, not hidden.
+        nearest = {
+            each: next(filter((folders | found).__contains__, each.parents), None) for each in found
+        }
+        return sorted(each for each, above in nearest.items() if above in folders)
+
+    def _listing(self, folder: str) -> tuple[list[str], list[str]]:
+        """Return the hidden names in a folder, and its subfolders to search."""
+        try:
+            about = os.lstat(folder)
+            state = about.st_dev, about.st_ino, about.st_mtime_ns
+            known = self._known.get(folder)
+            if known is None or known[0] != state:
+                with os.scandir(folder) as entries:
+                    known = state, *_sorted_out(entries)
+                self._known[folder] = known
+        except OSError:  # removed, or not readable
+            return [], []
+        return known[1], known[2]
+
+
+def _sorted_out(entries: Iterable[os.DirEntry[str]]) -> tuple[list[str], list[str]]:
+    hidden: list[str] = []
+    inner: list[str] = []
+    for entry in entries:
+        if entry.is_symlink():
+            # The target of a link has another name.
+            if _is_named(entry.name) and os.path.isfile(entry.path):
+                hidden.append(os.path.realpath(entry.path))
+        elif entry.is_dir():
+            if _is_hidden(entry.name):
+                hidden.append(entry.path)
+            elif entry.name not in _CODE and entry.name not in _PACKAGES:
+                inner.append(entry.path)
+        elif not entry.is_file() or (
+            _is_hidden(entry.name)
+            and ("." in entry.name or not entry.stat().st_mode & stat.S_IXUSR)
+        ):  # without an ending it may be a program
+            hidden.append(entry.path)
+    return hidden, inner

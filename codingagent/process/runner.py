@@ -112,7 +112,20 @@ class Runner:
     def start(self) -> None:
         """Start the supervisor, if it is not running, so that the next command need not wait for it."""
         if sys.platform != "win32" and self._supervisor is None:
-            self._supervisor = _start_supervisor()
+            ours, theirs = socket.socketpair()
+            ours.settimeout(_CLOSE_PATIENCE_S)
+            package = Path(__file__).parents[2]
+            with theirs:
+                process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", _SUPERVISOR, os.fspath(package)],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    # A command could read its environment there, and find what the allow list withholds.
+                    env={name: os.environ[name] for name in _LOADER if name in os.environ},
+                    # A Ctrl-C on the terminal is for the agent, which ends the command itself.
+                    start_new_session=True,
+                )
+            self._supervisor = process, ours
 
     def run(
         self,
@@ -167,7 +180,9 @@ class Runner:
         with contextlib.ExitStack() as stack:
             handle = os.open(folder, os.O_RDONLY) if isinstance(folder, str) else os.dup(folder)
             stack.callback(os.close, handle)
-            name = folder if isinstance(folder, str) else _name_of(handle)
+            # A sandbox needs its real path.
+            own = f"/proc/self/fd/{handle}"
+            name = os.readlink(own) if os.path.islink(own) else str(folder)
             try:
                 confined = self.sandbox.confine(command, self._variables, name, extras.variables)
             except OSError as fault:
@@ -257,17 +272,7 @@ def try_out(confined: Confined) -> str:
     handles = confined.handles
     words = [str(handles[w]) if isinstance(w, int) else w for w in confined.argv]
     try:
-        done = subprocess.run(
-            words,
-            env=dict(confined.variables),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            pass_fds=handles,
-            timeout=_TRIAL_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as fault:
-        raise WorkError(f"{words[0]} does not work: {fault}") from fault
+        done = run_tool(words, confined.variables, timeout_s=_TRIAL_S, handles=handles)
     finally:
         for handle in handles:
             os.close(handle)
@@ -353,13 +358,16 @@ class Transport:
 
 
 def run_tool(
-    argv: Sequence[str], variables: Variables, data: bytes = b"", timeout_s: float = 600
+    argv: Sequence[str],
+    variables: Variables,
+    data: bytes = b"",
+    timeout_s: float = 600,
+    handles: Sequence[int] = (),
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run one of the agent's own tools (git, the clipboard) to its end; return exit code and both streams.
 
-    `variables` are its whole environment. It is killed at the time limit.
-
-    WorkError if it can't be started or does not end in time.
+    `variables` are its whole environment. WorkError if it can't be started or does not end in time; it is
+    killed then.
     """
     try:
         return subprocess.run(
@@ -372,31 +380,9 @@ def run_tool(
             # A Ctrl-C on the terminal is for the agent and must not interrupt the tool.
             start_new_session=sys.platform != "win32",
             creationflags=_OWN_GROUP,
+            pass_fds=handles,
         )
     except subprocess.TimeoutExpired as fault:
         raise WorkError(f"{argv[0]} did not end within {timeout_s:g} s") from fault
     except OSError as fault:
         raise WorkError(f"{argv[0]} can't be started: {fault.strerror or fault}") from fault
-
-
-def _start_supervisor() -> tuple[subprocess.Popen[bytes], socket.socket]:
-    ours, theirs = socket.socketpair()
-    ours.settimeout(_CLOSE_PATIENCE_S)
-    package = Path(__file__).parents[2]
-    with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _SUPERVISOR, os.fspath(package)],
-            stdin=theirs.fileno(),
-            stdout=subprocess.DEVNULL,
-            # A command could read its environment there, and find what the allow list withholds.
-            env={name: os.environ[name] for name in _LOADER if name in os.environ},
-            # A Ctrl-C on the terminal is for the agent, which ends the command itself.
-            start_new_session=True,
-        )
-    return process, ours
-
-
-def _name_of(handle: int) -> str:
-    """Return the real path of an open folder for a sandbox; without one it is not needed."""
-    name = f"/proc/self/fd/{handle}"
-    return os.readlink(name) if os.path.islink(name) else "."

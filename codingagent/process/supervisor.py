@@ -338,12 +338,10 @@ def _children(pid: int) -> list[int]:
     children are adopted that this would have to find.
     """
     found: list[int] = []
-    try:
+    with contextlib.suppress(OSError):  # it ended meanwhile
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children") as file:
                 found.extend(map(int, file.read().split()))
-    except OSError:
-        pass  # it ended meanwhile
     return found
 
 
@@ -351,15 +349,12 @@ def living(pids: Iterable[int]) -> set[int]:
     """Return those processes that have not ended, reaped or not."""
     if not _has_proc():
         return {pid for pid, _, _ in _ps()}.intersection(pids)
-    return {pid for pid in pids if not _is_zombie(pid)}
-
-
-def _is_zombie(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+            if file.read().rpartition(")")[2].split()[0] not in "ZX":
+                found.add(pid)
+    return found
 
 
 def _ps() -> Iterable[tuple[int, int, int]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.process.credentials import CredentialSearch, files_of_secrets
+from codingagent.process.folders import CredentialSearch, files_of_secrets
 from codingagent.storage import atomic_write
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="sandboxes that need this are POSIX")
