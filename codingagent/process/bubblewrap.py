@@ -49,8 +49,6 @@ _RESOLVER = "/run/systemd/resolve"
 _MEMORY_BYTES = 256 * 2**20
 # The size limit of a file system that only holds mount points.
 _PLACES_BYTES = 2**16
-# The first kernel that can make a mount read-only by descriptor (mount_setattr).
-_LINUX = (5, 12)
 # The descriptor where bwrap waits for the guard's mounts: it copies it to a file until its end.
 _GATE = ("--file", "4", "/proc/gate")
 
@@ -315,35 +313,12 @@ def find_bubblewrap() -> str | None:
     return None
 
 
-def lack_for_mounts(program: str) -> str | None:
-    """Return why the guard could not mount in a sandbox of this bwrap; None if it can."""
-    if sys.platform == "linux":
-        first, second, *_ = os.uname().release.partition("-")[0].split(".")
-        if (int(first), int(second)) < _LINUX:
-            return f"Linux {'.'.join(map(str, _LINUX))} or newer is needed"
-        if os.geteuid() and os.stat(program).st_mode & stat.S_ISUID:
-            return f"{program} runs as root: remove its setuid bit, or install a newer one"
-    return None
-
-
 def advice_on(message: str) -> str:
     """Explain an error message of bwrap; return the explanation with the message itself."""
     for part, advice in pairs("what bubblewrap says").items():
         if part in message:
             return f"{message}: {advice}"
     return message
-
-
-def plain_path(path: Path, workspace: Path) -> Path:
-    """Resolve the links in the parent of a path, but not its last part.
-
-    Links in the workspace are not resolved: a command may have made them.
-    """
-    absolute = Path(os.path.abspath(path))
-    for parent in absolute.parents:
-        if parent.resolve() == workspace:
-            return workspace / absolute.relative_to(parent)
-    return absolute.parent.resolve() / absolute.name
 
 
 def tools_for(workspace: Path, path: str, home: Path, prefixes: Iterable[str]) -> tuple[Path, ...]:

@@ -168,7 +168,12 @@ class Reading:
             self._read()
         except BaseException:  # interrupted
             self._end()
-            self._wait_for_end()
+            self._control.settimeout(_OVERDUE_AFTER_S)
+            try:
+                while self._control.recv(4096):
+                    pass
+            except OSError:
+                self.is_overdue = True
             raise
         finally:
             self._selector.close()
@@ -230,11 +235,3 @@ class Reading:
         """Make the guard end the command's tree; it then closes its own end."""
         with contextlib.suppress(OSError):  # it has just ended by itself
             self._control.shutdown(socket.SHUT_WR)
-
-    def _wait_for_end(self) -> None:
-        self._control.settimeout(_OVERDUE_AFTER_S)
-        try:
-            while self._control.recv(4096):
-                pass
-        except OSError:
-            self.is_overdue = True

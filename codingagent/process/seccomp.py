@@ -14,7 +14,6 @@ Numbers are literal, not taken from `errno` and `socket`: they are Linux's on ev
 """
 
 import struct
-from collections.abc import Sequence
 from functools import cache
 
 from msgspec import Struct
@@ -25,6 +24,7 @@ _EPERM = 1
 _ENOSYS = 38
 _EAFNOSUPPORT = 97
 _ERRORS = {"EPERM": _EPERM, "ENOSYS": _ENOSYS}
+_LABELS = {error: label for label, error in _ERRORS.items()}
 # Of each call its error or how it is judged, its name, and its numbers.
 _CALLS = [
     [head.partition(":")[0], *row.split()]
@@ -114,8 +114,29 @@ class _Step(Struct, frozen=True):
 @cache
 def filter_program(machine: str) -> bytes | None:
     """Return the filter for a machine as `platform.machine()` names it; None if there is no table."""
-    known = MACHINES.get(machine)
-    return None if known is None else _assemble(_listing(known))
+    if machine not in MACHINES:
+        return None
+    steps: list[_Step] = []
+    places: dict[str, int] = {}
+    for line in _listing(MACHINES[machine]):
+        if isinstance(line, str):
+            places[line] = len(steps)
+        else:
+            steps.append(line)
+    assert len(steps) <= _LONGEST
+
+    def distance(place: int, label: str) -> int:
+        """Return how many steps a jump skips; it has one byte for that, and can't go backwards."""
+        leap = places[label] - (place + 1) if label else 0
+        assert 0 <= leap <= _FARTHEST_JUMP, label
+        return leap
+
+    return b"".join(
+        _INSTRUCTION.pack(
+            step.code, distance(place, step.yes), distance(place, step.no), step.value
+        )
+        for place, step in enumerate(steps)
+    )
 
 
 def _listing(machine: Machine) -> list[_Step | str]:
@@ -150,7 +171,15 @@ def _listing(machine: Machine) -> list[_Step | str]:
         "clone",
         _Step(_LOAD, _FIRST_ARGUMENT),
         _Step(_JUMP_ANY_BIT, NAMESPACE_FLAGS, yes="EPERM", no="allow"),
-        *(step for where in sorted(set(modes.values()), key=str) for step in _of_mode(*where)),
+    ]
+    for mode, flags in sorted(set(modes.values()), key=str):
+        lines += [f"mode {(mode, flags)}"]
+        if flags is not None:  # only some of them create a file
+            lines += [_Step(_LOAD, _argument(flags)), _Step(_JUMP_ANY_BIT, CREATING, no="allow")]
+        lines += [_Step(_LOAD, _argument(mode))]
+        lines += [_Step(_JUMP_ANY_BIT, OWNER_BITS, yes="EPERM", no="allow")]
+    return [
+        *lines,
         "ioctl",
         # The kernel takes the request as 32 bits. Comparing all 64 has let TIOCSTI through in other
         # sandboxes.
@@ -163,51 +192,7 @@ def _listing(machine: Machine) -> list[_Step | str]:
         "ENOSYS",
         _Step(_RETURN, _FAIL_WITH | _ENOSYS),
     ]
-    return lines
-
-
-def _of_mode(mode: int, flags: int | None) -> list[_Step | str]:
-    """Return the steps for a call with a mode, which may count only with some flags."""
-    counts = (
-        []
-        if flags is None
-        else [_Step(_LOAD, _argument(flags)), _Step(_JUMP_ANY_BIT, CREATING, no="allow")]
-    )
-    return [
-        f"mode {(mode, flags)}",
-        *counts,
-        _Step(_LOAD, _argument(mode)),
-        _Step(_JUMP_ANY_BIT, OWNER_BITS, yes="EPERM", no="allow"),
-    ]
 
 
 def _argument(number: int) -> int:
     return _FIRST_ARGUMENT + number * _ARGUMENT_BYTES
-
-
-_LABELS = {_EPERM: "EPERM", _ENOSYS: "ENOSYS"}
-
-
-def _assemble(lines: Sequence[_Step | str]) -> bytes:
-    """Turn labels into jump distances and steps into bytes."""
-    steps: list[_Step] = []
-    places: dict[str, int] = {}
-    for line in lines:
-        if isinstance(line, str):
-            places[line] = len(steps)
-        else:
-            steps.append(line)
-    assert len(steps) <= _LONGEST
-
-    def distance(place: int, label: str) -> int:
-        """Return how many steps a jump skips; it has one byte for that, and can't go backwards."""
-        leap = places[label] - (place + 1) if label else 0
-        assert 0 <= leap <= _FARTHEST_JUMP, label
-        return leap
-
-    return b"".join(
-        _INSTRUCTION.pack(
-            step.code, distance(place, step.yes), distance(place, step.no), step.value
-        )
-        for place, step in enumerate(steps)
-    )

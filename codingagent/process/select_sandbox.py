@@ -7,6 +7,7 @@ it, and `doctor` proves each of its promises from inside.
 import contextlib
 import os
 import platform
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,8 +25,6 @@ from codingagent.process.bubblewrap import (
     advice_on,
     find_bubblewrap,
     homes_in_system,
-    lack_for_mounts,
-    plain_path,
     tools_for,
 )
 from codingagent.process.folders import repositories_in
@@ -38,27 +37,24 @@ from codingagent.workspace.real_paths import resolved, with_slashes
 
 def policy_of(settings: Settings, workspace: Path) -> Policy:
     """Return the policy that the settings name, a preset or a file outside the workspace; else UsageError."""
-    name = settings.policy
-    if name in PRESETS:
-        return _for_this_system(PRESETS[name], settings)
-    path = Path(name).absolute()
-    if not path.is_file():
-        known = ", ".join(PRESETS)
-        raise UsageError(f"policy '{name}' is neither a preset ({known}) nor a file; name one")
-    root = resolved(workspace)
-    # Its name leads through no folder of the workspace, and neither do its links.
-    named = Path(os.path.abspath(path))  # not beyond links
-    if root in named.parents or root in resolved(path).parents:
-        raise UsageError(
-            f"policy file '{name}' is in the workspace, where an answer could change it; put it"
-            " elsewhere"
-        )
-    return _for_this_system(policies.from_document(read_toml(path), name), settings)
-
-
-def _for_this_system(policy: Policy, settings: Settings) -> Policy:
-    files = policy.filesystem
+    if (name := settings.policy) in PRESETS:
+        policy = PRESETS[name]
+    else:
+        path = Path(name).absolute()
+        if not path.is_file():
+            known = ", ".join(PRESETS)
+            raise UsageError(f"policy '{name}' is neither a preset ({known}) nor a file; name one")
+        root = resolved(workspace)
+        # Its name leads through no folder of the workspace, and neither do its links.
+        named = Path(os.path.abspath(path))  # not beyond links
+        if root in named.parents or root in resolved(path).parents:
+            raise UsageError(
+                f"policy file '{name}' is in the workspace, where an answer could change it; put it"
+                " elsewhere"
+            )
+        policy = policies.from_document(read_toml(path), name)
     if sys.platform == "win32":
+        files = policy.filesystem
         typed = ("allowed_paths", "blocked_paths", "approval_required")
         plain = {field: tuple(map(with_slashes, getattr(files, field))) for field in typed}
         policy = replace(policy, cmd_check=settings.check, filesystem=replace(files, **plain))
@@ -100,6 +96,8 @@ _TRIAL = (
     " printf '%s%s ' $name $value;; esac; done < /proc/self/status"
 )
 _PROOF_S = 60
+# The first kernel that can make a mount read-only by descriptor (mount_setattr).
+_LINUX = (5, 12)
 _TRIAL_RESULT = "CapEff:0000000000000000 NoNewPrivs:1 Seccomp:2 "
 
 
@@ -146,7 +144,10 @@ def bubblewrap_for(
     real = workspace.resolve()
     tools = tools_for(real, persons_path(), person_home, prefixes)
     repositories = repositories_in(real)
-    own = plain_path(temporary, real)
+    # Links on the way to its /tmp are resolved, but not in the workspace: a command may have made those.
+    own = Path(os.path.abspath(temporary))
+    around = next((each for each in own.parents if each.resolve() == real), None)
+    own = real / own.relative_to(around) if around else own.parent.resolve() / own.name
     return Bubblewrap(
         *(program, real, hidden, own, person_home, has_network, tools, repositories),
         others=homes_in_system(),
@@ -155,8 +156,12 @@ def bubblewrap_for(
 
 def try_sandbox(sandbox: Bubblewrap) -> str:
     """Return why a sandbox does not confine, as the kernel inside says; empty if it does."""
-    if (lack := lack_for_mounts(sandbox.program)) is not None:
-        return lack
+    if sys.platform == "linux":
+        first, second, *_ = os.uname().release.partition("-")[0].split(".")
+        if (int(first), int(second)) < _LINUX:
+            return f"Linux {'.'.join(map(str, _LINUX))} or newer is needed"
+        if os.geteuid() and os.stat(sandbox.program).st_mode & stat.S_ISUID:
+            return f"{sandbox.program} runs as root: remove its setuid bit, or install a newer one"
     try:
         sandbox.make_temporary()
         said = try_out(sandbox.confine_trial(_TRIAL))
