@@ -6,14 +6,14 @@ import locale
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
 from codingagent.cli import clipboard, layout
-from codingagent.cli.hints import runnable
+from codingagent.cli.command_table import runnable
 from codingagent.cli.layout import Line, Look, look_of
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_living, is_terminal
@@ -56,16 +56,13 @@ def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
             sys.stdout.flush()
             if finding.holds is False:
                 missing["sandbox" if finding.is_promise else finding.name] = finding.is_needed
-    if not json:
-        show_lines([[(_verdict(missing), "bold")]])
-
-
-def _verdict(missing: Mapping[str, bool]) -> str:
-    """Return in a line whether work can begin, and what is missing: True if it is needed."""
-    needed = [name for name, is_needed in missing.items() if is_needed]
-    others = [name for name, is_needed in missing.items() if not is_needed]
-    without = f"; not as it could be: {', '.join(others)}" if others else ""
-    return f"missing: {', '.join(needed)}{without}" if needed else f"ready{without}"
+    if json:
+        return
+    needed = ", ".join(name for name, is_needed in missing.items() if is_needed)
+    others = ", ".join(name for name, is_needed in missing.items() if not is_needed)
+    without = f"; not as it could be: {others}" if others else ""
+    verdict = f"missing: {needed}{without}" if needed else f"ready{without}"
+    show_lines([[(verdict, "bold")]])
 
 
 def _summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
@@ -111,7 +108,13 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
             yield Finding("installation", False, said)
     yield _encoding()
     yield _terminal()
-    yield _editor()
+    editor = editor_of(os.environ)
+    try:
+        programs.command_line(editor)
+        yield Finding("editor", True, f"{editor}, for `new --edit` and `paste --editor`")
+    except UsageError as fault:
+        remedy = "set EDITOR to use `new --edit` and `paste --editor`"
+        yield Finding("editor", False, str(fault), remedy)
 
 
 def _clipboard() -> Finding:
@@ -138,31 +141,27 @@ def _watching(inbox: Path) -> Finding:
 
     # Hidden, and not .txt: a waiting session ignores it.
     trial = inbox / f".codingagent-doctor-{os.getpid()}.tmp"
-    slow = "it is checked once a second instead"
     with Watch(inbox) as watch:
         try:
             with trial.open("xb"):
                 pass
             heard = {} if watch.fault else watch.wait(_WATCH_S)
         except OSError as fault:
-            reason = system_reason(fault)
-            return Finding(
-                "inbox", False, f"{inbox} can't be written: {reason}", "fix its permissions"
-            )
+            said = f"{inbox} can't be written: {system_reason(fault)}"
+            return Finding("inbox", False, said, "fix its permissions")
         finally:
             with contextlib.suppress(OSError):
                 trial.unlink()
     if trial.name in heard:
-        return Finding(
-            "inbox", True, f"{inbox} is watched: an answer is applied as soon as it is saved"
-        )
-    why = (
-        watch.fault
-        or "no event came for a file written there; a network drive, WSL or a container?"
-    )
+        said = f"{inbox} is watched: an answer is applied as soon as it is saved"
+        return Finding("inbox", True, said)
+    silent = "no event came for a file written there; a network drive, WSL or a container?"
     is_full = watch.fault and sys.platform == "linux"
     remedy = "raise fs.inotify.max_user_instances to get events" if is_full else ""
-    return Finding("inbox", None, f"{inbox} can't be watched ({why}): {slow}", remedy)
+    said = (
+        f"{inbox} can't be watched ({watch.fault or silent}): it is checked once a second instead"
+    )
+    return Finding("inbox", None, said, remedy)
 
 
 def _encoding() -> Finding:
@@ -191,32 +190,18 @@ def _terminal() -> Finding:
     return Finding("terminal", True, f"{width} columns, {colours}{why}")
 
 
-def _editor() -> Finding:
-    editor = editor_of(os.environ)
-    try:
-        programs.command_line(editor)
-    except UsageError as fault:
-        remedy = "set EDITOR to use `new --edit` and `paste --editor`"
-        return Finding("editor", False, str(fault), remedy)
-    return Finding("editor", True, f"{editor}, for `new --edit` and `paste --editor`")
-
-
-def _word(finding: Finding) -> str:
-    is_note = finding.holds is False and not finding.is_needed
-    return "note" if is_note else _WORDS[finding.holds]
-
-
 def _lines(finding: Finding, look: Look) -> Iterator[Line]:
     detail = runnable(finding.detail)
     remedy = f"; {runnable(finding.remedy)}" if finding.remedy else ""
+    is_note = finding.holds is False and not finding.is_needed
+    word = "note" if is_note else _WORDS[finding.holds]
     if not look.is_terminal:
-        word = _PROMISES[finding.holds] if finding.is_promise else _word(finding)
-        word = f"{'  ' if finding.is_promise else ''}{word:<14}"
+        word = f"  {_PROMISES[finding.holds]:<14}" if finding.is_promise else f"{word:<14}"
         yield [(f"{word}{finding.name}: {detail}{remedy}", "")]
         return
     mark, style = _MARKS[finding.holds]
     begin = "    " if finding.is_promise else ""
-    begin += f"{mark} " if look.has_marks else f"{_word(finding):<7} "
+    begin += f"{mark} " if look.has_marks else f"{word:<7} "
     name, indent = f"{finding.name}: ", len(begin)
     if not (finding.is_promise or look.width < 4 * _NAME_CELLS):
         name = f"{finding.name:<{_NAME_CELLS - 2}} "

@@ -15,8 +15,7 @@ from typer.core import TyperGroup
 from typer.main import get_command_from_info
 
 from codingagent import __version__
-from codingagent.cli.command_table import COMMANDS, NAMES
-from codingagent.cli.hints import HOME
+from codingagent.cli.command_table import COMMANDS, HOME, NAMES
 from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.stdio import be_plainer, has_no_reader, is_stuck, silence
 from codingagent.errors import REMEDIES, CodingAgentError, UsageError, system_reason
@@ -157,7 +156,15 @@ def _usage(fault: typer.TyperException, arguments: list[str]) -> str:
     option, param = getattr(fault, "option_name", None), getattr(fault, "param", None)
     message = str(getattr(fault, "message", fault)).rstrip(".")
     if hasattr(fault, "possibilities"):
-        return f"there is no option {option}{_option_meant(str(option), command, fault, arguments)}"
+        if command and option in _BEFORE_COMMANDS:
+            where = f"it goes before the command, codingagent {option} …{command} …"
+            return f"there is no option {option} after{command}: {where}"
+        if not command and not set(NAMES).isdisjoint(arguments):
+            where = "it goes after, see `codingagent COMMAND --help`"
+            return f"there is no option {option} before the command; {where}"
+        close = getattr(fault, "possibilities", None) or ()
+        meant = f"; did you mean {' or '.join(close)}?" if close else ";"
+        return f"there is no option {option}{meant} `codingagent{command} --help` lists all"
     if option is not None:
         lacks = "requires an argument" in message
         return f"{option} {'needs a value' if lacks else 'takes no value'}; {see}"
@@ -174,6 +181,7 @@ def _usage(fault: typer.TyperException, arguments: list[str]) -> str:
     return f"{name} is {unfit[1]}; it must be {_must_be(param.type)}"
 
 
+_BEFORE_COMMANDS = ("--home", "--version", "-V", "--install-completion", "--show-completion")
 _EXTRA = lazy_pattern(r"Got unexpected extra argument\S* \((.*)\)", re.DOTALL)
 # The parser's words about a value; the messages of our own checks stay as they are.
 _UNFIT = lazy_pattern(r"(.*) is not (?:a valid|in the range|one of) .*", re.DOTALL)
@@ -182,40 +190,18 @@ _UNFIT = lazy_pattern(r"(.*) is not (?:a valid|in the range|one of) .*", re.DOTA
 def _must_be(kind: object) -> str:
     if choices := getattr(kind, "choices", ()):
         return f"one of {', '.join(choices)}"
-    number = {"int": "a whole number", "float": "a number"}
     name = str(getattr(kind, "name", "")).partition(" ")[0]
-    said = number.get(name, f"a {name}")
+    said = {"int": "a whole number", "float": "a number"}.get(name, f"a {name}")
     least, most = getattr(kind, "min", None), getattr(kind, "max", None)
     if least is not None:
         said += f" from {least} to {most}" if most is not None else f", {least} or more"
     return said
 
 
-def _option_meant(
-    option: str, command: str, fault: typer.TyperException, arguments: list[str]
-) -> str:
-    if command and option in _BEFORE_COMMANDS:
-        return f" after{command}: it goes before the command, codingagent {option} …{command} …"
-    if not command and not set(NAMES).isdisjoint(arguments):
-        return " before the command; it goes after, see `codingagent COMMAND --help`"
-    close = getattr(fault, "possibilities", None) or ()
-    meant = f"; did you mean {' or '.join(close)}?" if close else ""
-    return f"{meant or ';'} `codingagent{command} --help` lists all"
-
-
-_BEFORE_COMMANDS = ("--home", "--version", "-V", "--install-completion", "--show-completion")
-
-
 def _show_version(value: bool) -> None:
     if value:
         sys.stdout.write(f"codingagent {__version__}\n")
         raise typer.Exit
-
-
-def _workspaces(named: Path | None) -> list[Path]:
-    from codingagent.storage import homes
-
-    return homes.workspaces_of(homes.find_home(named, Path.cwd(), os.environ))
 
 
 @app.callback()
@@ -238,4 +224,10 @@ def _options(
 ) -> None:
     context.obj = home
     HOME.set(home)
-    distrust_later(lambda: _workspaces(home))
+
+    def workspaces() -> list[Path]:
+        from codingagent.storage import homes
+
+        return homes.workspaces_of(homes.find_home(home, Path.cwd(), os.environ))
+
+    distrust_later(workspaces)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from codingagent.cli.hints import runnable
+from codingagent.cli.command_table import runnable
 from codingagent.cli.stdio import is_living, is_terminal
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from codingagent.cli import layout
-from codingagent.cli.hints import runnable
+from codingagent.cli.command_table import runnable
 from codingagent.cli.layout import Line, Span
 from codingagent.cli.record_words import Hung, laid_out, lines_of, margin, request_line
 from codingagent.cli.stdio import has_no_reader, silence

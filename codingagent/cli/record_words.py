@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from codingagent.checkpoints.history import named
 from codingagent.cli import layout
-from codingagent.cli.hints import runnable
+from codingagent.cli.command_table import runnable
 from codingagent.cli.layout import Line, Look
 from codingagent.model import events, results
 from codingagent.model import journal_entries as entries

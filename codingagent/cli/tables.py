@@ -1,8 +1,10 @@
-"""The output of `list`, `log`, `diff` and `config`: for a terminal, as plain lines, or as JSON."""
+"""The output of commands that look back, and of `config`: on a terminal, as plain lines, JSON or Markdown."""
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,16 +13,17 @@ from msgspec.structs import asdict, replace
 
 from codingagent.checkpoints.history import UndoStep
 from codingagent.cli import layout
-from codingagent.cli.hints import runnable
+from codingagent.cli.command_table import runnable
 from codingagent.cli.layout import Line, Look, Span, look_of
 from codingagent.cli.plain_output import diff_style, write_json_line
-from codingagent.cli.record_words import laid_out, lines_of
+from codingagent.cli.record_words import Hung, laid_out, lines_of
 from codingagent.cli.stdio import be_utf8, is_living
 from codingagent.errors import UsageError
+from codingagent.model import events, plain_text
 from codingagent.model import journal_entries as entries
-from codingagent.model import plain_text
-from codingagent.model.events import CommandRan
 from codingagent.model.journal_entries import Record
+from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import on_screen
 from codingagent.model.session_fold import states
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.settings import Resolved, meanings
@@ -47,22 +50,16 @@ def show_sessions(sessions: list[Session], *, runs: int, json: bool) -> None:
             write_json_line(sys.stdout, document(session))
         return
     if not sessions:
-        if runs:
-            _print("no sessions yet; `codingagent list --runs` lists the runs")
-        else:
-            _print("none yet; start one with `codingagent new`, or `run`")
+        begin = "none yet; start one with `codingagent new`, or `run`"
+        _print("no sessions yet; `codingagent list --runs` lists the runs" if runs else begin)
         return
-    look = look_of(sys.stdout)
-    show_lines(session_lines(sessions, look, layout.local_now()))
-
-
-def session_lines(sessions: list[Session], look: Look, now: datetime) -> list[Line]:
-    """Return one line for each session; cut to fit a terminal, complete in a pipe."""
+    look, now = look_of(sys.stdout), layout.local_now()
     if not look.is_terminal:
         # Scripts rely on this format.
         headings = ("session", "state", "turn", "changed (UTC)", "task")
         rows = [_session(s, f"{s.updated_at[:16].replace('T', ' ')}", 60) for s in sessions]
-        return list(layout.table(headings, rows, look))
+        show_lines(layout.table(headings, rows, look))
+        return
     headings = ("session", "state", "turn", "changed", "task")
     rows = [_session(s, layout.ago(s.updated_at, now), 2 * look.width) for s in sessions]
     # A run has one turn and no task.
@@ -72,7 +69,7 @@ def session_lines(sessions: list[Session], look: Look, now: datetime) -> list[Li
         if look.width - sum(width + 2 for width in widths[:-1]) >= _TASK_CELLS:
             break
     picked = [[row[i] for i in chosen] for row in rows]
-    return list(layout.table([headings[i] for i in chosen], picked, look, cuts=True))
+    show_lines(layout.table([headings[i] for i in chosen], picked, look, cuts=True))
 
 
 # A shorter task says nothing.
@@ -89,31 +86,25 @@ def _session(session: Session, changed: str, limit: int) -> tuple[Span, ...]:
     )
 
 
-def show_log(records: Iterable[Record], mailbox: "Mailbox", *, json: bool) -> None:
-    """Print a session's records: the time, and what happened; JSON has checkpoints, too."""
-    if json:
-        for record in records:
-            write_json_line(sys.stdout, to_builtins(record))
-        return
-    show_lines(_timed(records, mailbox), may_page=True)
-
-
-def _timed(records: Iterable[Record], mailbox: "Mailbox") -> Iterator[Line]:
+def timed(records: Iterable[Record], mailbox: "Mailbox") -> Iterator[Line]:
+    """Yield the lines of a log: the time of each record, and what happened."""
     look = look_of(sys.stdout)
     room = replace(look, width=max(look.width - _TIME_CELLS, 1)) if look.is_terminal else look
     for record, session in states(records):
         before = [(f"{record.at[:19].replace('T', ' ')}  ", "")]
         beside: Line = ()
-        event = record.event if isinstance(record, _ENDED) else None
-        if isinstance(event, CommandRan):
-            beside = [(f" [sandbox: {event.sandbox}]", "dim")]
+        match record:
+            case entries.OperationEnded() | entries.CheckEnded():
+                if isinstance(record.event, events.CommandRan):
+                    beside = [(f" [sandbox: {record.event.sandbox}]", "dim")]
+            case _:
+                pass
         for line in laid_out(lines_of(record, session, mailbox, room, beside), room):
             yield [*before, *line]
             before = [(" " * _TIME_CELLS, "")]
 
 
 _TIME_CELLS = 21
-_ENDED = (entries.OperationEnded, entries.CheckEnded)
 
 
 def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> None:
@@ -134,6 +125,154 @@ def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> No
             f" {egress.size_bytes} bytes, SHA-256 {egress.digest}; files: {files or 'none'};"
             f" secrets ({egress.secrets}): {hidden or 'none'}"
         )
+
+
+Counts = Mapping[str, tuple[int, int]]
+"""The number of added and removed lines, by path."""
+
+# Records that say nothing to who looks back, or that another one tells of.
+_LEFT_OUT = (
+    *(entries.InboxFound, entries.RequestWritten, entries.OperationStarted),
+    *(entries.CheckpointTaken, entries.UndoBegan, entries.SessionRenamed),
+)
+_HEADINGS = (
+    *(entries.SessionStarted, entries.RunStarted),
+    *(entries.AnswerTaken, entries.AnswerSetAside, entries.PersonSaid),
+    *(entries.UndoEnded, entries.SessionReopened, entries.SessionClosed),
+)
+
+
+# Of the record of a session, these tell a colleague nothing.
+_OF_THE_PERSON = (
+    *(*_LEFT_OUT, entries.SessionStarted, entries.AnswerSetAside, entries.GrantsRevoked),
+    *(entries.RefreshAsked, entries.SessionReopened, entries.SessionClosed),
+)
+_WIDE = Look(1_000_000, has_marks=True)
+_BACKTICKS = lazy_pattern("`+")
+
+
+def show_as_markdown(
+    session: Session, records: Iterable[Record], turns: Mapping[int, Counts]
+) -> None:
+    """Print what a session did as Markdown: for a pull request, or a colleague. Counts are by turn.
+
+    What anyone said or ran is code in it: no link, image, tag or name of a person comes from there.
+    """
+    task = on_screen(session.task).strip()
+    lines = [f"# {_code(session.name or task.partition(chr(10))[0] or session.session_id)}"]
+    lines += _fenced(task) if session.name or "\n" in task else ()
+    for record, state in states(records):
+        match record:
+            case entries.AnswerTaken():
+                lines += ("", f"## Turn {record.sequence}", "")
+            case entries.OperationEnded(event=events.MessageShown(text=text)):
+                lines += _fenced(text)
+            case entries.TurnEnded():
+                last = state.results[-1] if state.results and state.is_complete else None
+                if isinstance(last, events.Finished):
+                    lines += ("", "**Done.**", *_fenced(last.summary))
+                for path, (added, removed) in turns.get(record.sequence, {}).items():
+                    lines.append(f"Changed {_code(path)} +{added} −{removed}  ")
+            case _ if not isinstance(record, _OF_THE_PERSON):
+                for line, _ in lines_of(record, state, None, _WIDE):
+                    if said := "".join(text for text, _ in line).strip():
+                        lines.append(f"- {_code(said)}")
+            case _:
+                pass
+    be_utf8(sys.stdout)
+    text = "\n".join(lines)
+    sys.stdout.write(re.sub(r"\n{3,}", "\n\n", f"{text.strip()}\n"))
+
+
+def _fenced(text: str) -> tuple[str, ...]:
+    shown = on_screen(text)
+    fence = max("```", _mark_for(shown), key=len)
+    return ("", f"{fence}text", shown, fence, "")
+
+
+def _code(text: str) -> str:
+    shown = on_screen(text).replace("\n", " ").strip()
+    mark = _mark_for(shown)
+    return f"{mark} {shown} {mark}" if "`" in shown else f"{mark}{shown}{mark}"
+
+
+def _mark_for(text: str) -> str:
+    return "`" * (1 + max(map(len, _BACKTICKS.findall(text)), default=0))
+
+
+def show_session(
+    session: Session, records: Iterable[Record], counts: Mapping[int, Counts], mailbox: "Mailbox"
+) -> None:
+    """Print a session's turns, results and changed files, and how to continue."""
+    look, now = look_of(sys.stdout), layout.local_now()
+    what, turn = ("run", "") if session.is_run else ("session", f", turn {session.sequence}")
+    name = f" ({session.name})" * bool(session.name)
+    called = [(f"{what} ", ""), (session.session_id, "bold"), (f"{name}: ", "")]
+    head: list[Hung] = [([*called, (session.phase.value, STATES[session.phase]), (turn, "")], 2)]
+    for number, grant in enumerate(sorted(session.granted), start=1):
+        head.append(([(f"always approved ({number}): ", "warn"), (grant, "")], 2))
+    requests = mailbox.waiting_paths(session.session_id, session.sequence)
+    told = _history(records, counts, mailbox, look, now), _way_on(session, requests, look, now)
+    show_lines(laid_out(chain(head, *told), look))
+
+
+def _history(
+    records: Iterable[Record],
+    counts: Mapping[int, Counts],
+    mailbox: "Mailbox",
+    look: Look,
+    now: datetime,
+) -> Iterator[Hung]:
+    began_at = ""
+    for record, session in states(records):
+        if isinstance(record, _LEFT_OUT):
+            continue
+        lines = [*lines_of(record, session, mailbox, look)]
+        if isinstance(record, _HEADINGS):
+            when = layout.clock(record.at, now) if look.is_terminal else record.at[:16]
+            (head, indent), *lines = lines
+            yield [], 0
+            yield [*head, (f"  {when.replace('T', ' ')}", "dim")], indent
+        if isinstance(record, entries.AnswerTaken | entries.RunStarted):
+            began_at = record.at
+        elif isinstance(record, entries.TurnEnded):
+            seconds = datetime.fromisoformat(record.at) - datetime.fromisoformat(began_at)
+            (head, indent), *lines = lines
+            took = layout.duration(max(seconds.total_seconds(), 0))
+            yield [*head, (f", {took}", "dim")], indent
+            changed = counts.get(record.sequence, {})
+            told = {path: f" {layout.counted(*count, look)}" for path, count in changed.items()}
+            named = dict.fromkeys((*record.changed, *changed))
+            if said := ", ".join(path + told.get(path, "") for path in named):
+                yield [("  files changed: ", "dim"), (said, "")], 4
+        yield from lines
+
+
+def _way_on(
+    session: Session, requests: Sequence[Path], look: Look, now: datetime
+) -> Iterator[Hung]:
+    resume = runnable(f"codingagent resume {session.session_id}")
+    yield [], 0
+    match session.phase:
+        case Phase.AWAITING_ANSWER:
+            since = f", since {layout.ago(session.updated_at, now)}" if look.is_terminal else ""
+            yield [(f"request {session.sequence} waits for its answer{since}:", "name")], 2
+            for path in requests:
+                yield [(f"  {path}", "bold")], 0
+            yield [("Then: ", "dim"), (resume, "")], 0
+        case Phase.AWAITING_APPROVAL:
+            yield [("it waits for your approval:", "warn")], 0
+            yield [(runnable(f"  codingagent approve {session.session_id}"), "")], 0
+            yield [(runnable(f"  codingagent deny {session.session_id}"), "")], 0
+        case Phase.EXECUTING | Phase.REQUEST_DUE:
+            yield [("running, or interrupted; if it was interrupted:", "warn")], 2
+            yield [(f"  {resume}", "")], 0
+        case Phase.COMPLETE if session.is_run:
+            yield [("done", "good")], 0
+        case Phase.COMPLETE:
+            ended = ("closed", "dim") if session.is_closed else ("done", "good")
+            yield [ended, ("; to continue anyway:", "dim")], 0
+            yield [(f"  {resume}", "")], 0
 
 
 def changed_in(
@@ -180,10 +319,11 @@ def show_diff(
     if how != "lines":
         changes = checkpoints.changes(before, after) if touched else ()
         counts = checkpoints.counts(before, after) if touched and how == "stat" else {}
-        names = [
-            (hide(each.path), each.kind, each.path) for each in changes if each.path in touched
+        found = [
+            (hide(each.path), each.kind, counts.get(each.path))
+            for each in changes
+            if each.path in touched
         ]
-        found = [(name, kind, counts.get(path)) for name, kind, path in names]
         _show_names(found, how, json=json)
         return
     text = checkpoints.diff(before, after, sorted(touched)) if touched else ""
@@ -195,7 +335,7 @@ def show_diff(
         return
     if is_living(sys.stdout):
         coloured: Iterable[Line] = (
-            [(plain_text.on_screen(line), diff_style(line))] for line in text.splitlines()
+            [(on_screen(line), diff_style(line))] for line in text.splitlines()
         )
         show_lines(coloured, may_page=True)
     else:
@@ -223,12 +363,12 @@ def _show_names(
         return
     if how == "name-only":
         be_utf8(sys.stdout)
-        sys.stdout.writelines(f"{plain_text.on_screen(path)}\n" for path, _, _ in found)
+        sys.stdout.writelines(f"{on_screen(path)}\n" for path, _, _ in found)
         return
     look = look_of(sys.stdout)
     rows = [
         (
-            (plain_text.on_screen(path), ""),
+            (on_screen(path), ""),
             (layout.counted(*count, look) if count else "no text", "dim"),
             ("" if kind == "modified" else kind, ""),
         )
@@ -297,4 +437,4 @@ def show_lines(lines: Iterable[Line], *, may_page: bool = False) -> None:
 
 
 def _print(text: str) -> None:
-    sys.stdout.write(f"{runnable(plain_text.on_screen(text))}\n")
+    sys.stdout.write(f"{runnable(on_screen(text))}\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.cli import hints
+from codingagent.cli import command_table
 from tests.cli.terminals import on_terminal
 from tests.helpers import HANG_S, REPOSITORY
 
@@ -180,7 +180,7 @@ def test_called_as_a_module_it_is_printed_so(
     monkeypatch.setattr(sys, "argv", [os.fspath(REPOSITORY / "codingagent/__main__.py")])
     variables = without_us()
     monkeypatch.setenv("PATH", variables["PATH"])
-    line = hints.runnable("`codingagent --version`").strip("`")
+    line = command_table.runnable("`codingagent --version`").strip("`")
     assert "-m codingagent" in line
     variables["PYTHONPATH"] = os.fspath(REPOSITORY)
     assert shell(line, project, variables).startswith("codingagent ")
@@ -198,4 +198,4 @@ def test_words_of_others_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> No
         "about codingagent itself": "about codingagent itself",
     }.items():
         # Without the home that a test before this one may have named.
-        assert contextvars.Context().run(hints.runnable, before) == after
+        assert contextvars.Context().run(command_table.runnable, before) == after

@@ -562,10 +562,10 @@ def test_lines_of_the_person_are_read_and_written_as_windows_does(what: str) -> 
         "    def resolve(self): return PureWindowsPath(r'\\\\server\\share\\proj')\n"
         "    def absolute(self): return self\n"
         "    cwd = classmethod(lambda cls: cls(os.getcwd()))\n"
-        "import sys; from codingagent.cli import hints, stdio\n"
-        "def ours(name): sys.argv = [name]; return hints._program()\n"
+        "import sys; from codingagent.cli import command_table, stdio\n"
+        "def ours(name): sys.argv = [name]; return command_table._program()\n"
         r"sys.executable = r'C:\a b\v\Scripts\python.exe'; os.getcwd = lambda: r'C:\a b'; "
-        "os.environ['PATH'] = ''; hints.Path = Mapped\n"
+        "os.environ['PATH'] = ''; command_table.Path = Mapped\n"
         f"os.name = 'nt'; os.path = ntpath; print(ascii({program}))"
     )
     done = warm.run(line, capture_output=True, text=True)

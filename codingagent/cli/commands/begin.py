@@ -1,4 +1,4 @@
-"""Commands that begin a session: new, ask."""
+"""Commands that begin something: a session (new, ask), or a run."""
 
 import contextlib
 import os
@@ -10,9 +10,9 @@ import typer
 from msgspec import Struct, field
 
 from codingagent.agent import factory
+from codingagent.cli.command_table import HOME
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import Given, opened, reply_command, trusted_home
-from codingagent.cli.hints import HOME
 from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_task
@@ -111,6 +111,39 @@ def _ask(  # noqa: PLR0913, PLR0917  # one for each command-line option
     _begin(start, reply, json=json, no_wait=no_wait, clipboard=clipboard)
 
 
+@app.command(
+    epilog="Example: codingagent run operations.json --workspace project > events.json", name="run"
+)
+def _run(  # noqa: PLR0913, PLR0917  # one for each command-line option
+    context: typer.Context,
+    file: Annotated[str, options.told("operations")],
+    workspace: options.WorkspaceFolder = None,
+    policy: options.PolicyName = None,
+    sandbox: options.SandboxUse = None,
+    network: options.Network = None,
+    secrets: options.Secrets = None,
+    yes: options.Yes = False,
+    events_stream: Annotated[bool, options.told("stream")] = False,
+) -> int:
+    """Run a JSON operations message, and print the events message.
+
+    Exit status: 0 done (a failed operation is an event), 1 a system fault stopped it, 2 not an
+    operations message, 3 an operation waits for approval: see `approve`.
+    """
+    from codingagent.cli import runs  # pydantic with it: not for --help
+
+    root, was_found = trusted_home(context)
+    named = {"workspace": None if workspace is None else str(workspace)}
+    given = {**named, **Given(policy, sandbox, network, secrets=secrets).settings}
+    resolved, folder = homes.settings_for(root, given, os.environ)
+    data = runs.read_message(file)
+    settings = homes.for_program(resolved)
+    select_sandbox.possible_policy(settings, folder)
+    home = homes.Home.at(root, create=True, was_found=was_found)
+    homes.make_workspace(home.root, folder)
+    return runs.execute(home, folder, settings, data, approves_all=yes, streams=events_stream)
+
+
 def _begin(
     start: "_Start", reply: "ReplyCommand | None", *, json: bool, no_wait: bool, clipboard: bool
 ) -> None:
@@ -185,12 +218,21 @@ def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession
             place.made.pop_all()
         if place.was_found and not homes.is_registered(home.root):
             HOME.set(home.root)
-            screen.remark(_not_remembered(home.root))
+            screen.remark(
+                f"this home can't be remembered, since {homes.registry_entry(home.root).parent} can't be"
+                f" written: name it each time, with --home {quoted([str(home.root)])} or as"
+                " CODINGAGENT_HOME"
+            )
         if place.branch is not None:
             HOME.set(home.root)
             screen.remark(f"on branch {place.branch}, in {folder}: type later commands there")
-        if not place.is_here and _is_elsewhere(folder):
-            screen.remark(_ELSEWHERE)
+        own = {"workspace", "outbox", "inbox", "sessions"}
+        here = (name for name in os.listdir() if name not in own and not name.startswith("."))
+        if not place.is_here and not any(folder.iterdir()) and any(here):
+            screen.remark(
+                "the workspace is empty, so the model gets no files; to work in this folder instead:"
+                " codingagent new --here"
+            )
         shared = stack.enter_context(opened(home, session, screen, given, settings=settings))
         requests = shared.work.requests
         requests.begin()
@@ -243,22 +285,3 @@ def _agreed(name: str, workspace: Path, screen: Screen) -> str:
 
 
 _SEND = ("yes: and don't ask again while they stay so", "no: begin nothing")
-
-_ELSEWHERE = (
-    "the workspace is empty, so the model gets no files; to work in this folder instead:"
-    " codingagent new --here"
-)
-
-
-def _not_remembered(home: Path) -> str:
-    return (
-        f"this home can't be remembered, since {homes.registry_entry(home).parent} can't be written: name"
-        f" it each time, with --home {quoted([str(home)])} or as CODINGAGENT_HOME"
-    )
-
-
-def _is_elsewhere(workspace: Path) -> bool:
-    """Return whether the person probably meant the current folder."""
-    own = {"workspace", "outbox", "inbox", "sessions"}
-    here = (name for name in os.listdir() if name not in own and not name.startswith("."))
-    return not any(workspace.iterdir()) and any(here)

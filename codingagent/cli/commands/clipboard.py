@@ -8,9 +8,9 @@ import typer
 
 from codingagent.agent.recipients import Ask, save_answer
 from codingagent.cli import clipboard, layout
+from codingagent.cli.command_table import runnable
 from codingagent.cli.commands.common import ask_whose, home_of, settings_of, waiting_of
 from codingagent.cli.commands.options import WaitingSessionName, told
-from codingagent.cli.hints import runnable
 from codingagent.cli.output import screen_for
 from codingagent.cli.stdio import be_utf8, is_terminal
 from codingagent.cli.task_input import edited

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from msgspec import to_builtins
 
 from codingagent.cli import tables
 from codingagent.cli.commands import options
@@ -22,6 +23,7 @@ from codingagent.model.plain_text import on_screen
 from codingagent.model.session_state import Session
 from codingagent.storage import homes
 from codingagent.storage.homes import Home
+from codingagent.storage.journal import document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,8 +74,6 @@ def _show(
     json: Json = False,
 ) -> None:
     """Show one session: turns, results, changed files, and what to do next."""
-    from codingagent.cli import show
-
     home = home_of(context)
     state = latest_of(home, or_run=True) if session is None else home.load(session)
     request = home.mailbox.outbox_path(state.session_id, state.sequence)
@@ -81,14 +81,17 @@ def _show(
         fail(f"{request} is missing: `codingagent refresh {state.session_id}` writes it again")
     hide_all = _hider(home, state).hide_all
     records = map(hide_all, home.records(state.session_id))
+    shown = hide_all(state)
     if json:
-        show.show_as_json(hide_all(state), records)
+        more = {"said": list(map(to_builtins, shown.said)), "granted": sorted(shown.granted)}
+        told = {**document(shown), **more, "records": list(map(to_builtins, records))}
+        write_json_line(sys.stdout, told)
         return
     counts = hide_all(_counts_of(home, state))
     if markdown:
-        show.show_as_markdown(hide_all(state), records, counts)
-        return
-    show.show_session(hide_all(state), records, counts, home.mailbox)
+        tables.show_as_markdown(shown, records, counts)
+    else:
+        tables.show_session(shown, records, counts, home.mailbox)
 
 
 def _hider(home: Home, state: Session) -> "Secrecy":
@@ -147,7 +150,10 @@ def _log(
         return
     state = latest_of(home, or_run=True) if session is None else home.load(session)
     records = map(_hider(home, state).hide_all, home.records(state.session_id))
-    tables.show_log(records, home.mailbox, json=json)
+    if not json:
+        tables.show_lines(tables.timed(records, home.mailbox), may_page=True)
+    for record in records if json else ():
+        write_json_line(sys.stdout, to_builtins(record))
 
 
 @app.command(epilog="Example: codingagent diff --turn 2", name="diff")
