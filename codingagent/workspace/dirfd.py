@@ -17,11 +17,8 @@ from pathlib import Path
 
 from codingagent.errors import OperationError, WorkError
 from codingagent.model import paths
-from codingagent.model.observations import digest_of
 from codingagent.workspace.sharing import retried, sync
 
-# A larger file is digested only at its beginning: nobody waits for a whole disk image.
-_DIGEST_LIMIT_BYTES = 64 * 1024 * 1024
 # A handle's place in its folder is one for all threads: of two that list, each would get a part.
 _LISTING = threading.Lock()
 _HAS_HANDLES = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
@@ -111,9 +108,11 @@ class Folder:
     def open_file(self, name: str, flags: int) -> int:
         return os.open(self.at(name), flags, 0o666, dir_fd=self.fd)
 
-    def stat(self, name: str) -> os.stat_result:
-        """Return the stat of what a name leads to: unlike all else here, this follows links."""
-        return os.stat(self.at(name), dir_fd=self.fd)
+    def stat(self, name: str) -> os.stat_result | None:
+        """Return the stat of what a name leads to, if anything: unlike all else here, it follows links."""
+        with contextlib.suppress(OSError, ValueError):
+            return os.stat(self.at(name), dir_fd=self.fd)
+        return None
 
     def lstat(self, name: str) -> os.stat_result | None:
         try:
@@ -329,20 +328,14 @@ def write_new(
     with open(handle, "wb") as file:
         file.write(data)
         file.flush()
-        if mode is not None:
-            _give(file.fileno(), mode, owner)
+        if mode is not None and sys.platform != "win32":  # there the folder decides both
+            if owner is not None:
+                with contextlib.suppress(PermissionError):
+                    os.fchown(file.fileno(), *owner)
+            os.fchmod(file.fileno(), mode)
         if is_durable:
             # The time of the change may follow: it takes a tenth less.
             sync(file.fileno(), only_content=True)
-
-
-def _give(file: int, mode: int, owner: tuple[int, int] | None) -> None:
-    """Set a new file's permissions and, for root, its owner; on Windows the folder decides both."""
-    if sys.platform != "win32":
-        if owner is not None:
-            with contextlib.suppress(PermissionError):
-                os.fchown(file, *owner)
-        os.fchmod(file, mode)
 
 
 def regular(place: Position, path: str) -> os.stat_result:
@@ -360,7 +353,15 @@ def read_regular(
     place: Position, found: os.stat_result, limit_bytes: int
 ) -> tuple[bytes, tuple[int, int, int, int]]:
     """Read a file known to be regular, up to one byte beyond the limit."""
-    file = place.folder.open_file(place.name, CAREFULLY | NO_FOLLOW)
+    return read_opened(
+        place.folder.open_file(place.name, CAREFULLY | NO_FOLLOW), found, limit_bytes
+    )
+
+
+def read_opened(
+    file: int, found: os.stat_result, limit_bytes: int
+) -> tuple[bytes, tuple[int, int, int, int]]:
+    """Read and close an open file, which must be the one that was found; return its state, too."""
     try:
         opened = os.fstat(file)
         if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino):
@@ -396,20 +397,6 @@ def small_file(path: Path, limit_bytes: int) -> bytes | None:
 
 def state_of(found: os.stat_result) -> tuple[int, int, int, int]:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def digest_at(place: Position) -> str | None:
-    found = place.folder.lstat(place.name)
-    if found is None:
-        return None
-    if is_link(found):
-        return f"link:{place.folder.readlink(place.name)}"
-    if not stat.S_ISREG(found.st_mode):
-        return "special"
-    data, _ = read_regular(place, found, _DIGEST_LIMIT_BYTES)
-    if len(data) > _DIGEST_LIMIT_BYTES:
-        return f"{digest_of(data)}:{found.st_size}:{found.st_mtime_ns}"
-    return digest_of(data)
 
 
 _WORDS = {

@@ -63,14 +63,14 @@ class Repository(Struct, frozen=True):
     def index(self) -> bytes | None:
         """Return its index; None if it is too large."""
         path = f"{self.own}/index"
-        state = _found(self.folder, path)
+        state = self.folder.stat(path)
         is_large = state is not None and state.st_size > _INDEX_LIMIT_BYTES
         return None if is_large else _read(self.folder, path, _INDEX_LIMIT_BYTES)
 
 
 def repository_in(folder: dirfd.Folder) -> Repository | None:
     """Return the repository of a folder that holds `.git`, a folder or a file that names one."""
-    found = _found(folder, ".git")
+    found = folder.stat(".git")
     if found is None:
         return None
     own = ".git"
@@ -79,7 +79,7 @@ def repository_in(folder: dirfd.Folder) -> Repository | None:
     shared = _named(_read(folder, f"{own}/commondir", _LINE_LIMIT_BYTES), b"") if own else ""
     common = os.path.join(own, shared) if shared else own
     needed = (f"{own}/HEAD", f"{common}/objects", f"{common}/refs")
-    if not own or any(_found(folder, name) is None for name in needed):
+    if not own or any(folder.stat(name) is None for name in needed):
         return None
     return Repository(folder, own, common)
 
@@ -182,34 +182,15 @@ def _named(data: bytes, before: bytes) -> str:
     return text_of(data[len(before) :].rstrip(b"\r\n"))
 
 
-def _found(folder: dirfd.Folder, name: str) -> os.stat_result | None:
-    """Return the stat of a name, following links."""
-    try:
-        return folder.stat(name)
-    except (OSError, ValueError):
-        return None
-
-
 def _read(folder: dirfd.Folder, name: str, limit_bytes: int) -> bytes:
     """Read a regular file, following links, up to one byte beyond the limit; empty if there is none.
 
     git follows links in `.git`. Nothing that is read here is shown to anyone.
     """
-    found = _found(folder, name)
+    found = folder.stat(name)
     if found is None or not stat.S_ISREG(found.st_mode):
         return b""
     try:
-        handle = folder.open_file(name, dirfd.CAREFULLY)
-        with open(handle, "rb", buffering=0) as file:
-            opened = os.fstat(handle)
-            if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino):
-                return b""
-            chunks: list[bytes] = []
-            left = limit_bytes + 1
-            # In one read: an index read in pieces would be copied once more.
-            while left and (chunk := file.read(min(left, opened.st_size + 1))):
-                chunks.append(chunk)
-                left -= len(chunk)
-    except OSError:
+        return dirfd.read_opened(folder.open_file(name, dirfd.CAREFULLY), found, limit_bytes)[0]
+    except (OSError, OperationError):
         return b""
-    return b"".join(chunks)

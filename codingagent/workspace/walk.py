@@ -5,20 +5,25 @@ opened from their parents, so no link is followed, whatever an index says.
 """
 
 import contextlib
+import fnmatch
 import itertools
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
 from codingagent.errors import WorkError
+from codingagent.model.paths import ANY_FOLDERS, names_fit
+from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.file_list import by_folder, shown_path
 from codingagent.workspace.dirfd import Folder, composed, is_link, walk_names
 from codingagent.workspace.git_files import Belonging, Git, belonging, paths_below
 from codingagent.workspace.git_repository import OF_FINDER, RULES_LIMIT_BYTES, ignore_text, text_of
-from codingagent.workspace.plain_rules import OWN_IGNORE_FILE, PlainRules
 
 # Up to this count, all files are measured, including summarized ones.
 _MEASURED_LIMIT = 10_000
@@ -30,6 +35,86 @@ _LARGE = ("node_modules/", "venv/", "__pycache__/", "target/", "dist/", "build/"
 _UNREAD_LIMIT = 10
 # Where git can't list: deeper folders would hold too many handles.
 _DEPTH_LIMIT = 150
+OWN_IGNORE_FILE = ".codingagentignore"
+# Far more than anyone writes by hand; beyond it, the files would only cost time.
+_LINES_LIMIT = 1_000
+_LENGTH_LIMIT = 1_000
+_ESCAPE = lazy_pattern(r"\\(.)")
+
+
+class _Rule(NamedTuple):
+    """One pattern: what matches each name of a path below `folder`; `**` matches any number."""
+
+    folder: str
+    names: tuple[str, ...]
+    is_negated: bool
+    only_folders: bool
+
+
+@cache
+def _compiled(name: str) -> Callable[[str], object] | None:
+    if name == ANY_FOLDERS:
+        return None
+    # fnmatch writes `[^` as `[!`, and a literal wildcard as a class of its own.
+    text = _ESCAPE.sub(lambda m: f"[{m[1]}]" if m[1] in "*?[" else m[1], name.replace("[^", "[!"))
+    return re.compile(fnmatch.translate(text)).match
+
+
+class PlainRules:
+    """Ignore rules as most people write them: of our own ignore file, and where git can't be asked.
+
+    Names, `*`, `?`, `[…]`, `**`, `!` and slashes mean what they mean to git; classes like `[[:alpha:]]` do
+    not. As in git, the last matching pattern of the innermost file decides, and what is below an
+    ignored folder stays ignored. Ignore files are added outer ones first.
+    """
+
+    def __init__(self) -> None:
+        self.is_cut = False
+        """Not all patterns were taken: there were too many."""
+        self.has_negated = False
+        self._rules: list[_Rule] = []
+        self._folders: dict[str, bool] = {}
+
+    def add(self, folder: str, text: str) -> None:
+        """Add an ignore file; its folder is "" or ends with a slash."""
+        self._folders.clear()
+        for line in text.splitlines():
+            pattern = line.removeprefix("!")
+            while pattern.endswith(" ") and not pattern.endswith("\\ "):
+                pattern = pattern[:-1]
+            plain = pattern.rstrip("/")
+            names = [name for name in plain.split("/") if name]
+            if line.startswith("#") or not names or len(plain) > _LENGTH_LIMIT:
+                continue
+            if len(self._rules) >= _LINES_LIMIT:
+                self.is_cut = True
+                return
+            if "/" not in plain:
+                names.insert(0, ANY_FOLDERS)
+            is_negated = line.startswith("!")
+            self._rules.append(_Rule(folder, tuple(names), is_negated, pattern.endswith("/")))
+            self.has_negated = self.has_negated or is_negated
+
+    def decides(self, path: str, *, is_folder: bool = False) -> bool | None:
+        """Return whether a path is ignored, by itself or with a folder; None if no pattern says."""
+        above = path.rpartition("/")[0]
+        if above and self._is_out(above):
+            return True
+        for rule in reversed(self._rules):
+            if path.startswith(rule.folder) and (is_folder or not rule.only_folders):
+                names = path[len(rule.folder) :].split("/")
+                if names_fit([*map(_compiled, rule.names)], names):
+                    return not rule.is_negated
+        return None
+
+    def _is_out(self, folder: str) -> bool:
+        missing = []
+        while folder and folder not in self._folders:
+            missing.append(folder)
+            folder = folder.rpartition("/")[0]
+        for path in reversed(missing):
+            self._folders[path] = self.decides(path, is_folder=True) is True
+        return self._folders.get(missing[0] if missing else folder, False)
 
 
 class ListingWalk(Struct):

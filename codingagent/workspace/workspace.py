@@ -6,26 +6,38 @@ import itertools
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codingagent.errors import OperationError, WorkError
 from codingagent.model import paths
+from codingagent.model.encoding import FileText, decode_file
 from codingagent.model.events import FolderEntry
-from codingagent.model.observations import Seen
+from codingagent.model.observations import Seen, digest_of
+from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.file_list import Ignored, Listing
 from codingagent.workspace import dirfd
-from codingagent.workspace.file_texts import FileTexts
 from codingagent.workspace.path_walk import PathWalk
 
 if TYPE_CHECKING:
+    from configparser import ConfigParser
+
     from codingagent.model.observations import PastCommit
     from codingagent.workspace.git_files import Belonging, Git
 
 # Larger files are not text for a chat; commands can still work on them.
 READ_LIMIT_BYTES = 32 * 1024 * 1024
+# A larger file is digested only at its beginning: nobody waits for a whole disk image.
+_DIGEST_LIMIT_BYTES = 64 * 1024 * 1024
 # A longer list is useless, and megabytes of JSON.
 _ENTRIES_LIMIT = 200_000
+# Enough to know the habits of a folder.
+_NEIGHBOURS, _NEIGHBOUR_BYTES = 30, 200_000
+_BRACES = lazy_pattern(r"\{([^{}]*,[^{}]*)\}")
+_GLOBS = 100
+# Deeper folders are not looked into for an .editorconfig.
+_DEPTH = 100
 
 
 class Workspace(PathWalk):
@@ -44,7 +56,8 @@ class Workspace(PathWalk):
         self._git = git
         self._hidden_paths = hidden
         self._count_listed: Callable[[], int] = int
-        self.text = FileTexts(self.read, self.read_each, self.listing).text
+        # The text read last is kept: it is often asked for again.
+        self._last: tuple[str, bytes, FileText | None] = ("", b"", None)
 
     # --- files ---------------------------------------------------------------------------------
     def read(self, path: str, *, whole: bool = True, to_write: bool = False) -> Seen:
@@ -81,6 +94,44 @@ class Workspace(PathWalk):
                             yield path, self.read(path, whole=False).data
                         elif found is not None and stat.S_ISREG(found.st_mode):
                             yield path, dirfd.read_regular(place, found, READ_LIMIT_BYTES)[0]
+
+    def text(self, path: str, data: bytes) -> FileText | None:
+        """Return the text of a file with these bytes; None: it is no text."""
+        if self._last[:2] != (path, data):
+            found = decode_file(data, lambda: self._charset(path), lambda: self._neighbours(path))
+            self._last = path, data, found
+        return self._last[2]
+
+    def _neighbours(self, path: str) -> Iterator[bytes]:
+        """Yield other files, those of the folder and of the same ending first."""
+        folder, ending = _folder(path), path.rpartition(".")[2]
+        near = sorted(
+            (_folder(each) != folder, each.rpartition(".")[2] != ending, each)
+            for each, size in self.listing().files.items()
+            if each != path and 0 < (size or 0) <= _NEIGHBOUR_BYTES
+        )
+        alike = [each for is_far, is_other, each in near if not (is_far and is_other)]
+        yield from (data for _, data in self.read_each(alike[:_NEIGHBOURS]))
+
+    def _charset(self, path: str) -> str:
+        """Return the `charset` of .editorconfig for a file: of the nearest one, its last that fits."""
+        names = path.split("/")
+        at = min(len(names) - 1, _DEPTH)
+        folder, inner = "/".join(names[:at]), "/".join(names[at:])
+        while True:
+            data = b""
+            with contextlib.suppress(OperationError):
+                data = self.read(f"{folder}/.editorconfig".removeprefix("/")).data
+            config = _parsed(data)
+            told = [
+                section["charset"]
+                for name, section in config.items()
+                if "charset" in section and any(paths.glob_matcher(g)(inner) for g in _globs(name))
+            ]
+            is_root = config.get("/", "root", fallback="").lower() == "true"
+            if told or is_root or not folder:
+                return told[-1] if told else ""
+            inner, folder = f"{folder.rpartition('/')[2]}/{inner}", _folder(folder)
 
     def history(self) -> "list[PastCommit]":
         """Return the latest commits of the repository around it; none without one, or without git."""
@@ -127,22 +178,15 @@ class Workspace(PathWalk):
                     folder.unlink(temporary)
                 raise
             place.made.clear()
-            self._make_sure(place, path, is_new=seen is None)
-
-    def _make_sure(self, place: dirfd.Position, path: str, *, is_new: bool) -> None:
-        """Refuse a write whose folder was moved away meanwhile; remove a new file from there.
-
-        The open folder still receives writes wherever another process moved it.
-        """
-        if self._leads_to(place):
-            return
-        if is_new:
-            with contextlib.suppress(OSError):
-                place.folder.unlink(place.name)
-        raise OperationError(
-            f"'{paths.shown(path)}': its folder was moved away while it was written",
-            advice="; look where it is now",
-        )
+            # The open folder still receives writes wherever another process moved it.
+            if not self._leads_to(place):
+                if seen is None:
+                    with contextlib.suppress(OSError):
+                        place.folder.unlink(place.name)
+                raise OperationError(
+                    f"'{paths.shown(path)}': its folder was moved away while it was written",
+                    advice="; look where it is now",
+                )
 
     def check_deletable(self, path: str) -> None:
         """Check that a file or link may be deleted, before anything is journalled."""
@@ -230,7 +274,17 @@ class Workspace(PathWalk):
             contextlib.suppress(dirfd.NotFoundError),
             self._walk(path, follow_last=follow_last) as place,
         ):
-            return dirfd.digest_at(place)
+            found = place.folder.lstat(place.name)
+            if found is None:
+                return None
+            if dirfd.is_link(found):
+                return f"link:{place.folder.readlink(place.name)}"
+            if not stat.S_ISREG(found.st_mode):
+                return "special"
+            data, _ = dirfd.read_regular(place, found, _DIGEST_LIMIT_BYTES)
+            is_cut = len(data) > _DIGEST_LIMIT_BYTES
+            rest = f":{found.st_size}:{found.st_mtime_ns}" if is_cut else ""
+            return digest_of(data) + rest
         return None
 
     def discard_temporary(self, path: str) -> None:
@@ -296,14 +350,14 @@ class Workspace(PathWalk):
         walk.walk(self._folder, self.root, known)
         files = walk.files
         for path in (*walk.links, *sorted(always)):
-            is_in_git = any(map(paths.is_git_name, path.split("/")))
-            if is_in_git or files.get(path) is not None:
+            if any(map(paths.is_git_name, path.split("/"))) or files.get(path) is not None:
                 continue
-            if (size := self._size_of(path)) is None:
-                continue
-            if path not in files and path in always and self._is_its_own(path):
-                walk.uncount(size)
-            files[path] = size
+            with contextlib.suppress(OperationError), self._walk(path) as place:
+                size = dirfd.regular(place, path).st_size
+                # Only without a link in its path has the walk counted it.
+                if path not in files and path in always and place.path == path:
+                    walk.uncount(size)
+                files[path] = size
         count, names = walk.count, tuple(walk.ignored_names)
         self._count_listed = lambda: count  # the walk itself takes memory
         ignored = Ignored(walk.ignored_files, walk.ignored_bytes, walk.is_partial, names)
@@ -312,17 +366,6 @@ class Workspace(PathWalk):
     def listed(self) -> int:
         """Return how many files the latest listing has found so far; another thread may ask."""
         return self._count_listed()
-
-    def _size_of(self, path: str) -> int | None:
-        with contextlib.suppress(OperationError), self._walk(path) as place:
-            return dirfd.regular(place, path).st_size
-        return None
-
-    def _is_its_own(self, path: str) -> bool:
-        """Return whether a path contains no link: only then has the walk counted the file."""
-        with contextlib.suppress(OperationError):
-            return self.resolved(path) == path
-        return False
 
 
 def _check_deletable(place: dirfd.Position, path: str) -> None:
@@ -377,3 +420,27 @@ def _check_unchanged(place: dirfd.Position, path: str, seen: Seen | None) -> Non
             f"File '{paths.shown(path)}' was changed by something else meanwhile; nothing was written:"
             " read it and send the change again"
         )
+
+
+@lru_cache(8)  # asked for each edit
+def _parsed(data: bytes) -> "ConfigParser":
+    from configparser import ConfigParser, Error
+
+    config = ConfigParser(None, strict=False, interpolation=None, delimiters=("=",))
+    with contextlib.suppress(Error):
+        config.read_string(f"[/]\n{data.decode('utf-8-sig', 'replace')}")
+    return config
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _globs(section: str) -> list[str]:
+    """Return the globs of a section's name: `*.{c,h}` is two, and one without a slash fits in any folder."""
+    todo = [section]
+    for glob in todo:
+        if (braces := _BRACES.search(glob)) is not None and len(todo) < _GLOBS:
+            head, tail = glob[: braces.start()], glob[braces.end() :]
+            todo += [f"{head}{each}{tail}" for each in braces[1].split(",")]
+    return [glob.removeprefix("/") if "/" in glob else f"**/{glob}" for glob in todo]

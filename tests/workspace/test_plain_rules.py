@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.workspace.plain_rules import PlainRules
+from codingagent.workspace.walk import PlainRules
 from tests.helpers import cpu_below
 from tests.rows import each_row
 
