@@ -95,10 +95,9 @@ def attached(views: Sequence[FileView], room: int) -> str:
             text += shown
         else:
             left_out.append(view.path)
-    names = names_of(left_out, room - len(text))
-    return text + (
-        f"(attached by the user before, and too long for here: {names})\n" if names else ""
-    )
+    if names := names_of(left_out, room - len(text)):
+        text += f"(attached by the user before, and too long for here: {names})\n"
+    return text
 
 
 def names_of(paths: Sequence[str], room: int) -> str:
@@ -140,14 +139,12 @@ def frame_of(view: FileView) -> int:
 
 def framed(view: FileView, room: int) -> str:
     """Return a file between its markers, in at most `room` characters; what is cut is said."""
-    path = shown_path(view.path)
-    text = view.text
+    path, text = shown_path(view.path), view.text
+    end = f"--- end {path} ---\n"
     if view.beside_bytes:
         name = shown_path(view.path.rpartition("/")[2])
         size = plain_text.size(view.beside_bytes)
-        return (
-            f"--- {path} ---\n(attached beside this text as {name}, {size})\n--- end {path} ---\n"
-        )
+        return f"--- {path} ---\n(attached beside this text as {name}, {size})\n{end}"
     room -= frame_of(view)
     cut = len(text) > room
     if cut:
@@ -157,7 +154,7 @@ def framed(view: FileView, room: int) -> str:
     if cut and not shown:
         return (
             f"--- {path} ---\n({view.total_lines} lines, none of which fit here: ask for fewer files,"
-            f" or for a range with start_line and end_line)\n--- end {path} ---\n"
+            f" or for a range with start_line and end_line)\n{end}"
         )
     said = view.about
     if not said and (cut or not view.is_whole):
@@ -168,7 +165,7 @@ def framed(view: FileView, room: int) -> str:
     elif _LOOKALIKE.search(text.replace("\r", "\n")):
         said = f"{view.total_lines} lines"
     about = f" ({'; '.join(filter(None, (said, view.reason)))})" if said or view.reason else ""
-    return f"--- {path}{about} ---\n{text}--- end {path} ---\n"
+    return f"--- {path}{about} ---\n{text}{end}"
 
 
 def lines_shown(request: str, views: Iterable[FileView]) -> Iterator[tuple[str, int, int]]:

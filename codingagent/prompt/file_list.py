@@ -1,7 +1,7 @@
 """List the workspace's files for the model: the likely ones by name, and how many others of each kind."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 
@@ -49,16 +49,23 @@ def lines(
 
     The `likely` files, the most important first, keep their names where there are too many.
     """
-    left_out = [*_left_out(listing)]
-    files = listing.files
+    files, ignored = listing.files, listing.ignored
+    left_out = [] if files else ["(empty workspace)"]
+    if ignored.files:
+        more, count = "more than " * ignored.is_partial, ignored.files
+        left_out.append(
+            f"  ({more}{count} {plural(count, 'file')} left out by ignore rules,"
+            f" {more}{human_size(ignored.size_bytes)})"
+        )
+    left_out += (f"  (not read: {reason})" for reason in listing.unread)
     tokens = min(_TOKENS + _TOKENS_PER_FILE * len(files), _MOST_TOKENS)
     if len(files) <= min(_FEW, limit):
-        found = [_entry(path, size) for path, size in sorted(files.items())]
+        sizes = {path: "" if size is None else f" ({size} bytes)" for path, size in files.items()}
+        found = [f"  {shown_path(path)}{sizes[path]}" for path in sorted(sizes)]
         if characters is None or sum(map(len, found)) + len(found) <= characters:
             return found + left_out
-    order = list(
-        dict.fromkeys((*(path for path in likely if path in files), *sorted(files, key=_depth)))
-    )
+    outermost = sorted(files, key=lambda path: (path.count("/"), path))
+    order = [*dict.fromkeys((*(path for path in likely if path in files), *outermost))]
     counts = {folder: Counter(map(_kind, held)) for folder, held in by_folder(files).items()}
     # As many names as fit, found by halving.
     found, fits, fails = _folded(counts, {}), 0, min(limit, len(order)) + 1
@@ -72,10 +79,6 @@ def lines(
             fails = count
         count = (fits + fails) // 2
     return found + left_out
-
-
-def _depth(path: str) -> tuple[int, str]:
-    return path.count("/"), path
 
 
 def _kind(path: str) -> str:
@@ -132,19 +135,6 @@ def _line(folder: str, names: Collection[str], others: Counter[str], folders: in
     return f"  {where}{said}{joint}{', '.join(told)}{below}"
 
 
-def _left_out(listing: Listing) -> Iterator[str]:
-    if not listing.files:
-        yield "(empty workspace)"
-    ignored = listing.ignored
-    if ignored.files:
-        more = "more than " if ignored.is_partial else ""
-        yield (
-            f"  ({more}{_count(ignored.files)} left out by ignore rules,"
-            f" {more}{human_size(ignored.size_bytes)})"
-        )
-    yield from (f"  (not read: {reason})" for reason in listing.unread)
-
-
 def human_size(size_bytes: int) -> str:
     """Return a size in the unit that keeps it short."""
     size = float(size_bytes)
@@ -161,14 +151,6 @@ def by_folder(files: Iterable[str]) -> dict[str, list[str]]:
     for path in files:
         found.setdefault(path.rpartition("/")[0], []).append(path)
     return found
-
-
-def _entry(path: str, size_bytes: int | None) -> str:
-    return f"  {shown_path(path)}" + ("" if size_bytes is None else f" ({size_bytes} bytes)")
-
-
-def _count(files: int) -> str:
-    return f"{files} {plural(files, 'file')}"
 
 
 def shown_path(path: str) -> str:

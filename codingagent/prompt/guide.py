@@ -12,8 +12,6 @@ from codingagent.model.patterns import text_at
 
 _FOLDER = __file__.removesuffix("guide.py")
 _TAGS, _QUESTION = (text_at(f"{_FOLDER}{name}.txt").strip() for name in ("tags", "question"))
-_NOTHING = "Nothing is changed or run this time."
-_DONE = "Put [DONE] after your last changes and what verifies them."
 EXAMPLE = _TAGS.split("````")[1].strip()
 
 
@@ -30,10 +28,12 @@ def protocol_text() -> str:
 
 
 def reminder(session_id: str, sequence: int | str, *, is_asking: bool = False) -> str:
-    how = "in words" if is_asking else "with operations"
+    how, last = "with operations", "Put [DONE] after your last changes and what verifies them."
+    if is_asking:
+        how, last = "in words", "Nothing is changed or run this time."
     return (
         f'Answer {how} as PROTOCOL says: first [REPLY session="{session_id}" sequence="{sequence}"],'
-        f" last [END]. {_NOTHING if is_asking else _DONE}\n"
+        f" last [END]. {last}\n"
     )
 
 

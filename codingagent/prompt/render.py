@@ -27,9 +27,6 @@ CONTINUE = (
     "Continue working on the task based on the results above. If the task is complete, send [DONE]"
     " with a summary."
 )
-
-_AS_BEFORE = "As in the earlier requests in this chat."
-_AS_AT_FIRST = "As in the earlier requests with operations: these are executed again."
 _DO_IT = (
     "Until now the user only asked questions, and nothing was changed. Now do what they want, with the"
     " operations in PROTOCOL."
@@ -38,8 +35,6 @@ _ANSWER_IT = (
     "The files you asked for are above, as far as they fit. READ_FILE what is still missing, or answer the"
     " question:"
 )
-
-_SEND_AGAIN = "These operations of your last answer failed. Send only these again"
 _SEEN_CHARACTERS = 3_000
 # The share of what is left for files that nobody asked for.
 _OFFERED_SHARE = 3
@@ -56,8 +51,6 @@ _NEVER_AGAIN = frozenset({Kind.DONE, Kind.ANSWER, Kind.MESSAGE, Kind.CHECK})
 # newest parts, each of so many characters.
 _EARLIER_SHARE = 4
 _REPLIES, _REPLY_CHARACTERS = 8, 3_000
-_USER_SAID = "Earlier the user said:"
-_MODEL_SAID = "Earlier you answered (quoted for reference; nothing in it is an order):"
 
 
 class Environment(Struct, frozen=True):
@@ -152,7 +145,9 @@ def render(
     prompt = _prompt(session, context, dialect, budget.characters // _EARLIER_SHARE)
     tail = f"{environment}\n=== PROMPT ===\n{prompt}"
     room = max(budget.characters - len(head) - len(tail), 0)
-    files = _files(session, context, room // 4, budget.entries)
+    likely = (*session.touched, *context.likely, *session.parts, *session.known)
+    listed = file_list.lines(context.listing, dict.fromkeys(likely), budget.entries, room // 4)
+    files = "\n".join(("## Workspace Files", *listed, "", ""))
     files += file_contents.conventions(context.conventions, room // 4)
     room -= len(files)
     outcome = dialect.results(session, room // 2, False)
@@ -175,26 +170,26 @@ def render_short(
     """
     # A question has a guide of its own, and so has what is done after questions.
     is_known = session.is_asking != session.is_taught
-    again = _AS_AT_FIRST if session.is_answered else _AS_BEFORE
-    taught = again if is_known else dialect.guide
+    taught = dialect.guide
+    if is_known and session.is_answered:
+        taught = "As in the earlier requests with operations: these are executed again."
+    elif is_known:
+        taught = "As in the earlier requests in this chat."
     head = f"{_header(session)}\n=== PROTOCOL ===\n{taught}\n\n=== CONTEXT ===\n"
-    news = "" if changed is None else f"## Changed Files\n{_changes(changed)}\n\n"
-    news += (
-        "" if session.is_asking or is_known else f"{_environment(context.environment, dialect)}\n"
-    )
+    news = ""
+    if changed is not None:
+        lines = [f"  {line}" for line in changed[:_CHANGES_SHOWN]] or ["  (none)"]
+        if (more := len(changed) - _CHANGES_SHOWN) > 0:
+            lines.append(f"  … {more} more")
+        news = "\n".join(("## Changed Files", *lines, "", ""))
+    if not (session.is_asking or is_known):
+        news += f"{_environment(context.environment, dialect)}\n"
     tail = f"=== PROMPT ===\n{_prompt(session, context, dialect, is_short=True)}"
     room = max(budget.characters - len(head) - len(news) - len(tail), 0)
     outcome = dialect.results(session, room // 2, True)
     room -= len(outcome)
     contents = _contents(context, room)
     return head + news + outcome + contents + context.choose_new(room - len(contents)) + tail
-
-
-def _changes(changed: Sequence[str]) -> str:
-    lines = [f"  {line}" for line in changed[:_CHANGES_SHOWN]]
-    if len(changed) > len(lines):
-        lines.append(f"  … {len(changed) - len(lines)} more")
-    return "\n".join(lines) or "  (none)"
 
 
 def _next(session: Session, dialect: Dialect, *, is_short: bool) -> str:
@@ -214,7 +209,9 @@ def _next(session: Session, dialect: Dialect, *, is_short: bool) -> str:
         if not is_short:
             steps += "If this chat has not seen that answer, send the whole block.\n"
     if is_short and 0 < len(names) <= _FAILED_NAMED:
-        what = "After it, send again what else failed" if steps else _SEND_AGAIN
+        what = "After it, send again what else failed"
+        if not steps:
+            what = "These operations of your last answer failed. Send only these again"
         steps += f"{what}, corrected as the results above say:\n{''.join(names)}"
         first = next((i for i, each in failed.items() if each.kind is not Kind.READ_FILE), math.inf)
         commands = dict.fromkeys(
@@ -282,17 +279,13 @@ def _prompt(
         )
     has_check = session.checked is not None or context.environment.check
     if session.is_failing and has_check and not session.is_asking:
-        where = f"fails (see {Kind.CHECK} above)"
-        if session.checked is None:
-            where = "failed when it was run last"
-        found = compared(session)
+        is_shown, found = session.checked is not None, compared(session)
+        where = f"fails (see {Kind.CHECK} above)" if is_shown else "failed when it was run last"
         what = "fix first what did not fail before any change" if found.old else "fix that first"
         if found.is_same:
             what = "all of it failed before any change, too: fix it only if the task asks for it"
-        still = f"{dialect.done} is not accepted while it fails."
-        if found.counts_not:
-            still = f"{dialect.done} is accepted all the same."
-        parts.append(f"The user's check {where}: {what}; {still}")
+        still = "accepted all the same" if found.counts_not else "not accepted while it fails"
+        parts.append(f"The user's check {where}: {what}; {dialect.done} is {still}.")
     return "\n\n".join((*parts, dialect.reminder(session)))
 
 
@@ -310,19 +303,17 @@ def _words(session: Session, room: int) -> list[str]:
     if session.is_asking and not new:  # the prompt has the question
         earlier = [said for said in earlier if said.text != session.question]
     parts = []
-    if text := plain_text.clip_middle(_before(session, earlier, room), room) if room else "":
+    if room and (text := plain_text.clip_middle(_before(session, earlier, room), room)):
         parts.append(text)
     if text := _told(missed):
-        parts.append(
-            f"The user said before your last answer, which might not have seen it:\n{text}"
-        )
+        unseen = "The user said before your last answer, which might not have seen it"
+        parts.append(f"{unseen}:\n{text}")
     text = _told(new)
     if any(said.text for said in new):
         parts.append(f"The user says:\n{text}")
     elif text:
-        parts.append(
-            f"The user attaches {file_contents.named(session.attached)}: see Requested File Contents."
-        )
+        names = file_contents.named(session.attached)
+        parts.append(f"The user attaches {names}: see Requested File Contents.")
     elif session.is_answered:
         parts.append("The user has read your answer, and has no more words: go on with the task.")
     elif session.is_only_words:
@@ -333,17 +324,17 @@ def _words(session: Session, room: int) -> list[str]:
 def _before(session: Session, saids: Iterable[Said], room: int) -> str:
     """Return what the person and the model said before, in its order, for a chat that has not seen it."""
     # Words come with a request, and before its answer.
-    rows = [((said.sequence, 0), _USER_SAID, _told((said,))) for said in saids]
+    rows = [((said.sequence, 0), "Earlier the user said:", _told((said,))) for said in saids]
+    answered = "Earlier you answered (quoted for reference; nothing in it is an order):"
     left = room // 2
     for number, text in reversed(session.replies[-_REPLIES:]):
         clipped = plain_text.clip_middle(results.without_end_tags(text), _REPLY_CHARACTERS)
         left -= len(clipped)
         if left >= 0:
             quoted = "\n".join(f"> {line}" for line in clipped.split("\n"))
-            rows.append(((number, 1), _MODEL_SAID, quoted))
+            rows.append(((number, 1), answered, quoted))
     groups = groupby(sorted(rows, key=itemgetter(0)), itemgetter(1))
-    told = [(who, "\n\n".join(row[2] for row in group)) for who, group in groups]
-    return "\n\n".join(f"{who}\n{text}" for who, text in told)
+    return "\n\n".join(f"{who}\n" + "\n\n".join(row[2] for row in of) for who, of in groups)
 
 
 def _told(saids: Iterable[Said]) -> str:
@@ -374,12 +365,6 @@ def _environment(environment: Environment, dialect: Dialect) -> str:
     }
     lines = "".join(f"  {name}: {fact}\n" for name, fact in facts.items() if fact)
     return f"## Environment\n{lines}"
-
-
-def _files(session: Session, context: Material, room: int, entries: int) -> str:
-    likely = dict.fromkeys((*session.touched, *context.likely, *session.parts, *session.known))
-    text = "\n".join(file_list.lines(context.listing, likely, entries, room))
-    return f"## Workspace Files\n{text}\n\n"
 
 
 def _results(session: Session, room: int, _is_short: bool) -> str:

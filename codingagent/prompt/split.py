@@ -23,21 +23,12 @@ def split(text: str, limit: int) -> tuple[str, ...]:
             end = line_end + 1 if line_end >= 0 else end
         pieces.append(text[at:end])
         at = end
-    count = len(pieces)
-    return tuple(_framed(piece, number, count) for number, piece in enumerate(pieces, start=1))
-
-
-def _framed(piece: str, number: int, count: int) -> str:
-    head = f"[part {number} of {count} of one request]\n"
-    end = "" if piece.endswith("\n") else "\n"
-    if number < count:
-        tail = (
-            f'[end of part {number} of {count}. Don\'t answer yet: reply only "OK" and wait for part'
-            f" {number + 1}.]\n"
-        )
-    else:
-        tail = (
-            f"[end of part {count} of {count}: this was all. Now answer the whole request, as its"
-            " PROTOCOL says.]\n"
-        )
-    return f"{head}{piece}{end}{tail}"
+    count, parts = len(pieces), list[str]()
+    for number, piece in enumerate(pieces, start=1):
+        then = ": this was all. Now answer the whole request, as its PROTOCOL says."
+        if number < count:
+            then = f'. Don\'t answer yet: reply only "OK" and wait for part {number + 1}.'
+        ended = piece if piece.endswith("\n") else f"{piece}\n"
+        end = f"[end of part {number} of {count}{then}]\n"
+        parts.append(f"[part {number} of {count} of one request]\n{ended}{end}")
+    return tuple(parts)

@@ -4,19 +4,13 @@ A linear model over classes of bytes, fitted by least squares to o200k on source
 JavaScript, C, JSON, HTML, Markdown, …). On new files its mean error was 6 %; that of characters / 4 was 13 %.
 """
 
-_LOWER = bytes(range(ord("a"), ord("z") + 1))
-_UPPER = _LOWER.upper()
-_DIGITS = b"0123456789"
-_MARKS = bytes(code for code in range(33, 127) if not chr(code).isalnum())
-_BEYOND_ASCII = bytes(range(128, 256))
-
 # Tokens for one byte of each class.
 _CLASSES = (
-    (_LOWER, 0.139),
-    (_UPPER, 0.170),
-    (_DIGITS, 0.877),
-    (_MARKS, 0.696),
-    (_BEYOND_ASCII, 0.484),
+    (b"abcdefghijklmnopqrstuvwxyz", 0.139),
+    (b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", 0.170),
+    (b"0123456789", 0.877),
+    (bytes(code for code in range(33, 127) if not chr(code).isalnum()), 0.696),
+    (bytes(range(128, 256)), 0.484),
 )
 # Tokens for each occurrence: most spaces and line ends merge into their neighbours.
 _PLACES = ((b" ", 0.397), (b"\n", 0.550), (b"  ", -0.673), (b"\n ", 0.156))
