@@ -62,7 +62,20 @@ def blocks(path: str, text: str) -> Sequence[CodeBlock]:
     lines = lines_of(text)
     if not lines:
         return []
-    cuts = _cuts(lines, [*_heads(path, lines)])
+    # At what stands at the outermost level, and at the members of classes.
+    cuts = [CodeBlock(1, 0)]
+    within: list[_Definition] = []
+    for head in _heads(path, lines):
+        while within and within[-1].depth >= head.depth:
+            within.pop()
+        is_cut = all(each.has_members for each in within) and (within or not head.depth)
+        within.append(head)
+        if is_cut:
+            first = _with_what_is_above(lines, head)
+            if first > cuts[-1].first:
+                cuts.append(CodeBlock(first, 0))
+            around = tuple(each.line for each in within)
+            cuts[-1] = CodeBlock(cuts[-1].first, 0, (*cuts[-1].names, head.name), around)
     ends = [*(cut.first - 1 for cut in cuts[1:]), len(lines)]
     found: list[CodeBlock] = []
     for cut, last in zip(cuts, ends, strict=True):
@@ -76,24 +89,6 @@ def blocks(path: str, text: str) -> Sequence[CodeBlock]:
 
 def depth_of(line: str) -> int:
     return len(line) - len(line.lstrip())
-
-
-def _cuts(lines: Sequence[str], heads: Sequence[_Definition]) -> list[CodeBlock]:
-    """Return where blocks begin: at what stands at the outermost level, and at the members of classes."""
-    cuts = [CodeBlock(1, 0)]
-    within: list[_Definition] = []
-    for head in heads:
-        while within and within[-1].depth >= head.depth:
-            within.pop()
-        is_cut = all(each.has_members for each in within) and (within or not head.depth)
-        within.append(head)
-        if is_cut:
-            first = _with_what_is_above(lines, head)
-            if first > cuts[-1].first:
-                cuts.append(CodeBlock(first, 0))
-            around = tuple(each.line for each in within)
-            cuts[-1] = CodeBlock(cuts[-1].first, 0, (*cuts[-1].names, head.name), around)
-    return cuts
 
 
 def _heads(path: str, lines: Sequence[str]) -> Iterator[_Definition]:

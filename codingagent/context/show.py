@@ -1,12 +1,12 @@
 """Write a choice of parts for the model, one line a file for the person, one object a part for programs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any
 
 from msgspec.structs import replace
 
-from codingagent.context.blocks import CodeBlock, blocks, depth_of, lines_of
+from codingagent.context.blocks import blocks, depth_of, lines_of
 from codingagent.context.choose import Chosen, imports
 from codingagent.model.plain_text import plural
 from codingagent.prompt.file_contents import FileView, frame_of, framed
@@ -29,7 +29,6 @@ _SPANS_SHOWN, _WORDS_SHOWN = 3, 3
 _AROUND_LINES = 120
 # Of a file of data.
 _DATA_HEAD, _DATA_TAIL = 20, 10
-_DAY_S = 24 * 60 * 60
 
 
 def for_model(chosen: Sequence[Chosen], texts: Mapping[str, str]) -> str:
@@ -58,9 +57,8 @@ def ends_of(view: FileView) -> FileView:
     total, ends = view.total_lines, (_DATA_HEAD, _DATA_TAIL)
     if total <= 2 * sum(ends):
         return view
-    return _part(
-        view.path, view.text, [*range(1, ends[0] + 1), *range(total - ends[1] + 1, total + 1)]
-    )
+    shown = (*range(1, ends[0] + 1), *range(total - ends[1] + 1, total + 1))
+    return _part(view.path, view.text, shown)
 
 
 def in_frame(view: FileView, text: str, *, imported: bool = True) -> FileView:
@@ -92,21 +90,20 @@ def _body(path: str, text: str, shown: Sequence[int], before: int = 0, end: int 
     end = end or len(lines) + 1
     body: list[str] = []
     for number in (*shown, end):
-        if number > before + 1:
-            body.append(_gap(blocks(path, text), before + 1, number - 1))
+        first, last = before + 1, number - 1
+        if first <= last:
+            found = (
+                each for each in blocks(path, text) if each.first <= last and first <= each.last
+            )
+            names = [*dict.fromkeys(name for each in found for name in each.names if name)]
+            some = [name[:_NAME_CHARACTERS] for name in names[:_NAMES_SHOWN]]
+            some += ["…"] * (len(names) > _NAMES_SHOWN)
+            span = f"line {first}" if first == last else f"lines {first}-{last}"
+            body.append(f"… {span}{': ' if some else ''}{', '.join(some)}\n")
         if number < end:
             body.append(f"{lines[number - 1]}\n")
         before = number
     return "".join(body)
-
-
-def _gap(found: Iterable[CodeBlock], first: int, last: int) -> str:
-    """Return the line for what is left out: its numbers, and what it defines."""
-    inside = [each.names for each in found if first <= each.last and each.first <= last]
-    names = [name[:_NAME_CHARACTERS] for name in dict.fromkeys(filter(None, chain(*inside)))]
-    more = ", …" if len(names) > _NAMES_SHOWN else ""
-    span = f"line {first}" if first == last else f"lines {first}-{last}"
-    return f"… {span}{': ' if names else ''}{', '.join(names[:_NAMES_SHOWN])}{more}\n"
 
 
 def _spans(shown: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -121,8 +118,8 @@ def for_person(chosen: Sequence[Chosen], now_s: float) -> Iterator[str]:
     for part in chosen:
         runs = [f"{first}-{last}" for first, last in _spans(part.shown)]
         more = ", …" if len(runs) > _SPANS_SHOWN else ""
-        much = f"lines {', '.join(runs[:_SPANS_SHOWN])}{more} of {part.total}"
-        much = "whole" if part.is_whole else much
+        some = f"lines {', '.join(runs[:_SPANS_SHOWN])}{more} of {part.total}"
+        much = "whole" if part.is_whole else some
         said = "; ".join(_reasons(part, now_s))
         yield f"{shown_path(part.file.path)}, {much}, {part.tokens:,} tokens{': ' if said else ''}{said}"
 
@@ -150,5 +147,5 @@ def _reasons(part: Chosen, now_s: float) -> Iterator[str]:
     if most:
         yield ", ".join(f'"{word}" ×{count}' for word, count in most)
     if part.file.changed_s is not None:
-        days = int(now_s - part.file.changed_s) // _DAY_S
+        days = int(now_s - part.file.changed_s) // (24 * 60 * 60)
         yield f"changed {days} days ago" if days > 1 else "changed lately"

@@ -29,6 +29,6 @@ def split(text: str, limit: int) -> tuple[str, ...]:
         if number < count:
             then = f'. Don\'t answer yet: reply only "OK" and wait for part {number + 1}.'
         ended = piece if piece.endswith("\n") else f"{piece}\n"
-        end = f"[end of part {number} of {count}{then}]\n"
-        parts.append(f"[part {number} of {count} of one request]\n{ended}{end}")
+        closing = f"[end of part {number} of {count}{then}]\n"
+        parts.append(f"[part {number} of {count} of one request]\n{ended}{closing}")
     return tuple(parts)
