@@ -12,7 +12,8 @@ from msgspec import Struct, field
 from codingagent.agent import factory
 from codingagent.cli.command_table import HOME
 from codingagent.cli.commands import options
-from codingagent.cli.commands.common import Given, opened, reply_command, trusted_home
+from codingagent.cli.commands.common import opened, reply_command, trusted_home
+from codingagent.cli.commands.options import RULES, Given, taking
 from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_task
@@ -34,8 +35,13 @@ app = typer.Typer()
 @app.command(
     epilog='Example: codingagent new --here "Add a --verbose option to cli.py"', name="new"
 )
+@taking(
+    "tokens leave_out no_conventions check clipboard reply_with reply_timeout max_turns"
+    f" {RULES} accept_formats yes diff"
+)
 def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
+    given: Given,
     words: options.TaskWords = None,
     file: options.TaskFile = None,
     edit: options.EditTask = False,
@@ -45,38 +51,24 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     worktree: Annotated[str | None, options.told("worktree")] = None,
     no_wait: options.NoWait = False,
     attach: options.Attach = None,
-    tokens: options.ContextTokens = None,
-    leave_out: options.LeaveOut = None,
-    no_conventions: options.NoConventions = False,
-    check: options.CheckCommand = None,
-    clipboard: options.Clipboard = False,
-    reply_with: options.ReplyWith = None,
-    reply_timeout: options.ReplyTimeout = None,
-    max_turns: options.MaxTurns = None,
     protocol: Annotated[Protocol, options.told("protocol", show_default=False)] = "tags",
-    policy: options.PolicyName = None,
-    sandbox: options.SandboxUse = None,
-    network: options.Network = None,
-    secrets: options.Secrets = None,
-    accept_formats: options.AcceptFormats = False,
-    yes: options.Yes = False,
-    diff: options.Changes = None,
     json: options.Json = False,
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
-    chosen = (tokens, leave_out, False if no_conventions else None)
-    given = Given(policy, sandbox, network, diff, check, yes, accept_formats, *chosen, secrets)
-    others = {"--no-wait": no_wait, "--clipboard": clipboard}
-    reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
+    reply = reply_command(given, {"--no-wait": no_wait})
     task = read_task(words or [], file, edit, may_be_empty=prompt is not None)
     place = _place_of(context, workspace, is_here=here, branch=worktree)
     start = _Start(place, task, protocol, given, attach, prompt)
-    _begin(start, reply, json=json, no_wait=no_wait, clipboard=clipboard)
+    _begin(start, reply, json=json, no_wait=no_wait)
 
 
 @app.command(epilog='Example: codingagent ask --here "Where is the discount computed?"', name="ask")
+@taking(
+    "tokens leave_out no_conventions clipboard reply_with reply_timeout max_turns policy secrets"
+)
 def _ask(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
+    given: Given,
     words: Annotated[list[str] | None, options.told("question")] = None,
     file: options.TaskFile = None,
     edit: options.EditTask = False,
@@ -85,15 +77,6 @@ def _ask(  # noqa: PLR0913, PLR0917  # one for each command-line option
     here: options.Here = False,
     no_wait: options.NoWait = False,
     attach: options.Attach = None,
-    tokens: options.ContextTokens = None,
-    leave_out: options.LeaveOut = None,
-    no_conventions: options.NoConventions = False,
-    clipboard: options.Clipboard = False,
-    reply_with: options.ReplyWith = None,
-    reply_timeout: options.ReplyTimeout = None,
-    max_turns: options.MaxTurns = None,
-    policy: options.PolicyName = None,
-    secrets: options.Secrets = None,
     json: options.Json = False,
 ) -> None:
     """Ask about the code: the answer is words, and nothing is changed.
@@ -101,28 +84,22 @@ def _ask(  # noqa: PLR0913, PLR0917  # one for each command-line option
     Each further question is typed, or comes with `say`; `/do WISH`, or `say --do WISH`, goes on in the same
     chat with edits.
     """
-    chosen = (tokens, leave_out, False if no_conventions else None)
-    given = Given(policy, None, None, None, None, False, False, *chosen, secrets)
-    others = {"--no-wait": no_wait, "--clipboard": clipboard}
-    reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
+    reply = reply_command(given, {"--no-wait": no_wait})
     place = _place_of(context, workspace, is_here=here)
     question = read_task(words or [], file, edit, "question", may_be_empty=prompt is not None)
     start = _Start(place, question, "tags", given, attach, prompt, wants="words")
-    _begin(start, reply, json=json, no_wait=no_wait, clipboard=clipboard)
+    _begin(start, reply, json=json, no_wait=no_wait)
 
 
 @app.command(
     epilog="Example: codingagent run operations.json --workspace project > events.json", name="run"
 )
-def _run(  # noqa: PLR0913, PLR0917  # one for each command-line option
+@taking(f"{RULES} yes")
+def _run(
     context: typer.Context,
     file: Annotated[str, options.told("operations")],
+    given: Given,
     workspace: options.WorkspaceFolder = None,
-    policy: options.PolicyName = None,
-    sandbox: options.SandboxUse = None,
-    network: options.Network = None,
-    secrets: options.Secrets = None,
-    yes: options.Yes = False,
     events_stream: Annotated[bool, options.told("stream")] = False,
 ) -> int:
     """Run a JSON operations message, and print the events message.
@@ -134,19 +111,16 @@ def _run(  # noqa: PLR0913, PLR0917  # one for each command-line option
 
     root, was_found = trusted_home(context)
     named = {"workspace": None if workspace is None else str(workspace)}
-    given = {**named, **Given(policy, sandbox, network, secrets=secrets).settings}
-    resolved, folder = homes.settings_for(root, given, os.environ)
+    resolved, folder = homes.settings_for(root, {**named, **given.settings}, os.environ)
     data = runs.read_message(file)
     settings = homes.for_program(resolved)
     select_sandbox.possible_policy(settings, folder)
     home = homes.Home.at(root, create=True, was_found=was_found)
     homes.make_workspace(home.root, folder)
-    return runs.execute(home, folder, settings, data, approves_all=yes, streams=events_stream)
+    return runs.execute(home, folder, settings, data, approves_all=given.yes, streams=events_stream)
 
 
-def _begin(
-    start: "_Start", reply: "ReplyCommand | None", *, json: bool, no_wait: bool, clipboard: bool
-) -> None:
+def _begin(start: "_Start", reply: "ReplyCommand | None", *, json: bool, no_wait: bool) -> None:
     with screen_for(json) as screen, _begun(start, screen) as begun:
         home, shared = begun
         if no_wait:
@@ -155,8 +129,7 @@ def _begin(
             # What waiting takes is imported once the request is out.
             from codingagent.cli.commands.waiting import follow
 
-            given = start.given
-            follow(shared, home, screen, given, uses_clipboard=clipboard, reply=reply)
+            follow(shared, home, screen, start.given, reply)
 
 
 class _Place(Struct, frozen=True):

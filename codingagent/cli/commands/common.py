@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
+from codingagent.cli.commands.options import Given
 from codingagent.cli.output import fail
 from codingagent.cli.plain_output import Screen
 from codingagent.errors import UsageError
@@ -63,10 +63,8 @@ def latest_of(home: Home, *, or_run: bool = False) -> Session:
     if not runs:
         raise UsageError("there is no session yet; start one with `codingagent new`")
     if len(runs) > 1:
-        fail(
-            f"there is no session here; this is the latest of {len(runs)} runs"
-            " (`codingagent list --runs` lists them)"
-        )
+        told = f"there is no session here; this is the latest of {len(runs)} runs"
+        fail(f"{told} (`codingagent list --runs` lists them)")
     return runs[0]
 
 
@@ -84,43 +82,6 @@ def ask_whose(screen: Screen) -> "Ask":
         return waiting[chosen].session_id
 
     return ask
-
-
-class Given(Struct, frozen=True):
-    """Options of the command line for a session; None: as its settings say."""
-
-    policy: str | None = None
-    sandbox: str | None = None
-    network: bool | None = None
-    diff: str | None = None
-    check: str | None = None
-    yes: bool = False
-    accept_formats: bool = False
-    context: str | None = None
-    never_choose: list[str] | None = None
-    conventions: bool | None = None
-    secrets: str | None = None
-
-    @property
-    def settings(self) -> dict[str, object]:
-        """Return them as settings, which override all others."""
-        others = ("yes", "accept_formats")
-        return {name: value for name, value in asdict(self).items() if name not in others}
-
-    @property
-    def options(self) -> list[str]:
-        given = {**self.settings, "yes": self.yes or None}
-        return [f"--{name}" for name, value in given.items() if value]
-
-    @property
-    def arguments(self) -> list[str]:
-        """Return those that `resume` takes too, as words of a command line."""
-        flags = {"--yes": self.yes, "--accept-formats": self.accept_formats}
-        flags |= {"--network": self.network is True, "--no-network": self.network is False}
-        values = {"--policy": self.policy, "--sandbox": self.sandbox, "--diff": self.diff}
-        values["--secrets"] = self.secrets
-        given = [f"{name}={value}" for name, value in values.items() if value is not None]
-        return [*(name for name, is_on in flags.items() if is_on), *given]
 
 
 def settings_of(
@@ -144,19 +105,17 @@ _REPLY_S = 600
 _TURNS = 20
 
 
-def reply_command(
-    line: str | None, timeout_s: float | None, max_turns: int | None, *, others: dict[str, bool]
-) -> "ReplyCommand | None":
+def reply_command(given: Given, others: dict[str, bool]) -> "ReplyCommand | None":
     """Return the command given by `--reply-with`, if any; `others` are options that exclude it."""
-    limits = {"--reply-timeout": timeout_s, "--max-turns": max_turns}
+    line, timeout_s, max_turns = given.reply_with, given.reply_timeout, given.max_turns
     if line is None:
-        for name, limit in limits.items():
+        for name, limit in {"--reply-timeout": timeout_s, "--max-turns": max_turns}.items():
             if limit is not None:
                 raise UsageError(f"{name} needs --reply-with")
         return None
-    given = [name for name, is_given in others.items() if is_given]
-    if given:
-        raise UsageError(f"--reply-with and {given[0]} can't be combined; leave one out")
+    for name, is_given in (others | {"--clipboard": given.clipboard}).items():
+        if is_given:
+            raise UsageError(f"--reply-with and {name} can't be combined; leave one out")
     if not line.strip():
         raise UsageError('--reply-with names no command; for example: --reply-with "llm -m MODEL"')
     if timeout_s is not None and not math.isfinite(timeout_s):

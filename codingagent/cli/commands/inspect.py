@@ -177,13 +177,13 @@ def _diff(
 
 
 @app.command(epilog='Example: codingagent context "Add a --verbose option"', name="context")
-def _context(  # noqa: PLR0913, PLR0917  # one for each command-line option
+@options.taking("tokens leave_out")
+def _context(
     context: typer.Context,
+    given: options.Given,
     words: options.TaskWords = None,
     file: options.TaskFile = None,
     workspace: options.WorkspaceFolder = None,
-    tokens: options.ContextTokens = None,
-    leave_out: options.LeaveOut = None,
     json: Json = False,
 ) -> None:
     """Show which parts of files the first request would show for a task."""
@@ -195,8 +195,7 @@ def _context(  # noqa: PLR0913, PLR0917  # one for each command-line option
     if was_found and not (root / "sessions").is_dir():
         # As `new --here` would, which was not run yet.
         root, workspace = Path.cwd() / homes.HERE_HOME, workspace or Path.cwd()
-    given = {"context": tokens, "never_choose": leave_out}
-    resolved, folder = homes.settings_for(root, given, os.environ, workspace)
+    resolved, folder = homes.settings_for(root, given.settings, os.environ, workspace)
     guess, conventions = guessed(root, folder, task, resolved.settings)
     hide = Secrecy(resolved.settings.secrets).hide
     be_utf8(sys.stdout)

@@ -1,12 +1,16 @@
 """The options of commands, as options.txt words them; those that several commands take have a name here."""
 
 import contextlib
+import functools
+import inspect
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
+from msgspec import Struct
 
 from codingagent.model.patterns import sections
 
@@ -72,21 +76,6 @@ WorkspaceFolder = Annotated[_File, told("workspace")]
 Here = Annotated[bool, told("here")]
 NoWait = Annotated[bool, told("no wait")]
 Attach = Annotated[_Texts, told("attach")]
-ContextTokens = Annotated[_Text, told("context", "0 8k 12k 16k 32k")]
-LeaveOut = Annotated[_Texts, told("leave out")]
-NoConventions = Annotated[bool, told("conventions")]
-CheckCommand = Annotated[_Text, told("check")]
-Clipboard = Annotated[bool, told("clipboard")]
-ReplyWith = Annotated[_Text, told("reply with")]
-ReplyTimeout = Annotated[float | None, told("timeout", min=1, max=86_400)]
-MaxTurns = Annotated[int | None, told("max turns", min=1)]
-PolicyName = Annotated[_Text, told("policy", "restrictive standard permissive")]
-SandboxUse = Annotated[_Text, told("sandbox", "auto require off")]
-Secrets = Annotated[_Text, told("secrets", "mask redact off")]
-Network = Annotated[bool | None, told("network")]
-AcceptFormats = Annotated[bool, told("formats")]
-Yes = Annotated[bool, told("yes")]
-Changes = Annotated[_Text, told("changes", "never short full")]
 Json = Annotated[bool, told("json")]
 # System timers count no further: 2^31 ms, 24 days.
 _LONGEST_S = 2_000_000
@@ -107,3 +96,69 @@ Vsock = Annotated[int | None, told("vsock", min=0, max=_LAST_VSOCK)]
 Cid = Annotated[int | None, told("cid", min=0, max=_LAST_VSOCK)]
 CommandLimit = Annotated[float | None, told("limit", callback=_seconds)]
 AnswerLimit = Annotated[float, told("patience", callback=_seconds)]
+
+
+class Given(Struct, frozen=True):
+    """Options for a session; None: as its settings say. A command takes those that `taking` names."""
+
+    tokens: Annotated[_Text, told("context", "0 8k 12k 16k 32k")] = None
+    leave_out: Annotated[_Texts, told("leave out")] = None
+    no_conventions: Annotated[bool, told("conventions")] = False
+    check: Annotated[_Text, told("check")] = None
+    clipboard: Annotated[bool, told("clipboard")] = False
+    reply_with: Annotated[_Text, told("reply with")] = None
+    reply_timeout: Annotated[float | None, told("timeout", min=1, max=86_400)] = None
+    max_turns: Annotated[int | None, told("max turns", min=1)] = None
+    policy: Annotated[_Text, told("policy", "restrictive standard permissive")] = None
+    sandbox: Annotated[_Text, told("sandbox", "auto require off")] = None
+    network: Annotated[bool | None, told("network")] = None
+    secrets: Annotated[_Text, told("secrets", "mask redact off")] = None
+    accept_formats: Annotated[bool, told("formats")] = False
+    yes: Annotated[bool, told("yes")] = False
+    diff: Annotated[_Text, told("changes", "never short full")] = None
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Return those that are settings, which override all others."""
+        names = ("check", "policy", "sandbox", "network", "secrets", "diff")
+        found: dict[str, object] = {name: getattr(self, name) for name in names}
+        found["conventions"] = False if self.no_conventions else None
+        return found | {"context": self.tokens, "never_choose": self.leave_out}
+
+    @property
+    def arguments(self) -> list[str]:
+        """Return those that `resume` takes too, as words of a command line."""
+        flags = {"--yes": self.yes, "--accept-formats": self.accept_formats}
+        flags |= {"--network": self.network is True, "--no-network": self.network is False}
+        values = {"--policy": self.policy, "--sandbox": self.sandbox, "--diff": self.diff}
+        values["--secrets"] = self.secrets
+        given = [f"{name}={value}" for name, value in values.items() if value is not None]
+        return [*(name for name, is_on in flags.items() if is_on), *given]
+
+
+RULES = "policy sandbox network secrets"
+
+
+def taking(words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Have a command take these fields of `given` as options, before its last one."""
+    names, annotations = words.split(), get_type_hints(Given, include_extras=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    taken = [
+        inspect.Parameter(name, kind, default=getattr(Given(), name), annotation=annotations[name])
+        for name in names
+    ]
+
+    def spread(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def called(**values: Any) -> Any:
+            given = Given(**{name: values.pop(name) for name in names})
+            return command(**values, given=given)
+
+        own = inspect.signature(command)
+        *others, last = [
+            each.replace(kind=kind) for each in own.parameters.values() if each.name != "given"
+        ]
+        vars(called)["__signature__"] = own.replace(parameters=[*others, *taken, last])
+        return called
+
+    return spread

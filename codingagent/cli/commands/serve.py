@@ -13,7 +13,8 @@ from msgspec.json import decode
 from msgspec.structs import replace
 
 from codingagent.cli.commands import options
-from codingagent.cli.commands.common import Given, trusted_home
+from codingagent.cli.commands.common import trusted_home
+from codingagent.cli.commands.options import RULES, Given, taking
 from codingagent.cli.stdio import be_utf8
 from codingagent.errors import UsageError, disk_errors
 from codingagent.model.settings import DEFAULT
@@ -41,8 +42,10 @@ app = typer.Typer()
 
 
 @app.command(epilog="Example: codingagent serve --tcp 127.0.0.1:8000", name="serve")
+@taking(RULES)
 def _serve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
+    given: Given,
     stdio: Annotated[bool, options.told("stdio")] = False,
     socket: options.Socket = None,
     tcp: options.Tcp = None,
@@ -50,10 +53,6 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     token_file: options.TokenFile = None,
     no_token: Annotated[bool, options.told("no token")] = False,
     root: Annotated[Path | None, options.told("root")] = None,
-    policy: options.PolicyName = None,
-    sandbox: options.SandboxUse = None,
-    network: options.Network = None,
-    secrets: options.Secrets = None,
     timeout: options.CommandLimit = None,
     verbose: Annotated[bool, options.told("log")] = False,
 ) -> None:
@@ -61,8 +60,7 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     named = _EndpointOptions(stdio, socket, tcp, vsock, token_file=token_file, no_token=no_token)
     named.chosen()  # before anything is created for a missing endpoint
     home, _ = trusted_home(context)
-    given = Given(policy, sandbox, network, secrets=secrets).settings
-    resolved, folder = homes.settings_for(home, given, os.environ, root)
+    resolved, folder = homes.settings_for(home, given.settings, os.environ, root)
     settings = homes.for_program(resolved)
     if root is None:
         homes.make_workspace(home, folder)

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import (
-    Given,
     ask_whose,
     home_of,
     inbox_of,
@@ -19,6 +18,7 @@ from codingagent.cli.commands.common import (
     reply_command,
     settings_of,
 )
+from codingagent.cli.commands.options import RULES, Given, taking
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen, write_json_line
 from codingagent.cli.shared_session import announce, locked
@@ -37,49 +37,44 @@ if TYPE_CHECKING:
     from codingagent.agent.recipients import Recipients
     from codingagent.checkpoints.undo import UndoChoice
     from codingagent.cli.reply_command import ReplyCommand
-    from codingagent.cli.shared_session import SharedSession
 
 app = typer.Typer()
 
 
 @app.command(epilog="Example: codingagent resume", name="resume")
+@taking(f"check clipboard reply_with reply_timeout max_turns {RULES} accept_formats yes diff")
 def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
+    given: Given,
     session: options.OpenSessionName = None,
     once: Annotated[bool, options.told("once")] = False,
     accept: Annotated[Path | None, options.told("accept")] = None,
     dry_run: Annotated[Path | None, options.told("dry run")] = None,
     skip: Annotated[str | None, options.told("skip")] = None,
     unless_done: Annotated[bool, options.told("unless done")] = False,
-    check: options.CheckCommand = None,
-    clipboard: options.Clipboard = False,
-    reply_with: options.ReplyWith = None,
-    reply_timeout: options.ReplyTimeout = None,
-    max_turns: options.MaxTurns = None,
-    policy: options.PolicyName = None,
-    sandbox: options.SandboxUse = None,
-    network: options.Network = None,
-    secrets: options.Secrets = None,
-    accept_formats: options.AcceptFormats = False,
-    yes: options.Yes = False,
-    diff: options.Changes = None,
     json: options.Json = False,
 ) -> int:
     """Continue a session: apply the answer in the inbox, or wait for one. With a run id: finish that run."""
     from codingagent.agent.recipients import Recipients
 
-    given = Given(policy, sandbox, network, diff, check, yes, accept_formats, secrets=secrets)
-    others = {"--once": once, "--clipboard": clipboard}
-    reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
+    reply = reply_command(given, {"--once": once})
     home = home_of(context)
     if dry_run is not None:
         return _rehearse(home, session, dry_run, json=json)
     if session is not None and is_run_id(session):
-        return _finish_run(home, session, given, accept)
+        from codingagent.cli import runs
+
+        if accept is not None:
+            raise UsageError(
+                f"--accept is for sessions; {session} is a run, which takes no answers"
+            )
+        state = home.load(session)
+        settings = settings_of(home, state, given.settings)
+        return runs.finish(home, state, settings, approves_all=given.yes)
     with screen_for(json) as screen, home.lock.held(screen.remark):
         meant = [session] if session else _meant(home, screen, accept, once=once)
         owners = Recipients(home, None if session else ask_whose(screen))
-        how = (given, accept, reply, once, clipboard, _numbers(skip, accept), unless_done)
+        how = (given, accept, reply, once, _numbers(skip, accept), unless_done)
         for each in meant:
             _Resume(home, screen, owners, *how).go_on(home.sessions.load(each))
     return 0
@@ -119,16 +114,6 @@ def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
     return 0
 
 
-def _finish_run(home: Home, name: str, given: Given, accept: Path | None) -> int:
-    from codingagent.cli import runs
-
-    if accept is not None:
-        raise UsageError(f"--accept is for sessions; {name} is a run, which takes no answers")
-    state = home.load(name)
-    settings = settings_of(home, state, given.settings)
-    return runs.finish(home, state, settings, approves_all=given.yes)
-
-
 class _Resume(Struct, frozen=True):
     """Continue a session as the command line says."""
 
@@ -139,9 +124,8 @@ class _Resume(Struct, frozen=True):
     accept: Path | None
     reply: "ReplyCommand | None"
     once: bool
-    clipboard: bool
-    skip: tuple[int, ...] = ()
-    unless_done: bool = False
+    skip: tuple[int, ...]
+    unless_done: bool
 
     def go_on(self, state: Session) -> None:
         home, screen = self.home, self.screen
@@ -168,23 +152,18 @@ class _Resume(Struct, frozen=True):
                 name = home.mailbox.bring_back(self.accept)
                 skip = self.skip
                 shared.doing(lambda: shared.conversation.take(name, accept=True, skip=skip))
-            if self.once:
-                self._take_present(shared)
+            if not self.once:
+                from codingagent.cli.commands.waiting import follow
+
+                follow(shared, home, screen, self.given, self.reply)
                 return
-            clipboard, reply = self.clipboard, self.reply
-            from codingagent.cli.commands.waiting import follow
+            from codingagent.cli import inbox_loop
 
-            follow(shared, home, screen, self.given, uses_clipboard=clipboard, reply=reply)
-
-    def _take_present(self, shared: "SharedSession") -> None:
-        """Take the answers that are there now; say so if there are none."""
-        from codingagent.cli import inbox_loop
-
-        inbox = inbox_of(shared.conversation, self.home)
-        if inbox_loop.take_present(shared, inbox):
-            self.screen.remark("a file in the inbox is still being written: it was left there")
-        elif not (self.accept or inbox.given):
-            self._say_nothing_taken(shared.conversation)
+            inbox = inbox_of(shared.conversation, home)
+            if inbox_loop.take_present(shared, inbox):
+                screen.remark("a file in the inbox is still being written: it was left there")
+            elif not (self.accept or inbox.given):
+                self._say_nothing_taken(shared.conversation)
 
     def _say_nothing_taken(self, conversation: "Conversation") -> None:
         """Say why nothing was done, and what the session waits for."""
@@ -225,42 +204,32 @@ def _meant(home: Home, screen: Screen, accept: Path | None, *, once: bool) -> li
 
 
 @app.command(epilog="Example: codingagent approve a1b2c3d4 op-3", name="approve")
-def _approve(  # noqa: PLR0913, PLR0917  # one for each command-line option
+@taking(f"{RULES} yes diff")
+def _approve(  # one for each command-line option
     context: typer.Context,
+    given: Given,
     session: options.AwaitingName = None,
     operation_id: Annotated[str | None, options.told("answered")] = None,
     always: Annotated[bool, options.told("always")] = False,
-    policy: options.PolicyName = None,
-    sandbox: options.SandboxUse = None,
-    network: options.Network = None,
-    secrets: options.Secrets = None,
-    yes: options.Yes = False,
-    diff: options.Changes = None,
     json: options.Json = False,
 ) -> int:
     """Approve the operation that waits for approval, and continue."""
     answer = Answer("always" if always else "yes", how="command")
-    given = Given(policy, sandbox, network, diff, yes=yes, secrets=secrets)
     return _answer(context, session, operation_id, answer, given, json=json)
 
 
 @app.command(epilog='Example: codingagent deny a1b2c3d4 --reason "keep build/"', name="deny")
-def _deny(  # noqa: PLR0913, PLR0917  # one for each command-line option
+@taking(f"{RULES} yes diff")
+def _deny(  # one for each command-line option
     context: typer.Context,
+    given: Given,
     session: options.AwaitingName = None,
     operation_id: Annotated[str | None, options.told("refused")] = None,
     reason: Annotated[str, options.told("reason")] = "",
-    policy: options.PolicyName = None,
-    sandbox: options.SandboxUse = None,
-    network: options.Network = None,
-    secrets: options.Secrets = None,
-    yes: options.Yes = False,
-    diff: options.Changes = None,
     json: options.Json = False,
 ) -> int:
     """Deny the operation that waits for approval, and continue without it."""
     answer = Answer("no", reason=reason, how="command")
-    given = Given(policy, sandbox, network, diff, yes=yes, secrets=secrets)
     return _answer(context, session, operation_id, answer, given, json=json)
 
 
@@ -386,6 +355,6 @@ def _answer_session(
             if screen.keyboard() is not None and not is_held(home.waiting_path(session)):
                 from codingagent.cli.commands.waiting import follow
 
-                follow(shared, home, screen, given, uses_clipboard=False)
+                follow(shared, home, screen, given)
             elif not shared.conversation.session.is_complete:
                 announce(shared.conversation)

@@ -21,7 +21,8 @@ from codingagent.agent.requests import Requests
 from codingagent.cli import clipboard, inbox_loop, keyboard
 from codingagent.cli.clipboard import Glance
 from codingagent.cli.commands import amend
-from codingagent.cli.commands.common import Given, inbox_of
+from codingagent.cli.commands.common import inbox_of
+from codingagent.cli.commands.options import Given
 from codingagent.cli.keyboard import Keyboard
 from codingagent.cli.output import LeaveError, fail, suggestion
 from codingagent.cli.plain_output import Screen
@@ -78,8 +79,6 @@ def follow(
     home: Home,
     screen: Screen,
     given: Given,
-    *,
-    uses_clipboard: bool,
     reply: "ReplyCommand | None" = None,
 ) -> None:
     """Wait for answers until the session is complete, and on a terminal until the person leaves."""
@@ -98,10 +97,10 @@ def follow(
             screen.remark(
                 f"the inbox can't be watched ({watch.fault}); it is looked at each second"
             )
-        glance = _glance(home, work, screen, is_asked=uses_clipboard)
+        glance = _glance(home, work, screen, is_asked=given.clipboard)
         line = None
         if (keys := screen.keyboard()) is not None:
-            again = [*given.arguments, *["--clipboard"] * uses_clipboard]
+            again = [*given.arguments, *["--clipboard"] * given.clipboard]
             line = Entered(home, work, screen, watch, stack.enter_context(keys), again, given)
             line.recall()
 
