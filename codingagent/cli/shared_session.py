@@ -200,16 +200,3 @@ def at_work_on(session: Session) -> SharedSession | None:
     if own and (other := own.work.requests.session).session_id != session.session_id:
         raise UsageError(f"this terminal works on {told_as(other)}: leave that first, with /quit")
     return own
-
-
-def write_request(conversation: "Conversation", *, has_words: bool) -> None:
-    """Write the request that is due after words or a refresh."""
-    try:
-        # Not `recover`: this must not execute any of an answer, and it may come in the middle of a turn.
-        conversation.write_due()
-    except WorkError as fault:
-        session_id = conversation.session.session_id
-        kept = "your words are kept, don't repeat them: " if has_words else ""
-        raise WorkError(
-            f"{fault}; {kept}`codingagent refresh {session_id}` writes the request"
-        ) from fault

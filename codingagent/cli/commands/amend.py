@@ -14,9 +14,9 @@ from codingagent.cli.commands.common import home_of, inbox_of, latest_of, opened
 from codingagent.cli.commands.options import Attach, Json, OpenSessionName, told
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen
-from codingagent.cli.shared_session import announce, locked, write_request
+from codingagent.cli.shared_session import announce, locked
 from codingagent.cli.task_input import read_words
-from codingagent.errors import UsageError
+from codingagent.errors import UsageError, WorkError
 from codingagent.model.journal_entries import Wants, is_run_id, is_session_id
 from codingagent.model.session_state import Session
 from codingagent.process.select_sandbox import policy_of
@@ -92,25 +92,20 @@ def _revoke(
     first = given[0] if given else ""
     is_named = bool(first) and not (first.isdecimal() and len(first) < len("a1b2c3d4"))
     state = home.sessions.load(first) if is_named else latest_of(home)
-    grants = _numbered(state, given[is_named:])
-    with screen_for(json) as screen, locked(home, screen.remark):
-        state = home.sessions.load(state.session_id)
-        with opened(home, state, screen, executes=False) as shared:
-            shared.work.requests.revoke(grants)
-
-
-def _numbered(session: Session, numbers: list[str]) -> tuple[str, ...]:
-    """Return the approvals of a session with these numbers; without numbers, all of them."""
-    granted = sorted(session.granted)
+    granted, numbers = sorted(state.granted), given[is_named:]
     if not granted:
-        raise UsageError(f"session {session.session_id} has no approvals to withdraw")
+        raise UsageError(f"session {state.session_id} has no approvals to withdraw")
     for number in numbers:
         if not number.isdecimal() or not 0 < int(number) <= len(granted):
             raise UsageError(
                 f"there is no approval '{number}', only 1 to {len(granted)};"
-                f" `codingagent show {session.session_id}` lists them"
+                f" `codingagent show {state.session_id}` lists them"
             )
-    return tuple(granted[int(number) - 1] for number in numbers) if numbers else tuple(granted)
+    grants = [granted[int(number) - 1] for number in numbers] or granted
+    with screen_for(json) as screen, locked(home, screen.remark):
+        state = home.sessions.load(state.session_id)
+        with opened(home, state, screen, executes=False) as shared:
+            shared.work.requests.revoke(tuple(grants))
 
 
 def choose(
@@ -126,12 +121,10 @@ def choose(
         if not number.isdecimal():
             left_out.append(word)
         elif not 0 < int(number) <= len(choice):
-            there = (
-                f"the choice has lines 1 to {len(choice)}"
-                if choice
-                else "/refresh shows the choice"
+            lines = f"the choice has lines 1 to {len(choice)}"
+            raise UsageError(
+                f"{word} names nothing: {lines if choice else '/refresh shows the choice'}"
             )
-            raise UsageError(f"{word} names nothing: {there}")
         elif word[0] != "+":
             left_out.append(choice[int(number) - 1])
         elif (path := choice[int(number) - 1]) in left_out:
@@ -176,26 +169,26 @@ def write_anew(
         state = home.sessions.load(state.session_id)
         # This must not execute anything of an answer.
         with opened(home, state, screen, executes=False) as shared:
-            conversation = shared.conversation
+            conversation, session_id = shared.conversation, state.session_id
             change(conversation.requests)
-            write_request(conversation, has_words=has_words)
+            try:
+                # Not `recover`: this may come in the middle of a turn.
+                conversation.write_due()
+            except WorkError as fault:
+                kept = "your words are kept, don't repeat them: " if has_words else ""
+                way = f"`codingagent refresh {session_id}` writes the request"
+                raise WorkError(f"{fault}; {kept}{way}") from fault
+            resume = f"`codingagent resume {session_id}`"
             if conversation.session.is_awaiting_answer:
                 _, is_any_left = inbox_of(conversation, home).next()
                 if is_any_left:
-                    screen.remark(_LIES_THERE.format(conversation.session.session_id))
+                    screen.remark(
+                        f"but an earlier answer is already in the inbox: {resume} takes it first;"
+                        " if it ends the task, run the same command again to continue"
+                    )
                 announce(conversation)
             elif conversation.session.is_complete:
-                screen.remark(_ENDED.format(conversation.session.session_id))
+                ended = "noted; but an answer that came at the same moment ended the task"
+                screen.remark(f"{ended}: {resume} continues with what you said")
             else:
-                screen.remark(_LATER.format(conversation.session.session_id))
-
-
-_LIES_THERE = (
-    "but an earlier answer is already in the inbox: `codingagent resume {}` takes it first;"
-    " if it ends the task, run the same command again to continue"
-)
-_LATER = "noted for the next request; `codingagent resume {}` continues the current turn"
-_ENDED = (
-    "noted; but an answer that came at the same moment ended the task: `codingagent resume {}` continues"
-    " with what you said"
-)
+                screen.remark(f"noted for the next request; {resume} continues the current turn")

@@ -35,7 +35,16 @@ def _help(
         lines = "".join(f"  {name:<{width}}  {about}\n" for name, about in TOPICS.items())
         sys.stdout.write(f"Topics:\n{lines}{_MORE}")
     elif topic.lower() in TOPICS:
-        _show_page(topic.lower())
+        path = files("codingagent") / "docs" / f"{topic.lower()}.md"
+        # These comments mark generated text, for the writer.
+        page = path.read_text("utf-8").splitlines(keepends=True)
+        text = "".join(line for line in page if not line.startswith("<!-- "))
+        if is_living(sys.stdout):
+            from codingagent.cli.terminal import Console
+
+            Console().page(text)
+        else:
+            sys.stdout.write(text)
     elif topic in NAMES:
         root = context.find_root()
         command = root.command.get_command(root, topic)  # type: ignore[attr-defined]  # the group of them
@@ -51,16 +60,3 @@ _MORE = """
   codingagent help COMMAND   shows a command's options
   codingagent --help         lists the commands
 """
-
-
-def _show_page(topic: str) -> None:
-    """Show a page: rendered on a terminal, as Markdown anywhere else."""
-    lines = (files("codingagent") / "docs" / f"{topic}.md").read_text("utf-8").splitlines(True)
-    # These comments mark generated text, for the writer.
-    text = "".join(line for line in lines if not line.startswith("<!-- "))
-    if is_living(sys.stdout):
-        from codingagent.cli.terminal import Console
-
-        Console().page(text)
-    else:
-        sys.stdout.write(text)

@@ -34,7 +34,12 @@ _Open = Annotated[str | None, told("only open")]
 def _close(context: typer.Context, session: _Open = None, json: Json = False) -> None:
     """End a session whose task is not done: its answers are no longer applied. `say` reopens it."""
     home = home_of(context)
-    session = session or _only_open(home)
+    if not session:
+        found = [each for each in homes.all_sessions(home, fail) if not each.is_complete]
+        if len(found) != 1:
+            named = f"{len(found)} are open; name one of: {', '.join(map(told_as, found))}"
+            raise UsageError(named if found else "no session is open: nothing was closed")
+        session = found[0].session_id
     with screen_for(json) as screen, home.lock.held(screen.remark):
         state = home.sessions.load(session)
         if state.is_complete:
@@ -89,11 +94,9 @@ def _delete(
         if not yes:
             if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
                 raise UsageError("there is no terminal to ask on; add --yes")
-            question = (
-                f"delete session {session} with its undo history and requests? It stays deleted"
-            )
+            asked = f"delete session {session} with its undo history and requests? It stays deleted"
             with home.lock.set_aside(screen.remark):
-                chosen = screen.choose(question, ("yes: delete it", "no: keep it"))
+                chosen = screen.choose(asked, ("yes: delete it", "no: keep it"))
             if chosen != 0:
                 screen.remark("nothing was deleted")
                 return
@@ -105,14 +108,6 @@ def _delete(
         for path in _parts(home, session):
             _remove(path)
         screen.remark(f"deleted session {session}; the workspace is as it was")
-
-
-def _only_open(home: Home) -> str:
-    found = [each for each in homes.all_sessions(home, fail) if not each.is_complete]
-    if len(found) != 1:
-        named = f"{len(found)} are open; name one of: {', '.join(map(told_as, found))}"
-        raise UsageError(named if found else "no session is open: nothing was closed")
-    return found[0].session_id
 
 
 def _parts(home: Home, session_id: str) -> Iterator[Path]:

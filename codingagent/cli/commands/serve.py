@@ -90,7 +90,15 @@ def _call(  # noqa: PLR0913, PLR0917  # one for each command-line option
 ) -> int:
     """Call a method of a JSON-RPC server and print its result. Exit status 1: it reports an error."""
     named = _EndpointOptions(stdio, socket, tcp, vsock, command, cid, token_file)
-    values = None if params is None else _params(params)
+    values = None
+    if params is not None:
+        try:
+            values = decode(params)
+        except (ValueError, RecursionError) as fault:
+            why = str(fault).removeprefix("JSON is malformed: ")
+            raise UsageError(f"the params are not JSON: {why}") from fault
+        if not isinstance(values, dict | list):
+            raise UsageError("the params must be a JSON object or array")
     chosen = named.chosen()
     endpoint: Endpoint = _served_here(context.obj) if chosen is None else chosen
     if isinstance(endpoint, Tcp) and named.token_file is not None:
@@ -100,17 +108,6 @@ def _call(  # noqa: PLR0913, PLR0917  # one for each command-line option
     be_utf8(sys.stdout)
     sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
     return 0
-
-
-def _params(text: str) -> dict[str, object] | list[object]:
-    try:
-        values = decode(text)
-    except (ValueError, RecursionError) as fault:
-        why = str(fault).removeprefix("JSON is malformed: ")
-        raise UsageError(f"the params are not JSON: {why}") from fault
-    if isinstance(values, dict | list):
-        return values
-    raise UsageError("the params must be a JSON object or array")
 
 
 class _EndpointOptions(Struct, frozen=True):

@@ -157,13 +157,11 @@ class Entered(Struct):
 
     def recall(self) -> None:
         """Show again how a task that is done ended."""
-        session, hidden = (
-            self._shared.work.requests.session,
-            self._shared.work.context.secrecy.record,
-        )
+        work = self._shared.work
+        session = work.requests.session
         every = self._home.records(session.session_id) if session.is_complete else ()
         for record in [each for each in every if isinstance(each, TurnEnded)][-1:]:
-            self._screen.record(*hidden(record, session))
+            self._screen.record(*work.context.secrecy.record(record, session))
 
     def _propose(self) -> None:
         """Offer a check to who has named none, until the first answer."""
@@ -175,9 +173,8 @@ class Entered(Struct):
 
             if own := proposal(context.workspace):
                 self._proposed = f"/check {own}"
-                self._screen.remark(
-                    f"you named no check: type 1 to run `{own}` now and after changes"
-                )
+                how = f"type 1 to run `{own}` now and after changes"
+                self._screen.remark(f"you named no check: {how}")
 
     def wait(self, is_due: Callable[[], bool], timeout_s: float | None) -> bool:
         """Wait until something is entered or due; return False at once if nobody can type here."""
@@ -225,22 +222,22 @@ class Entered(Struct):
             return
         at_work = AT_WORK.set(self._shared)
         try:
-            self._do(entry, conversation)
+            if entry.is_line:
+                self._do(entry, conversation.session)
+            else:
+                self._judge(entry.text, conversation)
         except UsageError as fault:
             fail(str(fault))
         finally:
             AT_WORK.reset(at_work)
 
-    def _do(self, entry: "LineEntry", conversation: "Conversation") -> None:
+    def _do(self, entry: "LineEntry", session: Session) -> None:
         text = entry.text
-        if not entry.is_line:
-            self._judge(text, conversation)
-            return
         self._screen.remark(f"> {text}")
-        command = _command_in(text, is_asked=conversation.session.is_only_words)
-        if text.strip() == "1" and conversation.session.sequence == 1:
+        command = _command_in(text, is_asked=session.is_only_words)
+        if text.strip() == "1" and session.sequence == 1:
             command = self._proposed or command
-        offers = self._screen.offers if conversation.session.is_complete else ()
+        offers = self._screen.offers if session.is_complete else ()
         if text.strip() in map(str, range(1, len(offers) + 1)):
             command = offers[int(text) - 1]
         if command is None:
@@ -294,7 +291,10 @@ class Entered(Struct):
             case "/quit":
                 self._leave()
             case "/help":
-                self._help()
+                width = max(map(len, _COMMANDS)) + 2
+                self._screen.remark(_HELP)
+                for each, does in _COMMANDS.items():
+                    self._screen.remark(f"  {each:{width}}{' '.join(does.split())}")
             case "/unsay":
                 amend.write_anew(self._home, session, Requests.unsay, self._screen)
             case "/ask" | "/do":
@@ -329,12 +329,6 @@ class Entered(Struct):
         now = requests.session
         if status not in (0, 2) and not (now.is_awaiting_answer or now.is_complete):
             self._leave()
-
-    def _help(self) -> None:
-        width = max(map(len, _COMMANDS)) + 2
-        self._screen.remark(_HELP)
-        for each, does in _COMMANDS.items():
-            self._screen.remark(f"  {each:{width}}{' '.join(does.split())}")
 
     def _leave(self) -> None:
         session = self._shared.work.requests.session
