@@ -25,8 +25,8 @@ from codingagent.model import events, paths, plain_text, results
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer, Question, is_about_secrets, nothing_awaits
 from codingagent.model.check_outcome import compared
-from codingagent.model.effects import changed_paths, effects, may_change_anything, named
-from codingagent.model.operations import Finish, Kind, Operation, RunCommand
+from codingagent.model.events import changed_paths, may_change_anything
+from codingagent.model.operations import Finish, Kind, Operation, RunCommand, named
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, parted
 from codingagent.model.session_state import Phase, Session
@@ -101,7 +101,7 @@ class Execution:
         is_done = len(self.session.results) >= len(items)
         begun = is_done or self.session.checkpoints.before
         operations = [] if begun else list(self._operations(items))
-        if any(map(effects, operations)):
+        if any(each.changes for each in operations):
             runs = any(isinstance(each, RunCommand) for each in operations)
             if runs:
                 self.context.runner.start()  # it takes as long as the checkpoint of a small folder

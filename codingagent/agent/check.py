@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from threading import Thread
+from typing import get_args
 
 from codingagent.agent import run_command
 from codingagent.agent.context import Context
@@ -18,10 +19,16 @@ from codingagent.errors import CodingAgentError, OperationError
 from codingagent.model import check_outcome
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Question
-from codingagent.model.effects import file_changes, may_change_anything
-from codingagent.model.events import CommandRan, Event, Interrupted, Refused
+from codingagent.model.events import (
+    CommandRan,
+    Event,
+    Interrupted,
+    Refused,
+    file_changes,
+    may_change_anything,
+)
 from codingagent.model.observations import Outcome
-from codingagent.model.operations import Kind, RunCommand
+from codingagent.model.operations import FileOperation, Kind, RunCommand
 from codingagent.model.paths import shown
 from codingagent.model.patterns import sections
 from codingagent.model.plain_text import plural, some
@@ -34,7 +41,7 @@ from codingagent.workspace.workspace import Workspace
 # Files, the command that each means, and the expression of which it has a match then.
 _PROPOSED = re.findall(r" +(\S+) {2,}(.*?) {2,}(.*)\n", sections(__file__)["proposed"])
 _LOOK_EVERY_S = 0.1
-_EDITS = (Kind.CREATE_FILE, Kind.EDIT_FILE, Kind.DELETE_FILE, Kind.MOVE_FILE)
+_EDITS = {each.kind for each in get_args(FileOperation)}
 
 
 def hidden_files(context: Context) -> set[str]:

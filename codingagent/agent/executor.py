@@ -17,7 +17,6 @@ from codingagent.agent.plan import Order, Plan, subject_of
 from codingagent.errors import OperationError
 from codingagent.model import operations, plain_text
 from codingagent.model.approval import Question
-from codingagent.model.effects import changes_of
 from codingagent.model.events import Event, FileMoved, Finished, Interrupted, MessageShown, Refused
 from codingagent.model.journal_entries import OperationStarted
 from codingagent.model.observations import digest_of
@@ -64,15 +63,9 @@ class Agent:
     def plan(self, order: Order) -> Plan | Event:
         """Return what is to be done, or the outcome of what changes nothing or can't be done."""
         context, operation = self._context, order.operation
+        if isinstance(operation, operations.FileOperation):
+            return file_operations.plan(context, order, operation)
         match operation:
-            case operations.CreateFile():
-                return file_operations.create(context, order, operation)
-            case operations.EditFile():
-                return file_operations.edit(context, order, operation)
-            case operations.DeleteFile():
-                return file_operations.delete(context, order, operation)
-            case operations.MoveFile():
-                return file_operations.move(context, order, operation)
             case operations.ReadFile():
                 return read_operations.request(context, order, operation, self._views)
             case operations.FetchFile():
@@ -114,7 +107,7 @@ class Agent:
         """Return the outcome of an operation that a kill interrupted; None: it had not begun."""
         if started.event is None:
             return Interrupted(started.kind, started.subject)
-        follows = {change.path: change.follows for change in changes_of(started.event)}
+        follows = {change.path: change.follows for change in started.event.changes}
         found = [self._digest_now(each.path, follows[each.path]) for each in started.changes]
         if found == [change.after for change in started.changes]:
             return started.event

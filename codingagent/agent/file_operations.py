@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +22,6 @@ from codingagent.editing import (
 )
 from codingagent.errors import OperationError
 from codingagent.model import encoding, events, known_files, paths, plain_text
-from codingagent.model.effects import changes_of
 from codingagent.model.journal_entries import ContentChange
 from codingagent.model.observations import Seen, digest_of
 from codingagent.model.operations import (
@@ -29,6 +29,7 @@ from codingagent.model.operations import (
     DeleteFile,
     Diff,
     EditFile,
+    FileOperation,
     LineEnd,
     LineRange,
     MoveFile,
@@ -73,7 +74,21 @@ class _Change(Struct, frozen=True):
 
 
 # --- the operations --------------------------------------------------------------------------------
-def create(context: Context, order: Order, operation: CreateFile) -> Plan | events.Event:
+def plan(context: Context, order: Order, operation: FileOperation) -> Plan | events.Event:
+    match operation:
+        case CreateFile():
+            return _create(context, order, operation)
+        case EditFile():
+            return _edit(context, order, operation)
+        case DeleteFile():
+            return _delete(context, order, operation)
+        case MoveFile():
+            return _move(context, order, operation)
+        case _:
+            assert_never(operation)
+
+
+def _create(context: Context, order: Order, operation: CreateFile) -> Plan | events.Event:
     workspace, path = context.workspace, operation.path
     workspace.check_writable(path)
     exists = workspace.exists(path)
@@ -93,7 +108,7 @@ def create(context: Context, order: Order, operation: CreateFile) -> Plan | even
     if order.later is not None:
         meant = answer_checks.edit_meant(operation, None if old is None else old.text)
         if meant is not None:
-            return edit(context, order, meant, (_EDIT_MEANT,))
+            return _edit(context, order, meant, (_EDIT_MEANT,))
     before_text = None if old is None else old.text
     operation, notes = _as_meant(operation, before_text)
     _check_whole(operation, before_text)
@@ -112,7 +127,7 @@ def create(context: Context, order: Order, operation: CreateFile) -> Plan | even
     return _write(context, order, _Change(path, seen, data, before, event))
 
 
-def edit(
+def _edit(
     context: Context, order: Order, operation: EditFile, notes: tuple[str, ...] = ()
 ) -> Plan | events.Event:
     path = operation.path
@@ -149,7 +164,7 @@ def edit(
     return _write(context, order, _Change(path, seen, data, digest_of(seen.data), event))
 
 
-def delete(context: Context, order: Order, operation: DeleteFile) -> Plan | events.Event:
+def _delete(context: Context, order: Order, operation: DeleteFile) -> Plan | events.Event:
     path = operation.path
     context.workspace.check_deletable(path)
     before = context.workspace.digest(path, follow_last=False)
@@ -157,7 +172,7 @@ def delete(context: Context, order: Order, operation: DeleteFile) -> Plan | even
     return _write(context, order, change, _data_at(context, path))
 
 
-def move(context: Context, order: Order, operation: MoveFile) -> Plan | events.Event:
+def _move(context: Context, order: Order, operation: MoveFile) -> Plan | events.Event:
     workspace, path, to = context.workspace, operation.path, operation.to
     state, replaces = workspace.check_movable(path, to, overwrite=operation.overwrite)
     if not replaces:
@@ -257,7 +272,7 @@ def _judged(
     asked, changes = list(plan.asked), list[ContentChange]()
     asks = context.policy.filesystem.approval_required
     holds = holds_below(context.workspace.root)
-    for effect in changes_of(plan.event):
+    for effect in plan.event.changes:
         # A path may lead through links to a protected file.
         real = context.workspace.resolved(effect.path, follow_last=effect.follows)
         verdict = judge_change(context.policy, effect.after, real, size_bytes)

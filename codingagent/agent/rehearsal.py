@@ -15,9 +15,8 @@ from codingagent.agent.plan import Order, Plan, subject_of
 from codingagent.agent.spelling import Spellings
 from codingagent.errors import OperationError
 from codingagent.model import results
-from codingagent.model.effects import effects, named
 from codingagent.model.events import succeeded
-from codingagent.model.operations import Finish, Kind, RunCommand, ShowMessage
+from codingagent.model.operations import Finish, Kind, RunCommand, ShowMessage, named
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.workspace.workspace import Workspace
 
@@ -80,7 +79,7 @@ def _rehearsed(context: Context, agent: Agent, index: int, item: Step | Problem)
             return replace(told, difference=hide(operation.text))
         case Finish():
             return replace(told, difference=hide(operation.summary))
-        case _ if not effects(operation):
+        case _ if not operation.changes:
             return told
         case _:
             pass

@@ -20,8 +20,14 @@ from codingagent.agent.file_views import DATA, Views, in_brief
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import journal_entries as entries
 from codingagent.model import paths
-from codingagent.model.effects import file_changes
-from codingagent.model.events import CommandRan, FileFetched, FileRequested, Refused, succeeded
+from codingagent.model.events import (
+    CommandRan,
+    FileFetched,
+    FileRequested,
+    Refused,
+    file_changes,
+    succeeded,
+)
 from codingagent.model.observations import digest_of
 from codingagent.model.patterns import sections
 from codingagent.model.plain_text import estimated

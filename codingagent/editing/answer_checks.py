@@ -19,7 +19,6 @@ from codingagent.editing import (
 )
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import TURN
-from codingagent.model.effects import effects
 from codingagent.model.events import Hunk
 from codingagent.model.operations import CreateFile, EditFile, Operation, Replacement, Substitutions
 from codingagent.model.paths import shown
@@ -176,7 +175,7 @@ def check_reading(
 
 def _is_mended(path: str, text: str, later: Iterable[Operation]) -> bool:
     """Return whether what follows makes a text readable again, before anything else can see it."""
-    same = (o for o in later if any(each.may_be_at(path) for each in effects(o)))
+    same = (o for o in later if any(each.may_be_at(path) for each in o.changes))
     for operation in islice(same, _LATER_LIMIT):
         match operation:
             case CreateFile(content=str() as content):
@@ -188,7 +187,7 @@ def _is_mended(path: str, text: str, later: Iterable[Operation]) -> bool:
                     continue
             case _:
                 # A command; or there is no text of that file any more.
-                return all(each.removes for each in effects(operation))
+                return all(each.removes for each in operation.changes)
         if syntax_check.find_fault(path, text) is None:
             return True
     return False

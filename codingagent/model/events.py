@@ -3,12 +3,13 @@
 The journal stores events: their fields are text, numbers and tuples of these.
 """
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import ClassVar, Literal
 
 from msgspec import Struct, field
 
 from codingagent.model.encoding import Encoding
-from codingagent.model.operations import Kind
+from codingagent.model.operations import EVERYWHERE, Changes, Kind, PathChange, moved
 
 EndedBy = Literal["itself", "time_limit", "output_limit", "process_limit", "memory_limit", "agent"]
 """What ended a command; `agent`: the process that had started it was gone."""
@@ -50,6 +51,10 @@ class FileCreated(_Noted, frozen=True, tag="file_created"):
     fault: str = ""
     """Why a program that the session made can't be parsed; empty if it ever could, or is meant so."""
 
+    @property
+    def changes(self) -> Changes:
+        return (PathChange(self.path, "whole", not self.replaced),)
+
 
 class FileEdited(_Noted, frozen=True, tag="file_edited"):
     """Part of a file was changed; `excerpt` shows the lines around it with their new numbers."""
@@ -62,9 +67,17 @@ class FileEdited(_Noted, frozen=True, tag="file_edited"):
     fault: str = ""
     """As in FileCreated."""
 
+    @property
+    def changes(self) -> Changes:
+        return (PathChange(self.path, "part", is_new=False),)
+
 
 class FileDeleted(_Noted, frozen=True, tag="file_deleted"):
     path: str
+
+    @property
+    def changes(self) -> Changes:
+        return (PathChange(self.path, "nothing", is_new=False),)
 
 
 class FileMoved(_Noted, frozen=True, tag="file_moved"):
@@ -75,9 +88,15 @@ class FileMoved(_Noted, frozen=True, tag="file_moved"):
     size_bytes: int
     replaced: bool
 
+    @property
+    def changes(self) -> Changes:
+        return moved(self.path, self.to, is_new=not self.replaced)
+
 
 class FileRequested(_Noted, frozen=True, tag="file_requested"):
     """Files whose text the next request will hold; `asked` is the path or glob as written."""
+
+    changes: ClassVar[Changes] = ()
 
     asked: str
     paths: tuple[str, ...]
@@ -87,6 +106,8 @@ class FileRequested(_Noted, frozen=True, tag="file_requested"):
 
 class FileFetched(_Noted, frozen=True, tag="file_fetched"):
     """A file's whole content, as text or in base64."""
+
+    changes: ClassVar[Changes] = ()
 
     path: str
     content: str
@@ -103,12 +124,15 @@ class FolderEntry(Struct, frozen=True):
 
 
 class FolderListed(_Noted, frozen=True, tag="folder_listed"):
+    changes: ClassVar[Changes] = ()
     path: str
     entries: tuple[FolderEntry, ...]
 
 
 class CommandRan(_Noted, frozen=True, tag="command_ran"):
     """A command ended by itself, or at a limit."""
+
+    changes: ClassVar[Changes] = (EVERYWHERE,)
 
     command: str
     exit_code: int
@@ -132,21 +156,27 @@ class CommandRan(_Noted, frozen=True, tag="command_ran"):
 class Interrupted(_Noted, frozen=True, tag="interrupted"):
     """The agent was killed during this operation, and its outcome is unknown."""
 
+    changes: ClassVar[Changes] = (EVERYWHERE,)
+
     kind: Kind = field(name="tag")
     subject: str
     """The command, or the path of the file."""
 
 
 class MessageShown(_Noted, frozen=True, tag="message_shown"):
+    changes: ClassVar[Changes] = ()
     text: str
 
 
 class Finished(_Noted, frozen=True, tag="finished"):
+    changes: ClassVar[Changes] = ()
     summary: str
 
 
 class Refused(_Noted, frozen=True, tag="refused"):
     """Nothing was done. `fact` says why; `advice` and `detail` are for the model, see OperationError."""
+
+    changes: ClassVar[Changes] = ()
 
     kind: Kind = field(name="tag")
     fact: str = field(name="reason")
@@ -165,6 +195,8 @@ class Refused(_Noted, frozen=True, tag="refused"):
 
 class Denied(_Noted, frozen=True, tag="denied"):
     """The policy or the person refused the operation. `suggestion` says what to do instead."""
+
+    changes: ClassVar[Changes] = ()
 
     kind: Kind = field(name="tag")
     subject: str
@@ -199,3 +231,19 @@ def succeeded(event: Event) -> bool:
             return event.exit_code == 0 and event.ended_by == "itself"
         case _:
             return True
+
+
+def file_changes(made: Iterable[Event]) -> Changes:
+    """Return the changes that file operations made, in order."""
+    found = (change for event in made for change in event.changes)
+    return tuple(change for change in found if change is not EVERYWHERE)
+
+
+def may_change_anything(event: Event) -> bool:
+    """Return whether nobody knows from the event alone what it changed."""
+    return EVERYWHERE in event.changes
+
+
+def changed_paths(made: Iterable[Event]) -> tuple[str, ...]:
+    """Return the paths that file operations changed, in order, each once."""
+    return tuple(dict.fromkeys(change.path for change in file_changes(made)))

@@ -8,8 +8,7 @@ while one of our commands, checks or undos ran counts as ours. Every other diffe
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from codingagent.model.effects import file_changes
-from codingagent.model.events import Refused
+from codingagent.model.events import Refused, file_changes
 from codingagent.model.journal_entries import OperationStarted, RequestWritten
 from codingagent.model.session_state import Session
 

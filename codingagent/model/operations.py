@@ -5,7 +5,7 @@ Lines of text in an operation end with "\\n"; `encoding` and `edits` make it of 
 
 from collections.abc import Mapping
 from enum import Enum, StrEnum
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from msgspec import Struct, field
 
@@ -65,6 +65,41 @@ class EqualByMeaning(Struct, frozen=True):
         return hash(tuple(self._meaning()))
 
 
+After = Literal["whole", "part", "moved", "nothing", "anything"]
+"""What is at a path afterwards: a file written whole, one changed in part, one from another path, none, or
+nobody knows."""
+
+
+class PathChange(Struct, frozen=True):
+    """A path that changes, and what is there then; `is_new`: nothing was before (None: unknown)."""
+
+    path: str
+    after: After
+    is_new: bool | None = None
+
+    @property
+    def follows(self) -> bool:
+        """Whether a link at the end of the path is followed, so that its target is changed."""
+        return self.after not in ("moved", "nothing")
+
+    @property
+    def removes(self) -> bool:
+        return self.after == "nothing"
+
+    def may_be_at(self, path: str) -> bool:
+        return self.path == path or self.after == "anything"
+
+
+Changes = tuple[PathChange, ...]
+"""What an operation may change, or its event says it has: policy, record, undo and check ask for it."""
+EVERYWHERE = PathChange("", "anything")
+"""A command may change any path."""
+
+
+def moved(path: str, to: str, *, is_new: bool | None) -> Changes:
+    return PathChange(path, "nothing", is_new=False), PathChange(to, "moved", is_new)
+
+
 class LineEnd(Enum):
     """How the lines of a written file end."""
 
@@ -92,6 +127,10 @@ class CreateFile(EqualByMeaning, frozen=True):
     def is_literal(self) -> bool:
         """Return whether the answer marks the end of the text and asks to take it literally."""
         return self.arrival is None
+
+    @property
+    def changes(self) -> Changes:
+        return (PathChange(self.path, "whole", None if self.overwrite else True),)
 
 
 class LineRange(Struct, frozen=True):
@@ -172,6 +211,10 @@ class EditFile(EqualByMeaning, frozen=True):
     unchecked: bool = False
     """As in `CreateFile`."""
 
+    @property
+    def changes(self) -> Changes:
+        return (PathChange(self.path, "part", is_new=False),)
+
 
 class DeleteFile(Struct, frozen=True):
     """Remove one file; never a folder."""
@@ -179,6 +222,10 @@ class DeleteFile(Struct, frozen=True):
     kind: ClassVar[Kind] = Kind.DELETE_FILE
 
     path: str
+
+    @property
+    def changes(self) -> Changes:
+        return (PathChange(self.path, "nothing", is_new=False),)
 
 
 class MoveFile(Struct, frozen=True):
@@ -190,11 +237,16 @@ class MoveFile(Struct, frozen=True):
     to: str
     overwrite: bool = False
 
+    @property
+    def changes(self) -> Changes:
+        return moved(self.path, self.to, is_new=None if self.overwrite else True)
+
 
 class ReadFile(Struct, frozen=True):
     """Request a file's text, or its lines from `start_line` to `end_line`; a glob, all matches."""
 
     kind: ClassVar[Kind] = Kind.READ_FILE
+    changes: ClassVar[Changes] = ()
 
     path: str
     start_line: int | None = None
@@ -205,6 +257,7 @@ class FetchFile(Struct, frozen=True):
     """Request a file's whole content at once, as text or as bytes in base64."""
 
     kind: ClassVar[Kind] = Kind.READ_FILE
+    changes: ClassVar[Changes] = ()
 
     path: str
     encoding: Encoding = "utf-8"
@@ -214,6 +267,7 @@ class ListFolder(Struct, frozen=True):
     """Request the contents of a folder; `.` is the workspace root."""
 
     kind: ClassVar[Kind] = Kind.LIST_FOLDER
+    changes: ClassVar[Changes] = ()
 
     path: str
 
@@ -222,6 +276,7 @@ class RunCommand(Struct, frozen=True):
     """Run a shell command in the workspace, or in `cwd` within it."""
 
     kind: ClassVar[Kind] = Kind.RUN_COMMAND
+    changes: ClassVar[Changes] = (EVERYWHERE,)
 
     command: str
     timeout_s: float | None = None
@@ -237,6 +292,7 @@ class ShowMessage(Struct, frozen=True):
     """Show the person a text."""
 
     kind: ClassVar[Kind] = Kind.MESSAGE
+    changes: ClassVar[Changes] = ()
 
     text: str
 
@@ -245,19 +301,15 @@ class Finish(Struct, frozen=True):
     """End the session: the task is done."""
 
     kind: ClassVar[Kind] = Kind.DONE
+    changes: ClassVar[Changes] = ()
 
     summary: str
 
 
-Operation = (
-    CreateFile
-    | EditFile
-    | DeleteFile
-    | MoveFile
-    | ReadFile
-    | FetchFile
-    | ListFolder
-    | RunCommand
-    | ShowMessage
-    | Finish
-)
+FileOperation = CreateFile | EditFile | DeleteFile | MoveFile
+Operation = FileOperation | ReadFile | FetchFile | ListFolder | RunCommand | ShowMessage | Finish
+
+
+def named(operation: Operation) -> Changes:
+    """Return the changes of an operation whose paths it names."""
+    return tuple(change for change in operation.changes if change is not EVERYWHERE)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from codingagent.model import events, known_files
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import is_about_secrets
-from codingagent.model.effects import changed_paths, file_changes, may_change_anything
+from codingagent.model.events import changed_paths, file_changes, may_change_anything
 from codingagent.model.operations import Kind
 from codingagent.model.plain_text import json_length
 from codingagent.model.results import is_refused_by_check

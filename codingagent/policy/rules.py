@@ -18,7 +18,7 @@ from msgspec import Meta, Struct, ValidationError, convert, field
 from msgspec.structs import astuple, replace
 
 from codingagent.errors import UsageError
-from codingagent.model.effects import After
+from codingagent.model.operations import After
 from codingagent.model.paths import ANY_FOLDERS, folded, glob_matcher, is_glob, name_pattern, shown
 from codingagent.policy import presets
 

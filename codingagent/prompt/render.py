@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from codingagent.model import plain_text, results
 from codingagent.model.check_outcome import brief, compared
-from codingagent.model.effects import file_changes
-from codingagent.model.events import CommandRan, Event, Refused, succeeded
+from codingagent.model.events import CommandRan, Event, Refused, file_changes, succeeded
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Said, Session
 from codingagent.prompt import file_contents, file_list, guide

@@ -6,7 +6,6 @@ import pytest
 
 from codingagent.model import commands
 from codingagent.model.approval import Question
-from codingagent.model.effects import EVERYWHERE, PathChange, changes_of, effects, named
 from codingagent.model.events import (
     CommandRan,
     Denied,
@@ -20,6 +19,7 @@ from codingagent.model.events import (
 )
 from codingagent.model.journal_entries import ApprovalAsked, OperationEnded
 from codingagent.model.operations import (
+    EVERYWHERE,
     CreateFile,
     DeleteFile,
     EditFile,
@@ -30,9 +30,11 @@ from codingagent.model.operations import (
     ListFolder,
     MoveFile,
     Operation,
+    PathChange,
     ReadFile,
     RunCommand,
     ShowMessage,
+    named,
 )
 from codingagent.model.results import result_of
 from codingagent.policy.rules import PRESETS, judge_change
@@ -72,7 +74,7 @@ def test_every_table_has_a_row_for_each_operation(kind: type[Operation]) -> None
         assert operation.kind in decoder.DECODE
     assert operation.kind in json.TYPES or operation.kind in NOT_IN_JSON
     shown = []
-    for change in effects(operation):
+    for change in operation.changes:
         assert judge_change(PRESETS["standard"], change.after, change.path or "a", 1) is not None
         follows = "" if change.follows else "!"
         shown.append("*" if change is EVERYWHERE else follows + change.path)
@@ -107,7 +109,7 @@ def test_what_came_of_it_says_what_was_changed(
     event: Event, changes: tuple[PathChange, ...]
 ) -> None:
     """House, what an operation is: whoever asks what changed asks the event; each wire has words for it."""
-    assert changes_of(event) == changes
+    assert event.changes == changes
     assert result_of(event).kind in {operation.kind for operation in KINDS}
     assert isinstance(messages.event_of(OperationEnded(0, event, LATER)), get_args(wire.Event))
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from codingagent.checkpoints.history import steps
 from codingagent.model.approval import Answer, Question
-from codingagent.model.effects import changed_paths
 from codingagent.model.events import (
     CommandRan,
     Denied,
@@ -23,6 +22,7 @@ from codingagent.model.events import (
     Interrupted,
     MessageShown,
     Refused,
+    changed_paths,
 )
 from codingagent.model.journal_entries import (
     AnswerSetAside,

@@ -19,6 +19,7 @@ from codingagent.model.operations import (
     DiffHunk,
     EditFile,
     FileEnd,
+    FileOperation,
     MoveFile,
 )
 from codingagent.model.patterns import lazy_pattern
@@ -47,7 +48,6 @@ _TIMESTAMP = lazy_pattern(r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fr
 _NOTHING = "/dev/null"
 # How git names the bytes of an empty file.
 _EMPTY = "..e69de29"
-FileOperation = CreateFile | EditFile | DeleteFile | MoveFile
 Asked = tuple[FileOperation, tuple[str, ...]]
 """An operation, and notes on how it was read."""
 

@@ -11,12 +11,13 @@ from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
     EditFile,
+    FileOperation,
     Kind,
     MoveFile,
     Replacement,
 )
 from codingagent.model.plain_text import Note, some
-from codingagent.protocols.foreign.diffs import Asked, FileOperation, renaming
+from codingagent.protocols.foreign.diffs import Asked, renaming
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.tags.reply import Problem, Step
 

@@ -8,7 +8,6 @@ repeats it, the file then holds it already. Any other is named before the result
 from msgspec.structs import replace
 
 from codingagent.model import paths
-from codingagent.model.effects import named
 from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
@@ -17,6 +16,7 @@ from codingagent.model.operations import (
     LineRange,
     MoveFile,
     RunCommand,
+    named,
 )
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note
