@@ -261,13 +261,15 @@ def test_unchecked_means_a_comment_in_place_of_lines(live: LiveSession) -> None:
     assert text_of(live) == new
 
 
-def test_a_citation_mark_that_can_be_read_as_a_slice_is_none(live: LiveSession) -> None:
-    """Where the file says nothing of such a name; where it does, the slice stays."""
+def test_a_citation_mark_that_can_be_read_as_a_slice_is_asked_about(live: LiveSession) -> None:
+    """The way out that the problem names is one."""
     for name in ("b.py", "b.js"):
         (live.workspace / name).write_text("y = x\n")
-        told = live.answer(edit("y = x\n", "y = x + w[cite: 3]\n").replace("a.py", name))
-        assert "citation" in told
-        assert (live.workspace / name).read_text() == "y = x + w\n"
-    (live.workspace / "a.py").write_text("cite = 1\ny = x\n")
-    assert live.answer(edit("y = x\n", "y = x[cite: 3]\n")).startswith("[OK] ")
-    assert text_of(live) == "cite = 1\ny = x[cite: 3]\n"
+        sent = edit("y = x\n", "y = x + w[cite: 3]\n").replace("a.py", name)
+        assert "citation marks, '[cite: 3]', which might be intended" in live.answer(sent)
+        assert (live.workspace / name).read_text() == "y = x\n"
+        sent = sent.replace(f'"{name}"', f'"{name}" until="T"').replace(
+            "EDIT_FILE]", "EDIT_FILE T]"
+        )
+        assert live.answer(sent).startswith("[OK] ")
+        assert (live.workspace / name).read_text() == "y = x + w[cite: 3]\n"

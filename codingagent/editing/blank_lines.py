@@ -7,7 +7,7 @@ the file so many of them are rare before a line of the same sort, or the lines r
 from collections.abc import Sequence
 from itertools import pairwise
 
-from codingagent.editing import file_kinds, levels
+from codingagent.editing import file_kinds, indentation
 from codingagent.editing.characters import Ground
 from codingagent.model.patterns import lazy_pattern
 
@@ -83,7 +83,7 @@ def is_spaced_out(spaced: Sequence[str], new: Sequence[str], ground: Ground) -> 
     is_airy = 2 * sum(map(bool, there.values())) > len(there)
     if not is_program or new[-1].strip() or is_airy:
         return False
-    has_levels = any(line[:1].isspace() for line in words) or any(map(levels.is_opener, words))
+    has_levels = any(line[:1].isspace() for line in words) or any(map(indentation.is_opener, words))
     return has_levels and (bool(there) or len(words) >= 8)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from codingagent.editing import blank_lines, characters, file_kinds, indentation, levels, shapes
+from codingagent.editing import blank_lines, characters, file_kinds, indentation, shapes
 from codingagent.editing.characters import Ground
 from codingagent.editing.places import split
 from codingagent.model import chat_damage
@@ -292,9 +292,9 @@ def _indentation(case: BodyCase) -> None:
 
 
 def _wrapped(case: BodyCase) -> None:
-    if levels.is_cut(case.lines, case.ground):
+    if indentation.is_cut(case.lines, case.ground):
         case.refuse("a line is broken into two")
-    if levels.is_cut_from_file(case.lines, case.ground):
+    if indentation.is_cut_from_file(case.lines, case.ground):
         case.refuse("a line of the file is broken into two")
 
 
@@ -318,7 +318,7 @@ def _whole_file(case: BodyCase) -> None:
         # An item of one value may be at the margin below its key.
         code = [_YAML_ITEM.sub(")", line) for line in code if not line.lstrip().startswith("#")]
     is_levelled = is_yaml or file_kinds.is_code(case.path) or file_kinds.is_markup(case.path)
-    if (is_flat or leads == {"", " "}) and is_levelled and levels.has_levels(code):
+    if (is_flat or leads == {"", " "}) and is_levelled and indentation.has_levels(code):
         case.refuse(f"no line is indented{'' if is_flat else ' by more than a space'}")
 
 

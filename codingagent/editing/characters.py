@@ -9,17 +9,19 @@ else asked for again. What nothing proves is taken as written.
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property, reduce
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from codingagent.editing import cited, file_kinds, syntax_check
-from codingagent.editing.cited import Says
+from codingagent.editing import file_kinds, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage, DamageRow
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks, joined
+
+Says = Literal["keep", "undo", "ask"]
+"""What to do with text that looks damaged."""
 
 
 class Ground(Struct, dict=True):
@@ -317,13 +319,77 @@ def _verdict(look: _Look, way: Channel) -> tuple[Says, str]:
 
 
 def _of_citations(look: _Look, way: Channel) -> tuple[Says, str]:
-    parses = (look.ground.parses_with(look.new), look.ground.parses_with(look.undone))
-    says, why = cited.verdict(look.new, look.path, look.ground.lines, parses)
-    if says == "keep" and why and Damage.CITATIONS in way:
-        says, why = "ask", "as the tags of this answer do, and they might be intended"
-    elif says == "keep" and look.stands_undone and not (look.stands_so or look.is_all_that_changes):
-        says, why = "ask", "where lines of the file have none"
-    return says, why
+    """Return what to do with marks of what a chat cites.
+
+    One that only a chat writes is taken off unless the text handles such marks. One that a person may type is
+    never taken off: a program with one is asked for again, and a text for people is written so.
+    """
+    text, path = "\n".join(look.new), look.path
+    forms = [f for f in citations.forms_in(text) if citations.pattern_of((f,)).search(text)]
+    pattern = citations.pattern_of(tuple(forms))
+    marks = list(pattern.finditer(text))
+    shown = marks[0][0].strip()[:40]
+    is_prose = file_kinds.is_prose(path) or file_kinds.ending(path) in ("tex", "bib")
+    # Only without them the file is valid.
+    is_broken = look.ground.parses_with(look.new) is False and look.ground.parses_with(look.undone)
+    is_handled = _are_handled(text, marks, pattern, is_prose=is_prose)
+    # A mark that nobody types proves the others of its chat.
+    sure = {form.chat for form in forms if not form.is_typed}
+    others = {form.chat for form in forms if form.is_typed} - sure
+    why = ""
+    if pattern.search("\n".join(look.ground.lines)):
+        why = ", and its file has the like" if is_broken else ""
+    elif sure and is_handled:
+        why = "" if is_prose else ", which it may handle"
+    elif sure:
+        if not others or is_broken:
+            return "undo", "which no author writes"
+        why = ", and others that might be intended"
+    else:
+        is_odd = any(form.is_named for form in forms) and not is_handled
+        is_odd = is_odd and not (is_prose or file_kinds.is_markup(path))
+        why = ", which might be intended" if is_broken or is_odd else ""
+    if why:
+        return "ask", f"'{shown}'{why}"
+    if Damage.CITATIONS in way:
+        return "ask", "as the tags of this answer do, and they might be intended"
+    if look.stands_undone and not (look.stands_so or look.is_all_that_changes):
+        return "ask", "where lines of the file have none"
+    return (
+        "keep",
+        f"it holds what may be a citation mark of the chat ('{shown}'), written as it came",
+    )
+
+
+# A program that looks for such marks, or tries what does, says one of these beside them.
+_HANDLES = lazy_pattern(
+    r"(?i)(?<![a-z])cit(?:e|ing|ation)s?(?![a-z])|oaicite|contentReference|[†\ue200]|【\d|utm_source"
+)
+_WORKS = lazy_pattern(r"(?i)strip|clean|sanit|re(?:move|gex|place)\b|\bre\.|==|assert|\bsub\(")
+# In a longer line nobody can tell what a mark is in, and to look would take long.
+_LINE_LIMIT = 1000
+_QUOTES = frozenset("\"'`/«»“”‘’")
+
+
+def _are_handled(
+    text: str, marks: Sequence[re.Match[str]], pattern: re.Pattern[str], *, is_prose: bool
+) -> bool:
+    """Return whether a text is about such marks: it has one in quotes, or in a string it works on."""
+    if _HANDLES.search(pattern.sub("", text)):
+        return True
+    for mark in marks:
+        if {text[mark.start() - 1 : mark.start()], text[mark.end() : mark.end() + 1]} <= _QUOTES:
+            return True
+        start, end = text.rfind("\n", 0, mark.start()) + 1, text.find("\n", mark.start())
+        line, at = text[start : end if end >= 0 else None], mark.start() - start
+        if is_prose:
+            continue
+        if len(line) > _LINE_LIMIT:
+            return True
+        is_inside = any(each.start() < at < each.end() for each in file_kinds.STRING.finditer(line))
+        if is_inside and _WORKS.search(line):
+            return True
+    return False
 
 
 def _of_direction(look: _Look, *, is_in_tags: bool) -> tuple[Says, str]:

@@ -9,7 +9,15 @@ places that fit it may name one.
 from collections.abc import Sequence
 from itertools import pairwise
 
-from codingagent.editing import body_rules, characters, elisions, levels, match, nearest, places
+from codingagent.editing import (
+    body_rules,
+    characters,
+    elisions,
+    indentation,
+    match,
+    nearest,
+    places,
+)
 from codingagent.editing.body_rules import BodyCase
 from codingagent.editing.characters import Ground
 from codingagent.editing.places import Found, Place, Sought
@@ -333,7 +341,7 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
         sought = Sought(tuple(hunk.old), tuple(hunk.new), hunk.label)
         match.check_flush(sought, fit.place, there)
     elif is_exact and not file.is_shown:
-        levels.check_kind(file.lines, [line for line in new if line not in there], "REPLACE")
+        indentation.check_kind(file.lines, [line for line in new if line not in there], "REPLACE")
     adds = [text for mark, text in hunk.said.lines if mark == "+"]
     if is_exact and not characters.may_be_damaged("\n".join(adds)):
         return
@@ -344,7 +352,7 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
     if file.looks_left < 0:
         lines, ground = adds, Ground(file.path, spared=spared)
     rules = body_rules.CHARACTERS if is_exact or file.looks_left < 0 else body_rules.RULES
-    is_kept = any(map(levels.is_indented, hunk.old))
+    is_kept = any(map(indentation.is_indented, hunk.old))
     case = BodyCase(lines, ground, Arrival(in_code=hunk.said.is_verbatim or is_kept))
     case.apply(rules)
     if case.lines != lines:

@@ -2,37 +2,39 @@
 
 How it works. A new line that is in the file with another indentation, and with its own nowhere, has
 moved. Whether a chat has moved it, or the answer, shows in how all of them have moved: a chat takes all
-indentation, or leaves one blank of it, or makes blanks of tabs. Python is read with and without it.
+indentation, or leaves one blank of it, or makes blanks of tabs. Python is read with and without it. Tabs
+and one shift of all lines are restored; lines that may have lost their indentation are refused, where the
+file shows that they have one.
 """
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import pairwise
 
 from codingagent.editing import file_kinds
 from codingagent.editing.characters import Ground, MendedLines
-from codingagent.editing.levels import (
-    CLOSER,
-    check_kind,
-    depth,
-    has_levels,
-    is_opener,
-    is_out,
-    lacks_levels,
-    last_line,
-)
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival, Kept
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
 from codingagent.model.rule import Rule
 
-LIKENESS = 0.6
+_LIKENESS = 0.6
 _COMPARED_CHARACTERS = 300
 TAB_WIDTHS = (2, 3, 4, 8)
-# Aligning takes time that grows with the square.
-_ALIGNED_LIMIT_LINES = 2000
+# Comparing takes time that grows with the square.
+_COMPARED_LINES = 2000
+_ITEM = lazy_pattern(r"\s*([-*+]|\d{1,3}[.)])[ \t]+\S")
+CLOSER = lazy_pattern(
+    r"\s*(?:[)}\]]|</|(?:end|fi|done|else|elif|elsif|elseif|except|finally|until|esac|case|default)\b)"
+)
+_OPENER = lazy_pattern(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|<[a-z][^<>/]*>[ \t]*$")
+_STARRED = lazy_pattern(r"[ \t]*(?:/?\*+(?:[ \t!]|$)|//)")
+_COMMENT = lazy_pattern(r"/\*(?!.*\*/)")
+_MOSTLY = 0.7
+_CUT_COLUMN = 40
+_STATEMENT_END = lazy_pattern(r"[;{}()\[\],:\\]$")
 
 
 def spread(line: str, width: int) -> str:
@@ -58,7 +60,7 @@ def to_blanks(width: int, line: str) -> str:
 def is_alike(one: str, other: str) -> bool:
     """Return whether two lines say the same in other words."""
     pair = (one[:_COMPARED_CHARACTERS], other[:_COMPARED_CHARACTERS])
-    return difflib.SequenceMatcher(None, *pair, autojunk=False).ratio() >= LIKENESS
+    return difflib.SequenceMatcher(None, *pair, autojunk=False).ratio() >= _LIKENESS
 
 
 def restore(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
@@ -70,12 +72,9 @@ def restore(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
         if (found := rule.run(moves)) is not None:
             return found
     _check_kind_of_part(moves)
-    if _is_odd_at_the_margin(moves):
-        aligned = _aligned(new, list(ground.replaced))
+    if not moves.is_all_that_changes and _is_odd_at_the_margin(moves):
         what = "the body is not indented, unlike the lines that it replaces or stands between"
-        if aligned is None:
-            raise moves.refusal(what)
-        return moves.undone(aligned, what) or MendedLines(new)
+        raise moves.refusal(what)
     return MendedLines(new)
 
 
@@ -104,16 +103,18 @@ def _is_odd_at_the_margin(moves: "_Moves") -> bool:
     if Kept.INDENTATION in arrival.kept or max(map(depth, moves.leads)) > 1:
         return False
     old, new = list(ground.replaced), moves.new
-    if len(old) > _ALIGNED_LIMIT_LINES or len(new) > _ALIGNED_LIMIT_LINES:
+    if len(old) > _COMPARED_LINES or len(new) > _COMPARED_LINES:
         return False
-    for _, a, a_end, b, b_end in _steps(old, new):
+    keys = [*map(_key, old)], [*map(_key, new)]
+    steps = difflib.SequenceMatcher(None, *keys, autojunk=False).get_opcodes()
+    for _, a, a_end, b, b_end in steps:
         there = [line for line in old[a:a_end] if line.strip()] or [
-            *last_line([*ground.lines[: ground.start], *old[:a]]),
-            *last_line([*old[a_end:], *ground.lines[ground.end :]][::-1]),
+            _last_line([*ground.lines[: ground.start], *old[:a]]),
+            _last_line([*old[a_end:], *ground.lines[ground.end :]][::-1]),
         ]
-        if any(is_out(line, there) for line in new[b:b_end]):
+        if any(_is_out(line, there) for line in new[b:b_end]):
             return True
-    return lacks_levels(ground, new)
+    return _lacks_levels(ground, new)
 
 
 class _Moves:
@@ -153,6 +154,11 @@ class _Moves:
             for line in self.new
         )
 
+    @cached_property
+    def is_all_that_changes(self) -> bool:
+        """Whether nothing but the indentation changes: then the answer has moved the lines."""
+        return [*map(str.strip, self.new)] == [*map(str.strip, self.ground.replaced)]
+
     @property
     def path(self) -> str:
         return self.ground.path
@@ -188,7 +194,14 @@ def _tabs(moves: _Moves) -> MendedLines | None:
     if has_tabs == any("\t" in lead for lead in moves.leads) or (has_tabs and moves.has_kept):
         return None
     what = f"the indentation came as {'spaces' if has_tabs else 'tabs'}"
-    width = _width(moves.moved)
+
+    def fits(width: int) -> bool:
+        return all(
+            spread(line, width) in {spread(each, width) for each in there}
+            for line, there in moves.moved
+        )
+
+    width = next(filter(fits, TAB_WIDTHS), 0) if moves.moved else 0
     if not width:
         return None
     if not has_tabs:
@@ -199,37 +212,19 @@ def _tabs(moves: _Moves) -> MendedLines | None:
     return moves.undone([line for line in tabbed if line is not None], what)
 
 
-def _width(moved: list[tuple[str, set[str]]]) -> int:
-    """Return how many blanks replace a tab in lines that are known; 0 if they do not all agree."""
-    for width in TAB_WIDTHS if moved else ():
-        if all(
-            spread(line, width) in {spread(each, width) for each in there} for line, there in moved
-        ):
-            return width
-    return 0
-
-
 def _lost(moves: _Moves) -> MendedLines | None:
     """No line is indented by more than a blank, and those that they replace are."""
     deepest = max(map(len, moves.leads))
     if deepest > 1 or any("\t" in lead for lead in moves.leads) or moves.has_kept:
         return None
-    if max(map(depth, moves.old_leads)) <= deepest:
+    if max(map(depth, moves.old_leads)) <= deepest or moves.is_all_that_changes:
         return None
     # Nobody indents by one blank what was deeper.
     if moves.parses is True and not (deepest == 1 and moves.moved and any(moves.fresh)):
         return None
-    if not _is_certainly_lost(moves, is_thin=deepest == 1):
-        return None
-    what = "the body has lost its indentation"
-    aligned = _aligned(moves.new, list(moves.ground.replaced))
-    # Two blanks before a remark may have become one, too.
-    if aligned is None or (deepest == 1 and any(map(_REMARK.search, moves.fresh))):
-        raise moves.refusal(what)
-    return moves.undone(aligned, what)
-
-
-_REMARK = lazy_pattern(r"\S (?:#|//|--) ")
+    if _is_certainly_lost(moves, is_thin=deepest == 1):
+        raise moves.refusal("the body has lost its indentation")
+    return None
 
 
 def _is_certainly_lost(moves: _Moves, *, is_thin: bool) -> bool:
@@ -240,12 +235,9 @@ def _is_certainly_lost(moves: _Moves, *, is_thin: bool) -> bool:
     if moves.arrival.in_code:
         return is_thin and bool(deeper)
     if file_kinds.is_prose(moves.path):
-        if is_thin and deeper:
-            return True
         # Lines of a text that only move are meant to; to move and to rewrite them is rare.
-        if (deeper or _are_alike(moves)) and any(map(str.strip, moves.fresh)):
-            raise moves.refusal("the body is not indented, unlike the lines that it replaces")
-        return False
+        is_rewritten = (deeper or _are_alike(moves)) and any(map(str.strip, moves.fresh))
+        return bool(is_thin and deeper) or is_rewritten
     if deeper and (is_thin or is_inside or has_levels(moves.new)):
         return True
     in_text = 0 in moves.ground.text_among(moves.new)
@@ -265,46 +257,6 @@ def _are_alike(moves: _Moves) -> bool:
     new = [line for line in moves.new if line.strip()]
     pairs = zip(old, new, strict=False)
     return len(old) == len(new) and all(is_alike(a.strip(), b.strip()) for a, b in pairs)
-
-
-def _aligned(new: list[str], old: list[str]) -> list[str] | None:
-    """Return new lines with the indentation of the old ones whose place they take; None if unknown."""
-    if max(len(new), len(old)) > _ALIGNED_LIMIT_LINES:
-        return None
-    leads = {blanks(line) for line in old if line.strip()}
-    uniform = leads.pop() if len(leads) == 1 and _are_of_one_level(old, new) else None
-    out: list[str] = []
-    for kind, a, a_end, b, b_end in _steps(old, new):
-        if kind == "equal":
-            if any(o.strip() != n.strip() for o, n in zip(old[a:a_end], new[b:b_end], strict=True)):
-                return None  # blanks within lines are gone, too
-            out += [o if o.strip() else n for o, n in zip(old[a:a_end], new[b:b_end], strict=True)]
-            continue
-        pairs = zip(old[a:a_end], new[b:b_end], strict=True) if a_end - a == b_end - b else None
-        for line in new[b:b_end]:
-            before = next(pairs)[0] if pairs is not None else ""
-            if not line.strip():
-                out.append("")
-            elif before.strip() and is_alike(before.strip(), line.strip()):
-                out.append(blanks(before) + line.strip())
-            elif uniform is not None:
-                out.append(uniform + line.strip())
-            else:
-                return None
-    return out
-
-
-def _are_of_one_level(old: Sequence[str], new: Sequence[str]) -> bool:
-    """Return whether no line begins or ends a level, or goes on in the next: all end as those in the file."""
-    words = [line.rstrip() for line in new if line.strip()]
-    ends = {line.rstrip()[-1] for line in old if line.strip()}
-    is_odd = any(is_opener(line) or CLOSER.match(line) for line in words)
-    return not is_odd and all(line[-1] in ends for line in words)
-
-
-def _steps(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int, int]]:
-    keys = list(map(_key, old)), list(map(_key, new))
-    yield from difflib.SequenceMatcher(None, *keys, autojunk=False).get_opcodes()
 
 
 def _shifted(moves: _Moves) -> MendedLines | None:
@@ -345,12 +297,12 @@ def _is_too_deep(moves: _Moves, shift: str) -> bool:
     if is_no_deeper or 0 in ground.text_among(moves.new):
         return False
     ends, old_ends = (
-        [*last_line(part[::-1]), *last_line(part)] for part in (moves.new, ground.replaced)
+        [_last_line(part[::-1]), _last_line(part)] for part in (moves.new, ground.replaced)
     )
     if ends[0] != ends[1] and list(map(_key, ends)) == list(map(_key, old_ends)):
         deeper = all(depth(a) > depth(b) for a, b in zip(ends, old_ends, strict=True))
         return deeper and len(moves.leads) > 2 and any(map(str.strip, moves.fresh))
-    before, first = last_line(ground.lines[: ground.start])[0], last_line(moves.new[::-1])[0]
+    before, first = _last_line(ground.lines[: ground.start]), _last_line(moves.new[::-1])
     step = depth(first) - depth(before)
     within = file_kinds.lines_of_text(ground.lines, moves.path)
     words = [line for i, line in enumerate(ground.lines) if line.strip() and i not in within]
@@ -363,3 +315,127 @@ RULES: tuple[Rule[Callable[[_Moves], MendedLines | None]], ...] = (
     Rule("lost indentation", "the body has lost its indentation", _lost),
     Rule("deeper by the same", "the body was indented", _shifted),
 )
+
+
+# --- levels: what begins one, and whether new lines are as deep as the file shows ---------------------
+def depth(line: str) -> int:
+    """Return how deep a line is: a tab is deeper than a blank."""
+    return len(blanks(line).replace("\t", "    "))
+
+
+def has_levels(lines: Sequence[str]) -> bool:
+    """Return whether a line opens a level, and the next that has a word is not deeper."""
+    words = [line for line in lines if line.strip()]
+    return any(
+        is_opener(a) and not CLOSER.match(b) and len(blanks(b)) <= len(blanks(a))
+        for a, b in pairwise(words)
+    )
+
+
+def is_opener(line: str) -> bool:
+    return _OPENER.search(line) is not None
+
+
+def is_cut(new: Sequence[str], ground: Ground) -> bool:
+    """Return whether a long line was broken at a blank, and goes on at the margin.
+
+    All breaks must be at one column that no line goes beyond, as where a chat wraps lines.
+    """
+    if not file_kinds.is_code(ground.path):
+        return False
+    breaks = {
+        index: len(a) + 1 + len(b.split()[0])
+        for index, (a, b) in enumerate(pairwise(new), 1)
+        if a[:1].isspace() and b[:1].strip() and len(a) > _CUT_COLUMN
+        if not (CLOSER.match(b) or b[0] == "#" or _STATEMENT_END.search(a) or b in ground.replaced)
+    }
+    if not breaks or ground.parses is not None:
+        return False
+    text = ground.text_among(new)
+    ends = [end for index, end in breaks.items() if index not in text and index - 1 not in text]
+    widest = max((len(line) for line in new if " " in line.strip()), default=0)
+    return widest < min(ends, default=0)
+
+
+def is_cut_from_file(new: Sequence[str], ground: Ground) -> bool:
+    """Return whether a long line that is replaced was broken at a blank, and goes on at the margin.
+
+    No line goes beyond a column where one was broken. What is broken on purpose goes on indented.
+    """
+    known = {" ".join(line.split()) for line in ground.replaced if len(line) > _CUT_COLUMN}
+    if not known or not file_kinds.is_program(ground.path):
+        return False
+    starts, text = {line[:_CUT_COLUMN] for line in known}, ground.text_among(new)
+    widest = max((len(line) for line in new if " " in line.strip()), default=0)
+    for index, (a, b) in enumerate(pairwise(new), 1):
+        if len(a) <= _CUT_COLUMN or not a[0].isspace() or not b[:1].strip() or b in ground.replaced:
+            continue
+        words = " ".join(a.split())
+        # In a string of several lines such a break is no fault of the grammar.
+        is_start = index in text and words[:_CUT_COLUMN] in starts and words not in known
+        is_joined = f"{words} {' '.join(b.split())}" in known
+        if (is_start or is_joined) and widest < len(a) + 1 + len(b.split()[0]):
+            return True
+    return False
+
+
+def _last_line(lines: Sequence[str]) -> str:
+    """Return the last line with a word; empty if there is none."""
+    return next((line for line in reversed(lines) if line.strip()), "")
+
+
+def _is_out(line: str, there: Sequence[str]) -> bool:
+    """Return whether a line is less deep than all of some others; a label and a `#if` may be."""
+    if not line.strip() or line.startswith("#") or line.endswith(":"):
+        return False
+    if (item := _ITEM.match(line)) is not None:
+        # An item beside others like it.
+        like = [each for each in there if (a := _ITEM.match(each)) and a[1] == item[1]]
+        there = like or there
+    return bool(there) and all(depth(each) > depth(line) for each in there)
+
+
+def _lacks_levels(ground: Ground, new: Sequence[str]) -> bool:
+    """Return whether a new line opens a level and the next is not as deep as any such line of the file."""
+    known = set(ground.replaced)
+    lines = [_last_line(ground.lines[: ground.start]), *new]
+    for opener in (lambda line: is_opener(line) and not _STARRED.match(line), _COMMENT.search):
+        fresh = [level for level in _levels(lines, opener) if level[1] not in known]
+        there = _levels(ground.lines, opener) if fresh else []
+        deeper = {step for _, _, step in there if step > 0}
+        flat = [line for line, _, step in there if step <= 0]
+        steps = {step for line, _, step in fresh if line not in flat}
+        if len(flat) < (1 - _MOSTLY) * len(there) and not steps <= deeper:
+            return True
+    return False
+
+
+def _levels(lines: Sequence[str], opener: Callable[[str], object]) -> list[tuple[str, str, int]]:
+    """Return each line that opens a level, the one behind it, and by how much that is deeper."""
+    words = [line for line in lines if line.strip()]
+    return [
+        (a, b, depth(b) - depth(a))
+        for a, b in pairwise(words)
+        if opener(a) and not CLOSER.match(b) and b[0] != "#"
+    ]
+
+
+def is_indented(line: str) -> bool:
+    """Return whether a line has an indentation that a chat would have taken."""
+    return line.startswith(("  ", "\t")) and bool(line.strip())
+
+
+def check_kind(lines: Sequence[str], new: Sequence[str], what: str) -> None:
+    """Refuse lines that are indented as no line of the file is: by blanks where it has tabs alone."""
+    kinds = {"tabs": "\t", "spaces": "  "}
+
+    def has(some: Sequence[str], kind: str) -> bool:
+        return any(line.startswith(kinds[kind]) and line.strip() for line in some)
+
+    for came, usual in (("spaces", "tabs"), ("tabs", "spaces")):
+        if has(new, came) and not has(lines, came) and has(lines, usual):
+            raise OperationError(
+                f"the file is indented with {usual} and {what} with {came}",
+                advice=f"; write it with {usual}; if it is intended, send it with"
+                ' until="TOKEN" and close it with [/EDIT_FILE TOKEN]',
+            )

@@ -10,78 +10,52 @@ search become those of the file, and new ones are undone alike, or refused where
 import difflib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, reduce
-from itertools import product
+from functools import partial, reduce
+from typing import NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.editing import body_repair, elisions, indentation, shapes
 from codingagent.editing.characters import Ground
 from codingagent.editing.nearest import EXCERPT_LIMIT_LINES, around, clip, common_ends, nearest
-from codingagent.editing.places import AS_IT_CAME, RULES, File, FitRule, Found, Place, Sought, only
+from codingagent.editing.places import AS_IT_CAME, RULES, File, Found, Place, Sought, only
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
-from codingagent.model.chat_damage import UNHARMED, Damage, DamageRow
+from codingagent.model.chat_damage import Damage
 from codingagent.model.plain_text import blanks, joined
 
 # --- what may be undone ----------------------------------------------------------------------------
 
 _ROWS = [row for row in chat_damage.ROWS if row.trace is not chat_damage.LEADING_BLANK]
-_UNDO = tuple((row.damage, row.undo) for row in _ROWS)
 # Of several extents of one damage the widest.
-_ROW_OF: dict[Damage, DamageRow] = {row.damage: row for row in reversed(_ROWS)}
-_FOLDS = (Damage.ZERO_WIDTH, Damage.BLANKS, Damage.QUOTES)
-_PLAIN = {Damage.QUOTES: "\"'", Damage.BLANKS: " ", Damage.ZERO_WIDTH: "\ufeff\u200b\u2060\u00ad"}
+_TRACE_OF = {row.damage: row.trace for row in reversed(_ROWS)}
 
 
-class _Repair(Struct, frozen=True):
+class _Attempt(NamedTuple):
+    """A search as it may have been, and where the file has it, up to blanks round its lines."""
+
+    sought: Sought
+    how: str
+    """What else was taken off its lines."""
+    search: Sequence[str]
+    starts: Sequence[int]
     damages: tuple[Damage, ...] = ()
     undo: Callable[[str], str] = str
-    folds_file: bool = False
-    """The file is undone too, for comparing: it has what the search lost."""
-
-
-class _Attempt:
-    """A search as it may have been, and where the file may have it."""
-
-    def __init__(self, file: File, sought: Sought, name: str, repair: _Repair) -> None:
-        self.sought = sought
-        self.name = name
-        self.repair = repair
-        self.search = tuple(map(repair.undo, sought.search))
-        self.file = File([*map(repair.undo, file.lines)]) if repair.folds_file else file
-
-    @cached_property
-    def starts(self) -> list[int]:
-        return self.file.starts(self.search)
-
-    def places(self, rule: FitRule) -> list[Place]:
-        starts = None if rule is RULES[0] else self.starts
-        return self.file.places(rule, self.search, starts)
 
 
 def _attempts(file: File, sought: Sought) -> Iterator[_Attempt]:
-    """Yield a search as it came, then what it may have been before."""
-    for name, shaped in shapes.shapes(sought):
-        repairs = _repairs(file.lines, shaped.search)
-        yield from (_Attempt(file, shaped, name, repair) for repair in repairs)
-
-
-def _repairs(lines: list[str], search: Sequence[str]) -> Iterator[_Repair]:
-    """Yield what may undo the damage to a search, each damage alone and then those that left a trace."""
-    yield _Repair()
-    text = "\n".join(search)
-    there = [(damage, undo) for damage, undo in _UNDO if undo(text) != text]
-    for damage, undo in there:
-        yield _Repair((damage,), undo)
-    if len({damage for damage, _ in there}) > 1:
-        damages = tuple(dict.fromkeys(damage for damage, _ in there))
-        yield _Repair(damages, lambda line: reduce(lambda text, each: each[1](text), there, line))
-    whole = "\n".join(lines)
-    folds = [(d, u) for d, u in _UNDO if d in _FOLDS and not whole.isascii() and u(whole) != whole]
-    for damage, undo in folds:
-        yield _Repair((damage,), undo, folds_file=True)
+    """Yield what a search may have been: each damage undone alone, then all that left a trace."""
+    for how, shaped in shapes.shapes(sought):
+        text = "\n".join(shaped.search)
+        there = [(row.damage, row.undo) for row in _ROWS if row.undo(text) != text]
+        ways: list[tuple[tuple[Damage, ...], Callable[[str], str]]] = [((), str)]
+        ways += [((damage,), undo) for damage, undo in there]
+        if len(damages := tuple(dict.fromkeys(damage for damage, _ in there))) > 1:
+            ways.append((damages, partial(reduce, lambda line, each: each[1](line), there)))
+        for damages, undo in ways:
+            search = [*map(undo, shaped.search)]
+            if starts := file.starts(search):
+                yield _Attempt(shaped, how, search, starts, damages, undo)
 
 
 # --- the one place ---------------------------------------------------------------------------------
@@ -97,9 +71,8 @@ def find(lines: list[str], sought: Sought) -> Found:
             f"{sought.label} matches both with the indentation of its tags and without it",
             advice="; send it again with its tags at the start of a line",
         )
-    plain = _Attempt(file, sought, "", _Repair())
     for rule in AS_IT_CAME:
-        if places := plain.places(rule):
+        if places := file.places(rule, sought.search):
             place = only(lines, sought.label, places)
             return _as_it_came(lines, sought, place, is_shifted=rule is AS_IT_CAME[-1])
     if any(map(str.strip, sought.search)) and (found := _mended(file, sought)) is not None:
@@ -150,20 +123,16 @@ def _as_it_came(lines: list[str], sought: Sought, place: Place, *, is_shifted: b
 
 def _mended(file: File, sought: Sought) -> Found | None:
     """Return the place that fits after undoing damage, if all repairs that fit come to the same."""
-    every = [each for each in _attempts(file, sought) if each.starts]
-    # What fits the file as it is comes before what fits it undone.
-    folded = [
-        [each for each in every if each.repair.folds_file is folds] for folds in (False, True)
-    ]
-    for attempts, rule in product(folded, RULES):
+    attempts = list(_attempts(file, sought))
+    for rule in RULES:
         results: list[Found] = []
         several: list[Place] = []
         for each in attempts:
-            places = each.places(rule)
+            places = file.places(rule, each.search, each.starts)
             if len(places) > 1:
                 several += places
             elif places:
-                results.append(_worked_out(file.lines, each, places[0], rule is RULES[-1]))
+                results.append(_worked_out(file.lines, each, places[0]))
         if results:
             if len({(found.start, found.count, found.new) for found in results}) > 1:
                 raise OperationError(
@@ -182,112 +151,67 @@ def _mended(file: File, sought: Sought) -> Found | None:
     return None
 
 
-def _worked_out(lines: list[str], attempt: _Attempt, place: Place, is_bare: bool) -> Found:
+def _worked_out(lines: list[str], attempt: _Attempt, place: Place) -> Found:
     """Return what REPLACE was before the damage that the place has proven; refuse a line in doubt."""
-    sought, repair = attempt.sought, attempt.repair
+    sought, undo = attempt.sought, attempt.undo
     there = lines[place.start : place.start + place.count]
-    known = _pairs(sought.search, there)
+    # The true line for each line of the search, where that is one and the same.
+    both = dict.fromkeys(zip(sought.search, there, strict=True))
+    times = Counter(here for here, _ in both)
+    known = {here: true for here, true in both if times[here] == 1}
     fresh = [line for line in sought.replace if line not in known]
     if place.trail:
         bare = dict(zip(fresh, place.without_trail(fresh), strict=True))
         sought = replace(sought, replace=tuple(bare.get(line, line) for line in sought.replace))
         is_off = all(not line.strip() or bare[line] != line for line in fresh)
-        if not is_off and any(repair.undo(line).endswith(place.trail) for line in fresh):
+        if not is_off and any(undo(line).endswith(place.trail) for line in fresh):
             raise OperationError(
                 f"{sought.label} was damaged by the chat, with spaces at the ends of its lines, and REPLACE"
                 " might be, too",
                 advice=f"; {_again(sought)}, with SEARCH exactly as the file has it",
             )
-    new_lines = _NewLines(lines, sought, repair, there)
     new: list[str] = []
-    for index, line in enumerate(sought.replace):
+    for line in sought.replace:
+        undone = undo(line)
         if line in known:
             new.append(known[line])
-        elif not line.strip():
-            new.append(repair.undo(line))
-        elif is_bare:
-            new.append(new_lines.indented(index))
-        else:
-            new.append(place.change(new_lines.undone(index)))
-    what = " and ".join(damage.value for damage in repair.damages)
-    how = f"after undoing {what}" if what else ""
-    how = f"ignoring {what} in the file" if repair.folds_file else how
-    parts = (attempt.name, how, place.note.removeprefix("matched "))
-    undone = UNHARMED if repair.folds_file else frozenset(repair.damages)
+            continue
+        for damage in attempt.damages if line.strip() and undone != line else ():
+            if _may_be_meant(damage, line, lines, sought.search):
+                raise _in_doubt(sought, f"with {damage.value} that might be intended", there)
+        new.append(place.change(undone) if line.strip() else undone)
+    what = " and ".join(damage.value for damage in attempt.damages)
+    undoing = f"after undoing {what}" if what else ""
+    parts = (attempt.how, undoing, place.note.removeprefix("matched "))
     note = "matched " + ", ".join(filter(None, parts))
-    return Found(place.start, place.count, tuple(new), common_ends(there, new), note, undone)
+    same = common_ends(there, new)
+    return Found(place.start, place.count, tuple(new), same, note, frozenset(attempt.damages))
 
 
-def _pairs(search: Sequence[str], there: Sequence[str]) -> dict[str, str]:
-    """Return the true line for each line of a search, where that is one and the same."""
-    both = dict.fromkeys(zip(search, there, strict=True))
-    times = Counter(here for here, _ in both)
-    return {here: true for here, true in both if times[here] == 1}
+def _may_be_meant(damage: Damage, line: str, lines: list[str], search: Sequence[str]) -> bool:
+    """Return whether the like of a new line is in the file, so that it may be meant as it came."""
+    trace, came, whole = _TRACE_OF[damage], "\n".join(search), "\n".join(lines)
+    marks = {found[0] for found in trace.finditer(line)}
+    is_doubtful = any(mark in whole for mark in marks)
+    if damage is Damage.ESCAPES:
+        proven = {r"\_", r"\*", r"\[", r"\]", *(found[0] for found in trace.finditer(came))}
+        is_doubtful = is_doubtful or bool(marks - proven)
+    elif damage is Damage.ENTITIES:
+        is_doubtful = trace.search(whole) is not None and "&amp;" not in came
+    return is_doubtful and bool(marks)
 
 
-class _NewLines:
-    """New lines of an edit, each undone as its search was; those in doubt are refused."""
-
-    def __init__(
-        self, lines: list[str], sought: Sought, repair: _Repair, there: Sequence[str]
-    ) -> None:
-        self._file = "\n".join(lines)
-        self._sought = sought
-        self._repair = repair
-        self._there = there
-
-    def undone(self, index: int) -> str:
-        line, repair = self._sought.replace[index], self._repair
-        if repair.folds_file:
-            if not any(c in line for damage in repair.damages for c in _PLAIN[damage]):
-                return line
-            raise self._refusal("where the file has characters that chats change")
-        undone = repair.undo(line)
-        for damage in repair.damages if undone != line else ():
-            self._check(damage, line)
-        return undone
-
-    def _check(self, damage: Damage, line: str) -> None:
-        """Refuse a line whose like is in the file, so that it may be meant as it came."""
-        trace, search = _ROW_OF[damage].trace, "\n".join(self._sought.search)
-        marks = {found[0] for found in trace.finditer(line)}
-        is_doubtful = any(mark in self._file for mark in marks)
-        if damage is Damage.ESCAPES:
-            proven = {r"\_", r"\*", r"\[", r"\]", *(found[0] for found in trace.finditer(search))}
-            is_doubtful = is_doubtful or bool(marks - proven)
-        elif damage is Damage.ENTITIES:
-            is_doubtful = trace.search(self._file) is not None and "&amp;" not in search
-        if is_doubtful and marks:
-            raise self._refusal(f"with {damage.value} that might be intended")
-
-    def indented(self, index: int) -> str:
-        """Return a line that lost its indentation with that of the line whose place it takes."""
-        line = self._repair.undo(self._sought.replace[index])
-        if line[:1].isspace():
-            raise self._refusal("with indentation, while SEARCH has lost its own")
-        return blanks(self._there[self.need_counterpart(index)]) + line
-
-    def need_counterpart(self, index: int) -> int:
-        """Return the line of the search whose place a new line takes: the same line in other words."""
-        search, new = self._sought.search, self._sought.replace
-        matcher = difflib.SequenceMatcher(None, search, new, autojunk=False)
-        for kind, a, a_end, b, b_end in matcher.get_opcodes():
-            is_inside = kind == "replace" and b <= index < b_end and a_end - a == b_end - b
-            if is_inside and indentation.is_alike(search[a + index - b], new[index]):
-                return a + index - b
-        raise self._refusal("whose indentation is unknown, because SEARCH has lost its own")
-
-    def _refusal(self, what: str) -> OperationError:
-        return OperationError(
-            f"{self._sought.label} was damaged by the chat, and REPLACE has a new line {what}",
-            "The lines in the file are:\n"
-            + "\n".join(f"  {clip(line)}" for line in self._there[:EXCERPT_LIMIT_LINES]),
-            advice=f"; {_again(self._sought)}, exactly as the file has it",
-        )
+def _in_doubt(sought: Sought, what: str, there: Sequence[str]) -> OperationError:
+    return OperationError(
+        f"{sought.label} was damaged by the chat, and REPLACE has a new line {what}",
+        "The lines in the file are:\n"
+        + "\n".join(f"  {clip(line)}" for line in there[:EXCERPT_LIMIT_LINES]),
+        advice=f"; {_again(sought)}, exactly as the file has it",
+    )
 
 
 # --- new lines of a search that fits as it came ----------------------------------------------------
-def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
+def check_flush(sought: Sought, place: Place, lines: list[str]) -> None:
     """Refuse new lines whose depth is unknown: neither they nor the search are indented.
 
     It may have been written at the left edge, or each line may have lost its own indentation. Both are the
@@ -296,15 +220,20 @@ def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
     both = [line for line in (*sought.search, *sought.replace) if line.strip()]
     if any(line[0].isspace() for line in both) or not blanks(place.change("x")):
         return
-    new_lines = _NewLines(lines, sought, _Repair(), lines[place.start :][: place.count])
     known = set(sought.search)
     new = [index for index, line in enumerate(sought.replace) if line.strip()]
     kept = [index for index in new if sought.replace[index] in known]
     if not kept and len(new) <= sum(1 for line in sought.search if line.strip()):
         return
-    for index in new:
-        if index not in kept and index > max(kept, default=-1):
-            new_lines.need_counterpart(index)
+    steps = difflib.SequenceMatcher(None, sought.search, sought.replace, autojunk=False)
+    alike: set[int] = set()
+    for kind, a, a_end, b, b_end in steps.get_opcodes():
+        if kind == "replace" and a_end - a == b_end - b:
+            pairs = zip(sought.search[a:a_end], range(b, b_end), strict=True)
+            alike |= {i for old, i in pairs if indentation.is_alike(old, sought.replace[i])}
+    if any(i not in kept and i not in alike and i > max(kept, default=-1) for i in new):
+        what = "whose indentation is unknown, because SEARCH has lost its own"
+        raise _in_doubt(sought, what, lines[place.start :][: place.count])
 
 
 def _again(sought: Sought) -> str:

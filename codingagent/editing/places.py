@@ -166,11 +166,6 @@ def _to_tabs(width: int, line: str) -> str:
     return tabbed
 
 
-def _without_indentation(_: Sequence[str], search: Sequence[str]) -> Fit:
-    is_flush = not any(blanks(line) for line in search if line.strip())
-    return ("matched with the indentation of the file", str) if is_flush else None
-
-
 # What changes least comes first.
 FitRule = Rule[Callable[[Sequence[str], Sequence[str]], Fit]]
 RULES: tuple[FitRule, ...] = (
@@ -178,7 +173,6 @@ RULES: tuple[FitRule, ...] = (
     Rule("trailing blanks", "matched ignoring trailing spaces", _up_to_trailing_blanks),
     Rule("shifted", "matched when indented by {count} more", _up_to_indentation),
     Rule("tabs", "matched with {kind} as indentation", _up_to_tabs),
-    Rule("no indentation", "matched with the indentation of the file", _without_indentation),
 )
 AS_IT_CAME = RULES[:3]
 

@@ -44,22 +44,23 @@ _MD = ["- one", "    deep text here", "    more deep text"]
         ("a.go", _GO, "    x := one()\n\n     * z\n", True, "\tx := one()\n\n\t * z\n"),
         ("a.go", _GO, "    x := one()\n   z := three()\n", True, ""),
         ("a.go", _GO, "x := one()\nz := three()\n", True, "x := one()\nz := three()\n"),
-        ("a.go", _GO, "x := one()\nz := three()\n", False, "\tx := one()\n\tz := three()\n"),
-        ("a.py", _PY, "a = call_one()\nc = 3\n", True, "    a = call_one()\n    c = 3\n"),
+        ("a.go", _GO, "x := one()\nz := three()\n", False, ""),
+        ("a.py", _PY, "a = call_one()\nc = 3\n", True, ""),
+        ("a.md", _MD, " deep text here\n other text\n", False, ""),
+        ("a.md", _MD, "deep text here\nother text\n", False, ""),
         (
             "a.md",
             _MD,
-            " deep text here\n other text\n",
+            "deep text here\nmore deep text\n",
             False,
-            "    deep text here\n    other text\n",
+            "deep text here\nmore deep text\n",
         ),
-        ("a.md", _MD, "deep text here\nother text\n", False, ""),
     ],
 )
-def test_indentation_is_given_back_where_lines_on_disk_or_the_parser_prove_it(
+def test_what_becomes_of_lines_with_another_indentation(
     path: str, lines: list[str], body: str, in_code: bool, text: str
 ) -> None:
-    """In a code block no chat takes it: then only the parser shows that it is gone. Else it is asked for."""
+    """Tabs are restored. What is lost is asked for; in a code block only the parser shows that it is."""
     arrival = Arrival(in_code=in_code)
     try:
         assert body_repair.mend_lines(body, Ground(path, lines, 1, 3), arrival).text == text
