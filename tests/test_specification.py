@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from codingagent import Space
-from codingagent.agent.run import Run
+from codingagent.agent.space import Run
 from codingagent.protocols.json.wire import to_wire
 
 EXAMPLES = json.loads(

@@ -6,19 +6,18 @@ Each item records its end in the journal, and each change its start too. After a
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from codingagent.agent import put_back
 from codingagent.agent.check import Check, hidden_files
 from codingagent.agent.context import Context
 from codingagent.agent.executor import Agent
 from codingagent.agent.plan import Order, subject_of
+from codingagent.agent.protected import NAME, Protection
 from codingagent.agent.spelling import Spellings
-from codingagent.checkpoints.protected import NAME, Protection
 from codingagent.editing import syntax_check
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import events, paths, plain_text, results
@@ -30,7 +29,6 @@ from codingagent.model.operations import Finish, Kind, Operation, RunCommand, na
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, parted
 from codingagent.model.session_state import Phase, Session
-from codingagent.policy.rules import Ask
 from codingagent.protocols.json import type_of
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now
@@ -66,9 +64,7 @@ class Execution:
         self.log, self.checkpointer = context.log, context.checkpointer
         self._agent = Agent(context)
         self.check = Check(context, self._agent)
-        self.protection = Protection(
-            context.checkpointer, context.workspace, context.policy.filesystem, self._moved
-        )
+        self.protection = Protection(context)
         self._spellings = Spellings(context.workspace)
         self._edits: dict[str, list[events.FileEdited]] = {}
         """Those of the answer so far, by path: a search of all its events for each would be quadratic."""
@@ -98,14 +94,8 @@ class Execution:
         listed = None
         self.context.workspace.check()
         self._spellings.forget()
-        is_done = len(self.session.results) >= len(items)
-        begun = is_done or self.session.checkpoints.before
-        operations = [] if begun else list(self._operations(items))
-        if any(each.changes for each in operations):
-            runs = any(isinstance(each, RunCommand) for each in operations)
-            if runs:
-                self.context.runner.start()  # it takes as long as the checkpoint of a small folder
-            self.checkpointer.before(self._held(operations, runs=runs))
+        if len(self.session.results) < len(items) and not self.session.checkpoints.before:
+            self._checkpoint([*self._operations(items)])
         self._edits.clear()
         for event in self.session.results:
             self._note(event)
@@ -129,26 +119,18 @@ class Execution:
             self.protection.settle(self._answer_to(index, NAME, question))
         return listed
 
-    def _held(self, operations: Sequence[Operation], *, runs: bool) -> set[str]:
-        """Return the files that operations are about to change, by their real names.
-
-        `runs`: commands are among them.
-        """
+    def _checkpoint(self, operations: Sequence[Operation]) -> None:
+        """Take the checkpoint before a turn that changes files; it holds those that are about to change."""
+        if not any(each.changes for each in operations):
+            return
         held: set[str] = set()
-        if runs:
+        if any(isinstance(each, RunCommand) for each in operations):
+            self.context.runner.start()  # it takes as long as the checkpoint of a small folder
             held |= hidden_files(self.context)
         for change in itertools.chain.from_iterable(map(named, operations)):
             with contextlib.suppress(OperationError):
                 held.add(self.context.workspace.resolved(change.path, follow_last=change.follows))
-        return held
-
-    def _moved(self, files: Iterable[tuple[str, bytes | None, bytes | None]]) -> Mapping[str, Ask]:
-        vault, workspace = self.context.secrecy.vault, self.context.workspace
-        texts = [
-            put_back.Texts(path, *(put_back.text_of(path, each) for each in sides))
-            for path, *sides in files
-        ]
-        return put_back.moved(vault, texts, put_back.reader(workspace))
+        self.checkpointer.before(held)
 
     def _operations(self, items: Sequence[Step | Problem], start: int = 0) -> Iterator[Operation]:
         for item in itertools.islice(items, start, None):
@@ -171,15 +153,12 @@ class Execution:
             subject = subject_of(item.operation)
             event = events.Denied(item.kind, subject, ("review",), _LEFT_OUT, _AFTER_NO)
         else:
-            session = self.session
-            room = max(RETURNED_LIMIT - session.returned, 0)
+            room = max(RETURNED_LIMIT - self.session.returned, 0)
             earlier = self._edits.get(subject_of(item.operation), ())
             order = Order(index, item.operation, earlier, room, item.id, item.foreign)
-            order = replace(order, names=item.names)
-            if self.context.texts is not None:
-                later = partial(self._operations, items, index + 1)
-                order = replace(order, later=later, session=session, texts=self.context.texts)
-            event = self._decide(order)
+            is_chat = self.context.texts is not None
+            later = partial(self._operations, items, index + 1) if is_chat else None
+            event = self._decide(replace(order, later=later, names=item.names))
         if waits and self.session.answered is None:
             self.context.remark(_QUESTION_GONE)
         if item.notes:
@@ -208,24 +187,18 @@ class Execution:
             if compared(self.session).is_same:
                 return f"{results.NOT_ACCEPTED} as before any change: {why}", _OLD
             return f"{results.NOT_ACCEPTED}: {why}", "fix that"
-        broken = () if has_check else sorted(filter(self._fault_of, self.session.unparsed))
+        workspace, broken = self.context.workspace, list[str]()
+        for path in () if has_check else sorted(self.session.unparsed):
+            with contextlib.suppress(OperationError):  # it is gone
+                text = workspace.text(path, workspace.read(path).data)
+                if text is not None and (fault := syntax_check.fault_in(path, text.text)):
+                    broken.append(f"'{path}' ({fault})")
         if not broken:
             return None
+        names = plain_text.some(broken, _FAILED_NAMED)
         way_out = "" if self.session.protocol == "json" else ', or send it with unchecked="true"'
-        told = [f"'{path}' ({self._fault_of(path)})" for path in broken]
-        named_ = plain_text.some(told, _FAILED_NAMED)
-        return (
-            f"Not accepted, because this can't be parsed: {named_}",
-            f"correct or delete it{way_out}",
-        )
-
-    def _fault_of(self, path: str) -> str:
-        """Return why the file that is there can't be parsed; empty: it can, or there is none."""
-        workspace = self.context.workspace
-        with contextlib.suppress(OperationError):
-            text = workspace.text(path, workspace.read(path).data)
-            return "" if text is None else syntax_check.fault_in(path, text.text)
-        return ""
+        why = f"Not accepted, because this can't be parsed: {names}"
+        return why, f"correct or delete it{way_out}"
 
     def _named(self, item: Step | Problem) -> str:
         """Name an item for the model, in the words of the session's protocol."""
@@ -252,6 +225,7 @@ class Execution:
         return found
 
     def _answer_to(self, index: int, name: str, question: Question) -> Answer:
+        """Return the answer to a question, asked now unless it was before; ApprovalError if nobody can."""
         asked, answered = self.session.asked, self.session.answered
         is_same = asked is not None and (asked.index, asked.question) == (index, question)
         if is_same and answered is not None:
@@ -262,33 +236,30 @@ class Execution:
             asked = entries.ApprovalAsked(index, question, now(), name)
             self.log.record(asked)
         assert asked is not None
-        if not self.session.denied.isdisjoint(question.grants):
-            answer = self._ask(asked)
-        elif question.grants and self.session.granted.issuperset(question.grants):
+        answer: Answer | None
+        was_denied = not self.session.denied.isdisjoint(question.grants)
+        if not was_denied and question.grants and self.session.granted.issuperset(question.grants):
             answer = Answer("yes", "always", how="always")
-        elif self.context.person.approves_all:
+        elif not was_denied and self.context.person.approves_all:
             answer = Answer("yes", "--yes", how="--yes")
         else:
-            answer = self._ask(asked)
-        self.log.record(entries.ApprovalAnswered(index, answer, now()))
-        return answer
-
-    def _ask(self, asked: entries.ApprovalAsked) -> Answer:
-        session_id, name = self.session.session_id, asked.name
-        answer = self.context.person.ask(asked)
-        if answer is None:
-            # What the person does before they answer does not belong to the turn.
-            if self.session.checkpoints.before:
-                self.checkpointer.after()
-            self.context.sync()
-            # The model chose the name, and a person may paste the line into a shell.
-            words = f"{session_id} {name}" if _PLAIN_NAME.fullmatch(name) else session_id
-            approve, deny = f"`codingagent approve {words}`", f"`codingagent deny {words}`"
-            ways = f"{approve} runs it, {deny} skips it"
-            if asked.question.kind is Kind.FILES_CHANGED:
-                ways = f"{approve} keeps the changes, {deny} restores the files"
-            raise ApprovalError(f"{paths.shown(name)} waits for approval: {ways}")
-        return answer
+            answer = self.context.person.ask(asked)
+        if answer is not None:
+            self.log.record(entries.ApprovalAnswered(index, answer, now()))
+            return answer
+        # What the person does before they answer does not belong to the turn.
+        if self.session.checkpoints.before:
+            self.checkpointer.after()
+        self.context.checkpointer.sync()
+        # The model chose the name, and a person may paste the line into a shell.
+        words = self.session.session_id
+        if _PLAIN_NAME.fullmatch(asked.name):
+            words += f" {asked.name}"
+        approve, deny = f"`codingagent approve {words}`", f"`codingagent deny {words}`"
+        ways = f"{approve} runs it, {deny} skips it"
+        if question.kind is Kind.FILES_CHANGED:
+            ways = f"{approve} keeps the changes, {deny} restores the files"
+        raise ApprovalError(f"{paths.shown(asked.name)} waits for approval: {ways}")
 
     def answer(self, name: str | None, answer: Answer) -> None:
         """Answer the pending question; `perform` then continues. `name` is the operation's id, if named.
@@ -311,10 +282,9 @@ class Execution:
 
     def end(self, sequence: int, notes: tuple[str, ...] = (), cut: str = "") -> None:
         """Record the end of the turn, with the files that changed in it."""
-        protection = self.protection
-        changed = (*changed_paths(self.session.results), *protection.changed_paths())
-        names = tuple(dict.fromkeys(changed))[: entries.CHANGED_LIMIT]
-        notes += protection.notes()
+        changes = self.protection.changes()
+        changed = tuple(dict.fromkeys((*changed_paths(self.session.results), *changes)))
+        notes += self.protection.notes(changes)
         if self.check.waits_for_edits() and not self.session.is_run:
             # The person is told why nothing was.
             is_told = cut or any(
@@ -323,7 +293,8 @@ class Execution:
             )
             notes += (Note("", _NOT_CHECKED) if is_told else _NOT_CHECKED,)
         notes, facts = parted(notes)
-        self.log.record(entries.TurnEnded(sequence, notes, now(), cut, names, facts))
+        changed = changed[: entries.CHANGED_LIMIT]
+        self.log.record(entries.TurnEnded(sequence, notes, now(), cut, changed, facts))
 
     def _end(self, index: int, name: str, event: events.Event) -> None:
         self.log.record(entries.OperationEnded(index, event, now(), name))

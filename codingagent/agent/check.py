@@ -95,7 +95,7 @@ class Check:
             self._log.record(entries.OperationStarted(0, Kind.CHECK, check, now()))
             # As with all commands: one whose start is lost would start twice.
             self._log.sync()
-            self._ahead = _Ahead(context, self._operation())
+            self._ahead = _Ahead(context, self._operation)
         return self.is_running
 
     def run_ahead(self) -> None:
@@ -115,19 +115,18 @@ class Check:
             return
         event = ahead.event() if ahead else Interrupted(Kind.CHECK, started.subject)
         self._ahead = None
-        sees = self._sees(event)
+        sees = self._sees(event) if isinstance(event, CommandRan) else ""
         self._log.record(entries.CheckEnded(event, now(), started.subject, sees))
         if self._session.checkpoints.before and self._session.phase is Phase.AWAITING_ANSWER:
             self._context.checkpointer.after(says=False)
 
+    @property
     def _operation(self) -> RunCommand:
         settings = self._context.settings
         return RunCommand(settings.check, timeout_s=settings.check_timeout)
 
-    def _sees(self, event: Event) -> str:
+    def _sees(self, event: CommandRan) -> str:
         """Say which program a check starts, or why it can't: a sandbox does not show all."""
-        if not isinstance(event, CommandRan):
-            return ""
         lost = check_outcome.lost_program(event)
         name = lost or next((word for word in event.command.split() if "=" not in word), "")
         variables = environment(persons_variables(), self._context.settings.pass_env)
@@ -154,8 +153,8 @@ class Check:
             return not session.is_failing
         # An interrupted check is not run again; but the person may have named another one since.
         was_run = session.checked is not None and not is_another
-        if not was_run and ((ends and not self._is_checked(check)) or self._has_changed()):
-            order = Order(len(session.results), self._operation(), is_check=True)
+        if not was_run and ((ends and not self._is_checked) or self._has_changed):
+            order = Order(len(session.results), self._operation, is_check=True)
             found = self._agent.perform(order)
             assert not isinstance(found, Question), "the person is not asked for what they want"
             self.record(found, check)
@@ -169,7 +168,7 @@ class Check:
     def has_changed(self) -> bool:
         """Return whether the session changed a file, as far as is known: the check runs after each change."""
         session = self._session
-        return bool(session.checked_by) or session.is_unchecked or self._has_changed()
+        return bool(session.checked_by) or session.is_unchecked or self._has_changed
 
     def fails_as_before(self) -> bool:
         """Return whether nothing fails but tests that failed before any change, and say so."""
@@ -180,14 +179,17 @@ class Check:
         self._context.remark(f"{what}: {some(found.old, check_outcome.NAMED)}")
         return True
 
-    def _is_checked(self, check: str) -> bool:
-        session = self._session
+    @property
+    def _is_checked(self) -> bool:
+        """Whether the check last succeeded on exactly the files as they are."""
+        session, check = self._session, self._context.settings.check
         if session.is_failing or session.is_unchecked or session.checked_by != check:
             return False
         return self._context.checkpointer.is_as_at(session.checked_on)
 
+    @property
     def _has_changed(self) -> bool:
-        """Return whether this turn changed a file; changes by commands show only in a checkpoint."""
+        """Whether this turn changed a file; changes by commands show only in a checkpoint."""
         session = self._session
         if file_changes(session.results):
             return True

@@ -11,6 +11,7 @@ from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.checkpoints.layout import LazyStore, WorkLayout
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import ApprovalAsked
+from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice, Remark
 from codingagent.policy.rules import Deny, Policy, judge_read
@@ -68,9 +69,10 @@ class Context(Resources, frozen=True):
     def remark(self, text: str) -> None:
         self.person.show(Remark(text))
 
-    def sync(self) -> None:
-        """Make everything written durable, in the workspace and in the home."""
-        self.checkpointer.sync()
+    @property
+    def chat(self) -> Session | None:
+        """The session as far as its chat knows it; None for a run."""
+        return None if self.texts is None else self.log.session
 
     def may_read(self, path: str) -> bool:
         """Return whether the policy allows a file's text to go to the chat."""
@@ -102,11 +104,14 @@ def context_of(
 
 
 def bare_context(
-    workspace: Workspace, runner: Runner, policy: Policy, log: SessionLog | None = None
+    workspace: Workspace,
+    runner: Runner,
+    policy: Policy,
+    log: SessionLog | None = None,
+    texts: ShownTexts | None = None,
+    secrecy: Secrecy = NO_SECRECY,
 ) -> Context:
     """Return a context for single operations: nothing is kept, nobody is asked, nothing can be undone."""
-    nowhere = WorkLayout(workspace.root, (), workspace.root, None)
-    resources = Resources(
-        workspace, runner, Unconfined(), policy, Settings(), LazyStore(nowhere), ()
-    )
-    return context_of(resources, log or UnkeptLog(), Person(lambda _: None))
+    nowhere = LazyStore(WorkLayout(workspace.root, (), workspace.root, None))
+    resources = Resources(workspace, runner, Unconfined(), policy, Settings(), nowhere, ())
+    return context_of(resources, log or UnkeptLog(), Person(lambda _: None), texts, secrecy)

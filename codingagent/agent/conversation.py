@@ -4,19 +4,31 @@
 journal, so that `recover` can continue from any instant.
 """
 
+import contextlib
+import copy
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codingagent.agent.answer_reader import AnswerReader
+from msgspec import Struct
+from msgspec.structs import replace
+
+from codingagent.agent.answers import AnswerReader, Objection, Recipients
 from codingagent.agent.batch import Execution
-from codingagent.agent.recipients import Objection, Recipients
+from codingagent.agent.context import Context, bare_context
+from codingagent.agent.executor import Agent
+from codingagent.agent.plan import Order, Plan, subject_of
 from codingagent.agent.requests import Requests
+from codingagent.agent.spelling import Spellings
 from codingagent.checkpoints.history import steps
-from codingagent.errors import ApprovalError, UsageError
-from codingagent.model import documents
+from codingagent.errors import ApprovalError, OperationError, UsageError
+from codingagent.model import documents, results
 from codingagent.model.approval import Answer
+from codingagent.model.events import succeeded
 from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, CommitMade, TurnEnded
 from codingagent.model.observations import digest_of
-from codingagent.model.operations import Kind
+from codingagent.model.operations import Finish, Kind, RunCommand, ShowMessage, named
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.ui_events import Changes
 from codingagent.protocols.tags import continuation
@@ -24,16 +36,30 @@ from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.workspace.programs import quoted_path
+from codingagent.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from codingagent.agent.rehearsal import Rehearsed
     from codingagent.workspace.git_files import Belonging
 
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
 _TOO_LARGE = Objection("it is too large to be an answer", _SAVE_AGAIN)
 _NO_TEXT = Objection("it is not text in UTF-8", _SAVE_AGAIN)
+
+
+class Rehearsed(Struct, frozen=True):
+    """What one item of an answer would do.
+
+    `difference` is the diff of a file change, or the text of a command or a message. `fault` says why it
+    would fail, `reasons` what the person would be asked.
+    """
+
+    index: int
+    operation: Kind
+    subject: str
+    difference: str = ""
+    fault: str = ""
+    reasons: tuple[str, ...] = ()
+    can_skip: bool = False
 
 
 class Conversation:
@@ -103,14 +129,33 @@ class Conversation:
         self.write_due(self._execute(answer.reply))
         return True
 
-    def rehearsed(self, data: bytes) -> "Iterator[Rehearsed]":
-        """Yield what an answer would do, and do nothing; UsageError if it is none."""
-        from codingagent.agent.rehearsal import rehearse
+    def rehearsed(self, data: bytes) -> Iterator[Rehearsed]:
+        """Yield what each item of an answer would do, and do nothing; UsageError if it is none.
 
-        answer = self._reader.read(data)
+        Its file operations are done to copies of the files that it names; commands are only named, as what
+        they do is not known. What depends on other files may be judged otherwise in the end.
+        """
+        answer, context = self._reader.read(data), self.context
         if answer is None or answer.reply.has_outbox:
             raise UsageError("that is no answer: it is no text, or the request itself")
-        return rehearse(self.context, answer.reply)
+        with contextlib.ExitStack() as stack:
+            made = tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
+            folder = Path(stack.enter_context(made))
+            copies = stack.enter_context(contextlib.closing(Workspace(folder)))
+            spellings = Spellings(context.workspace)
+            items = [spellings.meant(item) for item in answer.reply.items]
+            operations = [item.operation for item in items if isinstance(item, Step)]
+            for change in (change for each in operations for change in named(each)):
+                with contextlib.suppress(OperationError):
+                    if not copies.exists(change.path):
+                        copies.write(change.path, context.workspace.read(change.path).data, None)
+            # What would be known of secrets afterwards is not kept.
+            secrecy = copy.deepcopy(context.secrecy)
+            context = bare_context(
+                copies, context.runner, context.policy, self._log, context.texts, secrecy
+            )
+            for index, item in enumerate(items):
+                yield _rehearsed(context, index, item)
 
     def _reject(self, name: str, objection: Objection) -> None:
         """Move an answer to `rejected/`, and say why and what to do."""
@@ -176,7 +221,7 @@ class Conversation:
         """
         self.requests.write(listed)
         if self.session.is_complete:
-            self.context.sync()
+            self.context.checkpointer.sync()
 
     def answer(self, name: str | None, answer: Answer) -> None:
         """Answer the pending question, as `Execution.answer`; `recover` then continues."""
@@ -184,23 +229,20 @@ class Conversation:
 
     def recover(self) -> None:
         """Finish what a kill, an interrupt or an error left unfinished, up to the next request."""
-        if self.session.phase is Phase.AWAITING_ANSWER:
-            self._recover_taken()
-        listed = None
+        mailbox, session, listed = self._mailbox, self.session, None
+        if session.phase is Phase.AWAITING_ANSWER:
+            # An answer may have been moved and not journalled; its new name has its session.
+            name = mailbox.find_taken(session.session_id, session.sequence)
+            data = None if name is None else mailbox.read_taken(name)
+            if name is not None and data is not None:
+                answer = self._reader.read(data)
+                self._begin(name, digest_of(data), None if answer is None else answer.reply)
         if self.session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL):
             why = "was interrupted" if self.session.asked is None else "waited for approval"
             self.context.remark(f"continuing with answer {self.session.sequence}, which {why}")
             self._execution.settle()
             listed = self._execute(self._read_again())
         self.write_due(listed)
-
-    def _recover_taken(self) -> None:
-        """Continue with an answer that was moved and not journalled; its new name has its session."""
-        name = self._mailbox.find_taken(self.session.session_id, self.session.sequence)
-        data = None if name is None else self._mailbox.read_taken(name)
-        if name is not None and data is not None:
-            answer = self._reader.read(data)
-            self._begin(name, digest_of(data), None if answer is None else answer.reply)
 
     def _read_again(self) -> Reply:
         """Return the answer that a kill interrupted, from its file."""
@@ -222,3 +264,35 @@ class Conversation:
         count = len(self.session.results) + (not self.session.found)
         lost = (Problem(Kind.ANSWER, fact, 1, advice=": send it again"),) * count
         return Reply(lost, None, has_outbox=False, notes=())
+
+
+def _rehearsed(context: Context, index: int, item: Step | Problem) -> Rehearsed:
+    hide = context.secrecy.hide
+    if isinstance(item, Problem):
+        return Rehearsed(index, item.kind, hide(item.subject), fault=hide(item.fact))
+    operation, subject = item.operation, hide(subject_of(item.operation))
+    told = Rehearsed(index, operation.kind, subject)
+    match operation:
+        case RunCommand():
+            return replace(told, difference=subject, can_skip=True)
+        case ShowMessage():
+            return replace(told, difference=hide(operation.text))
+        case Finish():
+            return replace(told, difference=hide(operation.summary))
+        case _ if not operation.changes:
+            return told
+        case _:
+            pass
+    told = replace(told, can_skip=True)
+    try:
+        order = Order(index, operation, id=item.id, foreign=item.foreign, later=tuple)
+        plan = Agent(context).plan(replace(order, names=item.names))
+        if not isinstance(plan, Plan):
+            fault = "" if succeeded(plan) else results.fact_of(plan).words
+            return replace(told, fault=hide(fault))
+        shown = context.secrecy.hide_diff(plan.shown(), plan.subject)
+        plan.act()
+    except OperationError as fault:
+        return replace(told, fault=hide(fault.fact))
+    reasons = tuple(reason for each in plan.asked for reason in each.reasons)
+    return replace(told, difference=shown, reasons=tuple(map(hide, reasons)))

@@ -2,25 +2,44 @@
 
 Every change is recorded before it is made, so that after a kill at any instant the journal tells what to
 do: what had not begun is done, an interrupted file operation is settled by looking at the file, and an
-interrupted command is never run again.
+interrupted command is never run again. Operations that change nothing are done here, as they are planned.
 """
 
+import base64
 import contextlib
 from typing import assert_never
 
-from msgspec.structs import replace
-
-from codingagent.agent import file_operations, read_operations, run_command
+from codingagent.agent import file_operations, put_back, run_command
 from codingagent.agent.context import Context
 from codingagent.agent.file_views import Views
 from codingagent.agent.plan import Order, Plan, subject_of
 from codingagent.errors import OperationError
-from codingagent.model import operations, plain_text
+from codingagent.model import charsets, documents, operations, paths, plain_text
 from codingagent.model.approval import Question
-from codingagent.model.events import Event, FileMoved, Finished, Interrupted, MessageShown, Refused
-from codingagent.model.journal_entries import OperationStarted
+from codingagent.model.events import (
+    Denied,
+    Event,
+    FileFetched,
+    FileMoved,
+    FileRequested,
+    Finished,
+    FolderListed,
+    Interrupted,
+    MessageShown,
+    Refused,
+)
+from codingagent.model.journal_entries import ApprovalAsked, OperationStarted
 from codingagent.model.observations import digest_of
+from codingagent.policy.rules import Deny, judge_read
 from codingagent.storage.clock import now
+from codingagent.workspace.programs import quoted
+
+# More files in one request do not help a model; it can narrow the glob.
+_GLOB_LIMIT_FILES = 100
+_VALUES = (
+    "an answer reads it, and it holds secrets: without a yes the chat sees names in their place"
+)
+_NAMES = "{} holds secrets: the chat sees the names of its variables only; to show it the values"
 
 
 class Agent:
@@ -38,27 +57,56 @@ class Agent:
 
         If the journal can't be written (WorkError), nothing was changed.
         """
+        operation, log = order.operation, self._context.log
         try:
             plan = self.plan(order)
             if not isinstance(plan, Plan):
                 return plan
             if plan.asked and not order.is_check:
-                question = _question(order, plan)
-                secrecy = self._context.secrecy
-                shown = secrecy.hide_diff(question.shown, plan.subject)
-                shown = secrecy.quote(shown, "", order.names)
-                question = replace(question, shown=shown)
+                question = self._question(order, plan)
                 if question.digest != approved:
                     return question
-            self._start(order, plan)
+            limit_s: float | None = None
+            if isinstance(operation, operations.RunCommand):
+                limit_s = run_command.limit_of(self._context, operation)
+            # Everything that the operation changes is recorded before it is changed.
+            started = OperationStarted(
+                order.index,
+                order.kind,
+                plan.subject,
+                now(),
+                plan.changes,
+                plan.event,
+                order.id,
+                plan.is_unseen,
+                limit_s,
+            )
+            log.record(started)
+            if plan.event is None:
+                # A command whose start is lost in a power failure would start twice.
+                log.sync()
             return plan.act()
         except OperationError as fault:
-            subject, quote = subject_of(order.operation), self._context.secrecy.quote
+            subject, quote = subject_of(operation), self._context.secrecy.quote
             fact, detail, advice = (
                 quote(text, subject, order.names)
                 for text in (fault.fact, fault.detail, fault.advice)
             )
             return Refused(order.kind, fact, detail, subject, advice=advice)
+
+    def _question(self, order: Order, plan: Plan) -> Question:
+        """Return the question whose digest covers all that a plan would do."""
+        secrecy = self._context.secrecy
+        shown = secrecy.quote(secrecy.hide_diff(plan.shown(), plan.subject), "", order.names)
+        return Question(
+            order.kind,
+            plan.subject,
+            tuple(rule for each in plan.asked for rule in each.rules),
+            tuple(reason for each in plan.asked for reason in each.reasons),
+            shown,
+            digest_of("\0".join((order.kind, plan.subject, *plan.parts)).encode(errors="replace")),
+            tuple(grant for each in plan.asked for grant in each.grants),
+        )
 
     def plan(self, order: Order) -> Plan | Event:
         """Return what is to be done, or the outcome of what changes nothing or can't be done."""
@@ -67,11 +115,12 @@ class Agent:
             return file_operations.plan(context, order, operation)
         match operation:
             case operations.ReadFile():
-                return read_operations.request(context, order, operation, self._views)
+                return self._request(order, operation)
             case operations.FetchFile():
-                return read_operations.fetch(context, order, operation)
-            case operations.ListFolder():
-                return read_operations.list_folder(context, order, operation)
+                return self._denied(order, operation.path) or self._fetch(order, operation)
+            case operations.ListFolder(path=path):
+                denied = self._denied(order, path)
+                return denied or FolderListed(path, context.workspace.entries(path))
             case operations.RunCommand():
                 return run_command.plan(context, order, operation)
             case operations.ShowMessage():
@@ -81,63 +130,112 @@ class Agent:
             case _:
                 assert_never(operation)
 
-    def _start(self, order: Order, plan: Plan) -> None:
-        """Journal that an operation begins: everything that it changes is recorded before it is changed."""
-        log, command = self._context.log, order.operation
-        limit_s: float | None = None
-        if isinstance(command, operations.RunCommand):
-            limit_s = run_command.limit_of(self._context, command)
-        started = OperationStarted(
-            order.index,
-            order.kind,
-            plan.subject,
-            now(),
-            plan.changes,
-            plan.event,
-            order.id,
-            plan.is_unseen,
-            limit_s,
-        )
-        log.record(started)
-        if plan.event is None:
-            # A command whose start is lost in a power failure would start twice.
-            log.sync()
-
     def settle(self, started: OperationStarted) -> Event | None:
         """Return the outcome of an operation that a kill interrupted; None: it had not begun."""
         if started.event is None:
             return Interrupted(started.kind, started.subject)
+        workspace = self._context.workspace
         follows = {change.path: change.follows for change in started.event.changes}
-        found = [self._digest_now(each.path, follows[each.path]) for each in started.changes]
+        found: list[str | None] = []
+        for path in (change.path for change in started.changes):
+            try:
+                workspace.discard_temporary(path)
+                found.append(workspace.digest(path, follow_last=follows[path]))
+            except OperationError:
+                found.append("out of reach")
         if found == [change.after for change in started.changes]:
             return started.event
         if found == [change.before for change in started.changes]:
             return None
         if isinstance(started.event, FileMoved):
             with contextlib.suppress(OperationError):
-                if self._context.workspace.finish_move(started.event.path, started.event.to):
+                if workspace.finish_move(started.event.path, started.event.to):
                     return started.event
         fact = "the file is neither as it was before nor as it should be now"
         notes = (f"{fact}: read it",)
         return Interrupted(started.kind, started.subject, notes=notes, facts=(fact,))
 
-    def _digest_now(self, path: str, follow_last: bool) -> str | None:
-        """Return the digest of the file that a kill left at a path, and remove a partial one beside it."""
-        try:
-            self._context.workspace.discard_temporary(path)
-            return self._context.workspace.digest(path, follow_last=follow_last)
-        except OperationError:
-            return "out of reach"
+    # --- what changes nothing ------------------------------------------------------------------
+    def _request(self, order: Order, operation: operations.ReadFile) -> Event:
+        """Return the files that the next request shows: one, or those that a glob matches."""
+        workspace, path = self._context.workspace, operation.path
+        lines = (operation.start_line, operation.end_line)
+        if not paths.is_glob(path) or workspace.exists(path):
+            if (denied := self._denied(order, path)) is not None:
+                return denied
+            self._views.view(path, *lines)
+            self._ask_to_show(path)
+            return FileRequested(path, (path,), *lines)
+        fits = paths.glob_matcher(path)
+        listed = filter(paths.is_utf8, workspace.listing().files)
+        found = sorted(each for each in listed if fits(each) and documents.is_asked_for(each, path))
+        readable = list(filter(self._context.may_read, found))
+        if not readable:
+            which = "that the policy lets be read " if found else ""
+            raise OperationError(
+                f"No file {which}matches '{path}'", advice="; see Workspace Files for what there is"
+            )
+        for each in readable[:_GLOB_LIMIT_FILES]:
+            self._ask_to_show(each)
+        notes: tuple[str, ...] = ()
+        if len(readable) < len(found):
+            notes += (f"{len(found) - len(readable)} more files match; the policy blocks them",)
+        if len(readable) > _GLOB_LIMIT_FILES:
+            notes += (f"{len(readable)} files match; only the first {_GLOB_LIMIT_FILES} were read",)
+        return FileRequested(path, tuple(readable[:_GLOB_LIMIT_FILES]), *lines, notes=notes)
 
+    def _fetch(self, order: Order, operation: operations.FetchFile) -> Event:
+        """Return a file's whole content, if there is room for it among the results."""
+        path, workspace = operation.path, self._context.workspace
+        data = workspace.read(path).data
+        self._ask_to_show(path)
+        if len(data) > order.room:
+            raise OperationError(
+                f"File '{path}' has {len(data)} bytes and no room is left for them among these results",
+                advice="; ask for fewer files at a time",
+            )
+        if operation.encoding == "base64":
+            content = base64.b64encode(data).decode()
+        elif (text := charsets.decoded(data, "utf-8")) is not None:
+            content = text
+        else:
+            found = workspace.text(path, data)
+            if found is None or "?" in found.others:
+                raise OperationError(
+                    f"File '{path}' is no text in a known encoding",
+                    advice="; ask for it with encoding base64",
+                )
+            content = found.text
+        if plain_text.json_length(content) > order.room:
+            raise OperationError(
+                f"File '{path}' is full of control characters, which take more room than is left among these"
+                " results",
+                advice="; ask for it with encoding base64",
+            )
+        return FileFetched(path, content, operation.encoding, len(data))
 
-def _question(order: Order, plan: Plan) -> Question:
-    """Return the question whose digest covers all that a plan would do."""
-    return Question(
-        order.kind,
-        plan.subject,
-        tuple(rule for each in plan.asked for rule in each.rules),
-        tuple(reason for each in plan.asked for reason in each.reasons),
-        plan.shown(),
-        digest_of("\0".join((order.kind, plan.subject, *plan.parts)).encode(errors="replace")),
-        tuple(grant for each in plan.asked for grant in each.grants),
-    )
+    def _denied(self, order: Order, path: str) -> Denied | None:
+        # The root has no name of its own that a policy could block; what matters is whether it can be read.
+        real = path if path == "." else self._context.workspace.resolved(path)
+        verdict = judge_read(self._context.policy, real)
+        return order.denied(path, verdict) if isinstance(verdict, Deny) else None
+
+    def _ask_to_show(self, path: str) -> None:
+        """Ask once, without waiting, whether the chat may see the values in a secret file."""
+        context, secrecy = self._context, self._context.secrecy
+        if context.texts is None:
+            return  # no chat
+        path = context.workspace.resolved(path)
+        if not secrecy.may_ask(path):
+            return
+        if not secrecy.may_ask(path, put_back.reader(context.workspace)(path)):
+            return
+        asked = Question(operations.Kind.READ_FILE, path, (), (_VALUES,), path, "")
+        answer = None
+        if not context.person.approves_all:
+            answer = context.person.ask(ApprovalAsked(-1, asked, now()))
+        if answer is not None:
+            secrecy.decide(path, is_allowed=answer.decision != "no")
+        else:
+            how = f"codingagent secrets allow {quoted([path])}"
+            context.remark(f"{_NAMES.format(paths.shown(path))}: {how}")

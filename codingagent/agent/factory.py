@@ -37,9 +37,9 @@ from codingagent.workspace.workspace import Workspace
 
 # The code that parses and executes answers is imported when first used: the first request is out by then.
 if TYPE_CHECKING:
+    from codingagent.agent.answers import Recipients
     from codingagent.agent.conversation import Conversation
     from codingagent.agent.guess import Guess
-    from codingagent.agent.recipients import Recipients
     from codingagent.prompt.file_contents import FileView
 
 
@@ -113,8 +113,8 @@ class OpenSession:
     @cached_property
     def conversation(self) -> "Conversation":
         """Take answers, execute them, and write the next requests."""
+        from codingagent.agent.answers import Recipients
         from codingagent.agent.conversation import Conversation
-        from codingagent.agent.recipients import Recipients
 
         return Conversation(self.requests, self._home, self._recipients or Recipients(self._home))
 

@@ -1,7 +1,6 @@
 """Plan the operations that change files: what each would write, and why it may not."""
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import assert_never
 
 from msgspec import Struct
@@ -44,11 +43,9 @@ _FOREIGN = Ask(
     ("it came in another format than was asked for, and may have been meant otherwise",),
     ("changes in another format than asked for",),
 )
-_UNSEEN = (
-    "this file was changed since the chat saw all of it",
-    ": READ_FILE before you replace more of it",
-)
-_LOST = "no file contains the value of {} any more; write that placeholder where it is still needed"
+_UNSEEN = "this file was changed since the chat saw all of it"
+_READ_FIRST = ": READ_FILE before you replace more of it"
+_UNDOES = "'{}' was changed since the chat saw it last, and this would undo that change"
 _UNPARSED = "it can't be parsed, {}: correct it, unless what follows in your answer does"
 _EDIT_MEANT = (
     "the body contains edits, so they were applied to the file; EDIT_FILE is meant for them"
@@ -64,8 +61,6 @@ class _Change(Struct, frozen=True):
     """None: there is no file any more."""
     before: str | None
     event: events.Event
-    is_unseen: bool = False
-    """The person had changed the file since the chat last saw it whole."""
 
     def as_diff(self) -> str:
         """Return it as a unified diff, for approval."""
@@ -105,43 +100,36 @@ def _create(context: Context, order: Order, operation: CreateFile) -> Plan | eve
         return _write(context, order, _Change(path, seen, seen.data, workspace.digest(path), event))
     if not exists:
         paths.check_new_name(path)
+    before_text = None if old is None else old.text
     if order.later is not None:
-        meant = answer_checks.edit_meant(operation, None if old is None else old.text)
+        meant = answer_checks.edit_meant(operation, before_text)
         if meant is not None:
             return _edit(context, order, meant, (_EDIT_MEANT,))
-    before_text = None if old is None else old.text
     operation, notes = _as_meant(operation, before_text)
-    _check_whole(operation, before_text)
-    if isinstance(operation.content, str) and notebooks.is_shown(path, operation.content):
-        operation = replace(
-            operation, content=notebooks.replaced(path, operation.content, before_text)
-        )
     data, text, changed = _bytes_of(operation, old)
     before = workspace.digest(path) if exists else None
     if seen is not None and old is None and isinstance(operation.content, str):
         changed += ("it is text in UTF-8 now, and was none that is read here (UTF-16 has a mark)",)
     notes += changed + _check_reading(order, operation, before_text, text)
-    broken = _fault_of_new(order, operation, text, is_new=not exists)
-    notes += (_UNPARSED.format(broken),) if broken else ()
-    event = events.FileCreated(path, len(data), exists, broken, notes=notes)
+    broken, note = _fault_of_new(context, order, operation, text, is_new=not exists)
+    event = events.FileCreated(path, len(data), exists, broken, notes=notes + note)
     return _write(context, order, _Change(path, seen, data, before, event))
 
 
 def _edit(
     context: Context, order: Order, operation: EditFile, notes: tuple[str, ...] = ()
 ) -> Plan | events.Event:
-    path = operation.path
+    path, change = operation.path, operation.change
     seen = context.workspace.read(path, to_write=True)
     text = context.workspace.text(path, seen.data)
     if text is None:
         raise OperationError(
             f"File '{path}' is not text ({len(seen.data)} bytes)", advice="; replace it whole"
         )
-    is_counted = isinstance(operation.change, LineRange | Diff)
+    is_counted = isinstance(change, LineRange | Diff)
     earlier = [hunk for each in order.earlier for hunk in each.hunks] if is_counted else []
     # An error, and the lines around the edit, quote it.
     context.secrecy.hide(text.text, path)
-    change = operation.change
     olds = [each.old for each in change.edits] if isinstance(change, Substitutions) else []
     shown = notebooks.to_edit(path, text.text, olds, is_counted=isinstance(change, LineRange))
     try:
@@ -152,15 +140,19 @@ def _edit(
     except OperationError as fault:
         raise fault.but(f"'{path}': {fault.fact}") from fault
     put_back.check_cuts(context.secrecy.vault, shown, operation)
-    notes += edited.notes + apply.shift_notes(operation.change, earlier)
+    notes += edited.notes + apply.shift_notes(change, earlier)
     notes += _check_reading(order, operation, shown, edited.text)
     if new == text.text:
         notes += ("the new lines are the same as the old ones: the file is as it was",)
+    broken, note = _fault_of_new(context, order, operation, new, is_new=False)
     excerpt = apply.excerpt(edited.text, edited.hunks)
     excerpt = context.secrecy.quote(excerpt, path, order.names)
-    broken = _fault_of_new(order, operation, new)
-    notes += (_UNPARSED.format(broken),) if broken else ()
-    event = events.FileEdited(path, edited.hunks, excerpt, _count(operation), broken, notes=notes)
+    match change:
+        case LineRange():
+            count = 1
+        case Substitutions(edits=parts) | Diff(hunks=parts) | parts:
+            count = len(parts)
+    event = events.FileEdited(path, edited.hunks, excerpt, count, broken, notes=notes + note)
     return _write(context, order, _Change(path, seen, data, digest_of(seen.data), event))
 
 
@@ -182,11 +174,8 @@ def _move(context: Context, order: Order, operation: MoveFile) -> Plan | events.
     event = events.FileMoved(path, to, state[2], replaces)
     seen = workspace.read(to, whole=False) if replaces else None
     replaced = _Change(to, seen, None, before, event)
-    if _known_otherwise(order, replaced) is not None:
-        raise OperationError(
-            f"'{to}' was changed since the chat saw it last, and this would undo that change",
-            advice=": READ_FILE it first",
-        )
+    if _known_otherwise(context, replaced) is not None:
+        raise OperationError(_UNDOES.format(to), advice=": READ_FILE it first")
 
     def act() -> events.Event:
         workspace.move(path, to, state, overwrite=operation.overwrite)
@@ -199,7 +188,7 @@ def _move(context: Context, order: Order, operation: MoveFile) -> Plan | events.
     text = put_back.text_of(path, _data_at(context, path))
     old = put_back.text_of(to, None if seen is None else seen.data)
     files = put_back.Texts(path, text, None), put_back.Texts(to, old, text or "")
-    asked, notes = _leaks(context, order, *files)
+    asked, notes = put_back.leaks(context, order.names, *files)
     event = replace(event, notes=notes)
     parts = (to, moved or "", before or "", *(reason for each in asked for reason in each.reasons))
     asked = (_FOREIGN, *asked) if order.foreign == "asked" else asked
@@ -212,49 +201,47 @@ def _write(
     context: Context, order: Order, change: _Change, deleted: bytes | None = None
 ) -> Plan | events.Event:
     """Plan a change, unless it would overwrite a change by the person that the chat has not seen."""
-    new = put_back.text_of(change.path, change.data)
+    path, data, event = change.path, change.data, change.event
+    new = put_back.text_of(path, data)
     put_back.check_values(context.secrecy.vault, order.operation, order.names, new)
-    known = _known_otherwise(order, change)
+    known = _known_otherwise(context, change)
     if known is not None:
-        refused = _refusal(context, order, change, known)
-        if refused is not None:
+        if (refused := _refusal(context, order, change, known)) is not None:
             return refused
-        notes = change.event.notes
-        told = (*notes, "".join(_UNSEEN)), (*notes, _UNSEEN[0])
-        event = replace(change.event, notes=told[0], facts=told[1])
-        change = replace(change, event=event, is_unseen=True)
-    after = None if change.data is None else digest_of(change.data)
+        notes, facts = (*event.notes, _UNSEEN + _READ_FIRST), (*event.notes, _UNSEEN)
+        event = replace(event, notes=notes, facts=facts)
+    after = None if data is None else digest_of(data)
     old = deleted if change.seen is None else change.seen.data
-    texts = put_back.Texts(_place(context, change.path), put_back.text_of(change.path, old), new)
-    leaks, notes = _leaks(context, order, texts)
-    change = replace(change, event=replace(change.event, notes=(*change.event.notes, *notes)))
+    # A link may have a harmless name.
+    real = put_back.real(context, path)
+    place = real if context.secrecy.vault.is_secret_file(real) else path
+    texts = put_back.Texts(place, put_back.text_of(path, old), new)
+    leaks, notes = put_back.leaks(context, order.names, texts)
+    event = replace(event, notes=(*event.notes, *notes))
+
+    def act() -> events.Event:
+        if data is None:
+            context.workspace.delete(path)
+            return event
+        context.workspace.write(path, data, change.seen)
+        if old is not None and isinstance(event, events.FileCreated):
+            context.secrecy.hide_bytes(old, path)  # its values are known from here on
+        if order.names:
+            context.secrecy.vault.know(put_back.text_of(place, data) or "", place)
+        if context.person.sees_changes:
+            context.show(FileChanged(path, old, data))
+        return event
+
     plan = Plan(
-        change.path,
+        path,
         (change.before or "", after or "", *(why for each in leaks for why in each.reasons)),
         change.as_diff,
-        partial(_make, context, order, change),
-        (*_doubts(order, change), *leaks),
-        event=change.event,
-        is_unseen=change.is_unseen,
+        act,
+        (*_doubts(context, order, change), *leaks),
+        event=event,
+        is_unseen=known is not None,
     )
-    digests = {change.path: (change.before, after)}
-    return _judged(context, order, plan, digests, len(change.data or b""))
-
-
-def _make(context: Context, order: Order, change: _Change) -> events.Event:
-    if change.data is None:
-        context.workspace.delete(change.path)
-    else:
-        context.workspace.write(change.path, change.data, change.seen)
-        old = None if change.seen is None else change.seen.data
-        if old is not None and isinstance(change.event, events.FileCreated):
-            context.secrecy.hide_bytes(old, change.path)  # its values are known from here on
-        if order.names:
-            place = _place(context, change.path)
-            context.secrecy.vault.know(put_back.text_of(place, change.data) or "", place)
-        if context.person.sees_changes:
-            context.show(FileChanged(change.path, old, change.data))
-    return change.event
+    return _judged(context, order, plan, {path: (change.before, after)}, len(data or b""))
 
 
 def _judged(
@@ -281,8 +268,15 @@ def _judged(
         if asks and verdict == Allow() and gives_git_programs(real, holds):
             verdict = ask_for_change(real, "git runs what a repository here names")
         before, after = digests[effect.path]
-        if before not in (None, after) and (loss := _loss(context, real)) is not None:
-            asked.append(loss)
+        if asks and before not in (None, after) and context.checkpointer.is_uncovered(real):
+            shown = paths.shown(real)
+            reason = (
+                f"undo does not cover '{shown}': there is no checkpoint of it, or too much of what git"
+                " ignores, or is large, is kept already"
+            )
+            asked.append(
+                Ask(("undo.uncovered",), (reason,), (f"replacing '{shown}' without undo",))
+            )
         if isinstance(verdict, Ask):
             asked.append(verdict)
         changes.append(
@@ -291,25 +285,11 @@ def _judged(
     return replace(plan, asked=tuple(asked), changes=tuple(changes))
 
 
-def _loss(context: Context, path: str) -> Ask | None:
-    """Return the question about a change that no undo covers, unless the policy asks for nothing."""
-    asks = context.policy.filesystem.approval_required
-    if not asks or not context.checkpointer.is_uncovered(path):
-        return None
-    shown = paths.shown(path)
-    reason = (
-        f"undo does not cover '{shown}': there is no checkpoint of it, or too much of what git ignores,"
-        " or is large, is kept already"
-    )
-    return Ask(("undo.uncovered",), (reason,), (f"replacing '{shown}' without undo",))
-
-
-def _doubts(order: Order, change: _Change) -> Iterator[Ask]:
+def _doubts(context: Context, order: Order, change: _Change) -> Iterator[Ask]:
     """Yield what needs approval whatever the policy says about the path."""
-    path, seen, data = paths.shown(change.path), change.seen, change.data
-    session = order.session
+    path, seen, data, chat = paths.shown(change.path), change.seen, change.data, context.chat
     is_replaced = seen is not None and isinstance(change.event, events.FileCreated)
-    if is_replaced and session is not None and change.path in session.parts - session.known.keys():
+    if is_replaced and chat is not None and change.path in chat.parts - chat.known.keys():
         reason = f"the model saw only a part of '{path}', and replaces all of it"
         yield Ask(("context.part",), (reason,), (f"'{path}' may be replaced unseen",))
     if order.foreign == "no" or (seen is not None and data == seen.data):
@@ -322,108 +302,60 @@ def _doubts(order: Order, change: _Change) -> Iterator[Ask]:
         yield Ask(("format.shrinks",), (reason,), (f"'{path}' may shrink to less than half",))
 
 
-def _leaks(
-    context: Context, order: Order, *files: put_back.Texts
-) -> tuple[tuple[Ask, ...], tuple[str, ...]]:
-    """Return what to ask before hidden values go elsewhere or get lost, and notes that name the lost ones.
-
-    It depends only on what is on disk. The last file is the one that is written.
-    """
-    vault, workspace, file = context.secrecy.vault, context.workspace, files[-1]
-    if not vault.hides:
-        return (), ()
-    read = put_back.reader(workspace, *(_real(context, each.path) for each in files))
-    names, source = order.names, files[0].path
-    asked: tuple[Ask, ...] = ()
-    if file is not files[0]:
-        if vault.is_secret_file(source, files[0].old):
-            to = paths.shown(file.path)
-            reason = f"it moves '{paths.shown(source)}', which holds secrets, to '{to}'"
-            asked = (Ask(("secrets.moved",), (reason,), (f"{reason[3:]}",)),)
-        else:
-            names += tuple(vault.hidden_in(files[0].old or "", source))
-    if not asked:
-        asked = tuple(put_back.asks_to_write(vault, dict.fromkeys(names), file))
-    if file.new is not None:
-        put_back.check_names(vault, file)
-        asked += tuple(put_back.asks_to_show(vault, order.names, file))
-    gone, lost = put_back.lost(vault, files, read)
-    return (*asked, *lost), tuple(map(_LOST.format, gone))
-
-
 def _data_at(context: Context, path: str) -> bytes | None:
     """Return the bytes of a file that goes away here, if they may have secrets; of a link none goes."""
     workspace = context.workspace
-    is_link = _real(context, path) != workspace.resolved(path, follow_last=False)
+    is_link = put_back.real(context, path) != workspace.resolved(path, follow_last=False)
     if is_link or not context.secrecy.vault.hides:
         return None
     return workspace.read(path, whole=False).data
 
 
-def _place(context: Context, path: str) -> str:
-    """Return a path without its links, if they hide that it is that of a secret file."""
-    real = _real(context, path)
-    return real if context.secrecy.vault.is_secret_file(real) else path
-
-
-def _real(context: Context, path: str) -> str:
-    """Return a path without its links; empty for a link that leads out or in a circle: it may be deleted."""
-    try:
-        return context.workspace.resolved(path)
-    except OperationError:
-        return ""
-
-
 # --- what the person changed -----------------------------------------------------------------------
-def _known_otherwise(order: Order, change: _Change) -> str | None:
+def _known_otherwise(context: Context, change: _Change) -> str | None:
     """Return the digest of a file as the chat knows it, if the person has changed it since."""
-    session = order.session
-    if session is None or change.seen is None or change.data == change.seen.data:
+    chat = context.chat
+    if chat is None or change.seen is None or change.data == change.seen.data:
         return None
     # Most files are unchanged: search the journal only for the others.
-    if session.known.get(change.path) in (None, change.before):
+    if chat.known.get(change.path) in (None, change.before):
         return None
-    known = known_files.digest_known(session, change.path)
-    if known == change.before or known_files.is_ours(session, change.seen.state[3]):
+    known = known_files.digest_known(chat, change.path)
+    if known == change.before or known_files.is_ours(chat, change.seen.state[3]):
         return None
     return known
 
 
 def _refusal(context: Context, order: Order, change: _Change, known: str) -> events.Refused | None:
     """Return why a change would take back the person's; None if it is elsewhere in the file."""
-    texts, path = order.texts, change.path
-    old = "" if known == "" else None if texts is None else texts.read(known)
+    texts, path, hide = context.texts, change.path, context.secrecy.hide
+    assert texts is not None, "a chat knows the file"
+    old = "" if known == "" else texts.read(known)
     decoded = None if change.seen is None else context.workspace.text(path, change.seen.data)
     present = None if decoded is None else decoded.text
-    hide = context.secrecy.hide
     # As requests show it: a text that was kept is without its secrets.
     if present is not None:
         present = hide(notebooks.shown(path, present).replace("\r\n", "\n"), path)
     old = None if old is None else hide(old, path)
     is_edit = isinstance(change.event, events.FileEdited)
-    if is_edit and _has_same_lines(order, old, present):
-        return None
+    if is_edit:
+        operation = order.operation
+        if not (isinstance(operation, EditFile) and isinstance(operation.change, LineRange)):
+            return None  # what it replaces is there, as the chat saw it
+        lines = slice(operation.change.start_line - 1, operation.change.end_line)
+        both = [each.split("\n")[lines] for each in (old, present) if each is not None]
+        if len(both) == 2 and both[0] == both[1]:
+            return None
     detail = ""
     if context.may_read(path) and old is not None and present is not None:
         detail = diff.text_of(path, old.encode(), present.encode(errors="replace"))
-    fact = f"'{path}' was changed since the chat saw it last, and this would undo that change"
     advice = (
         f". {'That change and the whole file are' if detail else 'The whole file is'} shown in this request:"
         f" keep the user's change, or drop it on purpose, and send {'these lines' if is_edit else 'it'} again"
     )
     assert change.before is not None, "the file is there"
+    fact = _UNDOES.format(path)
     return events.Refused(order.kind, fact, detail, path, digest=change.before, advice=advice)
-
-
-def _has_same_lines(order: Order, old: str | None, now: str | None) -> bool:
-    """Return whether an edit changes what the chat saw: its search matches, or its range is unchanged."""
-    operation = order.operation
-    if not isinstance(operation, EditFile) or not isinstance(operation.change, LineRange):
-        return True
-    if old is None or now is None:
-        return False
-    first, last = operation.change.start_line - 1, operation.change.end_line
-    return old.split("\n")[first:last] == now.split("\n")[first:last]
 
 
 # --- texts -----------------------------------------------------------------------------------------
@@ -431,55 +363,46 @@ def _check_reading(
     order: Order, operation: CreateFile | EditFile, old: str | None, new: str
 ) -> tuple[str, ...]:
     """Refuse a change that makes a file unparsable; return notes."""
-    if order.later is not None and old is not None:
-        answer_checks.check_left_out(operation, old, new, is_json=order.is_json)
+    later, is_json = order.later, bool(order.id)
+    if later is not None and old is not None:
+        answer_checks.check_left_out(operation, old, new, is_json=is_json)
     notes = () if new.isascii() else answer_checks.turned(operation.path, old or "", new)
-    if order.later is None:
+    if later is None:
         return notes
-    return notes + answer_checks.check_reading(
-        operation, old, new, order.later(), is_json=order.is_json
-    )
+    return notes + answer_checks.check_reading(operation, old, new, later(), is_json=is_json)
 
 
 def _fault_of_new(
-    order: Order, operation: CreateFile | EditFile, text: str, *, is_new: bool = False
-) -> str:
-    """Return why a program that the session made can't be parsed; empty if it ever could, or is meant so."""
-    is_made = is_new or (order.session is not None and operation.path in order.session.unparsed)
+    context: Context, order: Order, operation: CreateFile | EditFile, text: str, *, is_new: bool
+) -> tuple[str, tuple[str, ...]]:
+    """Return why a program that the session made can't be parsed, and a note; empty if it ever could."""
+    is_made = is_new or (context.chat is not None and operation.path in context.chat.unparsed)
     if not is_made or order.later is None or operation.unchecked:
-        return ""
-    return syntax_check.fault_in(operation.path, text)
-
-
-def _count(operation: EditFile) -> int:
-    match operation.change:
-        case LineRange():
-            return 1
-        case Substitutions(edits=parts) | Diff(hunks=parts) | parts:
-            return len(parts)
+        return "", ()
+    broken = syntax_check.fault_in(operation.path, text)
+    return broken, (_UNPARSED.format(broken),) if broken else ()
 
 
 def _as_meant(operation: CreateFile, old: str | None) -> tuple[CreateFile, tuple[str, ...]]:
-    """Return a file without certain damage from the chat, and notes about what was repaired."""
-    if isinstance(operation.content, bytes) or operation.arrival is None:
+    """Return a whole file without certain damage from the chat, and notes about what was repaired.
+
+    A part of one, with a placeholder for the rest, is refused.
+    """
+    content, path, notes = operation.content, operation.path, tuple[str, ...]()
+    if isinstance(content, bytes):
         return operation, ()
-    body = body_repair.mend_file(operation.content, operation.path, operation.arrival, old)
-    if body.text == operation.content:
-        return operation, body.notes
-    return replace(operation, content=body.text), body.notes
-
-
-def _check_whole(operation: CreateFile, old: str | None) -> None:
-    """Refuse to replace a whole file by a part with a placeholder for the rest."""
-    if old is None or isinstance(operation.content, bytes) or operation.unchecked:
-        return
-    elision = elisions.elision_in(operation.content, old, operation.path)
+    if operation.arrival is not None:
+        body = body_repair.mend_file(content, path, operation.arrival, old)
+        content, notes = body.text, body.notes
+    elision = "" if old is None or operation.unchecked else elisions.elision_in(content, old, path)
     if elision:
         raise OperationError(
-            f"'{plain_text.one_line(elision, 60)}' would replace lines of '{operation.path}'. Nothing was"
-            " changed",
+            f"'{plain_text.one_line(elision, 60)}' would replace lines of '{path}'. Nothing was changed",
             advice="; send all of its lines, or use EDIT_FILE",
         )
+    if notebooks.is_shown(path, content):
+        content = notebooks.replaced(path, content, old)
+    return replace(operation, content=content), notes
 
 
 def _bytes_of(

@@ -191,30 +191,25 @@ class Guess:
 
     def _candidates(self) -> Iterator[tuple[str, str]]:
         """Yield the texts of the best files that may be shown, without their secrets being hidden yet."""
-        count = 0
+        workspace, count = self._workspace, 0
         for file in self._ranked:
-            if file.path in self._wanted.already:
+            path = file.path
+            if path in self._wanted.already:
                 continue
             try:
-                text = self._text(file)
+                # A link may have a harmless name.
+                real = workspace.resolved(path)
+                why = eligible.why_not_named(real, is_named=file.is_named)
+                if why is None and not may_read(workspace, self._policy, path):
+                    why = "the policy protects it"
+                decoded = None if why else workspace.text(path, workspace.read(path).data)
             except OperationError as fault:
+                decoded, why = None, fault.reason
+            if decoded is None:
                 if file.is_named:
-                    self._refused[file.path] = fault.reason
+                    self._refused[path] = why or "it is not text, or in no encoding that is certain"
                 continue
-            yield file.path, text
+            yield path, notebooks.shown(path, decoded.text).replace("\r\n", "\n")
             count += 1
             if count == choose.FILES_LIMIT:
                 return
-
-    def _text(self, file: rank.Ranked) -> str:
-        """Return the text of a file. OperationError if it must not be shown, is no text, or is gone."""
-        # A link may have a harmless name.
-        real = self._workspace.resolved(file.path)
-        if why := eligible.why_not_named(real, is_named=file.is_named):
-            raise OperationError(why)
-        if not may_read(self._workspace, self._policy, file.path):
-            raise OperationError("the policy protects it")
-        decoded = self._workspace.text(file.path, self._workspace.read(file.path).data)
-        if decoded is None:
-            raise OperationError("it is not text, or in no encoding that is certain")
-        return notebooks.shown(file.path, decoded.text).replace("\r\n", "\n")

@@ -7,22 +7,18 @@ from msgspec import Struct
 from codingagent.model.events import Denied, Event, FileEdited
 from codingagent.model.journal_entries import ContentChange
 from codingagent.model.operations import Finish, Kind, Operation, RunCommand, ShowMessage
-from codingagent.model.session_state import Session
 from codingagent.policy.rules import Ask, Deny
 from codingagent.protocols.tags.reply import Foreign
-from codingagent.storage.journal import ShownTexts
 
 
 class Order(Struct, frozen=True):
     """An operation to do, and its position in the answer, counted from 0.
 
-    `id` is the answer's own name for it, or empty. `earlier` are the edits of the same file so far in the
-    answer. `room` is the number of characters of contents and outputs that its event may hold. `foreign` says
-    whether it came in a format other than the protocol's. `is_check` means that it is the person's own check:
-    the policy does not ask. `names` are those of the secrets that it writes.
-
-    A chat's changes are checked, a program's are not. For a chat, `later` returns the operations that follow
-    in the answer, `session` holds what it knows of files, and `texts` the contents of such files, by digest.
+    `id` is its name in a JSON message; in others it has none. `earlier` are the edits of the same file so far
+    in the answer. `room` is the number of characters of contents and outputs that its event may hold.
+    `foreign` says whether it came in a format other than the protocol's. `is_check` means that it is the
+    person's own check: the policy does not ask. `names` are those of the secrets that it writes. `later`
+    returns the operations that follow in a chat's answer: its changes are checked, a program's are not.
     """
 
     index: int
@@ -33,14 +29,7 @@ class Order(Struct, frozen=True):
     foreign: Foreign = "no"
     is_check: bool = False
     later: Callable[[], Iterable[Operation]] | None = None
-    session: Session | None = None
-    texts: ShownTexts | None = None
     names: tuple[str, ...] = ()
-
-    @property
-    def is_json(self) -> bool:
-        """Return whether it came in a JSON message: only there operations have names."""
-        return bool(self.id)
 
     @property
     def kind(self) -> Kind:

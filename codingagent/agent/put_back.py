@@ -8,6 +8,7 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from codingagent.agent.context import Context
 from codingagent.editing import notebooks
 from codingagent.errors import OperationError
 from codingagent.model import encoding, operations
@@ -51,10 +52,7 @@ _ALTERS = (
     ),
     "; send this block again in a code block, without the line of that value if it need not change",
 )
-_PIECES = (
-    "The pieces would make {} in the file",
-    "; write such a placeholder whole, in one change, where the value belongs",
-)
+_LOST = "no file contains the value of {} any more; write that placeholder where it is still needed"
 
 
 def restored(vault: Vault, items: Iterable[Step | Problem]) -> tuple[Step | Problem, ...]:
@@ -132,7 +130,7 @@ def reader(workspace: Workspace, *apart: str) -> Callable[[str], str | None]:
     return read
 
 
-def asks_to_write(vault: Vault, names: Iterable[str], file: Texts) -> Iterator[Ask]:
+def _asks_to_write(vault: Vault, names: Iterable[str], file: Texts) -> Iterator[Ask]:
     """Yield what to ask before values are written to a file that does not hold them on disk."""
     new = [each for each in names if file.holds(vault, each)]
     if new := [each for each in new if not file.holds(vault, each, before=True)]:
@@ -144,13 +142,50 @@ def asks_to_write(vault: Vault, names: Iterable[str], file: Texts) -> Iterator[A
         yield Ask(("secrets.elsewhere",), (reason,), grants)
 
 
-def check_names(vault: Vault, file: Texts) -> None:
-    """Refuse to write a name itself, made of pieces, say: who reads it later takes it for the value."""
-    if made := vault.names_in(file.new or "") - vault.names_in(file.old or ""):
-        raise OperationError(_PIECES[0].format(min(made)), advice=_PIECES[1])
+def leaks(
+    context: Context, names: tuple[str, ...], *files: Texts
+) -> tuple[tuple[Ask, ...], tuple[str, ...]]:
+    """Return what to ask before hidden values go elsewhere or get lost, and notes that name the lost ones.
+
+    It depends only on what is on disk. The last file is the one that is written, with the values of `names`;
+    the one before it is moved there.
+    """
+    vault, file, source = context.secrecy.vault, files[-1], files[0]
+    if not vault.hides:
+        return (), ()
+    asked: tuple[Ask, ...] = ()
+    written = names
+    if file is not source:
+        if vault.is_secret_file(source.path, source.old):
+            to = shown(file.path)
+            reason = f"it moves '{shown(source.path)}', which holds secrets, to '{to}'"
+            asked = (Ask(("secrets.moved",), (reason,), (f"{reason[3:]}",)),)
+        else:
+            written += tuple(vault.hidden_in(source.old or "", source.path))
+    if not asked:
+        asked = tuple(_asks_to_write(vault, dict.fromkeys(written), file))
+    if file.new is not None:
+        # Whoever reads a name that was made of pieces, say, takes it for the value.
+        if made := vault.names_in(file.new) - vault.names_in(file.old or ""):
+            raise OperationError(
+                f"The pieces would make {min(made)} in the file",
+                advice="; write such a placeholder whole, in one change, where the value belongs",
+            )
+        asked += tuple(_asks_to_show(vault, names, file))
+    read = reader(context.workspace, *(real(context, each.path) for each in files))
+    gone, lost = _lost(vault, files, read)
+    return (*asked, *lost), tuple(map(_LOST.format, gone))
 
 
-def lost(
+def real(context: Context, path: str) -> str:
+    """Return a path without its links; empty for a link that leads out or in a circle: it may be deleted."""
+    try:
+        return context.workspace.resolved(path)
+    except OperationError:
+        return ""
+
+
+def _lost(
     vault: Vault, files: Sequence[Texts], read: Callable[[str], str | None]
 ) -> tuple[dict[str, str], tuple[Ask, ...]]:
     """Return the hidden values that no file would hold any more, where they are, and what to ask.
@@ -180,33 +215,39 @@ def lost(
 
 
 def moved(
-    vault: Vault, files: Sequence[Texts], read: Callable[[str], str | None]
+    context: Context, changed: Iterable[tuple[str, bytes | None, bytes | None]]
 ) -> dict[str, Ask]:
-    """Return what to ask, by path, about values that commands wrote elsewhere or removed."""
+    """Return what to ask, by path, about values that commands wrote elsewhere or removed.
+
+    `changed` are files with their bytes before and after.
+    """
+    vault, read = context.secrecy.vault, reader(context.workspace)
     if not vault.by_name:
         return {}
-    by_path = {file.path: file for file in files}
+    files = {
+        path: Texts(path, text_of(path, old), text_of(path, new)) for path, old, new in changed
+    }
 
     def at(path: str) -> Texts:
-        return by_path.get(path) or Texts(path, text := read(path), text)
+        return files.get(path) or Texts(path, text := read(path), text)
 
     def stood(name: str) -> bool:
         places = vault.by_name[name].places
         return any(at(place).holds(vault, name, before=True) for place in places)
 
     asks = {
-        file.path: ask
-        for file in files
-        for ask in asks_to_write(vault, filter(stood, vault.known_in(file.new or "")), file)
+        path: ask
+        for path, file in files.items()
+        for ask in _asks_to_write(vault, filter(stood, vault.known_in(file.new or "")), file)
     }
     elsewhere = {*asks}  # what a no takes away
-    for file in files:
+    for path, file in files.items():
         # Commands change the short values of settings; a file that is gone has lost all of them.
         has_less = {*vault.known_in(file.old or "")}.difference(vault.known_in(file.new or ""))
         if has_less or file.new is None:
-            gone = lost(vault, [file], lambda path: None if path in elsewhere else at(path).new)[1]
-            for ask in gone:
-                asks[file.path] = together(*filter(None, (asks.get(file.path), ask)))
+            gone = _lost(vault, [file], lambda other: None if other in elsewhere else at(other).new)
+            for ask in gone[1]:
+                asks[path] = together(asks[path], ask) if path in asks else ask
     return asks
 
 
@@ -230,7 +271,7 @@ def check_cuts(vault: Vault, text: str, operation: operations.EditFile) -> None:
         spans = [(a + longer, b + longer) if a >= end else (a, b) for a, b in outside]
 
 
-def asks_to_show(vault: Vault, names: tuple[str, ...], file: Texts) -> Iterator[Ask]:
+def _asks_to_show(vault: Vault, names: tuple[str, ...], file: Texts) -> Iterator[Ask]:
     """Yield what to ask before a short value is written where nothing hides it."""
     path, held = shown(file.path), [vault.by_name[name] for name in names]
     short = [each for each in held if not (each.is_wide or each.is_allowed)]
@@ -248,26 +289,23 @@ def check_values(
     """Refuse what would write another value, which the new file does not have, than a name stands for."""
     if new is None or not names:
         return
-    texts = _written(operation)
-    for name in names:
-        value = vault.by_name[name].value
-        if any(value in text for text in texts) and value not in new:
-            raise OperationError(_ALTERS[0].format(name), advice=_ALTERS[1])
-
-
-def _written(operation: operations.Operation) -> list[str]:
+    texts: list[str] = []  # of what is taken literally, none
     match operation:
         case (
             operations.CreateFile(content=str() as text)
             | operations.EditFile(change=operations.LineRange(text=text))
         ):
-            return [text]
+            texts = [text]
         case operations.EditFile(change=operations.Diff(hunks=hunks)):
-            return [text for hunk in hunks for mark, text in hunk.lines if mark == "+"]
+            texts = [text for hunk in hunks for mark, text in hunk.lines if mark == "+"]
         case operations.EditFile(change=tuple() as parts):
-            return [part.replace for part in parts]
-        case _:  # taken literally
-            return []
+            texts = [part.replace for part in parts]
+        case _:
+            pass
+    for name in names:
+        value = vault.by_name[name].value
+        if any(value in text for text in texts) and value not in new:
+            raise OperationError(_ALTERS[0].format(name), advice=_ALTERS[1])
 
 
 def _where(vault: Vault, name: str) -> str:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from codingagent.agent.context import Context
-from codingagent.agent.egress import egress_of
 from codingagent.agent.file_views import DATA, Views, in_brief
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import journal_entries as entries
@@ -51,12 +50,10 @@ if TYPE_CHECKING:
 
 # Many chats take no longer message, or forget its beginning.
 _MUCH_TOKENS = 32_000
-_MUCH = "Request {}, {}, is too long for many chats: attach it instead of pasting, or lower context_chars"
 # What is read for a request is cut to fair shares later; more than this is of no use.
 _VIEWS_PER_BUDGET = 4
 # Programs that a model would otherwise spend a round trip to find out about.
 _PROGRAMS = sections(__file__)["programs"].split()
-_ATTACHED_BEFORE = "attached by the user before"
 # How many of the files that one answer wrote are kept, to show what the person changes in them.
 _TEXTS_LIMIT = 200
 
@@ -168,79 +165,93 @@ class Requests:
         self._home.sessions.mend_document(self.session)
 
     def _write(self, listed: "Belonging | None") -> None:
-        self.context.secrecy.look_again()
-        context, settings = self._material(listed), self.context.settings
+        secrecy, session, mailbox = self.context.secrecy, self.session, self._home.mailbox
+        secrecy.look_again()
+        material, settings = self._material(listed), self.context.settings
         budget = render.Budget(settings.context_chars, settings.list_entries)
-        guess = self._guess(context)
-        news = self._guess(context, is_anew=True) if self.session.new_wish else None
+        guess = self._guess(material)
+        news = self._guess(material, is_anew=True) if session.new_wish else None
         guesses = [each for each in (news, guess) if each is not None]
-        context = replace(
-            context,
+        material = replace(
+            material,
             choose=partial(_shown, guesses),
             choose_new=partial(_shown, guesses[: news is not None]),
             likely=guesses[0].likely if guesses else (),
         )
-        dialect, secrecy = self._dialect(), self.context.secrecy
-        hidden = secrecy.session(self.session)
-        text = secrecy.seal(render.render(hidden, context, budget, dialect), dialect.guide)
-        mailbox, sequence = self._home.mailbox, self.session.sequence
-        session_id, remark = self.session.session_id, self.context.remark
-        path = mailbox.outbox_path(session_id, sequence)
+        dialect, hidden, brief = self._dialect(), secrecy.session(session), ""
+        text = secrecy.seal(render.render(hidden, material, budget, dialect), dialect.guide)
+        path = mailbox.outbox_path(session.session_id, session.sequence)
         mailbox.write_beside(path, text)
-        short = self._write_short(hidden, context, budget)
+        short = mailbox.short_path(session.session_id, session.sequence)
+        if session.sequence > 1:  # for a chat that has seen the earlier requests
+            changed = self.context.checkpointer.changed_since_request()
+            brief = render.render_short(hidden, material, budget, dialect, changed)
+            guide = dialect.guide if dialect.guide in brief else "=== PROTOCOL ==="
+            brief = secrecy.seal(brief, guide)
+            mailbox.write_beside(short, brief)
         # Names that nobody could put back must not leave.
         secrecy.save()
         # Made durable together with everything that they report: nothing of it can be missing later.
-        self.context.sync()
-        if short is not None:
-            atomic_write.put_in_place(short[0])
+        self.context.checkpointer.sync()
+        if brief:
+            atomic_write.put_in_place(short)
         atomic_write.put_in_place(path)
         # What was shown before is only in the whole request, which the chat need not see.
-        first = guess if sequence == 1 else news
+        first = guess if session.sequence == 1 else news
         before, self.choice = self.choice, () if first is None else first.numbered
         is_told = self.choice == before
-        if not before and self.session.requested == sequence:  # another process told of it
-            is_told = {*self.session.known, *self.session.parts}.issuperset(self.choice)
+        if not before and session.requested == session.sequence:  # another process told of it
+            is_told = {*session.known, *session.parts}.issuperset(self.choice)
         for line in () if first is None or is_told else first.told():
-            remark(line)
-        self._record_written(text, context, first, "" if short is None else short[1])
-        if told := secrecy.told(text):
-            remark(told)
-        for reason in context.listing.unread:
-            remark(f"left out of the file list: {reason}")
-        for view in context.conventions if sequence == 1 and not self.session.is_rewritten else ():
+            self.context.remark(line)
+        self._record_written(text, brief, material, first)
+        for line in self._told(text, brief, material):
+            self.context.remark(line)
+
+    def _told(self, text: str, brief: str, material: render.Material) -> Iterator[str]:
+        """Yield what the person should know of a request and its short version before they send it."""
+        session, settings = self.session, self.context.settings
+        if told := self.context.secrecy.told(text):
+            yield told
+        for reason in material.listing.unread:
+            yield f"left out of the file list: {reason}"
+        is_first = session.sequence == 1
+        for view in material.conventions if is_first and not session.is_rewritten else ():
             told = f"{shown_path(view.path)} goes along as the repository's conventions"
-            remark(f"{told} (--no-conventions leaves it out)")
-        for view in context.views:
+            yield f"{told} (--no-conventions leaves it out)"
+        for view in material.views:
             if view.beside_bytes:
-                remark(f"also attach: {self._place_of(view.path)}, {size_of(view.beside_bytes)}")
-            if view.about and view.path in self.session.attached:
+                root = self.context.workspace.root
+                place = view.path if root == Path.cwd() else str(root / view.path)
+                yield f"also attach: {paths.shown(place)}, {size_of(view.beside_bytes)}"
+            if view.about and view.path in session.attached:
                 lines = f"only the first and last of its {view.total_lines:,} lines go"
-                remark(f"{shown_path(view.path)}: {lines}; attach it by its own name for all")
-        for part in file_contents.cuts(text if short is None else short[1], context.files):
-            remark(f"Only part of {part}")
-        advice = ""
-        if sequence == 1 and settings.chat != "custom":
+                yield f"{shown_path(view.path)}: {lines}; attach it by its own name for all"
+        for part in file_contents.cuts(brief or text, material.files):
+            yield f"Only part of {part}"
+        if is_first and settings.chat != "custom":
             from codingagent.model.chats import chats
 
-            advice = chats()[settings.chat].advice(len(text))
-        elif (size := tokens.estimate(text)) > _MUCH_TOKENS and sequence == 1:
-            advice = _MUCH.format(sequence, estimated(size))
-        if advice:
-            remark(advice)
-        if len(text) > (limit := budget.characters):
-            remark(
+            if advice := chats()[settings.chat].advice(len(text)):
+                yield advice
+        elif is_first and (size := tokens.estimate(text)) > _MUCH_TOKENS:
+            yield (
+                f"Request 1, {estimated(size)}, is too long for many chats: attach it instead of pasting, or"
+                " lower context_chars"
+            )
+        if len(text) > (limit := settings.context_chars):
+            yield (
                 f"Longer than context_chars ({limit:,}): the task alone exceeds it; shorten it, or raise that"
             )
 
-    def _guess(self, context: render.Material, *, is_anew: bool = False) -> "Guess | None":
+    def _guess(self, material: render.Material, *, is_anew: bool = False) -> "Guess | None":
         """Return what chooses files for the request; None where there is nothing to choose from.
 
         Of a later request these are files that the chat has met; if `is_anew`, those that it does not know.
         """
         session = self.session
-        already = {view.path for view in context.files}
-        listing, is_first = context.listing, is_anew or session.sequence == 1
+        already = {view.path for view in material.files}
+        listing, is_first = material.listing, is_anew or session.sequence == 1
         if session.sequence > 1:
             # A search of all files each turn would cost more than it finds.
             met = {*session.known, *session.parts, *session.touched}
@@ -262,15 +273,15 @@ class Requests:
         return Guess(workspace, policy, listing, wanted, log, hide)
 
     def _record_written(
-        self, text: str, context: render.Material, guess: "Guess | None", short: str
+        self, text: str, brief: str, material: render.Material, guess: "Guess | None"
     ) -> None:
         """Record the request and the files that it makes known to the chat; keep their texts first."""
         chosen = () if guess is None else guess.whole
         # A later short request holds none.
-        conventions = context.conventions if self.session.sequence == 1 else ()
+        conventions = material.conventions if self.session.sequence == 1 else ()
         whole = {
             view.path: (view.digest, view.text)
-            for view in (*context.views, *context.offered, *conventions, *chosen)
+            for view in (*material.views, *material.offered, *conventions, *chosen)
             if file_contents.shows_whole(text, view)
         }
         fetched = [event for event in self.session.results if isinstance(event, FileFetched)]
@@ -283,11 +294,24 @@ class Requests:
         texts = self.context.texts
         assert texts is not None, "a session has a chat"
         texts.keep({**self._texts_written(texts), **dict(whole.values())})
+        lines = {path: (a, b) for path, a, b in file_contents.lines_shown(text, material.files)}
+        for part in () if guess is None else guess.chosen:
+            lines[part.file.path] = (min(part.shown), max(part.shown))
+        lines |= {path: (1, 0) for path in whole if path not in lines}  # in events as JSON, some
+        data, short = (each.encode("utf-8", "replace") for each in (text, brief))
+        egress = entries.Egress(
+            len(data),
+            digest_of(data),
+            tuple(entries.ShownLines(path, *span) for path, span in lines.items()),
+            self.context.secrecy.counts(text),
+            self.context.secrecy.mode,
+            len(short),
+            digest_of(short) if short else "",
+            *(size for each in (text, brief) for size in (len(each), tokens.estimate(each))),
+        )
         shown = tuple(entries.ShownFile(path, digest) for path, (digest, _) in whole.items())
         parts = () if guess is None else guess.parts
-        egress = egress_of(self.context.secrecy, (text, short), context.files, guess, whole)
-        record = entries.RequestWritten(self.session.sequence, now(), shown, parts, egress)
-        self.log.record(record)
+        self.log.record(entries.RequestWritten(self.session.sequence, now(), shown, parts, egress))
         self.written += 1
         texts.prune(self.session.known.values())
 
@@ -305,21 +329,6 @@ class Requests:
                     if view.digest == digest and not view.beside_bytes and len(view.text) <= limit:
                         found[digest] = view.text
         return found
-
-    def _write_short(
-        self, session: Session, context: render.Material, budget: render.Budget
-    ) -> tuple[Path, str] | None:
-        """Write the short version for a chat that has seen the earlier requests; None for the first."""
-        if session.sequence == 1:
-            return None
-        changed = self.context.checkpointer.changed_since_request()
-        text = render.render_short(session, context, budget, self._dialect(), changed)
-        guide = self._dialect().guide
-        guide = guide if guide in text else "=== PROTOCOL ==="
-        text = self.context.secrecy.seal(text, guide)
-        path = self._home.mailbox.short_path(session.session_id, session.sequence)
-        self._home.mailbox.write_beside(path, text)
-        return path, text
 
     def _environment(self) -> render.Environment:
         settings, sandbox = self.context.settings, self.context.sandbox
@@ -344,113 +353,102 @@ class Requests:
 
         return dialect()
 
-    def _wanted(self) -> Iterator[tuple[str, int | None, int | None]]:
-        """Yield each file and range asked for once, and no range of a file that is wanted whole."""
+    def _material(self, listed: "Belonging | None") -> render.Material:
+        session, workspace = self.session, self.context.workspace
+        listing = workspace.listing(session.touched, listed)
+        # Before anything is shown: their values may be in any other file, too.
+        secret = (*listing.files, *listing.ignored.names)
+        self.context.secrecy.read_files(workspace, secret)
+        shown = Views(workspace, self._hide)
+        unread: list[str] = []
+        views = self._requested(shown, unread)
+        known = {view.path for view in views}
+        offered = tuple(self._offered(shown, listing, known))
+        attached: list[file_contents.FileView] = []  # before, and not requested anyway
+        named = self._named()
+        for path in dict.fromkeys(path for each in session.said for path in each.attached):
+            if path not in known:
+                with contextlib.suppress(OperationError):  # gone since
+                    view = shown.view(path, None, None)
+                    view = view if path in named else in_brief(view)
+                    attached.append(replace(view, reason="attached by the user before"))
+        known.update(view.path for view in attached)
+        conventions: list[file_contents.FileView] = []
+        if session.conventions and listing.files:
+            from codingagent.agent import attachments
+
+            found = attachments.conventions(
+                workspace, self.context.policy, listing.files, known, self._hide
+            )
+            conventions = [view for view in found if view.path not in known]
+        # Events as JSON hold what they fetched.
+        known.update(each.path for each in session.results if isinstance(each, FileFetched))
+        # The other files that earlier turns showed or wrote; the latest one written comes first.
+        met = dict.fromkeys((*reversed([*session.known]), *sorted(session.touched)))
+        seen = [path for path in met if path in listing.files and path not in known]
+        return render.Material(
+            listing,
+            views,
+            unread,
+            self._environment(),
+            offered,
+            attached,
+            seen if session.sequence > 1 else (),
+            conventions,
+        )
+
+    def _requested(self, shown: Views, unread: list[str]) -> list[file_contents.FileView]:
+        """Return each file and range asked for once, and no range of a file that is wanted whole.
+
+        What can't be shown is added to `unread`, with the reason.
+        """
         session = self.session
         wanted: dict[tuple[str, int | None, int | None], None]
         wanted = {(path, None, None): None for path in session.attached}
+        named = self._named()
         for event in session.results:
             match event:
-                case FileRequested(paths=named, start_line=start, end_line=end):
-                    wanted |= dict.fromkeys((path, start, end) for path in named)
+                case FileRequested(paths=files, start_line=start, end_line=end):
+                    wanted |= dict.fromkeys((path, start, end) for path in files)
+                    named.add(event.asked)
                 # JSON events hold what they fetched.
                 case FileFetched() if session.protocol == "tags":
                     wanted[event.path, None, None] = None
                 case Refused() if event.digest and self.context.may_read(event.subject):
                     wanted[event.subject, None, None] = None
+        limit = self.context.settings.context_chars
+        views: list[file_contents.FileView] = []
+        room = _VIEWS_PER_BUDGET * limit
         for path, start, end in wanted:
-            if (start, end) == (None, None) or (path, None, None) not in wanted:
-                yield path, start, end
-
-    def _material(self, listed: "Belonging | None") -> render.Material:
-        listing = self.context.workspace.listing(self.session.touched, listed)
-        # Before anything is shown: their values may be in any other file, too.
-        secret = (*listing.files, *listing.ignored.names)
-        self.context.secrecy.read_files(self.context.workspace, secret)
-        views: dict[tuple[str, int | None, int | None], file_contents.FileView] = {}
-        unread: list[str] = []
-        shown = Views(self.context.workspace, self._hide)
-        room = _VIEWS_PER_BUDGET * self.context.settings.context_chars
-        events = self.session.results
-        named = {e.asked for e in events if isinstance(e, FileRequested)} | self._named()
-        for path, start, end in self._wanted():
+            is_part = (start, end) != (None, None)
+            if is_part and (path, None, None) in wanted:
+                continue
             if room <= 0:
-                unread.append(
-                    f"{paths.shown(path)}: did not fit here; ask for fewer files at a time"
-                )
+                fact = "did not fit here; ask for fewer files at a time"
+                unread.append(f"{paths.shown(path)}: {fact}")
                 continue
             try:
                 view = shown.view(path, start, end)
             except OperationError as fault:
                 unread.append(f"{paths.shown(path)}: {fault.reason}")
                 continue
-            if path not in named and (start, end) == (None, None):
+            if path not in named and not is_part:
                 view = in_brief(view)
             # Keep no more of a file than a whole request could hold.
-            view = view.clipped(self.context.settings.context_chars)
+            view = view.clipped(limit)
             room -= len(view.text)
-            if not view.is_whole and (start, end) != (None, None):
+            if is_part and not view.is_whole:
                 from codingagent.context.show import in_frame
 
                 text = shown.view(path, None, None).text
-                view = in_frame(view, text, imported=all(path != other for other, *_ in views))
-            views[path, start, end] = view
-        known = {path for path, _, _ in views}
-        offered = tuple(self._offered(shown, listing, known))
-        attached = tuple(self._attached_before(shown, known))
-        seen = self._seen_before(listing, known | {view.path for view in attached})
-        conventions = self._conventions(listing, known | {view.path for view in attached})
-        return render.Material(
-            listing,
-            tuple(views.values()),
-            unread,
-            self._environment(),
-            offered,
-            attached,
-            seen,
-            conventions,
-        )
-
-    def _place_of(self, path: str) -> str:
-        """Return a file of the workspace as the person finds it from where they are."""
-        root = self.context.workspace.root
-        return paths.shown(path if root == Path.cwd() else str(root / path))
-
-    def _conventions(self, listing: Listing, known: set[str]) -> tuple[file_contents.FileView, ...]:
-        """Return what the repository says about itself, unless it is shown anyway."""
-        if not (self.session.conventions and listing.files):
-            return ()
-        from codingagent.agent.attachments import conventions
-
-        workspace, policy = self.context.workspace, self.context.policy
-        found = conventions(workspace, policy, listing.files, known, self._hide)
-        return tuple(view for view in found if view.path not in known)
+                view = in_frame(view, text, imported=all(path != each.path for each in views))
+            views.append(view)
+        return views
 
     def _named(self) -> set[str]:
         """Return the files that the person attached by their own names."""
         said = self.session.said
         return {path for each in said for path in each.attached if path not in each.brief}
-
-    def _attached_before(self, shown: Views, known: set[str]) -> Iterator[file_contents.FileView]:
-        """Yield the attachments of earlier requests that still exist and are not requested anyway."""
-        said, named = self.session.said, self._named()
-        for path in dict.fromkeys(path for each in said for path in each.attached):
-            if path not in known:
-                with contextlib.suppress(OperationError):  # gone since
-                    view = shown.view(path, None, None)
-                    view = view if path in named else in_brief(view)
-                    yield replace(view, reason=_ATTACHED_BEFORE)
-
-    def _seen_before(self, listing: Listing, known: set[str]) -> tuple[str, ...]:
-        """Return the other existing files that earlier turns showed or wrote."""
-        session = self.session
-        if session.sequence == 1:
-            return ()
-        # Events as JSON hold what they fetched.
-        known = known.union(e.path for e in session.results if isinstance(e, FileFetched))
-        # The latest file written comes first.
-        paths = [*reversed([*session.known]), *sorted(session.touched)]
-        return tuple(p for p in dict.fromkeys(paths) if p in listing.files and p not in known)
 
     def _offered(
         self, shown: Views, listing: Listing, known: set[str]

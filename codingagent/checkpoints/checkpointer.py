@@ -68,6 +68,7 @@ class Checkpointer:
         return otherwise
 
     def sync(self) -> None:
+        """Make everything written durable, in the workspace and in the home."""
         atomic_write.sync(self._folders)
 
     def before(self, held: Collection[str] = ()) -> None:

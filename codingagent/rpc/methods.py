@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
-from msgspec.structs import replace
 
 from codingagent.agent import put_back
 from codingagent.agent.context import bare_context
@@ -140,8 +139,8 @@ class RemoteMethods:
         self._runner = runner
         # Threads share no vault: names hold for one connection.
         self._secrecy = secrecy_for(host.settings)
-        context = bare_context(host.workspace, runner, host.policy)
-        self._agent = Agent(replace(context, secrecy=self._secrecy))
+        context = bare_context(host.workspace, runner, host.policy, secrecy=self._secrecy)
+        self._agent = Agent(context)
 
     def cancel(self) -> None:
         """End the current command, if any; called from another thread."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from codingagent import Space
-from codingagent.agent.run import Run
+from codingagent.agent.space import Run
 from codingagent.errors import CodingAgentError, UsageError, WorkError
 from tests import warm
 from tests.helpers import HANG_S, use_no_git

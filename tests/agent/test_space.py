@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codingagent import MessageError, Space, validate_events_message
-from codingagent.agent.run import Run
+from codingagent.agent.space import Run
 from codingagent.errors import UsageError, WorkError
 from codingagent.protocols.json.wire import (
     CreateFileEvent,

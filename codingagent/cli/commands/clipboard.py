@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from codingagent.agent.recipients import Ask, save_answer
+from codingagent.agent.answers import Ask, save_answer
 from codingagent.cli import clipboard, layout
 from codingagent.cli.command_table import runnable
 from codingagent.cli.commands.common import ask_whose, home_of, settings_of, waiting_of

@@ -20,9 +20,9 @@ from codingagent.storage import homes
 from codingagent.storage.homes import Home, told_as
 
 if TYPE_CHECKING:
+    from codingagent.agent.answers import Ask, Recipients
     from codingagent.agent.conversation import Conversation
     from codingagent.agent.factory import OpenSession
-    from codingagent.agent.recipients import Ask, Recipients
     from codingagent.cli.inbox_loop import Inbox
     from codingagent.cli.reply_command import ReplyCommand
     from codingagent.cli.shared_session import SharedSession

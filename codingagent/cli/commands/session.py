@@ -33,8 +33,8 @@ from codingagent.storage.lock import is_held
 from codingagent.workspace.real_paths import typed_in, with_slashes
 
 if TYPE_CHECKING:
+    from codingagent.agent.answers import Recipients
     from codingagent.agent.conversation import Conversation
-    from codingagent.agent.recipients import Recipients
     from codingagent.checkpoints.undo import UndoChoice
     from codingagent.cli.reply_command import ReplyCommand
 
@@ -55,7 +55,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     json: options.Json = False,
 ) -> int:
     """Continue a session: apply the answer in the inbox, or wait for one. With a run id: finish that run."""
-    from codingagent.agent.recipients import Recipients
+    from codingagent.agent.answers import Recipients
 
     reply = reply_command(given, {"--once": once})
     home = home_of(context)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from codingagent.agent.recipients import refuse_request, save_answer
+from codingagent.agent.answers import refuse_request, save_answer
 from codingagent.agent.requests import Requests
 from codingagent.cli import clipboard, inbox_loop, keyboard
 from codingagent.cli.clipboard import Glance

@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from codingagent.agent.recipients import save_answer
+from codingagent.agent.answers import save_answer
 from codingagent.cli.page import diffs, looking, taking
 from codingagent.cli.page.looking import Desk
 from codingagent.cli.page.view import SessionView, rows, when

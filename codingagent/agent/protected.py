@@ -7,11 +7,10 @@ cover it. A file that differs from what was shown is left alone.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 
-from msgspec import Struct
-
-from codingagent.checkpoints.checkpointer import Checkpointer
+from codingagent.agent import put_back
+from codingagent.agent.context import Context
 from codingagent.checkpoints.history import NAMED, Change, LeftOut, named
 from codingagent.checkpoints.repository_files import holds_below, makes_git_run
 from codingagent.errors import OperationError
@@ -21,90 +20,81 @@ from codingagent.model.events import CommandRan, Finished, Interrupted
 from codingagent.model.journal_entries import ProtectedChange, ProtectedFound, ProtectedSettled
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import Kind
-from codingagent.model.ui_events import Remark
-from codingagent.policy.rules import Ask, FilesystemRules, ask_for_change, ask_for_path, together
+from codingagent.policy.rules import Ask, ask_for_change, ask_for_path, together
 from codingagent.storage.clock import now
-from codingagent.storage.journal import SessionLog
-from codingagent.workspace.workspace import Workspace
 
 NAME = "changed-files"
 """The name of the question, used where an operation has its id."""
 
 # setuid and setgid, as a checkpoint holds them.
-OWNER_BITS = 0o6000
+_OWNER_BITS = 0o6000
 # How much of a command's changes is compared, and shown of that.
 _SHOWN_BYTES, _SHOWN_CHARACTERS = 200_000, 20_000
 _NO_GIT = "the checkpoints can't be read any more"
 # What git says of a folder that can't be listed.
 _CLOSED = "permission denied"
 _UNHELD = "no checkpoint holds it; delete it if you do not want it"
-Moved = Callable[[Iterable[tuple[str, bytes | None, bytes | None]]], Mapping[str, Ask]]
-"""Return by path what to ask about hidden values in changed files; each with its content before and after."""
-
-
 _Changes = Mapping[str, tuple[Change, str, str]]
 """By path, a change and the checkpoints before and after it."""
 
 
-class Protection(Struct, frozen=True):
-    checkpointer: Checkpointer
-    workspace: Workspace
-    rules: FilesystemRules
-    moved: Moved
+class Protection:
+    """The protected files that the commands of a turn changed."""
 
-    @property
-    def log(self) -> SessionLog:
-        return self.checkpointer.log
+    def __init__(self, context: Context) -> None:
+        self._context, self._log = context, context.log
+        self._checkpointer, self._rules = context.checkpointer, context.policy.filesystem
 
-    def changed_paths(self) -> tuple[str, ...]:
+    def changes(self) -> _Changes:
         """Return the files that differ after a turn that ran commands, whoever changed them."""
-        return tuple(self._changes())
+        found: dict[str, tuple[Change, str, str]] = {}
+        for before, after in self._log.session.checkpoints.parts if self._has_commands() else ():
+            for change in self._checkpointer.changes(before, after) or ():
+                first, since, _ = found.get(change.path, (change, before, after))
+                found[change.path] = first.joined(change), since, after
+        return {path: found[path] for path in sorted(found) if not found[path][0].is_void}
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self, changes: _Changes) -> tuple[str, ...]:
         """Return what the next request says about this turn's files besides the results."""
-        session, own = self.log.session, self.checkpointer.written
-        changes = self._changes().items()
-        changed = [f"{path} ({what.kind})" for path, (what, _, _) in changes if path not in own]
+        session, own = self._log.session, self._checkpointer.written
+        changed = [
+            f"{path} ({what.kind})" for path, (what, *_) in changes.items() if path not in own
+        ]
         said = [f"files that commands changed: {named(changed)}"] if changed else []
         settled = session.settled
         if settled is not None and (refused := settled.put_back or settled.left):
             reason = f": {settled.reason}" if settled.reason else ""
             how = "restored" if settled.put_back else "did not want"
-            said.append(
-                plain_text.Note(
-                    "", f"the user {how} {named(refused)}, which commands had changed{reason}"
-                )
-            )
+            fact = f"the user {how} {named(refused)}, which commands had changed{reason}"
+            said.append(plain_text.Note("", fact))
             if any(isinstance(event, Finished) for event in session.results):
-                said.append(
-                    plain_text.Note("", "your DONE was about the files before that: send it again")
-                )
+                again = "your DONE was about the files before that: send it again"
+                said.append(plain_text.Note("", again))
         return tuple(said)
-
-    def _changes(self) -> _Changes:
-        """Return the differences after a turn that ran commands."""
-        found: dict[str, tuple[Change, str, str]] = {}
-        for before, after in self.log.session.checkpoints.parts if self._has_commands() else ():
-            for change in self.checkpointer.changes(before, after) or ():
-                first, since, _ = found.get(change.path, (change, before, after))
-                found[change.path] = first.joined(change), since, after
-        return {path: found[path] for path in sorted(found) if not found[path][0].is_void}
 
     def _has_commands(self) -> bool:
         # An interrupted operation on files has changed no others.
         return any(
             isinstance(event, CommandRan)
             or (isinstance(event, Interrupted) and event.kind in (Kind.RUN_COMMAND, Kind.CHECK))
-            for event in (*self.log.session.results, self.log.session.checked)
+            for event in (*self._log.session.results, self._log.session.checked)
         )
 
     def look(self) -> None:
         """Find protected files that were changed unasked, and journal them."""
-        changed = self._changes()
-        unasked = [path for path, ask in self._asks(changed).items() if self._is_unasked(path, ask)]
-        if unasked:
-            found = ((path, *changed.get(path, ("", "", ""))[1:]) for path in unasked)
-            self.log.record(ProtectedFound(tuple(ProtectedChange(*each) for each in found), now()))
+        changed, session, workspace = self.changes(), self._log.session, self._context.workspace
+        # A file operation was approved beforehand; a command may have changed its file again.
+        made = {each.place: each.after for start in session.written for each in start.changes}
+        found: list[ProtectedChange] = []
+        for path, ask in self._asks(changed).items():
+            if session.agreed.issuperset(ask.grants):
+                continue
+            with contextlib.suppress(OperationError):
+                if path in made and workspace.digest(path, follow_last=False) == made[path]:
+                    continue
+            found.append(ProtectedChange(path, *changed.get(path, ("", "", ""))[1:]))
+        if found:
+            self._log.record(ProtectedFound(tuple(found), now()))
 
     def _asks(self, changes: _Changes) -> Mapping[str, Ask]:
         """Return the questions that changes call for, and what no checkpoint holds, by path."""
@@ -112,14 +102,14 @@ class Protection(Struct, frozen=True):
         asks = {change.path: ask for change in every if (ask := self._ask(change))}
         states = [state for change in every for state in (change.old, change.new)]
         ids = {state.blob for state in states if state}
-        held = self.checkpointer.tried(lambda store: store.contents(ids), dict[str, bytes]())
+        held = self._checkpointer.tried(lambda store: store.contents(ids), dict[str, bytes]())
         data = [None if each is None else held.get(each.blob) for each in states]
         files = zip(changes, data[::2], data[1::2], strict=True)
-        for path, ask in self.moved(files).items():
+        for path, ask in put_back.moved(self._context, files).items():
             asks[path] = together(asks[path], ask) if path in asks else ask
-        if self.rules.approval_required and self._has_commands():
-            for each in self.checkpointer.unheld():
-                ask = ask_for_path(self.rules, path := each.path.rstrip("/"))
+        if self._rules.approval_required and self._has_commands():
+            for each in self._checkpointer.unheld():
+                ask = ask_for_path(self._rules, path := each.path.rstrip("/"))
                 if ask is None and each.reason == _CLOSED and path != each.path:
                     ask = ask_for_change(each.path, "nobody sees which files it holds")
                 if ask is not None and not each.is_ignored:
@@ -129,33 +119,27 @@ class Protection(Struct, frozen=True):
     def _ask(self, change: Change) -> Ask | None:
         """Return the question that a change calls for, by its name or by what it does."""
         path, new = change.path, change.new
-        if (ask := ask_for_path(self.rules, path)) is not None or not self.rules.approval_required:
+        if (ask := ask_for_path(self._rules, path)) or not self._rules.approval_required:
             return ask
-        if makes_git_run(path, holds_below(self.workspace.root)):
+        if makes_git_run(path, holds_below(self._context.workspace.root)):
             return ask_for_change(path, "git runs what it contains")
-        if new is not None and new.mode & OWNER_BITS and not new.is_link:
+        if new is not None and new.mode & _OWNER_BITS and not new.is_link:
             return ask_for_change(path, "whoever runs it gets its owner's rights")
         return None
 
-    def _is_unasked(self, path: str, ask: Ask) -> bool:
-        session = self.log.session
-        if session.agreed.issuperset(ask.grants):
-            return False
-        # A file operation was approved beforehand; a command may have changed its file again.
-        made = {each.place: each.after for start in session.written for each in start.changes}
-        with contextlib.suppress(OperationError):
-            return path not in made or self.workspace.digest(path, follow_last=False) != made[path]
-        return True
-
     def question(self) -> Question:
-        names = [change.path for change in self.log.session.found]
-        known = self._asks(self._changes())
+        names = [change.path for change in self._log.session.found]
+        known = self._asks(self.changes())
         asks = [known[path] for path in names if path in known]
         reasons = [f"changed by a command: {ask.reason}" for ask in asks[:NAMED]]
         if is_long := len(asks) > NAMED:
             reasons.append(f"{len(asks) - NAMED} more protected files were changed")
         names, parts = [*map(paths.shown, names)], self._parts()
-        diffs = (self._diff(*part, names) for part, names in parts.items())
+        held = {part: files for part, files in parts.items() if part[0]}
+        diffs = self._checkpointer.tried(
+            lambda store: [store.diff(*part, files, _SHOWN_BYTES) for part, files in held.items()],
+            [],
+        )
         shown = f"changed: {', '.join(names)}\n{''.join(diffs)}".rstrip("\n")
         return Question(
             Kind.FILES_CHANGED,
@@ -170,35 +154,33 @@ class Protection(Struct, frozen=True):
     def _parts(self) -> dict[tuple[str, str], list[str]]:
         """Return the files found, by the checkpoints before and after their change; "" if there are none."""
         parts: dict[tuple[str, str], list[str]] = {}
-        for change in self.log.session.found:
+        for change in self._log.session.found:
             parts.setdefault((change.before, change.after), []).append(change.path)
         return parts
 
-    def _diff(self, old: str, new: str, names: list[str]) -> str:
-        return self.checkpointer.tried(lambda store: store.diff(old, new, names, _SHOWN_BYTES), "")
-
     def _put_back(self, old: str, new: str, names: list[str]) -> list[LeftOut]:
+        """Restore files from the checkpoint before their change; return those that were left alone."""
         unread = [LeftOut(path, _NO_GIT if old else _UNHELD) for path in names]
-        act = self.checkpointer.tried
+        act = self._checkpointer.tried
         return act(lambda store: store.restore(old, new, names), unread) if old else unread
 
     def settle(self, answer: Answer) -> None:
         """Keep the files found, or restore them."""
         if answer.decision != "no":
-            kept = tuple(change.path for change in self.log.session.found)
-            self.log.record(ProtectedSettled(kept, (), (), now()))
+            kept = tuple(change.path for change in self._log.session.found)
+            self._log.record(ProtectedSettled(kept, (), (), now()))
             return
         # Their current content must be durable before it is overwritten.
-        self.checkpointer.before()
-        self.checkpointer.sync()
+        self._checkpointer.before()
+        self._checkpointer.sync()
         done: list[str] = []
         left: list[LeftOut] = []
         for part, names in self._parts().items():
             alone = self._put_back(*part, names)
             done += sorted({*names}.difference(each.path for each in alone))
             left += alone
-        self.checkpointer.after()
+        self._checkpointer.after()
         refused = tuple(each.path for each in left)
-        self.log.record(ProtectedSettled((), tuple(done), refused, now(), answer.reason))
+        self._log.record(ProtectedSettled((), tuple(done), refused, now(), answer.reason))
         for each in left:
-            self.checkpointer.show(Remark(each.told))
+            self._context.remark(each.told)

@@ -1,0 +1,302 @@
+"""Answers: parse one, whatever the chat made of it; find the session that it is for, and save it.
+
+An answer is parsed in the protocol of its request, joined to a truncated one, else tried as other formats.
+It is for the session in its [REPLY …], else in its file name, else for the one that the person chooses. If
+it is for none of this home, it is said why it can't be executed.
+"""
+
+import contextlib
+import locale
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from codingagent.agent import put_back
+from codingagent.agent.context import Context
+from codingagent.errors import CodingAgentError, OperationError, UsageError
+from codingagent.model import chat_damage, documents, encoding
+from codingagent.model.observations import digest_of
+from codingagent.model.operations import CreateFile, Kind
+from codingagent.model.plain_text import Note
+from codingagent.model.session_state import Session
+from codingagent.protocols.tags import continuation, prose, reply, tag_blocks, transcript
+from codingagent.protocols.tags.reply import Foreign, Header, Problem, Reply, Step
+from codingagent.storage.homes import Home, all_sessions
+from codingagent.storage.mailbox import Mailbox
+
+# No model's answer has so many; each would be shown and need approval.
+_FOREIGN_LIMIT = 2_000
+
+_FOREIGN = Note(
+    "the answer has no operations in the format of PROTOCOL; those in another format were applied",
+    ": write operations next time",
+)
+_WHOLE_AGAIN = "the answer that was cut off, now complete: what comes before the cut was done then"
+Ask = Callable[[str, Sequence[Session]], str]
+"""Return the id of the session that a file of the inbox answers, of those that wait."""
+
+
+class ReadAnswer(Struct, frozen=True):
+    """An answer's file: its digest, its text, and what that asks for."""
+
+    digest: str
+    text: str
+    reply: Reply
+
+
+class AnswerReader:
+    """Parse the answers to one session."""
+
+    def __init__(self, context: Context, mailbox: Mailbox) -> None:
+        self._context = context
+        self._mailbox = mailbox
+
+    def read(self, data: bytes) -> ReadAnswer | None:
+        """Parse an answer's bytes; return None if they are not text."""
+        decoded = _decoded(data)
+        if decoded is None:
+            return None
+        found = reply.with_note(self.parse(decoded.text), decoded.note)
+        said = None if found.header is None else found.header.sequence
+        awaited = self._context.log.session.sequence
+        if said is not None and said > awaited:
+            note = f"the answer says sequence {said}; it was applied as the one to {awaited}"
+            found = reply.with_note(found, note)
+        restored = put_back.restored(self._context.secrecy.vault, found.items)
+        items = tuple(reply.with_joined_edits(restored))
+        return ReadAnswer(digest_of(data), decoded.text, replace(found, items=items))
+
+    def parse(self, text: str) -> Reply:
+        """Parse a text that may be a whole conversation: its answer to the request that waits."""
+        session = self._context.log.session
+        # Before all else: no other format is known with such marks before its lines.
+        text = chat_damage.without_direction_margin(tag_blocks.fold_line_ends(text))
+        text, note = transcript.answer_in(text, session.session_id, session.sequence)
+        return reply.with_note(self._parse_one(text), note)
+
+    def _parse_one(self, text: str) -> Reply:
+        """Parse a single answer, ignoring what the chat said before and after it."""
+        session = self._context.log.session
+        if session.is_asking:  # words to show, and what only reads; the rest is named
+            found = reply.read(text)
+            items = prose.answer_items(prose.words_of(text), found.items)
+            is_open = found.header is not None and "[END" not in text.replace("\\", "")
+            notes = (reply.CUT,) if is_open else ()
+            return replace(found, items=items, notes=notes, is_bare=False, cut="", beside="")
+        cut = session.cut
+        if cut and (whole := continuation.join(cut, text)) is not None:
+            note = f"joined with the {whole.lines} lines that had arrived before"
+            return self._parse_joined(whole, note)
+        if cut:
+            # The answer that was cut off may have come once more, complete.
+            header = transcript.last_header(text)
+            said = None if header is None else header.sequence
+            sequence = session.sequence - 1 if said is None else said
+            name = self._mailbox.find_taken(session.session_id, sequence)
+            data = None if name is None else self._mailbox.read_taken(name)
+            read = None if data is None else _decoded(data)
+            whole = None if read is None else continuation.whole_again(read.text, cut, text)
+            if whole is not None:
+                return self._parse_joined(whole, _WHOLE_AGAIN)
+        found = reply.read(text)
+        if cut and (half := continuation.second_half(cut, text)) is not None:
+            return reply.without_what_follows(found, half, cut)
+        if not found.is_bare or found.has_outbox:
+            return self._with_others(found)
+        if "{" in text or session.protocol == "json":
+            # Imported late: it takes a third of a second, which tag blocks do not need.
+            from codingagent.protocols.json import messages
+
+            if (message := messages.read_reply(text)) is not None:
+                return message
+        return self._parse_other_formats(text, found)
+
+    def _parse_joined(self, whole: continuation.Joined, note: str) -> Reply:
+        joined = self._with_others(reply.read(whole.text))
+        return replace(reply.with_note(joined, note), is_joined=True)
+
+    def _with_others(self, found: Reply) -> Reply:
+        """Add operations in other formats next to the commands."""
+        # A turn that an older version began is parsed as that version did.
+        taken = self._context.log.session.reply
+        if not found.beside or found.has_outbox or (taken is not None and not taken.files):
+            return found
+        from codingagent.protocols.foreign import mixing, parser
+
+        files = self._files()
+        other = parser.read(found.beside, files)
+        if not other.items:
+            return replace(found, notes=(*found.notes, *other.notes))
+        if len(other.items) > _FOREIGN_LIMIT:
+            mixed = replace(found, items=(_too_many(len(other.items)), *found.items))
+        else:
+            mixed = mixing.mixed(found, other, self._foreign)
+        return replace(mixed, files=files or ("",))
+
+    def _parse_other_formats(self, text: str, found: Reply) -> Reply:
+        """Parse formats that models write instead of commands; without any, return the model's words."""
+        from codingagent.protocols.foreign import parser
+
+        files = self._files()
+        other = parser.read(text, files)
+        said = (*found.notes, *other.notes, *other.asides)
+        if not other.items:
+            is_json = self._context.log.session.protocol == "json"
+            words = prose.items_of(text, files, is_json=is_json)
+            if (new := self._only_file(text)) is not None:
+                words = words[0], Step(new, 1, foreign=self._foreign)
+                said = *said, _FOREIGN
+            return replace(found, items=words, notes=said, files=files or ("",))
+        if len(other.items) > _FOREIGN_LIMIT:
+            return replace(found, items=(_too_many(len(other.items)),))
+        items = tuple(
+            replace(item, foreign=self._foreign) if isinstance(item, Step) else item
+            for item in other.items
+        )
+        return replace(found, items=items, notes=(*said, _FOREIGN), files=files or ("",))
+
+    @property
+    def _foreign(self) -> Foreign:
+        return "accepted" if self._context.person.accepts_formats else "asked"
+
+    def _only_file(self, text: str) -> CreateFile | None:
+        """Return the new text of the only file that the person attached, if that is all an answer has."""
+        attached = {path for said in self._context.log.session.said for path in said.attached}
+        if len(attached) != 1:
+            return None
+        with contextlib.suppress(OperationError):
+            (path,) = attached
+            workspace = self._context.workspace
+            old = workspace.text(path, workspace.read(path).data)
+            return None if old is None else prose.whole_file(text, path, old.text)
+        return None
+
+    def _files(self) -> tuple[str, ...]:
+        """Return the file names by which paths in other formats are resolved."""
+        session = self._context.log.session
+        if session.reply is None or not session.reply.files:
+            listing = self._context.workspace.listing(session.touched)
+            return tuple(listing.files)
+        # As when it was taken: its effects since must not change the meaning of the rest.
+        return session.reply.files
+
+
+def _decoded(data: bytes) -> encoding.ReplyText | None:
+    return encoding.decode_reply(data, locale.getpreferredencoding(do_setlocale=False))
+
+
+def _too_many(count: int) -> Problem:
+    fact = f"The answer holds {count} edits in another format: too many to be intended"
+    return Problem(Kind.ANSWER, fact, 1, advice="; send operations")
+
+
+class Objection(Struct, frozen=True):
+    """Why a file is not an answer to this session, and what to do; no remedy means: accept it."""
+
+    reason: str
+    remedy: str
+
+
+class Recipients(Struct, frozen=True):
+    """The sessions of one home. `ask` is None if the person named the current session."""
+
+    home: Home
+    ask: Ask | None = None
+
+    def of(self, name: str, header: Header | None, at_work: Session) -> str:
+        """Return the id of the session that an answer is for; the current one if nothing says otherwise.
+
+        UsageError if several wait, the answer names none, and nobody can be asked.
+        """
+        named = None if header is None else header.session
+        if named is not None:
+            sequence = None if header is None else header.sequence
+            return named if self._expects(named, sequence) else at_work.session_id
+        # `paste` names a file after its session, and a person may save an answer under the request's name.
+        by_name = self.home.mailbox.named(name)
+        is_own = by_name is not None and by_name[0] == at_work.session_id
+        if by_name is not None and (is_own or self._expects(*by_name)):
+            return by_name[0]
+        if self.ask is None or self.home.sessions.ids() == [at_work.session_id]:
+            return at_work.session_id
+        waiting = [s for s in all_sessions(self.home, lambda _: None) if s.is_awaiting_answer]
+        return at_work.session_id if len(waiting) < 2 else self.ask(name, waiting)
+
+    def other(self, name: str, answer: ReadAnswer, at_work: Session) -> str:
+        """Return the id of the session other than the current one that an answer is for; else ""."""
+        header = answer.reply.header
+        if answer.reply.is_joined:
+            return ""
+        if header is None or header.session != at_work.session_id:
+            last = transcript.last_header(tag_blocks.fold_line_ends(answer.text))
+            if answer.reply.has_outbox and last is None:
+                return ""
+            header = last or header
+        owner = self.of(name, header, at_work)
+        return "" if owner == at_work.session_id else owner
+
+    def objection(self, answer: ReadAnswer, at_work: Session, *, accept: bool) -> Objection | None:
+        """Return why the current session must not execute an answer, or None."""
+        found = answer.reply
+        if found.has_outbox:
+            return Objection("it is a request, not an answer", "save only what the chat answered")
+        named = None if found.header is None else found.header.session
+        if accept or (found.is_joined and named in (None, at_work.session_id)):
+            return None
+        other = self._known(named) if named else None
+        if other is not None and other.session_id != at_work.session_id:
+            ended = "was closed" if other.is_closed else "is complete"
+            state = ended if other.is_complete else f"is at request {other.sequence}"
+            return Objection(
+                f"it answers an earlier request of session {named}, which {state}",
+                f"`codingagent show {named}` shows what that session waits for",
+            )
+        reason = reply.objection(found.header, at_work, answer.digest)
+        return Objection(reason, "") if reason else None
+
+    def _known(self, session_id: str) -> Session | None:
+        """Return a session of this home; None if there is none with that id, or it can't be read."""
+        with contextlib.suppress(CodingAgentError):
+            return self.home.sessions.load(session_id)
+        return None
+
+    def _expects(self, session_id: str, sequence: int | None) -> bool:
+        """Return whether a session waits for an answer to this request, or has not reached it yet."""
+        found = self._known(session_id)
+        if found is None or found.is_complete:
+            return False
+        return sequence is None or sequence >= found.sequence
+
+
+def refuse_request(home: Home, session: Session, text: str) -> None:
+    """Refuse (UsageError) the request that waits: it was copied in place of its answer."""
+    for path in home.mailbox.waiting_paths(session.session_id, session.sequence):
+        if path.read_text("utf-8", "replace").strip() == text.strip():
+            what = f"that is request {session.sequence} itself"
+            raise UsageError(f"{what}: copy the chat's answer, then paste again")
+
+
+def save_answer(home: Home, session: Session, ask: Ask | None, data: bytes) -> tuple[Path, str]:
+    """Save an answer in the inbox; return its path, and the session that it is for.
+
+    It is for this session unless it names another one that waits. If it names none and several wait, `ask`
+    decides; without `ask`, the person named the session.
+    """
+    if (kind := documents.kind_of(data)) is not None:
+        raise UsageError(f"that is {kind[0]}, not plain text: {kind[1]}")
+    text = encoding.typed_text(data, "replace")
+    if not text.strip():
+        raise UsageError("there is nothing to paste: copy the chat's answer first")
+    header = transcript.last_header(tag_blocks.fold_line_ends(text))
+    if header is None and "{" in text and reply.read(text).is_bare:
+        # Imported late: it takes a third of a second.
+        from codingagent.protocols.json import messages
+
+        found = messages.read_reply(text)
+        header = None if found is None else found.header
+    owner = Recipients(home, ask).of("the answer", header, session)
+    session = home.sessions.load(owner)
+    refuse_request(home, session, text)
+    return home.mailbox.drop(data, session.session_id, session.sequence), owner
