@@ -29,8 +29,6 @@ _LOOKS = 5_000
 _SHOWN_FILES = 2_000
 # Windows allows 32,767 characters in a command line.
 _WORDS_LIMIT = 20_000
-States = Mapping[str, tuple[State | None, State | None]]
-"""By path, what was there and what is."""
 
 
 class Notes(Struct, frozen=True):
@@ -49,6 +47,7 @@ class Notes(Struct, frozen=True):
     """Contents kept only because of operations, with their sizes, whose sum is limited."""
 
     def state(self, path: str, git_mode: int, blob: str) -> State | None:
+        """Return what git tells of a path as a state; None: nothing is there."""
         if git_mode == 0 or stat.S_ISLNK(git_mode):
             return State(blob, git_mode) if git_mode else None
         odd = self.unusual.get(path)
@@ -119,42 +118,44 @@ class Reader:
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         """Return how the files differ between two checkpoints, sorted by path."""
-        if old != new and (old, new) not in self._compared:
-            self._remember_changes(old, new, self._differing(old, new))
-        return self._compared[old, new] if old != new else ()
+        if old == new:
+            return ()
+        if (old, new) not in self._compared:
+            notes = self._notes(old, new), self._notes(new, old)
+            words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
+            parts = names_of(self._store.git(*words, old, new, "--", FILES))
+            found: dict[str, list[State | None]] = {}
+            for head, name in zip(parts[::2], parts[1::2], strict=True):
+                path, told = name.partition("/")[2], head[1:].split(" ")
+                sides = zip(notes, told[:2], told[2:4], strict=True)
+                found[path] = [each.state(path, int(mode, 8), blob) for each, mode, blob in sides]
+            # Permissions that git's trees do not show.
+            for path, odd in notes[0].unusual.items() ^ notes[1].unusual.items():
+                if path not in found:
+                    found[path] = [each.state(path, odd.git_mode, odd.blob) for each in notes]
+            self._remember(old, new, {path: (was, now) for path, (was, now) in found.items()})
+        return self._compared[old, new]
+
+    def _remember(
+        self, old: str, new: str, states: Mapping[str, tuple[State | None, State | None]]
+    ) -> None:
+        """Remember how two checkpoints differ; `states` are what was at each path, and what is."""
+        before, after = self._notes(old), self._notes(new)
+        unknown = before.left_out_of(path for path, (was, _) in states.items() if was is None)
+        unknown |= after.left_out_of(path for path, (_, now) in states.items() if now is None)
+        if len(self._compared) >= _REMEMBERED:
+            self._compared.clear()
+        self._compared[old, new] = tuple(
+            Change(path, "left_out" if path in unknown else kind_of(was, now), was, now)
+            for path, (was, now) in sorted(states.items(), key=lambda each: os.fsencode(each[0]))
+            if was != now
+        )
 
     def are_alike(self, old: str, new: str) -> bool:
         """Return whether two checkpoints have the same files, and leave out the same, ignored ones aside."""
         both = (self._notes(old, new), self._notes(new, old))
         left, right = ({each for each in notes.left if not each.is_ignored} for notes in both)
         return left == right and not self.changes(old, new)
-
-    def _differing(self, old: str, new: str) -> States:
-        notes = self._notes(old, new), self._notes(new, old)
-        words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
-        parts = names_of(self._store.git(*words, old, new, "--", FILES))
-        found: dict[str, list[State | None]] = {}
-        for head, name in zip(parts[::2], parts[1::2], strict=True):
-            path, told = name.partition("/")[2], head[1:].split(" ")
-            sides = zip(notes, told[:2], told[2:4], strict=True)
-            found[path] = [each.state(path, int(mode, 8), blob) for each, mode, blob in sides]
-        # Permissions that git's trees do not show.
-        for path, odd in notes[0].unusual.items() ^ notes[1].unusual.items():
-            if path not in found:
-                found[path] = [each.state(path, odd.git_mode, odd.blob) for each in notes]
-        return {path: (was, is_) for path, (was, is_) in found.items()}
-
-    def _remember_changes(self, old: str, new: str, states: States) -> None:
-        before, after = self._notes(old), self._notes(new)
-        unknown = before.left_out_of(path for path, (was, _) in states.items() if was is None)
-        unknown |= after.left_out_of(path for path, (_, is_) in states.items() if is_ is None)
-        if len(self._compared) >= _REMEMBERED:
-            self._compared.clear()
-        self._compared[old, new] = tuple(
-            Change(path, "left_out" if path in unknown else kind_of(*states[path]), *states[path])
-            for path in sorted(states, key=os.fsencode)
-            if states[path][0] != states[path][1]
-        )
 
     def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
         return dict(self._store.contents([*ids]))

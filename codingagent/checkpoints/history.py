@@ -131,11 +131,6 @@ class UndoStep(Struct, frozen=True):
         files = (*earlier.files, *self.files) if earlier.files else ()
         return replace(self, kept=kept, failed=failed, files=files)
 
-    def leaves(self, touched: set[str], *, force: bool) -> set[str]:
-        """Return which files of the step that it undid can still be undone, with force also what it kept."""
-        left = {*self.failed, *(self.kept if force else ())}
-        return {path for path in touched if path in left or (self.files and path not in self.files)}
-
 
 def steps(records: Iterable[entries.Record]) -> tuple[UndoStep, ...]:
     """Return all steps of a journal that can be undone, or were, in order."""
@@ -179,8 +174,3 @@ def settled(found: Sequence[UndoStep]) -> tuple[UndoStep, ...]:
         for earlier in () if index in by else found[index].undoes:
             by[earlier] = by[earlier].with_earlier(found[index]) if earlier in by else found[index]
     return tuple(replace(step, undo=by.get(index)) for index, step in enumerate(found))
-
-
-def turns_undone(found: Iterable[UndoStep]) -> frozenset[int]:
-    """Return the turns that are undone at least in part."""
-    return frozenset(step.sequence for step in found if step.sequence and step.undo)

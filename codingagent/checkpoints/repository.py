@@ -100,7 +100,12 @@ class Store:
 
     def ready_index(self, commit: str) -> None:
         """Make a lost or damaged index of a commit anew: then each file is read again."""
-        if commit and not _is_whole(self.index(commit)):
+        if not commit:
+            return
+        # SHA-1 is git's format; here it guards against torn writes, not against attackers.
+        data = memoryview(_read(self.index(commit)))
+        digest = hashlib.sha1(data[:-_DIGEST_BYTES], usedforsecurity=False).digest()
+        if digest != data[-_DIGEST_BYTES:]:
             # A commit without files has no such tree.
             has_files = bool(self.git("ls-tree", commit, "--", FILES))
             tree = f"{commit}:{FILES}" if has_files else "--empty"
@@ -159,9 +164,15 @@ class Store:
             variables["SYSTEMROOT"] = os.environ.get("SYSTEMROOT", "C:\\Windows")
         argv = (self.own_git.program, "-C", os.fspath(self.root), *words)
         done = self.own_git.run(argv, variables, data)
-        if done.returncode:
-            raise GitError(f"{failure}: {_first(done.stderr.decode('utf-8', 'replace'))}")
-        return done.stdout
+        if done.returncode == 0:
+            return done.stdout
+        said = done.stderr.decode("utf-8", "replace")
+        if any(words in said for words in _FULL):
+            raise GitError(f"{failure}: the disk is full")
+        lines = [line for line in said.splitlines() if line.strip()]
+        faults = [line for line in lines if line.startswith(("fatal:", "error:"))]
+        what = (faults or lines or [""])[0].partition(": ")[2]
+        raise GitError(f"{failure}: {what or 'git failed'}")
 
     def blobs(self, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the content of each object, read in batches that fit in memory."""
@@ -176,26 +187,25 @@ class Store:
         yield from self.contents(batch)
 
     def sizes(self, ids: Iterable[str]) -> dict[str, int]:
-        names = list(ids)
-        answer = io.BytesIO(self._objects("--batch-check", names))
-        return {name: self._size(name, answer) for name in names}
+        """Return the size of each object; GitError if one does not exist."""
+        return {name: size for name, size, _ in self._objects("--batch-check", list(ids))}
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the content of each object, all read at once; GitError if one does not exist."""
-        answer = io.BytesIO(self._objects("--batch", names))
-        for name in names:
-            # Its line, its content, and the end of a line.
-            yield name, answer.read(self._size(name, answer))
-            answer.read(1)
+        for name, size, answer in self._objects("--batch", names):
+            yield name, answer.read(size)
+            answer.read(1)  # the end of a line
 
-    def _objects(self, how: str, names: Sequence[str]) -> bytes:
+    def _objects(self, how: str, names: Sequence[str]) -> Iterator[tuple[str, int, io.BytesIO]]:
+        """Yield what git says of each object: its name, its size, and the answer from there on."""
         lines = "".join(f"{name}\n" for name in names)
-        return self.git("cat-file", how, data=lines.encode()) if names else b""
-
-    def _size(self, name: str, answer: io.BytesIO) -> int:
-        if (found := re.fullmatch(rb"\w+ blob (\d+)\n", answer.readline())) is None:
-            raise GitError(f"the checkpoints in {self.path} are damaged: {name[:50]} is missing")
-        return int(found[1])
+        answer = io.BytesIO(self.git("cat-file", how, data=lines.encode()) if names else b"")
+        for name in names:
+            if (found := re.fullmatch(rb"\w+ blob (\d+)\n", answer.readline())) is None:
+                raise GitError(
+                    f"the checkpoints in {self.path} are damaged: {name[:50]} is missing"
+                )
+            yield name, int(found[1]), answer
 
 
 class Import(Struct):
@@ -261,19 +271,3 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         return b""
-
-
-def _is_whole(index: Path) -> bool:
-    # SHA-1 is git's format; here it guards against torn writes, not against attackers.
-    data = memoryview(_read(index))
-    digest = hashlib.sha1(data[:-_DIGEST_BYTES], usedforsecurity=False).digest()
-    return digest == data[-_DIGEST_BYTES:]
-
-
-def _first(said: str) -> str:
-    """Return the line of git's output that says what happened."""
-    if any(words in said for words in _FULL):
-        return "the disk is full"
-    lines = [line for line in said.splitlines() if line.strip()]
-    faults = [line for line in lines if line.startswith(("fatal:", "error:"))]
-    return (faults or lines or ["git ended with a fault"])[0].partition(": ")[2] or "git failed"

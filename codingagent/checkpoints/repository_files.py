@@ -18,7 +18,7 @@ from codingagent.workspace.git_repository import text_of
 
 # In a checkpoint: git refuses to store a `.git`, and no file is called like the other one.
 # As the bytes that they are in UTF-8: another locale can't encode the character.
-_STORED, _REAL = os.fsdecode(".git\u2063".encode()), ".git"
+STORED, _REAL = os.fsdecode(".git\u2063".encode()), ".git"
 # How many folders that git ignores are looked into: nobody waits for all of node_modules.
 LOOK_LIMIT_FOLDERS = 3_000
 # Of one repository: its hooks, submodules and work trees.
@@ -36,17 +36,12 @@ Holds = Callable[[str, str], bool]
 def stored(path: str) -> str:
     """Return the name of a path in a checkpoint."""
     parts = path.split("/")
-    return path if _REAL not in parts else "/".join(_STORED if p == _REAL else p for p in parts)
+    return path if _REAL not in parts else "/".join(STORED if p == _REAL else p for p in parts)
 
 
 def real(path: str) -> str:
     """Return the path of a name in a checkpoint."""
-    return path.replace(_STORED, _REAL) if _STORED in path else path
-
-
-def is_storable(path: str) -> bool:
-    """Return whether a path of the workspace can't be taken for another one's name."""
-    return _STORED not in path
+    return path.replace(STORED, _REAL) if STORED in path else path
 
 
 def is_of_git(path: str) -> bool:

@@ -1,15 +1,20 @@
-"""Take checkpoints of the workspace, whoever changed its files, and restore them.
+"""Take checkpoints of the workspace, whoever changed its files, and restore them, without following a link.
 
-git's metadata comparison finds the few files to read; this code reads them without following links,
-and stores their content in a private git directory. A checkpoint covers what git would add: not
-ignored files, `.git` or large files; nested repositories are covered too.
+git's metadata comparison finds the few files to read; their content is stored in a private git directory.
+A checkpoint covers what git would add: not ignored files, `.git` or large files; nested repositories are
+covered too. Where a link is on the way, a file in place of a folder, or one of the agent's own folders, the
+path is left alone.
 """
 
 import contextlib
+import errno
+import hashlib
 import itertools
 import os
+import stat
 import time
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -19,13 +24,12 @@ from codingagent.checkpoints import history
 from codingagent.checkpoints.compare import Notes, Reader, with_folders
 from codingagent.checkpoints.history import Change, Checkpoint, LeftOut, State
 from codingagent.checkpoints.repository import Import, Store, free_name, names_of
-from codingagent.checkpoints.repository_files import is_of_git, is_storable, repository_files
-from codingagent.checkpoints.restore import Present, RestoreTarget, obstacle
+from codingagent.checkpoints.repository_files import STORED, is_of_git, repository_files
 from codingagent.errors import OperationError, disk_errors
+from codingagent.model.paths import is_git_name, is_home_name
 from codingagent.policy.presets import EXECUTED_NAMES, TAKEN_IN
 from codingagent.policy.rules import covering
-from codingagent.workspace import git_files
-from codingagent.workspace.dirfd import Folder, check_root, hidden_identities, open_root, walk_names
+from codingagent.workspace import dirfd, git_files
 from codingagent.workspace.git_repository import text_of
 from codingagent.workspace.sharing import retried
 from codingagent.workspace.walk import is_temporary
@@ -57,7 +61,7 @@ class Site(Struct, frozen=True):
 
     root: Path
     hidden: tuple[Path, ...]
-    open_folder: Callable[[Path], Folder] = open_root
+    open_folder: Callable[[Path], dirfd.Folder] = dirfd.open_root
 
 
 class Checkpoints(Reader):
@@ -97,7 +101,7 @@ class Checkpoints(Reader):
 
     def _take(self, base: str, held: Collection[str]) -> Checkpoint:
         store = self._store
-        check_root(store.root, self._folder)
+        dirfd.check_root(store.root, self._folder)
         store.prepare()
         notes = self._notes(base) if base else Notes()
         taking = _Taking(notes, self._limits, {*held}, Import(store))
@@ -126,7 +130,7 @@ class Checkpoints(Reader):
         self._known[new] = new_notes
         if base and new != base:
             states = {path: (taking.known.get(path), s) for path, s in taking.changes.items()}
-            self._remember_changes(base, new, states)
+            self._remember(base, new, states)
         self.files_read = 0
         return Checkpoint(new, new_notes.left, listed=listed)
 
@@ -155,7 +159,7 @@ class Checkpoints(Reader):
         taken, ignored = _taken_in(root, ignored)
         files = listed + taken
         new = {path for path in files if path not in covered}
-        odd = {path for path in new if not is_storable(path)}
+        odd = {path for path in new if STORED in path}  # it would pass for another one's name
         taking.new = taking.held - covered | new - odd
         taking.forced = taking.held - covered - new
         taking.left = [LeftOut(name, reason) for name, reason in found.unread]
@@ -205,22 +209,19 @@ class Checkpoints(Reader):
                 try:
                     ground.settle(change, data, self._limits.held_bytes)
                 except (OSError, OperationError) as fault:
-                    left.append(LeftOut(change.path, obstacle(fault)))
+                    left.append(LeftOut(change.path, _obstacle(fault)))
         for path in {change.path for change in made}.difference(each.path for each in left):
-            if f"/{path}".endswith("/.git/config"):
-                self._move_aside((self._store.root / path).parent)
+            git = (self._store.root / path).parent
+            # A repository that was not there is taken out of the workspace: no commit in it is lost.
+            # On another disk the rest stays, which makes git run nothing.
+            with contextlib.suppress(OSError):
+                if f"/{path}".endswith("/.git/config") and git.is_dir() and git.resolve() == git:
+                    aside = free_name(self._store.path.parent, "removed-{}.git")
+                    retried(partial(os.rename, git, aside))
         return left
 
-    def _move_aside(self, git: Path) -> None:
-        """Take a repository that was not there out of the workspace: no commit in it is lost."""
-        # On another disk the rest stays, which makes git run nothing.
-        with contextlib.suppress(OSError):
-            if git.is_dir() and git.resolve() == git:
-                aside = free_name(self._store.path.parent, "removed-{}.git")
-                retried(lambda: os.rename(git, aside))
-
-    def _ground(self) -> RestoreTarget:
-        return RestoreTarget(self._folder, hidden_identities(self._hidden, self._folder))
+    def _ground(self) -> "_Ground":
+        return _Ground(self._folder, dirfd.hidden_identities(self._hidden, self._folder))
 
 
 class _Taking(Struct):
@@ -262,18 +263,17 @@ class _Taking(Struct):
                 count -= len(held) - len(by_folder[folder])
         return itertools.chain.from_iterable(by_folder.values())
 
-    def examine(self, path: str, ground: RestoreTarget) -> None:
+    def examine(self, path: str, ground: "_Ground") -> None:
         """Read a path, and keep what differs."""
-        old = self.known.get(path)
+        old, limits, look = self.known.get(path), self.limits, None
         if old is None and is_temporary(path.rpartition("/")[2]):
             return
-        limits = self.limits
         try:
             limit = limits.held_bytes if path in self.held else limits.file_bytes
             if (look := ground.look(path, limit)) is not None:
                 self._check_room(path, look)
         except (OSError, OperationError) as fault:
-            self.left.append(LeftOut(path, obstacle(fault)))
+            self.left.append(LeftOut(path, _obstacle(fault)))
             look = None
         state = None if look is None else look.state
         if state != old:
@@ -287,14 +287,13 @@ class _Taking(Struct):
         elif not is_of_git(path):
             self.stale_bytes += len(look.data) + _FILE_BYTES
 
-    def _check_room(self, path: str, look: Present) -> None:
+    def _check_room(self, path: str, look: "_Present") -> None:
         """Count new content, and content that is kept only because of operations."""
         size, limits = len(look.data), self.limits
         if path not in self.known:
             if self.new_bytes + size > limits.new_bytes:
-                raise OperationError(
-                    f"more than {limits.new_bytes / 10**9:g} GB of new files at once"
-                )
+                most = f"{limits.new_bytes / 10**9:g} GB"
+                raise OperationError(f"more than {most} of new files at once")
             self.new_bytes += size
         if path in self.forced or size > limits.file_bytes:
             kept = {**self.notes.held, **self.held_blobs, look.state.blob: size}
@@ -325,8 +324,146 @@ def _taken_in(root: str, ignored: Iterable[str]) -> tuple[list[str], list[str]]:
         elif not name.endswith("/"):
             files.append(name)
         else:
-            for folder, inner, names in walk_names(os.path.join(root, name.rstrip("/"))):
+            for folder, inner, names in dirfd.walk_names(os.path.join(root, name.rstrip("/"))):
                 inner[:] = [each for each in inner if each != ".git"]
                 at = os.path.relpath(folder, root).replace(os.sep, "/")
                 files += [f"{at}/{each}" for each in names if each != ".git"]
     return files, others
+
+
+class _Present(Struct, frozen=True):
+    """A file or link as it is now, its bytes (a link's are its target), and when it changed."""
+
+    state: State
+    data: bytes
+    changed_ns: int
+
+
+class _Ground:
+    """A workspace's files, one at a time, but not in `hidden` folders; sorted paths cost least."""
+
+    def __init__(self, root: dirfd.Folder, hidden: frozenset[tuple[int, int]]) -> None:
+        self._hidden = hidden
+        self._place = dirfd.Position(root)
+        self._at = ""
+
+    def close(self) -> None:
+        self._place.close()
+        self._at = ""
+
+    def look(self, path: str, limit_bytes: int) -> _Present | None:
+        """Return the file or link at this path, if any; a folder is none."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            name = self._go(path)
+            found = self._place.folder.lstat(name)
+            if found is None or (stat.S_ISDIR(found.st_mode) and not dirfd.is_link(found)):
+                return None
+            if dirfd.is_link(found):
+                # A link's permissions are meaningless.
+                data, mode = os.fsencode(self._place.folder.readlink(name)), stat.S_IFLNK
+            elif not stat.S_ISREG(found.st_mode):
+                raise OperationError("neither a file nor a link")
+            else:
+                self._place.name, mode = name, stat.S_IFREG | (found.st_mode & 0o6777)
+                size, data = found.st_size, b""
+                if size <= limit_bytes:
+                    data, _ = dirfd.read_regular(self._place, found, limit_bytes)
+                if max(size, len(data)) > limit_bytes:
+                    raise OperationError(f"larger than {limit_bytes // 10**6} MB")
+            # git identifies content by SHA-1; it is no security measure here.
+            blob = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+            # Metadata is from before the bytes were read, so a later change shows in it.
+            changed_ns = max(found.st_ctime_ns, found.st_mtime_ns)
+            return _Present(State(blob, mode), data, changed_ns)
+        return None
+
+    def settle(self, change: Change, data: bytes, limit_bytes: int) -> None:
+        """Restore the old state of a path, with this content, if it is in its new one, or done already."""
+        if self._is_settled(change, limit_bytes):
+            return
+        if change.old is not None:
+            self._put(change, change.old, data, limit_bytes)
+            return
+        path = change.path
+        name = self._go(path)
+        self._place.folder.unlink(name)
+        with contextlib.suppress(OSError, OperationError):  # the folders that became empty
+            while path := path.rpartition("/")[0]:
+                name = self._go(path)
+                self._place.folder.rmdir(name)
+
+    def _is_settled(self, change: Change, limit_bytes: int) -> bool:
+        look = self.look(change.path, limit_bytes)
+        state = None if look is None else look.state
+        if state not in (change.old, change.new):
+            raise OperationError("it was changed after the latest checkpoint, or is not covered")
+        return state == change.old
+
+    def _put(self, change: Change, state: State, data: bytes, limit_bytes: int) -> None:
+        """Write a file or link atomically; create missing folders."""
+        name = self._go(change.path, create=True)
+        target, temporary = self._place.folder, dirfd.temporary_name(name)
+        try:
+            if state.is_link:
+                # A leftover of an earlier kill, or a trap.
+                with contextlib.suppress(FileNotFoundError):
+                    target.unlink(temporary)
+                target.symlink(os.fsdecode(data), temporary)
+            else:
+                dirfd.write_new(target, temporary, data, state.mode & 0o777, is_durable=False)
+            # Looked at once more when all is ready; the walk is still here then.
+            self._is_settled(change, limit_bytes)
+            found = target.lstat(name)
+            if found is not None and stat.S_ISDIR(found.st_mode):
+                # Only an empty folder; with anything in it this fails and changes nothing.
+                target.rmdir(name)
+            target.rename(temporary, name)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                target.unlink(temporary)
+            self.close()
+            raise
+        self._place.made.clear()
+
+    def _go(self, path: str, *, create: bool = False) -> str:
+        """Go to a path's folder, from the root or a folder above it; return its name there."""
+        folder, _, name = path.rpartition("/")
+        # A deep tree would otherwise cost the square of its depth.
+        if not f"{folder}/".startswith(f"{self._at}/"):
+            self.close()
+        try:
+            for part in filter(None, folder[len(self._at) :].split("/")):
+                _refuse_protected(part)
+                missing = create and self._place.folder.lstat(part) is None
+                self._place.enter(part, create=missing)
+                if self._place.folder.identity() in self._hidden:
+                    raise OperationError("not covered: it belongs to codingagent itself")  # noqa: TRY301
+            _refuse_protected(name)
+        except BaseException:
+            # The walk ended somewhere on the way: the next one begins at the root.
+            self.close()
+            raise
+        self._at = folder
+        return name
+
+
+def _obstacle(fault: OSError | OperationError) -> str:
+    """Return what stands in the way, without the path, which is shown beside it."""
+    if isinstance(fault, OperationError):
+        return fault.reason
+    if fault.errno in (errno.ENOTDIR, errno.ELOOP):
+        return "a file or link is where a folder was"
+    if fault.errno in (errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST):
+        return "a folder with other files is there"
+    return dirfd.reason_of(fault, "").partition(": ")[2]
+
+
+def _refuse_protected(name: str) -> None:
+    """Refuse a name that some file system would take for `.git` or an agent home."""
+    if name.isascii():
+        # Fast, since every name passes here: nothing else in ASCII folds to one of the two.
+        lower = name.lower()
+        if ("git" not in lower and "codingagent" not in lower) or name == ".git":
+            return  # of a repository, checkpoints hold only what makes git run something
+    if is_git_name(name) or is_home_name(name):
+        raise OperationError("its name is git's or codingagent's own on some systems")

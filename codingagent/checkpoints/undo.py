@@ -94,7 +94,15 @@ class _Undo:
         present = self.checkpoints.take(self.held).id
         files = self._named(what.files, present)
         if what.turns is None:
-            chosen = self._last_undo(present)
+            undos = [
+                index
+                for index, step in enumerate(self.steps)
+                if any(self.steps[other].sequence for other in step.undoes)
+            ]
+            last = next((each for each in reversed(undos) if self._is_open(each, present)), None)
+            if last is None:
+                raise UsageError("this session has no undo to redo")
+            chosen: tuple[int, ...] = (last,)
         else:
             chosen = self._last_turns(what.turns, present, files)
             files = self._with_ends(files, chosen, present)
@@ -161,15 +169,6 @@ class _Undo:
             found = f"only {count} {plural(count, 'turn')}" if count else "no turn"
             raise UsageError(f"{found} of this session can be undone: see `codingagent log`")
         return tuple(sorted(chosen))
-
-    def _last_undo(self, present: str) -> tuple[int, ...]:
-        for index in reversed(range(len(self.steps))):
-            step = self.steps[index]
-            if self._is_open(index, present) and any(
-                self.steps[other].sequence for other in step.undoes
-            ):
-                return (index,)
-        raise UsageError("this session has no undo to redo")
 
     def finish(self, began: UndoBegan) -> str:
         """Restore files; return what could not be restored, and how to try again."""
@@ -247,7 +246,10 @@ class _Undo:
         differing = [change.path for change in net if change.path in touched]
         if not differing and not left_alone:
             return ""
-        before, since = map(history.turns_undone, map(history.settled, (known[:first], known)))
+        before, since = (
+            {step.sequence for step in history.settled(told) if step.sequence and step.undo}
+            for told in (known[:first], known)
+        )
         kinds = (("undid", since - before), ("redid", before - since))
         said = [f"{word} {_turns(turns)}" for word, turns in kinds if turns]
         words = " and ".join(() if began.files else said) or self._words(began)
@@ -256,7 +258,10 @@ class _Undo:
     def _touched(self, index: int, present: str) -> set[str]:
         """Return the files of a step to undo; for an undone step, those that were left."""
         undo, found = self.steps[index].undo, {each.path for each in self._changes(index, present)}
-        return found if undo is None else undo.leaves(found, force=self.force)
+        if undo is None:
+            return found
+        left = {*undo.failed, *(undo.kept if self.force else ())}
+        return {path for path in found if path in left or (undo.files and path not in undo.files)}
 
     def _changes(self, index: int, present: str) -> tuple[Change, ...]:
         step, later = self.steps[index], (other.before for other in self.steps[index + 1 :])
