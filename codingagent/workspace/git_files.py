@@ -358,7 +358,7 @@ def together(root: Path | None, *calls: Callable[[], Any]) -> list[Any]:
     finally:
         # Also after an interrupt: none of our threads is left waiting.
         if sys.platform != "win32" and any(thread.is_alive() for thread in threads):
-            _let_go([] if root is None else _pipes(root), threads)
+            _let_go(root, threads)
     for thread in threads:
         while thread.is_alive():  # under antivirus, say; an interrupt comes through
             thread.join(_PATIENCE_S)
@@ -380,21 +380,17 @@ def paths_below(root: Path, folders: Iterable[Path]) -> tuple[str, ...]:
     return tuple(composed(each.relative_to(real).as_posix()) for each in places)
 
 
-def _pipes(root: Path) -> list[str]:
-    """Return the pipes that git would open: it looks into ignore files and into nested repositories."""
-    found: list[str] = []
-    for folder, _, names in walk_names(os.fspath(root)):
-        obeyed = {".gitignore", ".gitattributes"}.intersection(names)
-        for name in names if f"{os.sep}.git" in folder else obeyed:
-            with contextlib.suppress(OSError):
-                if stat.S_ISFIFO(os.lstat(path := os.path.join(folder, name)).st_mode):
-                    found.append(path)
-    return found
-
-
-def _let_go(pipes: list[str], threads: Sequence[threading.Thread]) -> None:
-    """Unblock readers of these pipes until the threads have ended."""
+def _let_go(root: Path | None, threads: Sequence[threading.Thread]) -> None:
+    """Unblock readers of the pipes below a root, until the threads have ended."""
     if sys.platform != "win32":
+        # git looks into ignore files and into nested repositories.
+        pipes: list[str] = []
+        for folder, _, names in walk_names(os.fspath(root)) if root else ():
+            obeyed = {".gitignore", ".gitattributes"}.intersection(names)
+            for name in names if f"{os.sep}.git" in folder else obeyed:
+                with contextlib.suppress(OSError):
+                    if stat.S_ISFIFO(os.lstat(path := os.path.join(folder, name)).st_mode):
+                        pipes.append(path)
         wait_s = _PATIENCE_S / 10
         for thread in threads:
             while thread.is_alive():

@@ -76,8 +76,9 @@ def _own_code_in(
     kept: set[Path] = set()
     whole = {_PACKAGE.resolve(), Path(os.__file__).parent.resolve(), *map(resolved, of_person)}
     linked = tuple(_linked(root))
-    installed = (*_installed(), *imported, *_named(libraries), *_prefixes(root), *linked)
-    for place in (*installed, *_told(root, of_person)):
+    loaded = (Path(os.path.abspath(each)) for each in libraries.split(os.pathsep) if each)
+    places = (*_installed(root), *imported, *loaded, *linked, *_told(root, of_person))
+    for place in places:
         kept.update(_steps(place, root))
         if sys.platform != "linux":  # written by another spelling, or a mapped drive
             kept.update(_steps(resolved(place), root))
@@ -85,7 +86,11 @@ def _own_code_in(
         is_whole = real in whole
         is_whole = is_whole or real.name in ("site-packages", "dist-packages", "lib-dynload")
         if root in kept or (is_whole and real in root.parents):
-            return OwnCode(fault=_fault(root, place))
+            return OwnCode(
+                fault=f"the workspace {root} is where codingagent itself runs from, or what it obeys"
+                f" ({place}): an answer could change the program that confines it; name another, or"
+                f" {_INSTALL}"
+            )
     outermost = tuple(sorted(each for each in kept if kept.isdisjoint(each.parents)))
     around = {above for each in outermost for above in each.parents if root in above.parents}
     names = ", ".join(os.fspath(each.relative_to(root)) for each in outermost[:3])
@@ -110,8 +115,12 @@ def _told(root: Path, folders: Iterable[Path]) -> Iterator[Path]:
         yield from (each for each in places if os.path.lexists(resolved(each)))
 
 
-def _installed() -> Iterator[Path]:
+def _installed(root: Path) -> Iterator[Path]:
     """Yield the files and folders of this installation, by the names that it was started with."""
+    for prefix in {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}:
+        # Of one around the workspace only this file is Python's alone.
+        is_around = Path(os.path.realpath(prefix)) in (root, *root.parents)
+        yield Path(prefix, "pyvenv.cfg") if is_around else Path(prefix)
     for program in (sys.executable, getattr(sys, "_base_executable", ""), *sys.argv[:1]):
         if os.path.isabs(program):
             yield Path(program)
@@ -121,13 +130,6 @@ def _installed() -> Iterator[Path]:
     for name in (getattr(site, "USER_SITE", None) or "", sys.pycache_prefix or ""):
         if os.path.isabs(name):
             yield Path(name)
-
-
-def _prefixes(root: Path) -> Iterator[Path]:
-    """Yield the prefixes; of one around the workspace, only its `pyvenv.cfg` is Python's alone."""
-    for prefix in {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}:
-        is_around = Path(os.path.realpath(prefix)) in (root, *root.parents)
-        yield Path(prefix, "pyvenv.cfg") if is_around else Path(prefix)
 
 
 def _linked(root: Path) -> Iterator[Path]:
@@ -150,10 +152,6 @@ def _is_same(one: Path, other: Path) -> bool:
     return other.is_file() and one.is_file() and os.path.samefile(one, other)
 
 
-def _named(libraries: str) -> Iterator[Path]:
-    yield from (Path(os.path.abspath(each)) for each in libraries.split(os.pathsep) if each)
-
-
 def _steps(place: Path, root: Path) -> Iterator[Path]:
     """Yield what a path leads to in the workspace: each link on the way, and where it ends.
 
@@ -169,10 +167,3 @@ def _steps(place: Path, root: Path) -> Iterator[Path]:
     end = end if os.path.lexists(end) else end.parent
     if end.is_relative_to(root):
         yield end
-
-
-def _fault(root: Path, place: Path) -> str:
-    return (
-        f"the workspace {root} is where codingagent itself runs from, or what it obeys ({place}): an answer"
-        f" could change the program that confines it; name another, or {_INSTALL}"
-    )

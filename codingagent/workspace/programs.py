@@ -100,8 +100,12 @@ def own_path(*outside: Path) -> str:
 
 
 def _not_ours(outside: Iterable[Path]) -> list[Path]:
-    here = next((each for each in _above_here() if os.path.lexists(each / ".git")), None)
-    return [*_untrusted, *(each.resolve() for each in outside), *([here] if here else [])]
+    project: list[Path] = []
+    with contextlib.suppress(OSError):  # the current folder is gone
+        here, home = Path.cwd().resolve(), Path(os.path.expanduser("~")).resolve()
+        above = (each for each in (here, *here.parents) if each not in (home, *home.parents))
+        project = [each for each in above if os.path.lexists(each / ".git")][:1]
+    return [*_untrusted, *(each.resolve() for each in outside), *project]
 
 
 def find_program(name: str, *outside: Path) -> str | None:
@@ -213,12 +217,6 @@ def settle() -> Iterable[Path]:
     while _unknown:
         distrust(*_unknown.pop()())
     return _untrusted
-
-
-def _above_here() -> Iterator[Path]:
-    with contextlib.suppress(OSError):  # the current folder is gone
-        here, home = Path.cwd().resolve(), Path(os.path.expanduser("~")).resolve()
-        yield from (each for each in (here, *here.parents) if each not in (home, *home.parents))
 
 
 def _is_apart(place: str, places: Iterable[Path]) -> bool:

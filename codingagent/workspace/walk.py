@@ -178,10 +178,7 @@ class ListingWalk(Struct):
                 return belonging(path, git, hidden)
             except WorkError as fault:
                 self._note(f"git's ignore rules, only plain ones: {fault}")
-        return self._plainly(root, hidden)
-
-    def _plainly(self, root: Folder, hidden: tuple[str, ...]) -> Belonging:
-        """Walk over everything, by the plain rules of the .gitignore files."""
+        # Walk over everything, by the plain rules of the .gitignore files.
         found, rules = self.found, PlainRules()
         rules.add("", OF_FINDER)
         waiting = [""]
