@@ -32,7 +32,7 @@ from codingagent.model.journal_entries import RunStarted
 from codingagent.model.observations import digest_of
 from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
-from codingagent.model.settings import Settings
+from codingagent.model.settings import OPTION, Settings, Source, resolve
 from codingagent.model.ui_events import Remark
 from codingagent.process.select_sandbox import policy_of
 from codingagent.protocols.json.messages import (
@@ -259,8 +259,7 @@ class Space:
             "secrets": secrets,
         }
         root = Path(path).absolute()
-        found = homes.resolve_settings(root, options, {}, with_file=False, with_own=False)
-        settings = found.settings
+        settings = resolve([Source(OPTION, options)]).settings
         # A space that is refused leaves no home.
         Workspace(root).close()
         policy_of(settings, root)

@@ -18,6 +18,10 @@ import msgspec
 from codingagent.errors import WorkError, system_reason
 from codingagent.workspace import sharing
 
+SYNC_WAITS = sys.platform == "linux"
+"""Whether everything is durable when `sync` returns; elsewhere writing may only have begun."""
+_FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file atomically: `{path}.tmp`, then rename (specification 003, atomic writes)."""
@@ -74,9 +78,20 @@ def sync(folders: Iterable[Path]) -> None:
             device = folder.stat().st_dev
         except OSError:
             continue  # the folder was removed, so it holds nothing to make durable
-        if device not in synced:
-            synced.add(device)
-            _sync_disk(folder)
+        if device in synced:
+            continue
+        synced.add(device)
+        if sys.platform == "linux":
+            handle = os.open(folder, os.O_RDONLY)
+            try:
+                import ctypes  # Late: only what is not synced on its own needs it.
+
+                if ctypes.CDLL(None, use_errno=True).syncfs(handle) != 0:
+                    os.sync()
+            finally:
+                os.close(handle)
+        elif sys.platform != "win32":
+            os.sync()
 
 
 def remove_folder(path: Path) -> None:
@@ -105,9 +120,6 @@ def _make_removable(function: object, name: str, fault: object) -> None:
         sharing.retried(lambda: os.unlink(name))
 
 
-_FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
-
-
 def _empty(top: int) -> None:
     """Remove everything in a folder; move deeper folders up to it, so that depth is never a limit."""
     todo = list(_moved_up(top, top))
@@ -133,21 +145,3 @@ def _moved_up(folder: int, top: int) -> Iterator[str]:
             os.chmod(entry.name, 0o700, dir_fd=folder)
             os.rename(entry.name, new_name, src_dir_fd=folder, dst_dir_fd=top)
             yield new_name
-
-
-SYNC_WAITS = sys.platform == "linux"
-"""Whether everything is durable when `sync` returns; elsewhere writing may only have begun."""
-
-
-def _sync_disk(folder: Path) -> None:
-    if sys.platform == "linux":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            import ctypes  # Late: only what is not synced on its own needs it.
-
-            if ctypes.CDLL(None, use_errno=True).syncfs(handle) != 0:
-                os.sync()
-        finally:
-            os.close(handle)
-    elif sys.platform != "win32":
-        os.sync()

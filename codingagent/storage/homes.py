@@ -59,44 +59,12 @@ def obeys_file(home: Path, workspace: Path) -> bool:
     There an answer's commands, or the author of the repository, could have written it.
     """
     real, above = workspace.resolve(), home.resolve()
-    return not any(_is_same(each, real) for each in (above, *above.parents))
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    """Return whether two names are one folder: it has several where the disk ignores case."""
-    with contextlib.suppress(OSError):
-        return one == other or one.samefile(other)
-    return False
-
-
-def resolve_settings(
-    home: Path,
-    options: Mapping[str, object],
-    variables: Mapping[str, str],
-    *,
-    with_file: bool = True,
-    with_own: bool = True,
-    workspace: Path | None = None,
-) -> Resolved:
-    """Return the settings in force; UsageError says where a setting is unknown or a value invalid.
-
-    In rising order: defaults, the person's (if `with_own`), codingagent.toml in the home (if `with_file`),
-    the person's for the workspace, if it is known, environment, options of the command line by name.
-    """
-    given = {name: value for name, value in options.items() if value is not None}
-    from_file = read_toml(home / settings_.FILE_NAME) if with_file else {}
-    if isinstance(folder := from_file.get("workspace"), str) and folder:
-        from_file["workspace"] = str(home / folder)  # relative to the home, where the file is
-    here = read_toml(settings_file.path_of(workspace)) if with_own and workspace else {}
-    return settings_.resolve(
-        [
-            Source("your settings", read_toml(settings_file.path_of()) if with_own else {}),
-            Source(settings_.FILE_NAME, from_file),
-            Source("your settings here", here),
-            settings_.from_environment(variables),
-            Source(settings_.OPTION, given),
-        ]
-    )
+    for each in (above, *above.parents):
+        with contextlib.suppress(OSError):
+            # One folder has several names where the disk ignores case.
+            if each == real or each.samefile(real):
+                return False
+    return True
 
 
 def settings_for(
@@ -105,18 +73,37 @@ def settings_for(
     variables: Mapping[str, str],
     workspace: Path | None = None,
 ) -> tuple[Resolved, Path]:
-    """Return the settings in force for a workspace, and that workspace (default: the settings' own)."""
-    resolved = resolve_settings(home, options, variables, workspace=workspace)
+    """Return the settings in force for a workspace, and that workspace (default: the settings' own).
+
+    In rising order: defaults, the person's, codingagent.toml in the home, the person's for the workspace,
+    environment, options of the command line by name. UsageError says where a setting is unknown or invalid.
+    """
+    own, from_file = read_toml(settings_file.path_of()), read_toml(home / settings_.FILE_NAME)
+    if isinstance(named := from_file.get("workspace"), str) and named:
+        from_file["workspace"] = str(home / named)  # relative to the home, where the file is
+    given = {name: value for name, value in options.items() if value is not None}
+
+    def resolve(where: Path | None, *, with_file: bool = True, with_own: bool = True) -> Resolved:
+        here = read_toml(settings_file.path_of(where)) if with_own and where else {}
+        return settings_.resolve(
+            [
+                Source("your settings", own if with_own else {}),
+                Source(settings_.FILE_NAME, from_file if with_file else {}),
+                Source("your settings here", here),
+                settings_.from_environment(variables),
+                Source(settings_.OPTION, given),
+            ]
+        )
+
+    resolved = resolve(workspace)
     folder = workspace or workspace_of(home, resolved.settings)
     with_file, with_own = obeys_file(home, folder), settings_file.is_out_of_reach(folder)
     has_more = with_own and workspace is None and settings_file.path_of(folder).exists()
     if not with_file or not with_own or has_more:
-        resolved = resolve_settings(
-            home, options, variables, with_file=with_file, with_own=with_own, workspace=folder
-        )
-        if has_more and with_file:
-            return resolved, folder  # settings of a workspace do not name another
-        folder = workspace or workspace_of(home, resolved.settings)
+        resolved = resolve(folder, with_file=with_file, with_own=with_own)
+        # Settings of a workspace do not name another.
+        if workspace is None and not (has_more and with_file):
+            folder = workspace_of(home, resolved.settings)
     return resolved, folder
 
 
@@ -249,10 +236,10 @@ class Home(Struct, frozen=True):
                 f"{root} is not a codingagent home yet: start a task there with `codingagent new`,"
                 " or name its home with --home"
             )
-        for folder in folders:
+        for folder in folders if os.name != "nt" else ():
             # They quote the person's files: nobody else reads them.
             with contextlib.suppress(OSError):
-                if os.name != "nt" and folder.stat().st_mode & 0o077:
+                if folder.stat().st_mode & 0o077:
                     folder.chmod(0o700)
         if not is_passing:
             register(root)
@@ -260,7 +247,7 @@ class Home(Struct, frozen=True):
             # git then ignores all of the folder but prompts, and this file with it.
             with (
                 contextlib.suppress(OSError),
-                (root / ".gitignore").open("x", encoding="utf-8") as file,
+                open(root / ".gitignore", "x", encoding="utf-8") as file,
             ):
                 file.write("*\n!/prompts/\n!/prompts/*.md\n")
         return home
@@ -379,11 +366,10 @@ def latest_session(sessions: list[Session]) -> Session:
     if open_ones:
         return open_ones[0]
     which = f"none of the {NEWEST} latest sessions" if len(sessions) == NEWEST else "no session"
-    name = sessions[0].session_id if sessions else "ID"
-    remedy = (
-        f"start one with `codingagent new`, or reopen the last with `codingagent resume {name}`"
+    last = f"`codingagent resume {sessions[0].session_id if sessions else 'ID'}`"
+    raise UsageError(
+        f"{which} is waiting; start one with `codingagent new`, or reopen the last with {last}"
     )
-    raise UsageError(f"{which} is waiting; {remedy}")
 
 
 # Enough of a task to recognize it.

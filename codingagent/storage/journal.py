@@ -88,11 +88,9 @@ class Sessions:
 
     def journal_path(self, session_id: str) -> Path:
         """Return the path of a session's journal; UsageError if there is no such session, or id."""
-        path = self._path(session_id)
-        if not path.exists():
-            raise UsageError(
-                f"no {self.what} {session_id} in {self.folder}; `codingagent list` shows all"
-            )
+        if not (path := self._path(session_id)).exists():
+            where = f"in {self.folder}; `codingagent list` shows all"
+            raise UsageError(f"no {self.what} {session_id} {where}")
         return path
 
     def records(self, session_id: str) -> Iterator[Record]:
@@ -102,14 +100,13 @@ class Sessions:
 
     def load(self, session_id: str) -> Session:
         """Return a session's state, folded from its records; WorkError if the journal is damaged."""
+        path = self._path(session_id)
         try:
             session = replay(self.records(session_id))
         except ValueError as fault:
-            raise WorkError(f"{self._path(session_id)} is damaged: it has {fault}") from fault
+            raise WorkError(f"{path} is damaged: it has {fault}") from fault
         if session is None:
-            raise WorkError(
-                f"{self._path(session_id)} is empty: the session never began; start a new one"
-            )
+            raise WorkError(f"{path} is empty: the session never began; start a new one")
         return session
 
     def write_document(self, session: Session) -> None:
@@ -157,18 +154,17 @@ class Sessions:
         return self.folder / f"{session_id}.json"
 
     def _path(self, session_id: str) -> Path:
-        if not self.is_id(session_id):
-            raise UsageError(_not_an_id(session_id, self.what))
-        return self.folder / session_id / "journal.jsonl"
-
-
-def _not_an_id(text: str, what: str) -> str:
-    if what == "run":
-        shown = "`codingagent list --runs` shows them"
-        return f"'{text}' is not a run id (run_ and 12 hexadecimal digits); {shown}"
-    if is_run_id(text):
-        return f"{text} is a run, but this command needs a session; `codingagent list` shows all"
-    return f"'{text}' is not a session id (8 hexadecimal digits); `codingagent list` shows them"
+        if self.is_id(session_id):
+            return self.folder / session_id / "journal.jsonl"
+        listed = "`codingagent list` shows"
+        if self.what == "run":
+            fault = f"'{session_id}' is not a run id (run_ and 12 hexadecimal digits)"
+            listed = "`codingagent list --runs` shows"
+        elif is_run_id(session_id):
+            fault = f"{session_id} is a run, but this command needs a session"
+        else:
+            fault = f"'{session_id}' is not a session id (8 hexadecimal digits)"
+        raise UsageError(f"{fault}; {listed} them")
 
 
 class Runs(Sessions):
@@ -356,15 +352,14 @@ def _records(path: Path, lines: Iterable[bytes]) -> Iterator[Record]:
         try:
             yield decode_record(line)
         except ValueError as fault:
-            away = f"move {path.parent} away to continue without this session"
+            what = f"is damaged at line {number}; put back a copy"
             if _NEWER.search(str(fault)):
-                raise WorkError(
-                    f"{path} was written by a newer codingagent (line {number} is of a kind that this"
-                    f" one does not know): update codingagent, or {away}"
-                ) from fault
-            raise WorkError(
-                f"{path} is damaged at line {number}; put back a copy, or {away}"
-            ) from fault
+                what = (
+                    f"was written by a newer codingagent (line {number} is of a kind that this one does"
+                    " not know): update codingagent"
+                )
+            away = f"move {path.parent} away to continue without this session"
+            raise WorkError(f"{path} {what}, or {away}") from fault
 
 
 def _lines(path: Path, start: int = 0) -> Iterator[bytes]:

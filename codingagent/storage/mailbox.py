@@ -80,14 +80,10 @@ class Mailbox:
 
     def look_at_others(self) -> list[InboxFile]:
         """Return the inbox files that can't be executed as they are: empty, held, or of another kind."""
-        others = self._letters(lambda name: not name.lower().endswith(_UNDER_WAY))
-        return [
-            file
-            for file in others
-            if not file.sighting.size_bytes
-            or file.sighting.is_held
-            or not file.name.lower().endswith(_SUFFIXES)
-        ]
+        files = self._letters(lambda name: not name.lower().endswith(_UNDER_WAY))
+        whole = (each for each in files if each.sighting.size_bytes and not each.sighting.is_held)
+        answers = {each.name for each in whole if each.name.lower().endswith(_SUFFIXES)}
+        return [each for each in files if each.name not in answers]
 
     def _letters(self, is_wanted: Callable[[str], bool]) -> list[InboxFile]:
         try:
