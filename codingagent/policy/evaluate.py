@@ -380,52 +380,46 @@ def _placed(word: Word, here: str, workspace: str) -> str:
 
 # --- cmd.exe, on Windows ---
 # Anything else may be an operator, a variable, a device or an escape.
-_PLAIN_LINE = re.compile(r"[\w .,:=@/+\\-]+", re.ASCII)
+_PLAIN_LINE = lazy_pattern(r"[\w .,:=@/+\\-]+", re.ASCII)
 # Out of the project, into a file, or by names that a file holds: `git diff --output=x`, `findstr /f:x`.
-_LEAVES = re.compile(
+_LEAVES = lazy_pattern(
     r"(^|[ =:,])([A-Za-z]:|\\|/\S*[/.]|~)|\.\.|\.git\b| --(out|ext)| /[fg]:", re.IGNORECASE
 )
 
-_BETWEEN_COMMANDS = re.compile(r"[&|\n()]+|\b(?:do|else)\b", re.IGNORECASE)
-_BEFORE_A_COMMAND = re.compile(
+_BETWEEN_COMMANDS = lazy_pattern(r"[&|\n()]+|\b(?:do|else)\b", re.IGNORECASE)
+_BEFORE_A_COMMAND = lazy_pattern(
     r"""[\s@,;=]*(?:(?:call|start(?:\s+""|\s+/\w+)*|cmd(?:\.exe)?(?:\s+/\w+)+)\s+"?)*""",
     re.IGNORECASE,
 )
-_NAME = re.compile(r'"([^"]+)"|([^\s"<>,;=/]+)')
-_ENDING = re.compile(r"\.(exe|com|cmd|bat)$")
+_NAME = lazy_pattern(r'"([^"]+)"|([^\s"<>,;=/]+)')
+_ENDING = lazy_pattern(r"\.(exe|com|cmd|bat)$")
 
 
 def _judge_cmd_line(policy: Policy, line: str, variables: Iterable[str] = ()) -> Verdict:
     """Judge a line; the person's check, as it stands, is theirs. Variables may choose what any line runs."""
     rules = policy.shell
     commands = list(_cmd_commands(line)) or [("", [])]
-    names = [name for name, _ in commands]
+    blocked = (*presets.CMD_BLOCKED, *rules.blocked_commands)
     for name, arguments in commands:
-        pattern = (
-            name
-            if name in presets.CMD_BLOCKED
-            else _first_cmd(rules.blocked_commands, name, arguments)
-        )
-        if pattern:
+        if pattern := _first_cmd(blocked, name, arguments):
             return _deny_command(pattern, name)
     has_variables = any(True for _ in variables)
     if line == policy.cmd_check and not has_variables:
         return Allow()
-    said = " ".join(line.casefold().split())
     is_plain = _PLAIN_LINE.fullmatch(line) is not None and not has_variables
-    if rules.allowed_commands and (not is_plain or names[0] not in rules.allowed_commands):
+    if rules.allowed_commands and (not is_plain or commands[0][0] not in rules.allowed_commands):
         return _deny_unlisted(rules)
-    stays = is_plain and not _LEAVES.search(line)
-    is_asked = any(_first_cmd(rules.approval_required, *command) for command in commands)
-    if not rules.approval_required or (
-        stays
-        and not is_asked
-        and any(f"{said} ".startswith(f"{plain} ") for plain in presets.CMD_PLAIN)
-    ):
+    said = f"{' '.join(line.casefold().split())} "
+    is_harmless = (
+        is_plain
+        and said.startswith(tuple(f"{plain} " for plain in presets.CMD_PLAIN))
+        and not _LEAVES.search(line)
+        and not any(_first_cmd(rules.approval_required, *command) for command in commands)
+    )
+    if is_harmless or not rules.approval_required:
         return Allow()
-    rule, why = "shell.unguarded", "no sandbox guards commands on Windows"
     grants = () if has_variables else (f"exactly the line `{_clipped(line)}`",)
-    return Ask((rule,), (why,), grants)
+    return Ask(("shell.unguarded",), ("no sandbox guards commands on Windows",), grants)
 
 
 def _first_cmd(patterns: Iterable[str], name: str, arguments: Sequence[str]) -> str:

@@ -125,8 +125,6 @@ def in_sandbox(policy: Policy, *, has_network: bool) -> Policy:
     return replace(policy, shell=shell, sandbox="online" if has_network else "offline")
 
 
-# Of the paths that a repository's configuration names.
-_BY_CONFIG = "./"
 ASKED_BY_POLICY = "needs your approval under this policy"
 
 
@@ -172,8 +170,7 @@ def _judge_path(rules: FilesystemRules, path: str) -> Deny | None:
 
 
 def deny_blocked(rules: FilesystemRules, path: str) -> Deny | None:
-    pattern = covering(rules.blocked_paths, path)
-    if pattern is None:
+    if (pattern := covering(rules.blocked_paths, path)) is None:
         return None
     return Deny(
         f"filesystem.blocked_paths: {pattern}",
@@ -184,14 +181,12 @@ def deny_blocked(rules: FilesystemRules, path: str) -> Deny | None:
 
 def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
     """Return the approval that a change to a path needs; None if none."""
-    pattern = covering(rules.approval_required, path)
-    if pattern is None:
+    if (pattern := covering(rules.approval_required, path)) is None:
         return None
     own = "your policy names it"
-    if pattern.startswith(_BY_CONFIG):
+    if pattern.startswith("./"):
         own = "git runs or obeys it, as the repository's configuration says"
-    why = presets.EXECUTED_NAMES.get(pattern, own)
-    return ask_for_change(path, why, pattern)
+    return ask_for_change(path, presets.EXECUTED_NAMES.get(pattern, own), pattern)
 
 
 def with_named(policy: Policy, paths: Iterable[str]) -> Policy:
@@ -205,18 +200,14 @@ def with_named(policy: Policy, paths: Iterable[str]) -> Policy:
 
 def ask_for_change(path: str, why: str, pattern: str = "**/.git") -> Ask:
     """Return the approval that a change to a protected path needs."""
+    name = f"'{shown(path)}'"
     rule = f"filesystem.approval_required: {pattern}"
-    reason = f"'{shown(path)}' is protected: {why}"
-    return Ask((rule,), (reason,), (f"changes of '{shown(path)}'",))
+    return Ask((rule,), (f"{name} is protected: {why}",), (f"changes of {name}",))
 
 
 def together(*asks: Ask) -> Ask:
-    return Ask(
-        *(
-            tuple(itertools.chain.from_iterable(parts))
-            for parts in zip(*map(astuple, asks), strict=True)
-        )
-    )
+    parts = zip(*map(astuple, asks), strict=True)
+    return Ask(*(tuple(itertools.chain.from_iterable(each)) for each in parts))
 
 
 def covering(patterns: tuple[str, ...], path: str, *, exactly: bool = False) -> str | None:
@@ -349,18 +340,17 @@ def describe(policy: Policy) -> str:
         said.append(f"commands: only {', '.join(shell.allowed_commands)}")
     else:
         said.append("commands may be run")
-    lines = [f"{policy.name}: {', '.join(said)}"]
     asked = (
         _named(shell.approval_required) if shell.enabled else "",
         "protected files" if files.approval_required and not files.read_only else "",
     )
     blocked = (_named(shell.blocked_commands) if shell.enabled else "", _named(files.blocked_paths))
-    rest = [
+    rest = "; ".join(
         f"{what}: {', '.join(filter(None, names))}"
         for what, names in (("asks before", asked), ("blocks", blocked))
         if any(names)
-    ]
-    return "\n".join([*lines, *(["; ".join(rest)] if rest else [])])
+    )
+    return f"{policy.name}: {', '.join(said)}\n{rest}".rstrip("\n")
 
 
 def _named(patterns: tuple[str, ...]) -> str:

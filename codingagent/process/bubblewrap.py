@@ -153,9 +153,7 @@ class Bubblewrap(Struct, frozen=True):
         said = f"commands in answers run in a sandbox: they can write only to this workspace, {network}"
         if sys.platform == "linux" and os.geteuid() == 0 != os.stat(self.workspace).st_uid:
             # Without capabilities, root also loses access to other people's files.
-            said += (
-                "; it belongs to another user, and root in a sandbox can't write there: run as them"
-            )
+            said += "; it belongs to another user, where root in a sandbox can't write: run as them"
         return said
 
     @property

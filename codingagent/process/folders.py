@@ -62,11 +62,12 @@ def tool_folders(
     found: set[Path] = set()
     own = (os.path.join(prefix, "bin") for prefix in prefixes)
     for place in map(Path, {*path.split(os.pathsep), *own}):
-        if place.is_absolute() and place.is_dir():
-            is_theirs = leads_through(place, [workspace])
-            found.update(
-                _base_python(place.parent) if is_theirs else _installation(place, homes_and_above)
-            )
+        if not (place.is_absolute() and place.is_dir()):
+            continue
+        if leads_through(place, [workspace]):
+            found.update(_base_python(place.parent))
+        else:
+            found.update(_installation(place, homes_and_above))
     real = {folder.resolve() for folder in found if folder.is_dir()}
     real = {folder for folder in real if _is_harmless(folder, homes_and_above)}
     # Others are already visible in one above, with nothing hidden between.
@@ -156,9 +157,8 @@ def git_folders(workspace: Path) -> list[Path]:
         folder = (workspace / said.removeprefix("gitdir:").strip()).resolve()
         back = small_text(folder / "gitdir").strip()
         common = (folder / small_text(folder / "commondir").strip()).resolve()
-        is_ours = (
-            back and (folder / back).resolve() == git and folder.parent == common / "worktrees"
-        )
+        is_ours = back and (folder / back).resolve() == git
+        is_ours = is_ours and folder.parent == common / "worktrees"
         if is_ours and (common / "HEAD").is_file() and (common / "objects").is_dir():
             return [git, common]
     return [git]
@@ -209,16 +209,14 @@ def files_of_secrets(workspace: Path, passed_over: AbstractSet[Path]) -> list[Pa
     looked = 0
     for folder, inner, names in walk_names(os.fspath(workspace)):
         here = Path(folder)
-        inner[:] = [
-            name for name in inner if name not in _OTHERS and here / name not in passed_over
-        ]
+        searched = (name for name in inner if here / name not in passed_over)
+        inner[:] = [name for name in searched if name not in _OTHERS]
         looked += len(inner) + len(names)
         if looked > _NAMES_LIMIT:
             raise OSError(f"more than {_NAMES_LIMIT:,} names to look at; use --secrets redact")
         # The target of a link has another name.
-        found.update(
-            (here / name).resolve() for name in names if is_secret_file(f"{folder}/{name}")
-        )
+        secret = (name for name in names if is_secret_file(f"{folder}/{name}"))
+        found.update((here / name).resolve() for name in secret)
     return sorted(each for each in found if workspace in each.parents and each.is_file())
 
 
@@ -251,9 +249,8 @@ class CredentialSearch:
                 if depth < _DEPTH:
                     todo += ((each, depth + 1) for each in inner if each != str(passed_over))
         # Whose nearest listed ancestor is shown, not hidden.
-        nearest = {
-            each: next(filter((folders | found).__contains__, each.parents), None) for each in found
-        }
+        is_listed = (folders | found).__contains__
+        nearest = {each: next(filter(is_listed, each.parents), None) for each in found}
         return sorted(each for each, above in nearest.items() if above in folders)
 
     def _listing(self, folder: str) -> tuple[list[str], list[str]]:

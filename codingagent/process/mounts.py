@@ -145,14 +145,9 @@ def _mount_once(mount: Mapping[str, object], opened: list[int]) -> None:
         _compare(place, identity)
     if kind == "empty":
         if stat.S_ISDIR(os.fstat(place).st_mode):
-            name, options = (
-                f"{_HOST}/proc/self/fd/{place}",
-                f"mode={mount['mode']:o},size={mount['size']}",
-            )
-            mounted = _library().mount(
-                b"tmpfs", name.encode(), b"tmpfs", attributes, options.encode()
-            )
-            _check(mounted)
+            name = f"{_HOST}/proc/self/fd/{place}".encode()
+            options = f"mode={mount['mode']:o},size={mount['size']}".encode()
+            _check(_library().mount(b"tmpfs", name, b"tmpfs", attributes, options))
             return
         source = os.open(_EMPTY_FILE, os.O_RDONLY | os.O_CREAT, 0o444)
         opened.append(source)

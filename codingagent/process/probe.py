@@ -21,6 +21,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 assert sys.platform == "linux"
@@ -69,7 +70,11 @@ def _outside_read_only(order: _Order) -> _Verdict:
     # What lies in /tmp is not the sandbox's own /tmp.
     folders = [*_SYSTEM_FOLDERS, order["outside"]]
     tried = [name for name in folders if not f"{os.path.realpath(name)}/".startswith("/tmp/")]  # noqa: S108
-    open_ = [name for name in tried if not _refused(_error_of_creating_in(name))]
+    # A file without a name, which nobody ever sees. A disk without such files gives EOPNOTSUPP after the
+    # permission check, so that is not a refusal. Nor is EISDIR, from a kernel without such files. All are
+    # closed when this program ends.
+    made = {name: _error_of(partial(os.open, name, os.O_TMPFILE | os.O_WRONLY)) for name in tried}
+    open_ = [name for name, error in made.items() if error not in _REFUSALS]
     return not open_, f"can create in {', '.join(open_)}" if open_ else f"tried {', '.join(tried)}"
 
 
@@ -78,7 +83,7 @@ def _home_hidden(order: _Order) -> _Verdict:
     if not path:
         return None, "the home folder holds no file"
     error = _error_of(lambda: os.lstat(path))
-    return _refused(error), f"{path}: {_said(error) if error else 'is there'}"
+    return error in _REFUSALS, f"{path}: {_said(error) if error else 'is there'}"
 
 
 def _agent_hidden(order: _Order) -> _Verdict:
@@ -104,11 +109,11 @@ def _no_network(order: _Order) -> _Verdict:
     # socket asks for a route and sends nothing (these addresses are reserved).
     for family, address in _NOWHERE:
         error = _error_of_connecting(family, socket.SOCK_DGRAM, (address, 9))
-        if not _refused(error):
+        if error not in _REFUSALS:
             return False, f"there is a route to {address}: {_said(error)}"
     place = ("127.0.0.1", order["tcp_port"])
     error = _error_of_connecting(socket.AF_INET, socket.SOCK_STREAM, place)
-    return _refused(error), f"a port of the person's machine: {_said(error)}"
+    return error in _REFUSALS, f"a port of the person's machine: {_said(error)}"
 
 
 def _no_new_namespaces(_: _Order) -> _Verdict:
@@ -133,9 +138,8 @@ def _is_writable(folder: str) -> _Verdict:
 
 def _loopback(_: _Order) -> _Verdict:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        error = _error_of_connecting(
-            socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", listener.getsockname()[1])
-        )
+        place = ("127.0.0.1", listener.getsockname()[1])
+        error = _error_of_connecting(socket.AF_INET, socket.SOCK_STREAM, place)
     return error == 0, f"a server of this sandbox on 127.0.0.1: {_said(error)}"
 
 
@@ -148,21 +152,8 @@ def _error_of(attempt: Callable[[], object]) -> int:
     return 0
 
 
-def _refused(error: int) -> bool:
-    return error in _REFUSALS
-
-
 def _said(error: int | None) -> str:
     return "succeeded" if error == 0 else errno.errorcode.get(error or -1, f"ended with {error}")
-
-
-def _error_of_creating_in(folder: str) -> int:
-    """Create a file without a name, which nobody ever sees.
-
-    A disk without such files gives EOPNOTSUPP after the permission check, so that is not a refusal.
-    Nor is EISDIR, from a kernel without such files.
-    """
-    return _error_of(lambda: os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY)))
 
 
 def _error_of_connecting(family: int, kind: int, address: tuple[str, int]) -> int:

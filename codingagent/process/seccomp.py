@@ -132,10 +132,8 @@ def filter_program(machine: str) -> bytes | None:
         return leap
 
     return b"".join(
-        _INSTRUCTION.pack(
-            step.code, distance(place, step.yes), distance(place, step.no), step.value
-        )
-        for place, step in enumerate(steps)
+        _INSTRUCTION.pack(each.code, distance(at, each.yes), distance(at, each.no), each.value)
+        for at, each in enumerate(steps)
     )
 
 
@@ -156,9 +154,8 @@ def _listing(machine: Machine) -> list[_Step | str]:
         if name in number
     ]
     modes = {name: where for name, where in MODE_ARGUMENTS.items() if name in number}
-    lines += [
-        _Step(_JUMP_EQUAL, number[name], yes=f"mode {where}") for name, where in modes.items()
-    ]
+    for name, where in modes.items():
+        lines += [_Step(_JUMP_EQUAL, number[name], yes=f"mode {where}")]
     lines += [
         _Step(_JUMP_EQUAL, number["socket"], yes="socket"),
         _Step(_JUMP_EQUAL, number["socketpair"], yes="socket"),

@@ -126,9 +126,8 @@ def choose_sandbox(
     if found is not None and not fault:
         return found
     if settings.sandbox == "require" or masks:
-        raise WorkError(
-            f"a sandbox is required but does not work: {fault}; see `codingagent doctor`"
-        )
+        why = f"{fault}; see `codingagent doctor`"
+        raise WorkError(f"a sandbox is required but does not work: {why}")
     return Unconfined(fault)
 
 
@@ -208,10 +207,7 @@ def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
         if outcome.failure:
             raise WorkError(advice_on(" ".join(outcome.failure.split())))
         try:
-            return {
-                name: (holds, detail)
-                for name, (holds, detail) in json.loads(outcome.output).items()
-            }
+            return {name: tuple(told) for name, told in json.loads(outcome.output).items()}
         except ValueError as fault:
             raise WorkError("the probe did not report from inside the sandbox") from fault
 
@@ -245,12 +241,11 @@ def _git(workspace: Path) -> Finding:
     if program is None:
         return Finding("git", False, "not found", "install git to get `diff` and `undo`")
     try:
-        said = run_tool([program, "--version"], environment(os.environ)).stdout.decode(
-            "utf-8", "replace"
-        )
+        told = run_tool([program, "--version"], environment(os.environ)).stdout
     except WorkError as fault:
         return Finding("git", False, str(fault), "repair or install git to get `diff` and `undo`")
-    return Finding("git", True, f"{said.strip()} at {program}: `diff` and `undo` work")
+    said = told.decode("utf-8", "replace").strip()
+    return Finding("git", True, f"{said} at {program}: `diff` and `undo` work")
 
 
 def _sandbox(outside: Path) -> Iterator[Finding]:

@@ -123,9 +123,8 @@ def _program(name: str, variables: Mapping[str, str], *folders: str) -> str:
     known = [*filter(None, variables.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").lower().split(";"))]
     endings = [""] if os.path.splitext(name)[1].lower() in known else known
     places = variables.get("PATH", "").split(os.pathsep) if not re.search(r"[\\/:]", name) else []
-    paths = (
-        os.path.join(place, name + ending) for place in (*folders, *places) for ending in endings
-    )
+    folders = (*folders, *places)
+    paths = (os.path.join(each, name + ending) for each in folders for ending in endings)
     return next(filter(os.path.isfile, paths), "")
 
 
@@ -150,10 +149,8 @@ def run(
 ) -> Outcome:
     """Run a command and return its outcome; what it started has ended then, also at a KeyboardInterrupt."""
     if folder.startswith("\\\\"):
-        why = (
-            f"cmd.exe does not work in a network folder ({folder}): map it to a drive letter first"
-        )
-        return Outcome(-1, "", 0.0, failure=why)
+        why = f"a network folder ({folder}): map it to a drive letter first"
+        return Outcome(-1, "", 0.0, failure=f"cmd.exe does not work in {why}")
     command = command.strip("\r\n")  # it would end before a line that begins with one
     environment = searched(command, {**variables, **extras.variables})
     with contextlib.ExitStack() as stack:
@@ -275,11 +272,8 @@ if sys.platform == "win32":
             most = memory_bytes or 2 ** (8 * ctypes.sizeof(ctypes.c_size_t)) - 1
             numbers = (0, 0, _LIMITS, 0, 0, memory.PROCESS_LIMIT, 0, 0, 0, *[0] * 6, 0, most, 0, 0)
             limits = struct.pack(_LIMITS_FORM, *numbers)
-            self._check(
-                self._kernel.SetInformationJobObject(
-                    self._handle, _EXTENDED_LIMITS, limits, len(limits)
-                )
-            )
+            put = self._kernel.SetInformationJobObject
+            self._check(put(self._handle, _EXTENDED_LIMITS, limits, len(limits)))
 
         def take(self, process: "subprocess.Popen[bytes]") -> None:
             """Put a suspended process into the job, then let it go."""
@@ -290,10 +284,9 @@ if sys.platform == "win32":
 
         def end(self) -> int:
             found, active = ctypes.create_string_buffer(_ACCOUNTING_FORM.size), 0
+            ask = self._kernel.QueryInformationJobObject
             for _ in range(10):
-                self._kernel.QueryInformationJobObject(
-                    self._handle, _ACCOUNTING, found, len(found), None
-                )
+                ask(self._handle, _ACCOUNTING, found, len(found), None)
                 active = _ACCOUNTING_FORM.unpack(found)[6]
                 if not active:
                     break
