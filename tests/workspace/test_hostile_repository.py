@@ -187,5 +187,5 @@ def test_many_pipes_cost_no_more_than_one(root: Path) -> None:
         (root / f"d{number}").mkdir()
         os.mkfifo(root / f"d{number}" / ".gitignore")
         (root / f"d{number}" / "f.py").touch()
-    looks = calls_of(git_files._pipes, lambda: listed(root, with_git=True))  # noqa: SLF001
+    looks = calls_of(git_files._let_go, lambda: listed(root, with_git=True))  # noqa: SLF001
     assert looks <= 2
