@@ -24,12 +24,11 @@ from codingagent.model import events, paths, plain_text, results
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer, Question, is_about_secrets, nothing_awaits
 from codingagent.model.check_outcome import compared
-from codingagent.model.events import changed_paths, may_change_anything
-from codingagent.model.operations import Finish, Kind, Operation, RunCommand, named
+from codingagent.model.events import changed_paths
+from codingagent.model.operations import EVERYWHERE, Finish, Kind, Operation, RunCommand, named
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note, parted
 from codingagent.model.session_state import Phase, Session
-from codingagent.protocols.json import type_of
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now
 
@@ -183,7 +182,7 @@ class Execution:
         has_begun = self.check.has_changed()
         if not (self.check.run(ends=True) or (has_begun and self.check.fails_as_before())):
             assert self.session.checked is not None, "it was just run"
-            why = results.fact_of(self.session.checked).words
+            why = results.words_of(self.session.checked)
             if compared(self.session).is_same:
                 return f"{results.NOT_ACCEPTED} as before any change: {why}", _OLD
             return f"{results.NOT_ACCEPTED}: {why}", "fix that"
@@ -202,7 +201,11 @@ class Execution:
 
     def _named(self, item: Step | Problem) -> str:
         """Name an item for the model, in the words of the session's protocol."""
-        kind = type_of(item.kind) if self.session.protocol == "json" else item.kind
+        kind: str = item.kind
+        if self.session.protocol == "json":
+            from codingagent.protocols.json.wire import type_of  # pydantic with it
+
+            kind = type_of(item.kind)
         if isinstance(item, Problem):
             return f"{kind} '{item.subject}'" if item.subject else f"{kind} at line {item.line}"
         return f"{kind} '{plain_text.one_line(subject_of(item.operation))}'"
@@ -301,7 +304,7 @@ class Execution:
         self._note(event)
 
     def _note(self, event: events.Event) -> None:
-        if may_change_anything(event):
+        if EVERYWHERE in event.changes:
             self._spellings.forget()
         for path in changed_paths((event,)):
             self._spellings.add(path)

@@ -19,16 +19,9 @@ from codingagent.errors import CodingAgentError, OperationError
 from codingagent.model import check_outcome
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Question
-from codingagent.model.events import (
-    CommandRan,
-    Event,
-    Interrupted,
-    Refused,
-    file_changes,
-    may_change_anything,
-)
+from codingagent.model.events import CommandRan, Event, Interrupted, Refused, file_changes
 from codingagent.model.observations import Outcome
-from codingagent.model.operations import FileOperation, Kind, RunCommand
+from codingagent.model.operations import EVERYWHERE, FileOperation, Kind, RunCommand
 from codingagent.model.paths import shown
 from codingagent.model.patterns import sections
 from codingagent.model.plain_text import plural, some
@@ -193,7 +186,7 @@ class Check:
         session = self._session
         if file_changes(session.results):
             return True
-        if not any(map(may_change_anything, session.results)):
+        if not any(EVERYWHERE in event.changes for event in session.results):
             return False
         # A pause for approval splits a turn: the part before it counts too.
         return not self._context.checkpointer.is_as_at(session.checkpoints.began)

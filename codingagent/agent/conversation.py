@@ -288,7 +288,7 @@ def _rehearsed(context: Context, index: int, item: Step | Problem) -> Rehearsed:
         order = Order(index, operation, id=item.id, foreign=item.foreign, later=tuple)
         plan = Agent(context).plan(replace(order, names=item.names))
         if not isinstance(plan, Plan):
-            fault = "" if succeeded(plan) else results.fact_of(plan).words
+            fault = "" if succeeded(plan) else results.words_of(plan)
             return replace(told, fault=hide(fault))
         shown = context.secrecy.hide_diff(plan.shown(), plan.subject)
         plan.act()

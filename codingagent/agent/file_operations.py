@@ -203,6 +203,7 @@ def _write(
     """Plan a change, unless it would overwrite a change by the person that the chat has not seen."""
     path, data, event = change.path, change.data, change.event
     new = put_back.text_of(path, data)
+    assert isinstance(order.operation, FileOperation), "it changes a file"
     put_back.check_values(context.secrecy.vault, order.operation, order.names, new)
     known = _known_otherwise(context, change)
     if known is not None:

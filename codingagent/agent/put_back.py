@@ -284,27 +284,14 @@ def _asks_to_show(vault: Vault, names: tuple[str, ...], file: Texts) -> Iterator
 
 
 def check_values(
-    vault: Vault, operation: operations.Operation, names: tuple[str, ...], new: str | None
+    vault: Vault, operation: operations.FileOperation, names: tuple[str, ...], new: str | None
 ) -> None:
     """Refuse what would write another value, which the new file does not have, than a name stands for."""
     if new is None or not names:
         return
-    texts: list[str] = []  # of what is taken literally, none
-    match operation:
-        case (
-            operations.CreateFile(content=str() as text)
-            | operations.EditFile(change=operations.LineRange(text=text))
-        ):
-            texts = [text]
-        case operations.EditFile(change=operations.Diff(hunks=hunks)):
-            texts = [text for hunk in hunks for mark, text in hunk.lines if mark == "+"]
-        case operations.EditFile(change=tuple() as parts):
-            texts = [part.replace for part in parts]
-        case _:
-            pass
     for name in names:
         value = vault.by_name[name].value
-        if any(value in text for text in texts) and value not in new:
+        if any(value in text for text in operation.written) and value not in new:
             raise OperationError(_ALTERS[0].format(name), advice=_ALTERS[1])
 
 

@@ -152,7 +152,7 @@ def laid_out(lines: Iterable[Hung], look: Look) -> Iterator[Line]:
 
 def outcome_of(event: Event) -> str:
     """Return what came of an operation: without what the model is to do about it."""
-    fact = results.fact_of(event).words
+    fact = results.words_of(event)
     match event:
         case events.Denied():
             return fact.replace(": the user said no", ": you said no", 1)
@@ -191,8 +191,7 @@ def _told(event: Event, kind: Kind | None) -> tuple[str, str]:
             return event.fact.replace("'", "", 2), ""
         case _:
             fact = outcome_of(event)
-            name = results.fact_of(event).kind
-            return fact if name in fact or succeeded(event) else f"{name}: {fact}", ""
+            return fact if event.kind in fact or succeeded(event) else f"{event.kind}: {fact}", ""
 
 
 def _outcome(
@@ -291,7 +290,7 @@ def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[H
     yield [(f"Done: {first}" if first else "Done.", "bold green")], 6
     yield from _marked(others, look, "bold green")
     if failed:
-        what = "; ".join(f"{results.fact_of(each).kind}: {outcome_of(each)}" for each in failed)
+        what = "; ".join(f"{each.kind}: {outcome_of(each)}" for each in failed)
         yield [(f"your check decides; what failed in the answer: {what}", "warn")], 4
 
 

@@ -48,7 +48,7 @@ def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
     them, or where the answer says so. `old` is None where there is no file, or no text.
     """
     path, text = operation.path, operation.content
-    if not isinstance(text, str) or operation.is_literal or operation.unchecked:
+    if not isinstance(text, str) or operation.arrival is None or operation.unchecked:
         return None
     is_prose = body_repair.is_prose(path)
     if not edit_markers.has_edits(text, is_prose=is_prose):
@@ -156,7 +156,7 @@ def check_reading(
     is_mangleable = (
         isinstance(operation, CreateFile)
         and isinstance(operation.content, str)
-        and not operation.is_literal
+        and operation.arrival is not None
     )
     if is_mangleable and fault.is_indentation:
         what = f"The body looks damaged by the chat: its indentation is gone ({where})"

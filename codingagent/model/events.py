@@ -45,6 +45,8 @@ class Hunk(Struct, frozen=True):
 
 
 class FileCreated(_Noted, frozen=True, tag="file_created"):
+    kind: ClassVar[Kind] = Kind.CREATE_FILE
+
     path: str
     size_bytes: int
     replaced: bool
@@ -58,6 +60,8 @@ class FileCreated(_Noted, frozen=True, tag="file_created"):
 
 class FileEdited(_Noted, frozen=True, tag="file_edited"):
     """Part of a file was changed; `excerpt` shows the lines around it with their new numbers."""
+
+    kind: ClassVar[Kind] = Kind.EDIT_FILE
 
     path: str
     hunks: tuple[Hunk, ...]
@@ -73,6 +77,8 @@ class FileEdited(_Noted, frozen=True, tag="file_edited"):
 
 
 class FileDeleted(_Noted, frozen=True, tag="file_deleted"):
+    kind: ClassVar[Kind] = Kind.DELETE_FILE
+
     path: str
 
     @property
@@ -82,6 +88,8 @@ class FileDeleted(_Noted, frozen=True, tag="file_deleted"):
 
 class FileMoved(_Noted, frozen=True, tag="file_moved"):
     """A file has another path; `replaced` says that another file was there."""
+
+    kind: ClassVar[Kind] = Kind.MOVE_FILE
 
     path: str
     to: str
@@ -96,6 +104,7 @@ class FileMoved(_Noted, frozen=True, tag="file_moved"):
 class FileRequested(_Noted, frozen=True, tag="file_requested"):
     """Files whose text the next request will hold; `asked` is the path or glob as written."""
 
+    kind: ClassVar[Kind] = Kind.READ_FILE
     changes: ClassVar[Changes] = ()
 
     asked: str
@@ -107,6 +116,7 @@ class FileRequested(_Noted, frozen=True, tag="file_requested"):
 class FileFetched(_Noted, frozen=True, tag="file_fetched"):
     """A file's whole content, as text or in base64."""
 
+    kind: ClassVar[Kind] = Kind.READ_FILE
     changes: ClassVar[Changes] = ()
 
     path: str
@@ -124,6 +134,7 @@ class FolderEntry(Struct, frozen=True):
 
 
 class FolderListed(_Noted, frozen=True, tag="folder_listed"):
+    kind: ClassVar[Kind] = Kind.LIST_FOLDER
     changes: ClassVar[Changes] = ()
     path: str
     entries: tuple[FolderEntry, ...]
@@ -132,6 +143,7 @@ class FolderListed(_Noted, frozen=True, tag="folder_listed"):
 class CommandRan(_Noted, frozen=True, tag="command_ran"):
     """A command ended by itself, or at a limit."""
 
+    kind: ClassVar[Kind] = Kind.RUN_COMMAND
     changes: ClassVar[Changes] = (EVERYWHERE,)
 
     command: str
@@ -164,11 +176,13 @@ class Interrupted(_Noted, frozen=True, tag="interrupted"):
 
 
 class MessageShown(_Noted, frozen=True, tag="message_shown"):
+    kind: ClassVar[Kind] = Kind.MESSAGE
     changes: ClassVar[Changes] = ()
     text: str
 
 
 class Finished(_Noted, frozen=True, tag="finished"):
+    kind: ClassVar[Kind] = Kind.DONE
     changes: ClassVar[Changes] = ()
     summary: str
 
@@ -237,11 +251,6 @@ def file_changes(made: Iterable[Event]) -> Changes:
     """Return the changes that file operations made, in order."""
     found = (change for event in made for change in event.changes)
     return tuple(change for change in found if change is not EVERYWHERE)
-
-
-def may_change_anything(event: Event) -> bool:
-    """Return whether nobody knows from the event alone what it changed."""
-    return EVERYWHERE in event.changes
 
 
 def changed_paths(made: Iterable[Event]) -> tuple[str, ...]:

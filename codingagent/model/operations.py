@@ -3,7 +3,7 @@
 Lines of text in an operation end with "\\n"; `encoding` and `edits` make it of a file's bytes, and back.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import ClassVar, Literal
 
@@ -124,13 +124,13 @@ class CreateFile(EqualByMeaning, frozen=True):
     """How the text came through a chat; None: take it literally."""
 
     @property
-    def is_literal(self) -> bool:
-        """Return whether the answer marks the end of the text and asks to take it literally."""
-        return self.arrival is None
-
-    @property
     def changes(self) -> Changes:
         return (PathChange(self.path, "whole", None if self.overwrite else True),)
+
+    @property
+    def written(self) -> list[str]:
+        """The texts that it writes, but for those that are taken literally."""
+        return [self.content] if isinstance(self.content, str) else []
 
 
 class LineRange(Struct, frozen=True):
@@ -215,11 +215,24 @@ class EditFile(EqualByMeaning, frozen=True):
     def changes(self) -> Changes:
         return (PathChange(self.path, "part", is_new=False),)
 
+    @property
+    def written(self) -> list[str]:
+        match self.change:
+            case LineRange(text=text):
+                return [text]
+            case Diff(hunks=hunks):
+                return [text for hunk in hunks for mark, text in hunk.lines if mark == "+"]
+            case Substitutions():  # taken literally
+                return []
+            case parts:
+                return [part.replace for part in parts]
+
 
 class DeleteFile(Struct, frozen=True):
     """Remove one file; never a folder."""
 
     kind: ClassVar[Kind] = Kind.DELETE_FILE
+    written: ClassVar[Sequence[str]] = ()
 
     path: str
 
@@ -232,6 +245,7 @@ class MoveFile(Struct, frozen=True):
     """Give one regular file another path; missing parent folders are made."""
 
     kind: ClassVar[Kind] = Kind.MOVE_FILE
+    written: ClassVar[Sequence[str]] = ()
 
     path: str
     to: str

@@ -1,7 +1,7 @@
 """Word events as specification 003 does: `[OK] CREATE_FILE: Created 'src/Calculator.cs'`."""
 
 import signal
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 from codingagent.model import events, plain_text
 from codingagent.model.events import CommandRan, Event, FileRequested, Hunk, succeeded
@@ -23,14 +23,6 @@ NOT_ACCEPTED = "Not accepted: the user's check fails"
 NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
 
 
-class Fact(NamedTuple):
-    """What came of an operation, in words, and what it printed."""
-
-    kind: Kind
-    words: str
-    output: str
-
-
 def is_refused_by_check(event: Event) -> bool:
     """Return whether it is a DONE that was not accepted because the check fails."""
     return isinstance(event, events.Refused) and event.fact.startswith(NOT_ACCEPTED)
@@ -43,14 +35,14 @@ def exit_code_of(event: CommandRan) -> int:
     return _SIGNAL_BASE - event.exit_code if event.exit_code < 0 else event.exit_code
 
 
-def fact_of(event: Event) -> Fact:
+def words_of(event: Event) -> str:
     """Return what came of an operation, for the person."""
-    return Fact(*_words(event, ""))
+    return _words(event, "")[0]
 
 
-def result_of(event: Event) -> Fact:
-    """Return the same for the model, with what it can do about it."""
-    return Fact(*_words(event, _advice(event)))
+def result_of(event: Event) -> tuple[str, str]:
+    """Return the same for the model, with what it can do about it, and what the operation printed."""
+    return _words(event, _advice(event))
 
 
 def _advice(event: Event) -> str:
@@ -75,8 +67,8 @@ def lines_of(event: Event, output_limit: int | None = None, *, is_check: bool = 
     most `output_limit` characters; None: all.
     """
     # The limit of a check is the person's setting: no answer can ask for more.
-    kind, words, text = fact_of(event) if is_check else result_of(event)
-    name = Kind.CHECK if is_check else kind
+    words, text = _words(event, "") if is_check else result_of(event)
+    name = Kind.CHECK if is_check else event.kind
     lines = [f"[{'OK' if succeeded(event) else 'FAILED'}] {name}: {without_end_tags(words)}"]
     if text:
         text = text.strip("\n")
@@ -97,41 +89,37 @@ def without_end_tags(text: str) -> str:
     return _END_TAG.sub(r"\1", text)
 
 
-def _words(event: Event, advice: str) -> tuple[Kind, str, str]:
+def _words(event: Event, advice: str) -> tuple[str, str]:
     match event:
         case events.FileCreated():
-            return (
-                Kind.CREATE_FILE,
-                f"{'Replaced' if event.replaced else 'Created'} '{event.path}'",
-                "",
-            )
+            return f"{'Replaced' if event.replaced else 'Created'} '{event.path}'", ""
         case events.FileEdited():
-            return Kind.EDIT_FILE, f"Edited '{event.path}' ({_hunks(event.hunks)})", event.excerpt
+            return f"Edited '{event.path}' ({_hunks(event.hunks)})", event.excerpt
         case events.FileDeleted():
-            return Kind.DELETE_FILE, f"Deleted '{event.path}'", ""
+            return f"Deleted '{event.path}'", ""
         case events.FileMoved():
-            return Kind.MOVE_FILE, f"Moved '{event.path}' to '{event.to}'", ""
+            return f"Moved '{event.path}' to '{event.to}'", ""
         case events.FileRequested():
-            return Kind.READ_FILE, f"{_requested(event)}{advice}", ""
+            return f"{_requested(event)}{advice}", ""
         case events.FileFetched():
             size = f"{event.size_bytes} {plural(event.size_bytes, 'byte')}"
-            return Kind.READ_FILE, f"Read '{event.path}' ({size})", ""
+            return f"Read '{event.path}' ({size})", ""
         case events.FolderListed():
-            return Kind.LIST_FOLDER, f"Listed '{event.path}' ({len(event.entries)} entries)", ""
+            return f"Listed '{event.path}' ({len(event.entries)} entries)", ""
         case events.CommandRan():
             ran = f"Ran '{plain_text.one_line(event.command)}' ({end_of(event)}{advice})"
-            return Kind.RUN_COMMAND, ran, event.output
+            return ran, event.output
         case events.Interrupted():
-            return event.kind, f"'{plain_text.one_line(event.subject)}' {NOT_RUN_AGAIN}", ""
+            return f"'{plain_text.one_line(event.subject)}' {NOT_RUN_AGAIN}", ""
         case events.MessageShown():
-            return Kind.MESSAGE, "Message was shown", ""
+            return "Message was shown", ""
         case events.Finished():
-            return Kind.DONE, "Task was ended", ""
+            return "Task was ended", ""
         case events.Refused():
-            return event.kind, f"{event.fact}{advice}", event.detail
+            return f"{event.fact}{advice}", event.detail
         case events.Denied():
             subject = f" '{plain_text.one_line(event.subject)}'" if event.subject else ""
-            return event.kind, f"DENIED{subject}: {event.reason}", event.suggestion
+            return f"DENIED{subject}: {event.reason}", event.suggestion
         case _:
             assert_never(event)
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from codingagent.model import events, known_files
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import is_about_secrets
-from codingagent.model.events import changed_paths, file_changes, may_change_anything
-from codingagent.model.operations import Kind
+from codingagent.model.events import changed_paths, file_changes
+from codingagent.model.operations import EVERYWHERE, Kind
 from codingagent.model.plain_text import json_length
 from codingagent.model.results import is_refused_by_check
 from codingagent.model.session_state import NONE, AppendList, Phase, Said, Session
@@ -267,7 +267,7 @@ def _end_operation(session: Session, record: entries.OperationEnded) -> Session:
     event, started = record.event, session.started
     is_change = bool(file_changes((event,)))
     # A command counts only after a check has run.
-    undoes_check = is_change or (bool(session.checked_by) and may_change_anything(event))
+    undoes_check = is_change or (bool(session.checked_by) and EVERYWHERE in event.changes)
     written, replies = session.written, session.replies
     match event:
         case events.MessageShown(text=said) | events.Finished(summary=said) if said:

@@ -39,7 +39,7 @@ _NEWER = lazy_pattern(r"Invalid (enum )?value '")
 def document(session: Session) -> dict[str, object]:
     """Return the session as the content of `sessions/{id}.json` (specification 003, session state)."""
     requested = [path for e in session.results if isinstance(e, FileRequested) for path in e.paths]
-    results = ((*result_of(event), event) for event in session.results)
+    results = ((event, *result_of(event)) for event in session.results)
     named = {"name": session.name} if session.name else {}
     return {
         "sessionId": session.session_id,
@@ -51,12 +51,12 @@ def document(session: Session) -> dict[str, object]:
         "updatedAt": session.updated_at,
         "lastResults": [
             {
-                "commandType": kind,
+                "commandType": event.kind,
                 "summary": words,
                 "success": succeeded(event),
                 "output": "\n".join((output, *event.notes)).strip("\n"),
             }
-            for kind, words, output, event in results
+            for event, words, output in results
         ],
         "readFileRequests": list(dict.fromkeys(requested)),
         "workspace": session.workspace,

@@ -36,9 +36,7 @@ from codingagent.model.operations import (
     ShowMessage,
     named,
 )
-from codingagent.model.results import result_of
 from codingagent.policy.rules import PRESETS, judge_change
-from codingagent.protocols import json
 from codingagent.protocols.json import messages, wire
 from codingagent.protocols.tags import decoder
 from tests.builders import LATER
@@ -72,7 +70,7 @@ def test_every_table_has_a_row_for_each_operation(kind: type[Operation]) -> None
     assert type(operation) is kind
     if operation.kind in commands.BY_TAG:
         assert operation.kind in decoder.DECODE
-    assert operation.kind in json.TYPES or operation.kind in NOT_IN_JSON
+    assert operation.kind in wire.TYPES or operation.kind in NOT_IN_JSON
     shown = []
     for change in operation.changes:
         assert judge_change(PRESETS["standard"], change.after, change.path or "a", 1) is not None
@@ -88,7 +86,7 @@ def test_every_tag_and_every_row_is_of_an_operation() -> None:
     assert set(EXAMPLES) == set(KINDS)
     # Only JSON-RPC lists a folder.
     assert set(commands.BY_TAG) == set(decoder.DECODE) == kinds - {Kind.LIST_FOLDER}
-    assert set(json.TYPES) | NOT_IN_JSON == kinds
+    assert set(wire.TYPES) | NOT_IN_JSON == kinds
 
 
 @each_row(
@@ -110,7 +108,7 @@ def test_what_came_of_it_says_what_was_changed(
 ) -> None:
     """House, what an operation is: whoever asks what changed asks the event; each wire has words for it."""
     assert event.changes == changes
-    assert result_of(event).kind in {operation.kind for operation in KINDS}
+    assert event.kind in {operation.kind for operation in KINDS}
     assert isinstance(messages.event_of(OperationEnded(0, event, LATER)), get_args(wire.Event))
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from codingagent.model.events import CommandRan
 from codingagent.model.observations import PLAIN, Confined, Extras, Outcome
-from codingagent.model.results import result_of
+from codingagent.model.results import words_of
 from codingagent.process import memory
 from codingagent.process.bubblewrap import NOTHING, Bubblewrap, Unconfined
 from codingagent.process.output import FLOOD_LIMIT_BYTES
@@ -331,7 +331,7 @@ def test_a_file_without_end_is_ended(either: Run, tmp_path: Path, word: str) -> 
     is_seen = bool(word) and outcome.sandbox == "none"
     assert outcome.exit_code == (-signal.SIGXFSZ if is_seen else 128 + signal.SIGXFSZ)
     event = CommandRan(line, outcome.exit_code, outcome.output, outcome.duration_s)
-    assert "SIGXFSZ" in result_of(event).words
+    assert "SIGXFSZ" in words_of(event)
 
 
 # --- memory ----------------------------------------------------------------------------------------
@@ -377,7 +377,7 @@ def test_a_command_that_takes_too_much_memory_is_ended(bounded: Run, line: str) 
     assert (outcome.ended_by, outcome.limit) == ("memory_limit", "150 MiB of memory")
     assert outcome.exit_code == -9
     event = CommandRan("x", -9, "", 0, outcome.ended_by, outcome.limit)
-    assert result_of(event).words == "Ran 'x' (ended after using more than 150 MiB of memory)"
+    assert words_of(event) == "Ran 'x' (ended after using more than 150 MiB of memory)"
     assert bounded("rm p; echo on").output == "on\n"
 
 

@@ -7,7 +7,6 @@ from codingagent.model.patterns import text_at
 from codingagent.model.results import without_end_tags
 from codingagent.model.session_state import Session
 from codingagent.prompt.render import RESULTS_SHOWN, Dialect, check_lines
-from codingagent.protocols.json import type_of
 from codingagent.protocols.json.messages import event_of
 from codingagent.protocols.json.wire import (
     Event,
@@ -15,6 +14,7 @@ from codingagent.protocols.json.wire import (
     ShellEvent,
     UserMessageEvent,
     to_json,
+    type_of,
 )
 
 GUIDE = text_at(__file__.removesuffix("py") + "txt").strip()

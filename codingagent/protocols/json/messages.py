@@ -4,12 +4,11 @@ What is no JSON, nested too deep or over the size limit is no message. NaN and I
 numbers, of which no field takes one; so only the operation that holds them suffers. Where an object
 names a field twice, the last counts, as with every common reader of JSON.
 
-The core knows no `createFile`: all that tells the one vocabulary from the other is here. A value that
-001 allows and the workspace refuses (a name of blanks, text that is not base64) is a problem here, and
-becomes the failure event of its operation.
+The core knows no `createFile`: all that tells the one vocabulary from the other is here and in `wire`.
+A value that 001 allows and the workspace refuses (a name of blanks, text that is not base64) is a
+problem here, and becomes the failure event of its operation.
 """
 
-import base64
 import json
 import math
 import re
@@ -30,8 +29,8 @@ from codingagent.model.operations import AT_ONCE, Kind
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import without_halves
 from codingagent.model.results import NOT_RUN_AGAIN, exit_code_of, why_ended
-from codingagent.protocols.json import TYPES, type_of, wire
-from codingagent.protocols.json.wire import Event, Operation, OperationsMessage, is_text
+from codingagent.protocols.json import wire
+from codingagent.protocols.json.wire import Event, Operation, OperationsMessage, is_text, type_of
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 
 # Room for two files of the largest size. What JSON can make of so much takes a gigabyte of memory.
@@ -231,9 +230,6 @@ def _text(source: str | bytes) -> str:
 
 # --- operations in the core's words ---------------------------------------------------------------
 
-_KINDS = {type_: kind for kind, type_ in TYPES.items()} | {"message": Kind.MESSAGE}
-_FILE_TYPES = frozenset({"createFile", "readFile", "editFile", "deleteFile"})
-_SPACES = str.maketrans("", "", " \t\r\n")
 # What quotes names and commands, which may not be UTF-8.
 _QUOTES = frozenset({"path", "command", "reason", "suggestion", "error", "message"})
 
@@ -251,49 +247,13 @@ def _step(index: int, received: Operation | Problem) -> Step | Problem:
         return received
     line, name = index + 1, operation_id(index) if received.id is None else received.id
     try:
-        return Step(_operation(received), line, id=name)
+        return Step(received.asked(), line, id=name)
     except OperationError as fault:
         subject = getattr(received, "command", getattr(received, "path", ""))
-        kind = _KINDS[received.type]
+        kind = received.kind
         return Problem(
             kind, fault.fact, line, fault.detail, id=name, subject=subject, advice=fault.advice
         )
-
-
-def _operation(received: wire.Operation) -> operations.Operation:
-    match received:
-        case wire.MessageOperation():
-            return operations.ShowMessage(received.content)
-        case wire.CreateFileOperation():
-            path = paths.workspace_path(received.path)
-            return operations.CreateFile(path, _bytes_of(received), overwrite=received.overwrite)
-        case wire.ReadFileOperation():
-            return operations.FetchFile(paths.workspace_path(received.path), received.encoding)
-        case wire.EditFileOperation():
-            pairs = (operations.Substitution(e.old_content, e.new_content) for e in received.edits)
-            path = paths.workspace_path(received.path)
-            return operations.EditFile(path, operations.Substitutions(tuple(pairs)))
-        case wire.DeleteFileOperation():
-            return operations.DeleteFile(paths.workspace_path(received.path))
-        case wire.ShellOperation():
-            return operations.RunCommand(
-                received.command,
-                None if received.timeout is None else received.timeout / 1000,
-                "." if not received.cwd else paths.folder_path(received.cwd),
-                received.env or {},
-                parts_streams=True,
-            )
-        case _:
-            assert_never(received)
-
-
-def _bytes_of(received: wire.CreateFileOperation) -> bytes:
-    if received.encoding == "utf-8":
-        return received.content.encode()
-    try:
-        return base64.b64decode(received.content.translate(_SPACES), validate=True)
-    except ValueError as fault:
-        raise OperationError(f"content is no valid base64: {fault}") from fault
 
 
 # --- events ----------------------------------------------------------------------------------------
@@ -315,7 +275,8 @@ def event_of(ended: OperationEnded) -> wire.Event:
             return _made("readFile", ended, path=path, success=True)
         case core.FileEdited():
             edits = event.edits
-            return _made("editFile", ended, path=event.path, success=True, edits_applied=edits)
+            type_ = type_of(event.kind)
+            return _made(type_, ended, path=event.path, success=True, edits_applied=edits)
         case core.FileDeleted():
             return _made("deleteFile", ended, path=event.path, success=True)
         case core.CommandRan():
@@ -348,7 +309,7 @@ def _failure(
 ) -> wire.Event:
     """Return the event of an operation that was not done; an error, where its type is not known."""
     type_ = type_of(event.kind)
-    if type_ in _FILE_TYPES:
+    if issubclass(wire.EVENTS.get(type_, object), wire.FileOutcome):
         return _made(type_, ended, path=event.subject, success=False, error=reason)
     if type_ == "shell":
         return _made(type_, ended, command=event.subject, success=False, error=reason)

@@ -5,7 +5,8 @@ is: what else can't be done (an empty path, a text that is no base64) fails when
 called as on the wire in JSON (`oldContent`), and as Python does it in code.
 """
 
-from typing import Annotated, Any, Literal, TypeVar, cast, get_args
+import base64
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_args
 
 from annotated_types import Predicate
 from pydantic import (
@@ -23,6 +24,10 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError
+
+from codingagent.errors import OperationError
+from codingagent.model import operations, paths
+from codingagent.model.operations import Kind
 
 PATH_LIMIT = 255
 COMMAND_LIMIT = 4_096
@@ -150,6 +155,9 @@ class Wire(BaseModel):
 _TAG = Field(discriminator="type", json_schema_extra=_plain)
 
 
+_SPACES = str.maketrans("", "", " \t\r\n")
+
+
 # --- operations ------------------------------------------------------------------------------------
 class _Operation(Wire):
     type: str
@@ -159,13 +167,25 @@ class _Operation(Wire):
 class MessageOperation(_Operation):
     """Say something to the person; nothing is executed."""
 
+    kind: ClassVar[Kind] = Kind.MESSAGE
     type: Literal["message"] = "message"
     content: Message
+
+    def asked(self) -> operations.Operation:
+        return operations.ShowMessage(self.content)
+
+
+def _decoded(content: str) -> bytes:
+    try:
+        return base64.b64decode(content.translate(_SPACES), validate=True)
+    except ValueError as fault:
+        raise OperationError(f"content is no valid base64: {fault}") from fault
 
 
 class CreateFileOperation(_Operation):
     """Write a whole file; parent folders are made."""
 
+    kind: ClassVar[Kind] = Kind.CREATE_FILE
     type: Literal["createFile"] = "createFile"
     path: RelativePath
     # Before the content, whose size it decides.
@@ -173,13 +193,22 @@ class CreateFileOperation(_Operation):
     content: FileContent
     overwrite: Flag = False
 
+    def asked(self) -> operations.Operation:
+        data = self.content.encode() if self.encoding == "utf-8" else _decoded(self.content)
+        path = paths.workspace_path(self.path)
+        return operations.CreateFile(path, data, overwrite=self.overwrite)
+
 
 class ReadFileOperation(_Operation):
     """Ask for the content of a file."""
 
+    kind: ClassVar[Kind] = Kind.READ_FILE
     type: Literal["readFile"] = "readFile"
     path: RelativePath
     encoding: Encoding = "utf-8"
+
+    def asked(self) -> operations.Operation:
+        return operations.FetchFile(paths.workspace_path(self.path), self.encoding)
 
 
 class FileEdit(Wire):
@@ -192,26 +221,46 @@ class FileEdit(Wire):
 class EditFileOperation(_Operation):
     """Apply edits to a file in order, all or none."""
 
+    kind: ClassVar[Kind] = Kind.EDIT_FILE
     type: Literal["editFile"] = "editFile"
     path: RelativePath
     edits: Annotated[tuple[FileEdit, ...], FailFast()]
+
+    def asked(self) -> operations.Operation:
+        pairs = (operations.Substitution(e.old_content, e.new_content) for e in self.edits)
+        path = paths.workspace_path(self.path)
+        return operations.EditFile(path, operations.Substitutions(tuple(pairs)))
 
 
 class DeleteFileOperation(_Operation):
     """Delete a file; never a folder."""
 
+    kind: ClassVar[Kind] = Kind.DELETE_FILE
     type: Literal["deleteFile"] = "deleteFile"
     path: RelativePath
+
+    def asked(self) -> operations.Operation:
+        return operations.DeleteFile(paths.workspace_path(self.path))
 
 
 class ShellOperation(_Operation):
     """Run a shell command; the timeout is in milliseconds."""
 
+    kind: ClassVar[Kind] = Kind.RUN_COMMAND
     type: Literal["shell"] = "shell"
     command: Command
     cwd: OrAbsent[RelativePath] = None
     timeout: OrAbsent[Milliseconds] = None
     env: OrAbsent[Annotated[dict[Text, Text], BeforeValidator(_first_fault)]] = None
+
+    def asked(self) -> operations.Operation:
+        return operations.RunCommand(
+            self.command,
+            None if self.timeout is None else self.timeout / 1000,
+            "." if not self.cwd else paths.folder_path(self.cwd),
+            self.env or {},
+            parts_streams=True,
+        )
 
 
 Operation = (
@@ -222,7 +271,16 @@ Operation = (
     | DeleteFileOperation
     | ShellOperation
 )
+TYPES: dict[Kind, str] = {
+    form.kind: form.model_fields["type"].default for form in get_args(Operation)
+}
+TYPES[Kind.DONE] = TYPES[Kind.MESSAGE]
 TaggedOperation = Annotated[Operation, _TAG]
+
+
+def type_of(kind: Kind) -> str:
+    """Return how a message spells a kind, or the kind itself where no message can have it."""
+    return TYPES.get(kind, kind)
 
 
 class OperationsMessage(Wire):
@@ -241,7 +299,7 @@ class _Outcome(Wire):
     timestamp: Timestamp
 
 
-class _FileOutcome(_Outcome):
+class FileOutcome(_Outcome):
     path: Text
     success: Flag
     error: OrAbsent[Text] = None
@@ -258,24 +316,24 @@ class MessageEvent(_Outcome):
     success: AlwaysTrue
 
 
-class CreateFileEvent(_FileOutcome):
+class CreateFileEvent(FileOutcome):
     type: Literal["createFile"] = "createFile"
     bytes_written: OrAbsent[Whole] = None
 
 
-class ReadFileEvent(_FileOutcome):
+class ReadFileEvent(FileOutcome):
     type: Literal["readFile"] = "readFile"
     content: OrAbsent[Text] = None
     encoding: OrAbsent[Encoding] = None
     size: OrAbsent[Whole] = None
 
 
-class EditFileEvent(_FileOutcome):
+class EditFileEvent(FileOutcome):
     type: Literal["editFile"] = "editFile"
     edits_applied: OrAbsent[Whole] = None
 
 
-class DeleteFileEvent(_FileOutcome):
+class DeleteFileEvent(FileOutcome):
     type: Literal["deleteFile"] = "deleteFile"
 
 

@@ -13,7 +13,6 @@ from codingagent.model import operations, results
 from codingagent.model.approval import Question
 from codingagent.model.journal_entries import ApprovalAsked, OperationEnded
 from codingagent.model.operations import Kind
-from codingagent.protocols.json import TYPES
 from codingagent.protocols.json.messages import (
     MessageError,
     approval_event,
@@ -23,7 +22,7 @@ from codingagent.protocols.json.messages import (
     read_operations_message,
     validate_event,
 )
-from codingagent.protocols.json.wire import EventsMessage, schema_of, to_wire
+from codingagent.protocols.json.wire import TYPES, EventsMessage, schema_of, to_wire
 from codingagent.protocols.tags.reply import Problem, Step
 from tests import golden
 from tests.rows import each_row
