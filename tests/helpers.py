@@ -187,6 +187,17 @@ def descriptors(pid: int | str = "self") -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
 
+def open_files() -> set[tuple[str, str]]:
+    """Return what this process has open, each by its number and what it leads to."""
+    found = set()
+    for number in descriptors():
+        with contextlib.suppress(
+            FileNotFoundError
+        ):  # the list's own, and what a thread closes meanwhile
+            found.add((number, str(Path(f"/proc/self/fd/{number}").readlink())))
+    return found
+
+
 def _stat(pid: int) -> list[str]:
     if not (text := _of_process(pid, "stat").decode("utf-8", "replace")):
         raise ProcessLookupError(pid)

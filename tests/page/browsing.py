@@ -4,7 +4,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
 from codingagent import demo
+from tests import warm
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), None)
@@ -55,8 +55,10 @@ class Served:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        words = [sys.executable, "-m", "codingagent", "page", "--here", "--no-open", *self._options]
-        self._process = subprocess.Popen(words, cwd=self.folder, stdout=subprocess.PIPE, text=True)
+        words = ("page", "--here", "--no-open", *self._options)
+        self._process = warm.start_command(
+            *words, cwd=self.folder, stdout=subprocess.PIPE, text=True
+        )
         assert self._process.stdout is not None
         self.address = self._process.stdout.readline().rpartition(" ")[2].strip()
 

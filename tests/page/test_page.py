@@ -1,17 +1,29 @@
-"""The loop in a real browser: real clicks, copies and pastes against a page that is really served."""
+"""The loop in a real browser: real clicks, copies and pastes against a page that is really served.
 
+Each test is a walk, with one session that sees much: a server, a tab and a first request cost more than
+all that is looked at in them.
+"""
+
+import io
+import json
 import os
+import re
 import subprocess
-import sys
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests import warm
 from tests.page.browsing import TASK, Served, answer, begin, browser, drop, paste, served
 from tests.sandboxes import needs_bwrap
+
+Look = Callable[[Page, str], None]
+NEW = '[CREATE_FILE path="{}"]\nx\n[/CREATE_FILE]'
+CI = '[CREATE_FILE path=".github/workflows/ci.yml"]\non: push\n[/CREATE_FILE]'
 
 
 @pytest.fixture(scope="module")
@@ -20,46 +32,123 @@ def chromium() -> Iterator[Browser]:
         yield found
 
 
-def test_the_demo_from_begin_to_done(page: Page, project: Path) -> None:
+@pytest.fixture
+def look(request: pytest.FixtureRequest) -> Look:
+    """Return what finds a view accessible, light and dark, and as wide as the window.
+
+    Without --deep in one of the two schemes, and at the least and the greatest width.
+    """
+    is_deep = request.config.getoption("--deep")
+    shots = os.environ.get("SCREENSHOTS")
+
+    def look_at(page: Page, view: str, scheme: str) -> None:
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+        for width in (400, 800, 1600) if is_deep else (400, 1600):
+            page.set_viewport_size({"width": width, "height": 900})
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, f"{view} is {wide} wide at {width}"
+            if shots:
+                name = f"{view}-{width}-{scheme}.png"
+                page.screenshot(path=Path(shots) / name, full_page=True)
+        violations = Axe().run(page).response["violations"]
+        told = [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in violations]
+        assert not told, f"{view}, {scheme}: {told}"
+
+    def look(page: Page, view: str) -> None:
+        schemes = ("light", "dark")
+        for scheme in schemes if is_deep else schemes[len(view) % 2 :][:1]:
+            look_at(page, view, scheme)
+
+    return look
+
+
+def test_the_demo_from_begin_to_done(page: Page, project: Path, look: Look) -> None:
+    """First by keyboard alone; axe-core finds no violation in a view, which fits 400 to 1,600 pixels."""
     with served(project) as found:
         page.goto(found.address)
-        page.get_by_label("Your task, or your question").fill(TASK)
+        page.get_by_label("Your task, or your question").wait_for()
+        page.keyboard.type(TASK)
         assert "token" not in page.url
         expect(page.get_by_text("durations/text.py")).to_be_visible()
-        page.get_by_role("button", name="Write the first request").click()
-        expect(page.get_by_role("heading", name="Send request 1")).to_be_visible()
-        page.get_by_role("button", name="Copy", exact=True).click()
+        look(page, "begin")
+        _tab_to(page, page.get_by_role("button", name="Write the first request"))
+        page.keyboard.press("Enter")
+        _has_request(page, 1)
+        look(page, "request")
+        _tab_to(page, page.get_by_role("button", name="Copy", exact=True))
+        page.keyboard.press("Enter")
         expect(page.get_by_text("Copied: paste it into the chat")).to_be_visible()
         copied = page.evaluate("navigator.clipboard.readText()")
         assert copied == next((found.home / "outbox").glob("*_seq0001.txt")).read_text("utf-8")
-        paste(page, found.reply(1))
-        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        page.evaluate("text => navigator.clipboard.writeText(text)", found.reply(1))
+        page.keyboard.press("Control+v")
+        _has_request(page, 2)
         page.get_by_role("button", name="Copy", exact=True).click()
         expect(page.get_by_text("Copied: paste it into the same chat")).to_be_visible()
-        short = next((found.home / "outbox" / "short").glob("*_seq0002.txt"))
-        assert page.evaluate("navigator.clipboard.readText()") == short.read_text("utf-8")
+        assert page.evaluate("navigator.clipboard.readText()") == _short(found, 2)
         paste(page, found.reply(2))
         expect(page.get_by_role("heading", name="Done", exact=True)).to_be_visible()
         assert "CLOCK" in (project / "durations" / "text.py").read_text("utf-8")
         page.get_by_text("What it changed (2)").click()
         expect(page.get_by_text("CLOCK = re.compile").first).to_be_visible()
+        look(page, "done")
+        page.get_by_text("side by side", exact=True).check()
+        expect(page.locator("table.sides").first).to_be_visible()
+        with page.context.expect_page() as opened:
+            page.get_by_role("link", name="before and after").first.click()
+        text = opened.value
+        expect(text.get_by_role("heading", name="after")).to_be_visible()
+        before, after = text.locator("pre").all_inner_texts()
+        assert "CLOCK" in after
+        assert "CLOCK" not in before
+        look(text, "before and after")
+        text.close()
         page.locator("summary", has_text="Commit").click()
         page.get_by_label("Message").fill("Add up the parts")
         page.get_by_role("button", name="Commit").click()
         expect(page.get_by_text("committed on")).to_be_visible()
-    log = subprocess.run(
-        ["git", "log", "-1", "--format=%s"], cwd=project, capture_output=True, check=True
-    )
-    assert log.stdout.strip() == b"Add up the parts"
+        log = subprocess.run(
+            ["git", "log", "-1", "--format=%s"], cwd=project, capture_output=True, check=True
+        )
+        assert log.stdout.strip() == b"Add up the parts"
+        page.locator("section.file", has_text="durations/text.py").get_by_role("button").click()
+        expect(page.get_by_text("restored durations/text.py")).to_be_visible()
+        assert "CLOCK" not in (project / "durations" / "text.py").read_text("utf-8")
 
 
-def test_undo_and_redo_by_clicking_a_turn(page: Page, project: Path) -> None:
+def _has_request(page: Page, number: int) -> None:
+    name = re.compile(f"Send request {number}$")
+    expect(page.get_by_role("heading", name=name)).to_be_visible()
+
+
+def _short(found: Served, number: int) -> str:
+    """Return the request as it is pasted into the chat that has the earlier ones."""
+    (short,) = (found.home / "outbox" / "short").glob(f"*_seq{number:04}.txt")
+    return short.read_text("utf-8")
+
+
+def _tab_to(page: Page, wanted: Locator) -> None:
+    wanted.wait_for()
+    for _ in range(40):
+        if wanted.evaluate("each => each === document.activeElement"):
+            return
+        page.keyboard.press("Tab")
+    pytest.fail("no Tab leads there")
+
+
+def test_turns_are_undone_once_and_each_tab_and_terminal_shows_them(
+    page: Page, project: Path
+) -> None:
+    """Double clicks do once, and a late Stop stops nothing."""
     with served(project) as found:
-        begin(page, found)
+        page.goto(found.address)
+        page.get_by_label("Your task, or your question").fill("x")
+        page.get_by_role("button", name="Write the first request").dblclick()
+        _has_request(page, 1)
+        assert found.session_id
         for number in (1, 2):
-            body = f'[CREATE_FILE path="{number}.txt"]\nx\n[/CREATE_FILE]'
-            paste(page, answer(found, number, body))
-            expect(page.get_by_role("heading", name=f"Send request {number + 1}")).to_be_visible()
+            paste(page, answer(found, number, NEW.format(f"{number}.txt")))
+            _has_request(page, number + 1)
         page.get_by_role("button", name="Undo this and 1 later").click()
         expect(page.locator("li.undone")).to_have_count(2)
         assert not (project / "1.txt").exists()
@@ -67,57 +156,79 @@ def test_undo_and_redo_by_clicking_a_turn(page: Page, project: Path) -> None:
         page.get_by_role("button", name="Redo what was undone").click()
         expect(page.locator("li.undone")).to_have_count(0)
         assert (project / "1.txt").exists()
-
-
-def test_a_reload_in_the_middle_of_a_command_and_stop(page: Page, project: Path) -> None:
-    needs_bwrap()
-    with served(project) as found:
-        begin(page, found)
-        command = "echo begun; echo again >> times; sleep 1000"
-        body = f'[RUN_COMMAND timeout="1200"]\n{command}\n[/RUN_COMMAND]'
-        paste(page, answer(found, 1, body))
-        expect(page.locator("#output")).to_contain_text("begun")
-        page.reload()
-        expect(page.locator("#output")).to_contain_text("begun")
-        page.get_by_role("button", name="Stop").click()
-        expect(page.get_by_role("heading", name="Stopped in the middle")).to_be_visible()
-        page.get_by_role("button", name="Go on").click()
-        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
-        assert (project / "times").read_text("utf-8") == "again\n"
-        expect(page.get_by_text("interrupted").first).to_be_visible()
-
-
-def test_two_tabs_and_a_terminal_show_one_session(page: Page, project: Path) -> None:
-    with served(project) as found:
-        begin(page, found)
+        page.get_by_role("button", name="Undo this turn").dblclick()
+        expect(page.locator("li.undone")).to_have_count(1)
+        assert (project / "1.txt").exists()
+        late = "fetch(location.pathname + '/stop', {method: 'POST'}).then(each => each.status)"
+        assert page.evaluate(late) == 200
+        stale = """fetch(location.pathname + '/undo', {method: 'POST', body: 'turn=2'})
+            .then(each => each.text())"""
+        assert "undone already" in page.evaluate(stale)
         other = page.context.new_page()
         other.goto(page.url)
-        expect(other.get_by_role("heading", name="Send request 1")).to_be_visible()
-        text = answer(found, 1, '[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]')
+        _has_request(other, 3)
+        text = answer(found, 3, NEW.format("3.txt"))
         paste(page, text)
-        expect(other.get_by_role("heading", name="Send request 2")).to_be_visible()
+        _has_request(other, 4)
         paste(other, text)
         expect(other.get_by_text("rejected:")).to_be_visible()
-        words = ["say", found.session_id, "from a terminal"]
-        program = [sys.executable, "-m", "codingagent", "--home", str(found.home)]
-        subprocess.run([*program, *words], check=True, cwd=project, stdout=subprocess.DEVNULL)
+        _in_terminal(found, "say", found.session_id, "from a terminal")
         for each in (page, other):
             expect(each.locator("blockquote", has_text="from a terminal")).to_be_visible()
         page.get_by_role("button", name="Withdraw the last words").click()
         expect(other.locator("blockquote", has_text="from a terminal")).to_have_count(0)
+        _in_terminal(found, "close", found.session_id)
+        expect(page.get_by_role("heading", name="Closed", exact=True)).to_be_visible()
+        _in_terminal(found, "resume", found.session_id, "--unless-done")
+        expect(page.get_by_role("heading", name="Closed", exact=True)).to_be_visible()
 
 
-def test_a_killed_page_loses_nothing(page: Page, project: Path) -> None:
+def _in_terminal(found: Served, *words: str) -> None:
+    done = warm.run_command(
+        "--home", str(found.home), *words, cwd=found.folder, stdout=subprocess.DEVNULL
+    )
+    assert done.returncode == 0
+
+
+def test_a_command_is_stopped_approved_and_a_killed_page_loses_nothing(
+    page: Page, project: Path
+) -> None:
+    needs_bwrap()
+    (project / "build").mkdir()
+    (project / "build" / "x").write_text("x")
     found = Served(project)
     found.start()
     begin(page, found)
+    command = "echo begun; echo again >> times; sleep 1000"
+    paste(page, answer(found, 1, f'[RUN_COMMAND timeout="1200"]\n{command}\n[/RUN_COMMAND]'))
+    expect(page.locator("#output")).to_contain_text("begun")
+    page.reload()
+    expect(page.locator("#output")).to_contain_text("begun")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("heading", name="Stopped in the middle")).to_be_visible()
+    page.get_by_role("button", name="Go on").click()
+    _has_request(page, 2)
+    assert (project / "times").read_text("utf-8") == "again\n"
+    expect(page.get_by_text("interrupted").first).to_be_visible()
+    # An approval takes a click, and no key that was typed before.
+    paste(page, answer(found, 2, "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]"))
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Enter")
+    page.keyboard.press("y")
+    expect(dialog.get_by_role("button", name="Yes")).to_be_enabled()
+    assert (project / "build").exists()
+    expect(dialog).to_contain_text("rm -r build")
+    dialog.get_by_role("button", name="Yes").click()
+    _has_request(page, 3)
+    assert not (project / "build").exists()
     found.kill()
-    text = answer(found, 1, '[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]')
+    text = answer(found, 3, NEW.format("a.txt"))
     with served(project) as again:
         page.goto(again.address)
         page.get_by_role("link", name="The tests of this package fail").click()
         paste(page, text)
-        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        _has_request(page, 4)
         assert again.end() == 0
 
 
@@ -131,11 +242,17 @@ HOSTILE = """[MESSAGE]
 [/CREATE_FILE]"""
 
 
-def test_an_answer_full_of_html_is_text(page: Page, project: Path) -> None:
+def test_an_answer_full_of_html_is_text_and_dropped_zipped_or_just_copied_it_is_taken(
+    page: Page, project: Path
+) -> None:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("durations/extra.py", "EXTRA = 1\n")
+        archive.writestr("docs/extra.md", "# Extra\n\n```sh\nls\n```\n")
     with served(project) as found:
         begin(page, found, "<script>document.title='owned'</script> and <h1 id='planted'>x</h1>")
         paste(page, answer(found, 1, HOSTILE))
-        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
+        _has_request(page, 2)
         page.get_by_text("What it changed").click()
         expect(page.get_by_text("planted").first).to_be_visible()
         page.get_by_text("Texts").first.click()
@@ -145,90 +262,130 @@ def test_an_answer_full_of_html_is_text(page: Page, project: Path) -> None:
         assert page.locator("main script, main img, main form[action]").count() == 0
         assert page.title() != "owned"
         assert "\u202e" not in page.locator("main").inner_text()
-
-
-def _is_accessible_and_fits(page: Page, view: str) -> None:
-    shots = os.environ.get("SCREENSHOTS")
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        for width in (400, 800, 1600):
-            page.set_viewport_size({"width": width, "height": 900})
-            wide = page.evaluate("document.documentElement.scrollWidth")
-            assert wide <= width, f"{view} is {wide} wide at {width}"
-            if shots:
-                name = f"{view}-{width}-{scheme}.png"
-                page.screenshot(path=Path(shots) / name, full_page=True)
-        violations = Axe().run(page).response["violations"]
-        told = [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in violations]
-        assert not told, f"{view}, {scheme}: {told}"
-
-
-def test_every_view_is_accessible_and_fits(page: Page, project: Path) -> None:
-    """Without a violation that axe-core finds, light and dark, from 400 to 1,600 pixels."""
-    with served(project) as found:
-        page.goto(found.address)
-        page.get_by_label("Your task, or your question").fill(TASK)
-        expect(page.get_by_text("durations/text.py")).to_be_visible()
-        _is_accessible_and_fits(page, "begin")
-        page.get_by_role("button", name="Write the first request").click()
-        expect(page.get_by_role("heading", name="Send request 1")).to_be_visible()
-        _is_accessible_and_fits(page, "send")
-        page.get_by_label("show what an answer will do").check()
-        paste(page, found.reply(2).replace('sequence="2"', 'sequence="1"'))
-        expect(page.get_by_text("What this answer will do")).to_be_visible()
-        _is_accessible_and_fits(page, "review")
-        page.get_by_role("button", name="Drop this answer").click()
-        page.get_by_label("show what an answer will do").uncheck()
-        body = '[CREATE_FILE path=".github/workflows/ci.yml"]\non: push\n[/CREATE_FILE]'
-        done = '[CREATE_FILE path="a.py"]\nx = 1\n[/CREATE_FILE]\n[DONE]\nMade it.\n[/DONE]'
-        paste(page, answer(found, 1, body))
-        dialog = page.get_by_role("dialog")
-        expect(dialog).to_be_visible()
-        _is_accessible_and_fits(page, "approval")
-        dialog.get_by_role("button", name="Yes").click()
-        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
-        paste(page, answer(found, 2, done))
-        expect(page.get_by_role("heading", name="Done", exact=True)).to_be_visible()
-        page.locator("#turn-2").get_by_text("What it changed").click()
-        expect(page.get_by_text("side by side", exact=True)).to_be_visible()
-        _is_accessible_and_fits(page, "done")
-
-
-def test_the_whole_loop_by_keyboard(page: Page, project: Path) -> None:
-    with served(project) as found:
-        page.goto(found.address)
-        page.get_by_label("Your task, or your question").wait_for()
-        page.keyboard.type("Make a file")
-        write = page.get_by_role("button", name="Write the first request")
-        _tab_to(page, write)
-        page.keyboard.press("Enter")
-        copy = page.get_by_role("button", name="Copy", exact=True)
-        copy.wait_for()
-        _tab_to(page, copy)
-        page.keyboard.press("Enter")
-        expect(page.get_by_text("Copied: paste it into the chat")).to_be_visible()
-        text = answer(found, 1, '[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]')
-        page.evaluate("text => navigator.clipboard.writeText(text)", text)
+        text = answer(found, 2, NEW.format("new.txt")).encode()
+        drop(page, "answer.pdf", text)
+        expect(page.get_by_text("answer.pdf is not taken")).to_be_visible()
+        drop(page, "answer.md", text)
+        _has_request(page, 3)
+        assert (project / "new.txt").read_text("utf-8") == "x\n"
+        drop(page, "answer.zip", b"PK\x03\x04 no zip")
+        expect(page.get_by_text("answer.zip is no zip file")).to_be_visible()
+        drop(page, "answer.zip", made.getvalue())
+        _has_request(page, 4)
+        assert (project / "durations" / "extra.py").read_text("utf-8") == "EXTRA = 1\n"
+        assert (project / "docs" / "extra.md").read_text("utf-8").endswith("ls\n```\n")
+        page.get_by_label("take what I copied").check()
+        own = answer(found, 4, '[READ_FILE path="new.txt"]')
+        for each in ("something else", own.replace(found.session_id, "00000000"), own):
+            page.evaluate("text => navigator.clipboard.writeText(text)", each)
+            page.evaluate("window.dispatchEvent(new Event('focus'))")
+        _has_request(page, 5)
+        assert len(list((found.home / "inbox" / "processed").iterdir())) == 4
+        # A text that is pasted anywhere and asks for nothing is not taken unasked.
+        page.evaluate("text => navigator.clipboard.writeText(text)", "a shopping list")
         page.keyboard.press("Control+v")
-        expect(page.get_by_role("heading", name="Send request 2")).to_be_visible()
-        assert (project / "a.txt").exists()
+        expect(page.get_by_text("This does not look like an answer")).to_be_visible()
+        assert page.get_by_label("The chat's whole answer").input_value() == "a shopping list"
 
 
-def _tab_to(page: Page, wanted: Locator) -> None:
-    for _ in range(40):
-        if wanted.evaluate("each => each === document.activeElement"):
-            return
-        page.keyboard.press("Tab")
-    pytest.fail("no Tab leads there")
+def test_questions_secrets_reviews_and_denials(page: Page, project: Path, look: Look) -> None:
+    (project / ".env").write_text("API_TOKEN=ghp_1234567890abcdefghijklmnopqrstuvwxyz\n")
+    with served(project) as found:
+        page.goto(found.address)
+        page.get_by_label("ask a question about the code").check()
+        page.get_by_label("Your task, or your question").fill("What is in .env?")
+        page.get_by_role("button", name="Write the first request").click()
+        _has_request(page, 1)
+        paste(page, answer(found, 1, "It holds a token."))
+        expect(page.get_by_text("It holds a token.").first).to_be_visible()
+        page.get_by_label("Your words").fill("Then write a README")
+        page.get_by_label("have it done now").check()
+        page.get_by_role("button", name="Go on").click()
+        _has_request(page, 2)
+        paste(page, answer(found, 2, '[READ_FILE path=".env"]'))
+        _has_request(page, 3)
+        assert "SECRET-" in _short(found, 3)
+        assert "ghp_" not in _short(found, 3)
+        page.get_by_text("Hidden secrets (1)").click()
+        page.get_by_role("button", name="Send SECRET-").click()
+        expect(page.get_by_role("button", name="Hide SECRET-")).to_be_visible()
+        _is_reviewed_with_one_change_unticked(page, found, look)
+        _are_denied(page, found, look)
+        paste(page, answer(found, 6, "[MESSAGE]\nWhich tests do you mean?\n[/MESSAGE]"))
+        expect(page.get_by_role("heading", name="The model asks")).to_be_visible()
+        expect(page.locator(".asks blockquote")).to_contain_text("Which tests do you mean?")
+        page.get_by_label("Your words").fill("Those of text.py")
+        page.get_by_role("button", name="Say it").click()
+        expect(page.locator("blockquote", has_text="Those of text.py")).to_be_visible()
+        expect(page.get_by_label("Your words")).to_have_value("")
+        request = next((found.home / "outbox").glob("*_seq0007.txt")).read_text("utf-8")
+        assert "Those of text.py" in request
 
 
-def test_the_first_request_holds_what_is_ticked(
+def _is_reviewed_with_one_change_unticked(page: Page, found: Served, look: Look) -> None:
+    page.get_by_label("show what an answer will do").check()
+    text = found.folder / "durations" / "text.py"
+    old = text.read_text("utf-8")
+    edit = (
+        '[EDIT_FILE path="durations/text.py"]\n<<<<<<< SEARCH\nimport re\n=======\nimport re  # regex\n'
+        ">>>>>>> REPLACE\n[/EDIT_FILE]"
+    )
+    paste(page, answer(found, 3, "\n".join((NEW.format("a.txt"), NEW.format("b.txt"), edit))))
+    expect(page.get_by_text("What this answer will do")).to_be_visible()
+    expect(page.locator(".word", has_text="regex").first).to_be_visible()
+    look(page, "review")
+    assert not (found.folder / "a.txt").exists()
+    assert text.read_text("utf-8") == old
+    page.get_by_label("CREATE_FILE b.txt").uncheck()
+    page.get_by_role("button", name="Do what is ticked").click()
+    _has_request(page, 4)
+    assert (found.folder / "a.txt").exists()
+    assert not (found.folder / "b.txt").exists()
+    assert "# regex" in text.read_text("utf-8")
+    assert "said no" in _short(found, 4)
+    paste(page, answer(found, 4, CI))
+    expect(page.get_by_text("What this answer will do")).to_be_visible()
+    page.get_by_role("button", name="Drop this answer").click()
+    page.get_by_label("show what an answer will do").uncheck()
+
+
+def _are_denied(page: Page, found: Served, look: Look) -> None:
+    """A reason goes to the model; what waits is known by its place and time, not by its name."""
+    paste(page, answer(found, 4, CI))
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    look(page, "approval")
+    dialog.get_by_label("Reason").fill("we have no CI")
+    dialog.get_by_role("button", name="No").click()
+    _has_request(page, 5)
+    assert not (found.folder / ".github").exists()
+    assert "we have no CI" in _short(found, 5)
+    operation = {"id": "--yes\u202e", "type": "shell", "command": "touch made; rm -rf made"}
+    message = {"protocolVersion": "1.0", "type": "operations", "operations": [operation]}
+    page.get_by_text("Type or paste it into a field").click()
+    page.get_by_label("The chat's whole answer").fill(json.dumps(message))
+    page.get_by_role("button", name="Apply it").click()
+    expect(dialog.get_by_role("button", name="No")).to_be_enabled()
+    # Words that come meanwhile leave the question as it is.
+    _in_terminal(found, "say", found.session_id, "something else")
+    expect(page.get_by_text("something else").first).to_be_attached()
+    expect(dialog.get_by_role("button", name="Yes")).to_be_enabled()
+    dialog.get_by_role("button", name="No").click()
+    _has_request(page, 6)
+    assert not (found.folder / "made").exists()
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
     page: Page, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CODINGAGENT_CHAT_PAGES", "https://chat.example/new")
     (project / "docs").mkdir()
     (project / "docs" / "notes.txt").write_text("Notes of nothing in common.\n")
     (project / "other.csv").write_text("a,b\n1,2\n")
+    (project / "shot.png").write_bytes(PNG)
     with served(project) as found:
         page.goto(found.address)
         page.get_by_label("Your task, or your question").fill("Make parse() accept seconds")
@@ -237,6 +394,7 @@ def test_the_first_request_holds_what_is_ticked(
         page.get_by_text("Add files").click()
         page.get_by_text("docs/", exact=True).click()
         page.get_by_label("notes.txt", exact=True).check()
+        page.get_by_label("shot.png", exact=True).check()
         drop(page, "other.csv", b"a,b\n1,2\n")
         expect(page.locator("#attached")).to_contain_text("other.csv")
         drop(page, "absent.txt", b"of another folder")
@@ -247,56 +405,22 @@ def test_the_first_request_holds_what_is_ticked(
         page.get_by_role("button", name="Run it now").click()
         expect(page.get_by_text("It fails now, before any change")).to_be_visible()
         page.get_by_role("button", name="Write the first request").click()
-        expect(page.get_by_role("heading", name="Send request 1")).to_be_visible()
-        text = next((found.home / "outbox").glob("*_seq0001.txt")).read_text("utf-8")
+        _has_request(page, 1)
+        outbox = next((found.home / "outbox").glob("*_seq0001.txt"))
+        text = outbox.read_text("utf-8")
         assert "Notes of nothing in common." in text
         assert "--- other.csv" in text
         assert "PART = " not in text
         link = page.get_by_role("link", name="Open chat.example")
         assert link.get_attribute("href") == "https://chat.example/new"
         assert link.get_attribute("rel") == "noopener noreferrer"
-
-
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
-
-
-def test_a_picture_lies_beside_the_request(page: Page, project: Path) -> None:
-    (project / "shot.png").write_bytes(PNG)
-    with served(project) as found:
-        page.goto(found.address)
-        page.get_by_label("Your task, or your question").fill("What is in shot.png?")
-        page.get_by_text("Add files").click()
-        page.get_by_label("shot.png", exact=True).check()
-        page.get_by_role("button", name="Write the first request").click()
         expect(page.get_by_text("Attach beside it")).to_be_visible()
         with page.expect_download() as download:
             page.get_by_role("link", name="shot.png").click()
         assert download.value.path().read_bytes() == PNG
         with page.expect_download() as download:
             page.get_by_role("link", name="Download, or drag").click()
-        outbox = next((found.home / "outbox").glob("*_seq0001.txt"))
         assert download.value.path().read_bytes() == outbox.read_bytes()
-
-
-def test_a_file_before_and_after_a_turn(page: Page, project: Path) -> None:
-    with served(project) as found:
-        begin(page, found)
-        paste(page, found.reply(2).replace('sequence="2"', 'sequence="1"'))
-        page.get_by_text("What it changed (2)").click()
-        page.get_by_text("side by side", exact=True).check()
-        expect(page.locator("table.sides").first).to_be_visible()
-        with page.context.expect_page() as opened:
-            page.get_by_role("link", name="before and after").first.click()
-        text = opened.value
-        expect(text.get_by_role("heading", name="after")).to_be_visible()
-        before, after = text.locator("pre").all_inner_texts()
-        assert "CLOCK" in after
-        assert "CLOCK" not in before
-        told = Axe().run(text).response["violations"]
-        assert not told
-        page.locator("section.file", has_text="durations/text.py").get_by_role("button").click()
-        expect(page.get_by_text("restored durations/text.py")).to_be_visible()
-        assert "CLOCK" not in (project / "durations" / "text.py").read_text("utf-8")
 
 
 def test_over_ssh_the_line_that_brings_the_page_is_printed(
@@ -309,16 +433,3 @@ def test_over_ssh_the_line_that_brings_the_page_is_printed(
     first = found.address
     assert found.end() == 0
     assert first.startswith("THIS_MACHINE")
-
-
-def test_a_session_that_is_closed_in_a_terminal_stays_closed(page: Page, project: Path) -> None:
-    with served(project) as found:
-        begin(page, found)
-        program = [sys.executable, "-m", "codingagent", "--home", str(found.home)]
-        subprocess.run([*program, "close", found.session_id], check=True, cwd=project)
-        expect(page.get_by_role("heading", name="Closed", exact=True)).to_be_visible()
-        done = subprocess.run(
-            [*program, "resume", found.session_id, "--unless-done"], cwd=project, check=True
-        )
-        assert done.returncode == 0
-        expect(page.get_by_role("heading", name="Closed", exact=True)).to_be_visible()
