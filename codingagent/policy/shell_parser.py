@@ -73,7 +73,8 @@ def read_line(text: str) -> ShellLine:
         reader.read(text)
     except (_TooLargeError, RecursionError):
         return ShellLine(too_large=True)
-    if any(map(_is_hidden, text)):
+    odd = {each for each in text if not each.isprintable()} - {"\n", "\t"}
+    if any(unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs") for each in odd):
         reader.doubts.append(_HIDDEN)
     doubts = tuple(dict.fromkeys(reader.doubts))
     return ShellLine(tuple(reader.commands), doubts, False, frozenset(reader.functions), text)
@@ -81,12 +82,6 @@ def read_line(text: str) -> ShellLine:
 
 class _TooLargeError(Exception):
     """The text is too long or too complex to read."""
-
-
-def _is_hidden(character: str) -> bool:
-    if character.isprintable() or character in "\n\t":
-        return False
-    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs")
 
 
 def _names(commands: list[ShellCommand]) -> tuple[str, ...]:

@@ -149,25 +149,14 @@ class Runner:
             outcome = windows.run(command, str(folder), self._variables, limits, show, extras)
         else:
             outcome = self._run_supervised(command, folder, timeout_s, show, extras)
-        return replace(
-            outcome,
-            limit=self._limit_in_words(outcome.ended_by, timeout_s),
-            sandbox=self.sandbox.tier,
-            has_network=self.sandbox.has_network,
-        )
-
-    def _limit_in_words(self, ended_by: EndedBy, timeout_s: float | None) -> str:
-        match ended_by:
-            case "time_limit" if timeout_s is not None:
-                return f"{timeout_s:g} s"
-            case "output_limit":
-                return f"{FLOOD_LIMIT_BYTES // 2**20} MiB"
-            case "process_limit":
-                return f"{memory.PROCESS_LIMIT} processes"
-            case "memory_limit":
-                return memory.in_words(self._memory_bytes)
-            case _:
-                return ""
+        limits: dict[EndedBy, str] = {
+            "time_limit": "" if timeout_s is None else f"{timeout_s:g} s",
+            "output_limit": f"{FLOOD_LIMIT_BYTES // 2**20} MiB",
+            "process_limit": f"{memory.PROCESS_LIMIT} processes",
+            "memory_limit": memory.in_words(self._memory_bytes),
+        }
+        limit, used = limits.get(outcome.ended_by, ""), self.sandbox
+        return replace(outcome, limit=limit, sandbox=used.tier, has_network=used.has_network)
 
     def _run_supervised(
         self,

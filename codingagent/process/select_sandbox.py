@@ -233,7 +233,23 @@ def findings(outside: Path, workspace: Path) -> Iterator[Finding]:
     version = platform.python_version()
     yield Finding("Python", True, f"{version} on {platform.system()} ({platform.machine()})")
     yield replace(_git(workspace), is_needed=True)
-    yield from (replace(each, is_needed=True) for each in _sandbox(outside))
+    program = find_bubblewrap()
+    if program is None:
+        remedy = "use a container or a virtual machine"
+        if sys.platform == "linux":
+            remedy = "install bubblewrap (`apt install bubblewrap`, `dnf install bubblewrap`)"
+        yield Finding("sandbox", False, _UNCONFINED, remedy, is_needed=True)
+        return
+    try:
+        promises = prove_sandbox(outside)
+    except WorkError as fault:
+        why = f"{program} could not be tested: {fault}"
+        yield Finding("sandbox", False, why, is_needed=True)
+        return
+    is_whole = all(holds is not False for holds, _ in promises.values())
+    yield Finding("sandbox", is_whole, f"{program}, tested from inside:", is_needed=True)
+    for name, (holds, detail) in promises.items():
+        yield Finding(name, holds, detail, is_promise=True, is_needed=True)
 
 
 def _git(workspace: Path) -> Finding:
@@ -246,26 +262,6 @@ def _git(workspace: Path) -> Finding:
         return Finding("git", False, str(fault), "repair or install git to get `diff` and `undo`")
     said = told.decode("utf-8", "replace").strip()
     return Finding("git", True, f"{said} at {program}: `diff` and `undo` work")
-
-
-def _sandbox(outside: Path) -> Iterator[Finding]:
-    if sys.platform == "linux":
-        remedy = "install bubblewrap (`apt install bubblewrap`, `dnf install bubblewrap`)"
-    else:
-        remedy = "use a container or a virtual machine"
-    program = find_bubblewrap()
-    if program is None:
-        yield Finding("sandbox", False, _UNCONFINED, remedy)
-        return
-    try:
-        promises = prove_sandbox(outside)
-    except WorkError as fault:
-        yield Finding("sandbox", False, f"{program} could not be tested: {fault}")
-        return
-    is_whole = all(holds is not False for holds, _ in promises.values())
-    yield Finding("sandbox", is_whole, f"{program}, tested from inside:")
-    for name, (holds, detail) in promises.items():
-        yield Finding(name, holds, detail, is_promise=True)
 
 
 _UNCONFINED = "none: commands run with your full permissions" + {

@@ -13,7 +13,7 @@ import stat
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -97,14 +97,9 @@ def own_variables(directory: Path, tree: Path) -> dict[str, str]:
 class GitResult(Protocol):
     """The result of a program that has ended."""
 
-    @property
-    def returncode(self) -> int: ...
-
-    @property
-    def stdout(self) -> bytes: ...
-
-    @property
-    def stderr(self) -> bytes: ...
+    returncode: int
+    stdout: bytes
+    stderr: bytes
 
 
 Run = Callable[[Sequence[str], Mapping[str, str], bytes], GitResult]
@@ -160,8 +155,7 @@ def belonging(
 
 def addable(root: Path, git: Git, paths: Collection[str]) -> set[str]:
     """Return those of a folder's paths that `git add` takes there: tracked, perhaps gone, or not ignored."""
-    with contextlib.ExitStack() as stack:
-        directory, repository = _directory(stack, git, root, looks_above=True)
+    with _directory(git, root, looks_above=True) as (directory, repository):
         if repository is None:
             return set()
         directory.make(repository)
@@ -218,14 +212,15 @@ def history(root: Path, git: Git) -> list[PastCommit]:
     return commits
 
 
+@contextlib.contextmanager
 def _directory(
-    stack: contextlib.ExitStack, git: Git, tree: Path, *, looks_above: bool
-) -> "tuple[_Directory, Repository | None]":
-    """Return a git directory of our own for a folder, and the repository that holds it, if any."""
-    found = stack.enter_context(repository_of(tree, looks_above=looks_above))
-    repository, names = found or (None, ())
+    git: Git, tree: Path, *, looks_above: bool
+) -> "Iterator[tuple[_Directory, Repository | None]]":
+    """Make a git directory of our own for a folder; yield it and the repository that holds the folder."""
     scratch = tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
-    return _Directory(git, Path(stack.enter_context(scratch)), tree, "/".join(names)), repository
+    with repository_of(tree, looks_above=looks_above) as found, scratch as name:
+        repository, names = found or (None, ())
+        yield _Directory(git, Path(name), tree, "/".join(names)), repository
 
 
 class _Asking(Struct, frozen=True):
@@ -237,9 +232,8 @@ class _Asking(Struct, frozen=True):
     def repository(self, prefix: str) -> list[str]:
         """Add the files of one repository; return the nested ones, with a slash at the end."""
         tree = self.root / prefix
-        with contextlib.ExitStack() as stack:
-            directory, repository = _directory(stack, self.git, tree, looks_above=not prefix)
-            above = directory.above
+        with _directory(self.git, tree, looks_above=not prefix) as (made, repository):
+            directory, above = made, made.above
             has_modules, unread = directory.make(repository)
             words = ("check-ignore", "-q", "--no-index", "--", ".")
             if above and not directory.run(*words, ok=(0, 1)).returncode:
