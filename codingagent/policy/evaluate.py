@@ -196,9 +196,8 @@ def _doubts(policy: Policy, command: ShellCommand, line: ShellLine) -> dict[str,
         uploads = [t for t in texts if _UPLOADING.fullmatch(t.partition("=")[0])]
         if uploads or any(map(_CHANGING.fullmatch, texts)):
             found["shell.upload"] = "it sends data to another machine"
-    if command.name == "rm" and (
-        command.reads_from or any(w.wild or "{}" in w.text for w in words)
-    ):
+    is_open = command.reads_from or any(each.wild or "{}" in each.text for each in words)
+    if command.name == "rm" and is_open:
         found["shell.rm_many"] = "it deletes files that it does not name one by one"
     for name, _ in command.assignments:
         found |= _setting(name)

@@ -37,9 +37,7 @@ from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY
 from codingagent.workspace.own_code import own_code_in
 
 # Only paths that no answer can write. Some systems grant user namespaces to this very path.
-_BWRAP = (
-    *("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"),
-)
+_BWRAP = ("/usr/bin", "/usr/local/bin", "/bin", "/run/current-system/sw/bin")
 
 _ROOTS = listed("system folders")
 _SECRET_FILES = listed("secret files of the system")
@@ -271,12 +269,9 @@ class Bubblewrap(Struct, frozen=True):
         for git in git_folders(root):
             outside = None if root in git.parents else git  # of a worktree
             mounts += [Mount("bind" if outside else "keep", git, outside, _identity(git))]
-        repositories = ((each.place(), each.identity) for each in self.repositories)
-        mounts += [
-            Mount("keep", git, identity=identity)
-            for git, identity in repositories
-            if root in git.parents
-        ]
+        for repository in self.repositories:
+            if root in (git := repository.place()).parents:
+                mounts += [Mount("keep", git, identity=repository.identity)]
         hidden = {folder.resolve() for folder in self.hidden}
         empty = files_of_secrets(root, hidden) if self.masks_secrets else []
         inside = {folder for folder in hidden if folder.is_dir() and root in folder.parents}
@@ -303,7 +298,7 @@ class Bubblewrap(Struct, frozen=True):
 
 def find_bubblewrap() -> str | None:
     """Return bwrap's path, from a folder that no answer can write to; None if it is not installed."""
-    for program in _BWRAP:
+    for program in (f"{folder}/bwrap" for folder in _BWRAP):
         with contextlib.suppress(OSError):
             found = os.stat(program)
             if stat.S_ISREG(found.st_mode) and found.st_uid == 0 and not found.st_mode & 0o022:

@@ -212,9 +212,8 @@ class Reading:
                     self._output.add(key.data, chunk)
                 else:
                     self._selector.unregister(key.fd)
-            if not self._was_flooded and (
-                self._output.is_flood or (self._is_flooded is not None and self._is_flooded())
-            ):
+            is_flooded = self._output.is_flood or (self._is_flooded and self._is_flooded())
+            if is_flooded and not self._was_flooded:
                 self._was_flooded = True
                 self._end()
             if time.monotonic() >= self._give_up_at:

@@ -249,9 +249,8 @@ class Runner:
                 except OSError as fault:
                     self.close()
                     if attempt == 2:
-                        raise WorkError(
-                            f"the process that starts commands does not respond: {fault}"
-                        ) from fault
+                        what = "the process that starts commands does not respond"
+                        raise WorkError(f"{what}: {fault}") from fault
                 else:
                     return
 

@@ -351,9 +351,8 @@ def make_workspace(home: Path, path: Path) -> None:
     """Create the default workspace if it is missing; a named one exists already."""
     if path == home / "workspace":
         if is_link_at(path):
-            raise UsageError(
-                f"'{path}' is a link to '{path.resolve()}'; to work there, add --workspace"
-            )
+            where = f"'{path.resolve()}'; to work there, add --workspace"
+            raise UsageError(f"'{path}' is a link to {where}")
         try:
             path.mkdir(exist_ok=True)
         except OSError as fault:
@@ -367,9 +366,8 @@ def latest_session(sessions: list[Session]) -> Session:
         return open_ones[0]
     which = f"none of the {NEWEST} latest sessions" if len(sessions) == NEWEST else "no session"
     last = f"`codingagent resume {sessions[0].session_id if sessions else 'ID'}`"
-    raise UsageError(
-        f"{which} is waiting; start one with `codingagent new`, or reopen the last with {last}"
-    )
+    remedy = f"start one with `codingagent new`, or reopen the last with {last}"
+    raise UsageError(f"{which} is waiting; {remedy}")
 
 
 # Enough of a task to recognize it.

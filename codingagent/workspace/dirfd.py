@@ -54,6 +54,11 @@ def stat_of(entry: "os.DirEntry[str]") -> os.stat_result:
     return entry.stat(follow_symlinks=False) if os.name != "nt" else os.lstat(entry.path)
 
 
+def refused(told: str, path: str, advice: str = "") -> OperationError:
+    """Return an error of an operation, which tells of a path in the place of `{}`."""
+    return OperationError(told.format(f"'{paths.shown(path)}'"), advice=advice)
+
+
 class NotFoundError(OperationError):
     """A folder or file on the path does not exist. `real` is the path it would have, without links."""
 
@@ -220,9 +225,7 @@ class Position:
     def leave(self, path: str) -> None:
         """Return to the parent folder by its names, since the folder may have been moved."""
         if not self._trail:
-            raise OperationError(
-                f"{paths.OUTSIDE}: '{paths.shown(path)}' leads through a link out of it"
-            )
+            raise refused(f"{paths.OUTSIDE}: {{}} leads through a link out of it", path)
         trail = self._trail[:-1]
         self.restart()
         for name in trail:
@@ -343,9 +346,9 @@ def regular(place: Position, path: str) -> os.stat_result:
     if found is None:
         raise NotFoundError(path)
     if stat.S_ISDIR(found.st_mode):
-        raise OperationError(f"'{paths.shown(path)}' is a folder, not a file")
+        raise refused("{} is a folder, not a file", path)
     if not stat.S_ISREG(found.st_mode):
-        raise OperationError(f"'{paths.shown(path)}' is not a regular file; only those can be used")
+        raise refused("{} is not a regular file; only those can be used", path)
     return found
 
 

@@ -41,10 +41,8 @@ class OwnCode(Struct, frozen=True):
 
 def own_code_in(workspace: Path) -> OwnCode:
     """Return what of a workspace this program runs from; links in the workspace's path count as resolved."""
-    libraries = os.environ.get("LD_LIBRARY_PATH", "")
-    return _own_code_in(
-        resolved(workspace), tuple(sys.path), libraries, (config_folder(), state_folder())
-    )
+    libraries, of_person = os.environ.get("LD_LIBRARY_PATH", ""), (config_folder(), state_folder())
+    return _own_code_in(resolved(workspace), tuple(sys.path), libraries, of_person)
 
 
 def config_folder() -> Path:

@@ -33,6 +33,7 @@ _SYSTEM_OF_WINDOWS = (
     *("SYSTEMROOT", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMW6432", "PROGRAMDATA"),
 )
 _ON_WINDOWS = os.name == "nt"
+_OURS = "REJECTED: {} belongs to codingagent itself, not to the workspace"
 # The limit of Linux (MAXSYMLINKS).
 _LINK_LIMIT = 40
 
@@ -104,9 +105,9 @@ class PathWalk:
             try:
                 folder = place.folder.open(place.name)
             except FileNotFoundError:
-                raise OperationError(f"Folder '{paths.shown(path)}' not found") from None
+                raise dirfd.refused("Folder {} not found", path) from None
             except OSError as fault:
-                raise OperationError(f"'{paths.shown(path)}' is not a folder") from fault
+                raise dirfd.refused("{} is not a folder", path) from fault
             with contextlib.closing(folder):
                 self._refuse_hidden(folder, path)
                 yield folder
@@ -145,14 +146,12 @@ class PathWalk:
                     _refuse_other_names(place, name, path)
                 found = place.folder.lstat(name)
                 if writing and found is not None and _identity(found) in self._kept:
-                    raise OperationError(
-                        f"REJECTED: '{paths.shown(path)}' belongs to codingagent itself, its Python or its"
-                        " settings: that is read-only here"
-                    )
+                    what = "codingagent itself, its Python or its settings: that is read-only here"
+                    raise dirfd.refused(f"REJECTED: {{}} belongs to {what}", path)
                 if found is not None and dirfd.is_link(found) and (left or follow_last):
                     links += 1
                     if links > _LINK_LIMIT:
-                        raise OperationError(f"'{paths.shown(path)}' has too many links in it")
+                        raise dirfd.refused("{} has too many links in it", path)
                     left.extend(self._target(place, name, path))
                 elif left:
                     if found is None and not create:
@@ -164,7 +163,7 @@ class PathWalk:
                     place.name = name
                     yield place
                     return
-            raise OperationError(f"'{paths.shown(path)}' is a folder")
+            raise dirfd.refused("{} is a folder", path)
         except OSError as fault:
             raise OperationError(dirfd.reason_of(fault, path)) from fault
         finally:
@@ -176,7 +175,7 @@ class PathWalk:
         if not os.path.isabs(target) and not target.startswith("/"):
             return target.split("/")[::-1]
         if (inner := below(target, self._names)) is None:
-            raise OperationError(f"{paths.OUTSIDE}: '{paths.shown(path)}' is a link that leads out")
+            raise dirfd.refused(f"{paths.OUTSIDE}: {{}} is a link that leads out", path)
         place.restart()
         return inner.split("/")[::-1]
 
@@ -188,16 +187,13 @@ class PathWalk:
                 raise OperationError(dirfd.reason_of(fault, path)) from fault
             raise dirfd.NotFoundError(path) from None
         except NotADirectoryError:
-            raise OperationError(
-                f"'{paths.shown(path)}': '{paths.shown(name)}' is a file, not a folder"
-            ) from None
+            what = f"'{paths.shown(name)}' is a file, not a folder"
+            raise OperationError(f"'{paths.shown(path)}': {what}") from None
         self._refuse_hidden(place.folder, path)
 
     def _refuse_hidden(self, folder: dirfd.Folder, path: str) -> None:
         if folder.identity() in self._hidden:
-            raise OperationError(
-                f"REJECTED: '{paths.shown(path)}' belongs to codingagent itself, not to the workspace"
-            )
+            raise dirfd.refused(_OURS, path)
 
 
 def _identity(of: Path | os.stat_result) -> tuple[int, int]:
@@ -208,30 +204,22 @@ def _identity(of: Path | os.stat_result) -> tuple[int, int]:
 def _refuse_other_names(place: dirfd.Position, name: str, path: str) -> None:
     """Refuse what Windows takes for another file than the name says: a drive, a stream, a short name."""
     if not paths.is_plain_on_windows(name):
-        raise OperationError(
-            f"REJECTED: '{paths.shown(path)}' has a part that is not a file name on Windows:"
-            f" '{paths.shown(name)}'"
-        )
+        why = f"has a part that is not a file name on Windows: '{paths.shown(name)}'"
+        raise OperationError(f"REJECTED: '{paths.shown(path)}' {why}")
     if "~" in name and place.folder.lstat(name) is not None:
         listed = {entry.name.casefold() for entry in place.folder.entries()}
         if name.casefold() not in listed:
-            raise OperationError(
-                f"REJECTED: '{paths.shown(path)}' has a short name in it, '{paths.shown(name)}'",
-                advice=": write the name that a listing of its folder shows",
-            )
+            told = f"REJECTED: '{paths.shown(path)}' has a short name in it, '{paths.shown(name)}'"
+            raise OperationError(told, advice=": write the name that a listing of its folder shows")
 
 
 def _refuse_own(name: str, path: str, folder: dirfd.Folder | None) -> None:
     is_of_home = paths.folded(name) in paths.OF_HOME and folder is not None and _is_home(folder)
     if paths.is_home_name(name) or is_of_home:
-        raise OperationError(
-            f"REJECTED: '{paths.shown(path)}' belongs to codingagent itself, not to the workspace"
-        )
+        raise dirfd.refused(_OURS, path)
     if paths.is_git_name(name):
-        raise OperationError(
-            f"REJECTED: '{paths.shown(path)}' is in .git, which is read-only here",
-            advice="; the user commits",
-        )
+        told = "REJECTED: {} is in .git, which is read-only here"
+        raise dirfd.refused(told, path, "; the user commits")
 
 
 def _is_home(folder: dirfd.Folder) -> bool:
@@ -243,18 +231,16 @@ def _is_home(folder: dirfd.Folder) -> bool:
 def _checked_root(root: Path, *, is_guest: bool) -> Path:
     name = os.fspath(root)
     if "\0" in name or name.encode("utf-8", "replace") != os.fsencode(root):
-        raise UsageError(
-            f"workspace {name!a} has a name that is not UTF-8; rename it or name another"
-        )
+        what = "has a name that is not UTF-8; rename it or name another"
+        raise UsageError(f"workspace {name!a} {what}")
     if not os.path.exists(root):  # resolving can fail on a RAM disk of Windows
         raise UsageError(f"workspace {root} does not exist; make the folder or name another")
     real = root_of(root)
     if not real.is_dir():
         raise UsageError(f"workspace {root} is not a folder; name a folder")
     if not is_guest and is_too_much(real):
-        raise UsageError(
-            f"workspace {real} is too much to hand to a model; name a project's folder inside it"
-        )
+        what = "is too much to hand to a model; name a project's folder inside it"
+        raise UsageError(f"workspace {real} {what}")
     if not os.access(real, os.R_OK | os.X_OK):
         raise UsageError(f"workspace {root} can't be read; change its permissions or name another")
     return real

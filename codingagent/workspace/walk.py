@@ -159,9 +159,8 @@ class ListingWalk(Struct):
             self.files.update(dict.fromkeys(names))
             return
         folders = by_folder(names)
-        for prefix, opened in _opened(
-            root, sorted(f"{folder}/" * bool(folder) for folder in folders)
-        ):
+        prefixes = sorted(f"{folder}/" * bool(folder) for folder in folders)
+        for prefix, opened in _opened(root, prefixes):
             self._measure(opened, prefix, sorted(folders[prefix.removesuffix("/")]))
 
     def uncount(self, size_bytes: int) -> None:

@@ -32,6 +32,7 @@ READ_LIMIT_BYTES = 32 * 1024 * 1024
 _DIGEST_LIMIT_BYTES = 64 * 1024 * 1024
 # A longer list is useless, and megabytes of JSON.
 _ENTRIES_LIMIT = 200_000
+_CHANGED = "File {} was changed by something else meanwhile; nothing was"
 # Enough to know the habits of a folder.
 _NEIGHBOURS, _NEIGHBOUR_BYTES = 30, 200_000
 _BRACES = lazy_pattern(r"\{([^{}]*,[^{}]*)\}")
@@ -74,10 +75,8 @@ class Workspace(PathWalk):
                 _check_replaceable(found, path)
             data, state = dirfd.read_regular(place, found, READ_LIMIT_BYTES)
         if whole and len(data) > READ_LIMIT_BYTES:
-            raise OperationError(
-                f"File '{paths.shown(path)}' is larger than {READ_LIMIT_BYTES // 2**20} MiB",
-                advice="; use RUN_COMMAND to look at parts of it",
-            )
+            told = f"File {{}} is larger than {READ_LIMIT_BYTES // 2**20} MiB"
+            raise dirfd.refused(told, path, "; use RUN_COMMAND to look at parts of it")
         return Seen(data, state, stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid))
 
     def read_each(self, files: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -183,10 +182,8 @@ class Workspace(PathWalk):
                 if seen is None:
                     with contextlib.suppress(OSError):
                         place.folder.unlink(place.name)
-                raise OperationError(
-                    f"'{paths.shown(path)}': its folder was moved away while it was written",
-                    advice="; look where it is now",
-                )
+                told = "{}: its folder was moved away while it was written"
+                raise dirfd.refused(told, path, "; look where it is now")
 
     def check_deletable(self, path: str) -> None:
         """Check that a file or link may be deleted, before anything is journalled."""
@@ -226,11 +223,8 @@ class Workspace(PathWalk):
         ):
             found = dirfd.regular(source, path)
             if dirfd.state_of(found) != state:
-                raise OperationError(
-                    f"File '{paths.shown(path)}' was changed by something else meanwhile; nothing was"
-                    " moved",
-                    advice=": read it and send the move again",
-                )
+                advice = ": read it and send the move again"
+                raise dirfd.refused(f"{_CHANGED} moved", path, advice)
             replaces = _check_target(found, source.path, target, to, overwrite=overwrite)
             try:
                 source.folder.move(source.name, target.folder, target.name, overwrite=replaces)
@@ -238,20 +232,16 @@ class Workspace(PathWalk):
                 raise _is_there(to) from None
             except OSError as fault:
                 if fault.errno == errno.EXDEV:
-                    raise OperationError(
-                        f"'{paths.shown(to)}' is on another disk than '{paths.shown(path)}'",
-                        advice="; use mv in RUN_COMMAND",
-                    ) from fault
+                    both = f"'{paths.shown(to)}' is on another disk than '{paths.shown(path)}'"
+                    raise OperationError(both, advice="; use mv in RUN_COMMAND") from fault
                 raise OperationError(dirfd.reason_of(fault, path)) from fault
             target.made.clear()
             if not self._leads_to(target):
                 with contextlib.suppress(OSError):
                     if not replaces:
                         target.folder.move(target.name, source.folder, source.name, overwrite=False)
-                raise OperationError(
-                    f"'{paths.shown(to)}': its folder was moved away meanwhile",
-                    advice="; look where it is now",
-                )
+                told = "{}: its folder was moved away meanwhile"
+                raise dirfd.refused(told, to, "; look where it is now")
 
     def finish_move(self, path: str, to: str) -> bool:
         """Remove a file's old name where a kill left it both; return whether that was so."""
@@ -314,9 +304,8 @@ class Workspace(PathWalk):
             except OSError as fault:
                 raise OperationError(dirfd.reason_of(fault, path)) from fault
             if len(found) > _ENTRIES_LIMIT:
-                raise OperationError(
-                    f"'{paths.shown(path)}' holds {len(found)} entries, more than {_ENTRIES_LIMIT}"
-                )
+                many = f"holds {len(found)} entries, more than {_ENTRIES_LIMIT}"
+                raise dirfd.refused(f"{{}} {many}", path)
             told = (self._entry(path, entry) for entry in found)
             return tuple(sorted(filter(None, told), key=lambda entry: entry.name))
 
@@ -382,15 +371,11 @@ def _check_target(
     if there is None:
         return False
     if target.path == real:
-        raise OperationError(
-            f"'{paths.shown(to)}' is where the file is already", advice="; name another path in to"
-        )
+        raise dirfd.refused("{} is where the file is already", to, "; name another path in to")
     if os.path.samestat(found, there):
         if there.st_nlink == 1:
             return True  # The same name in other letters, where the disk does not tell them apart.
-        raise OperationError(
-            f"'{paths.shown(to)}' is the same file by another name", advice="; delete one of them"
-        )
+        raise dirfd.refused("{} is the same file by another name", to, "; delete one of them")
     if not overwrite:
         raise _is_there(to)
     _check_replaceable(dirfd.regular(target, to), to)
@@ -398,17 +383,13 @@ def _check_target(
 
 
 def _is_there(path: str) -> OperationError:
-    return OperationError(
-        f"'{paths.shown(path)}' already exists",
-        advice='; name another path, or add overwrite="true"',
-    )
+    advice = '; name another path, or add overwrite="true"'
+    return dirfd.refused("{} already exists", path, advice)
 
 
 def _check_replaceable(found: os.stat_result, path: str) -> None:
     if not found.st_mode & 0o222:
-        raise OperationError(
-            f"File '{paths.shown(path)}' is read-only", advice="; ask the user before changing it"
-        )
+        raise dirfd.refused("File {} is read-only", path, "; ask the user before changing it")
 
 
 def _check_unchanged(place: dirfd.Position, path: str, seen: Seen | None) -> None:
@@ -416,10 +397,7 @@ def _check_unchanged(place: dirfd.Position, path: str, seen: Seen | None) -> Non
     if found is not None:
         _check_replaceable(dirfd.regular(place, path), path)
     if (None if found is None else dirfd.state_of(found)) != (None if seen is None else seen.state):
-        raise OperationError(
-            f"File '{paths.shown(path)}' was changed by something else meanwhile; nothing was written:"
-            " read it and send the change again"
-        )
+        raise dirfd.refused(f"{_CHANGED} written: read it and send the change again", path)
 
 
 @lru_cache(8)  # asked for each edit
