@@ -35,11 +35,14 @@ from codingagent.workspace.programs import find_program, persons_variables, quot
 from codingagent.workspace.real_paths import resolved
 from codingagent.workspace.workspace import Workspace
 
+# How many of the files that are not attached are named.
+_LEFT_OUT_NAMED = 10
+
 # The code that parses and executes answers is imported when first used: the first request is out by then.
 if TYPE_CHECKING:
     from codingagent.agent.answers import Recipients
     from codingagent.agent.conversation import Conversation
-    from codingagent.agent.guess import Guess
+    from codingagent.agent.wanted_files import Guess
     from codingagent.prompt.file_contents import FileView
 
 
@@ -208,7 +211,7 @@ def attached(
     """Return the files that a person names, True if by itself; say which can't be shown."""
     if not patterns:
         return {}
-    from codingagent.agent.attachments import attachable
+    from codingagent.agent.wanted_files import attachable
 
     if not root.is_dir():
         raise UsageError(
@@ -216,23 +219,19 @@ def attached(
             " add --here, or name another with --workspace"
         )
     with _workspace_in(home, root) as workspace:
-        found = attachable(workspace, patterns, Path.cwd(), policy)
-    for reason in found.left_out[:_LEFT_OUT_NAMED]:
+        found, left_out = attachable(workspace, patterns, Path.cwd(), policy)
+    if len(left_out) > _LEFT_OUT_NAMED:
+        left_out[_LEFT_OUT_NAMED:] = [f"{len(left_out) - _LEFT_OUT_NAMED} more"]
+    for reason in left_out:
         show(Remark(f"not attached: {reason}"))
-    if len(found.left_out) > _LEFT_OUT_NAMED:
-        show(Remark(f"not attached: {len(found.left_out) - _LEFT_OUT_NAMED} more"))
-    return found.paths
-
-
-_LEFT_OUT_NAMED = 10
+    return found
 
 
 def guessed(
     home: Path, root: Path, task: str, settings: Settings
 ) -> "tuple[Guess, list[FileView]]":
     """Return the files that a first request would choose, and those with the repository's conventions."""
-    from codingagent.agent.attachments import conventions
-    from codingagent.agent.guess import Guess, Wanted
+    from codingagent.agent.wanted_files import Guess, Wanted, conventions
 
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder; name another with --workspace")

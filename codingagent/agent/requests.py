@@ -45,7 +45,7 @@ from codingagent.storage.lock import is_held
 from codingagent.workspace.programs import as_found
 
 if TYPE_CHECKING:
-    from codingagent.agent.guess import Guess
+    from codingagent.agent.wanted_files import Guess
     from codingagent.workspace.git_files import Belonging
 
 # Many chats take no longer message, or forget its beginning.
@@ -261,7 +261,7 @@ class Requests:
         if not session.context or listing.files.keys() <= already:
             return None
         # Imported late: an empty folder needs none of it.
-        from codingagent.agent.guess import Guess, Wanted
+        from codingagent.agent.wanted_files import Guess, Wanted
 
         check = self.context.settings.check if is_first else ""
         left_out, touched = session.leave_out, session.touched
@@ -375,11 +375,10 @@ class Requests:
         known.update(view.path for view in attached)
         conventions: list[file_contents.FileView] = []
         if session.conventions and listing.files:
-            from codingagent.agent import attachments
+            from codingagent.agent import wanted_files
 
-            found = attachments.conventions(
-                workspace, self.context.policy, listing.files, known, self._hide
-            )
+            policy, hide = self.context.policy, self._hide
+            found = wanted_files.conventions(workspace, policy, listing.files, known, hide)
             conventions = [view for view in found if view.path not in known]
         # Events as JSON hold what they fetched.
         known.update(each.path for each in session.results if isinstance(each, FileFetched))

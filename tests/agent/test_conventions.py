@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.agent.attachments import CONVENTIONS, told_in
+from codingagent.agent.wanted_files import CONVENTIONS, told_in
 from tests.killing import command_line_here
 
 pytestmark = pytest.mark.usefixtures("plain")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.agent import context, factory, guess
+from codingagent.agent import context, factory, wanted_files
 from codingagent.model.approval import Answer, Question
 from codingagent.model.journal_entries import ApprovalAsked, decode_record
 from codingagent.model.session_fold import fold
@@ -227,7 +227,7 @@ def test_past_commits_count_and_no_configuration_is_obeyed(shop: Path) -> None:
 def test_too_many_files_are_searched_as_far_as_it_says(shop: Path) -> None:
     """Beyond the limit it stops, the likeliest names first, and the person is told how far it looked."""
     (shop / "a").mkdir()
-    for number in range(guess.FILES_LIMIT):
+    for number in range(wanted_files.FILES_LIMIT):
         (shop / "a" / f"{number}.py").touch()
     (shop / "z_discount.py").write_text("def lower(): ...\n")
     chosen, seen = new(shop)
@@ -314,7 +314,8 @@ def test_an_empty_folder_costs_no_import(tmp_path: Path) -> None:
         "import sys; from codingagent.cli import main;"
         f" main.run(['--home', {str(tmp_path / 'home')!r}, 'new', '--no-wait', '--workspace',"
         f" {str(tmp_path / 'shop')!r}, 'a task']);"
-        " sys.exit(any('codingagent.context' in name or name.endswith('.guess') for name in sys.modules))"
+        " late = ('codingagent.context', 'codingagent.agent.wanted_files');"
+        " sys.exit(any(name.startswith(late) for name in sys.modules))"
     )
     done = subprocess.run(
         (sys.executable, "-c", program), cwd=tmp_path, capture_output=True, check=False

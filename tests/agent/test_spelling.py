@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.agent import attachments
+from codingagent.agent import wanted_files
 from codingagent.agent.spelling import Spellings
 from codingagent.context.rank import named_in
 from codingagent.model import paths
@@ -184,6 +184,6 @@ def test_the_person_and_the_task_may_spell_otherwise_too(tmp_path: Path) -> None
     assert named_in("Mend café.txt, Readme.md, übersicht.md และ ไฟล์.txt", there) == {*there}
     workspace = Workspace(tmp_path)
     given = ["café.txt", "readme.md", "plan/Übersicht.md"]
-    found = attachments.attachable(workspace, given, tmp_path, Policy("mine")).paths
+    found, _ = wanted_files.attachable(workspace, given, tmp_path, Policy("mine"))
     assert list(found) == there[:3]
     assert paths.glob_matcher("caf?.*")(there[0])

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from codingagent.agent.guess import Guess, Wanted
+from codingagent.agent.wanted_files import Guess, Wanted
 from codingagent.model.settings import Settings
 from codingagent.process.runner import run_tool
 from codingagent.process.select_sandbox import policy_of

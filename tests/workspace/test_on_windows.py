@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from codingagent.agent import attachments, factory
+from codingagent.agent import factory, wanted_files
 from codingagent.cli import edit_settings
 from codingagent.cli.task_input import read_task
 from codingagent.errors import OperationError, UsageError
@@ -489,7 +489,7 @@ def test_a_session_on_a_mapped_drive_goes_on(tmp_path: Path) -> None:
     (tmp_path / "drive").symlink_to(tmp_path / "share")
     home = Home.at(tmp_path / "drive/.codingagent", create=True, was_found=True, is_passing=True)
     (tmp_path / "share/a").touch()
-    meanings = attachments._meanings  # noqa: SLF001  # a workspace resolves its root here
+    meanings = wanted_files._meanings  # noqa: SLF001  # a workspace resolves its root here
     assert meanings(tmp_path / "drive", "a", tmp_path / "drive") == ["a"]
     session = Session("a1b2c3d4", "task", str(tmp_path / "drive"), "", "")
     factory.check_workspace(home, session)
@@ -620,8 +620,8 @@ def test_a_glob_is_no_file_there(tmp_path: Path) -> None:
     (tmp_path / "a.py").touch()
     workspace = NamedWorkspace(tmp_path)
     assert not workspace.exists("**/*.py")
-    found = attachments.attachable(workspace, ["*.py"], tmp_path, PRESETS["standard"])
-    assert "a.py" in found.paths
+    found, _ = wanted_files.attachable(workspace, ["*.py"], tmp_path, PRESETS["standard"])
+    assert "a.py" in found
 
 
 def test_what_a_person_types_with_backslashes_has_slashes() -> None:
