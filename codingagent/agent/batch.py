@@ -93,8 +93,19 @@ class Execution:
         listed = None
         self.context.workspace.check()
         self._spellings.forget()
-        if len(self.session.results) < len(items) and not self.session.checkpoints.before:
-            self._checkpoint([*self._operations(items)])
+        begun = len(self.session.results) >= len(items) or self.session.checkpoints.before
+        operations = [] if begun else list(self._operations(items))
+        if any(each.changes for each in operations):
+            # The checkpoint holds the files that are about to change, by their real names.
+            held: set[str] = set()
+            if any(isinstance(each, RunCommand) for each in operations):
+                self.context.runner.start()  # it takes as long as the checkpoint of a small folder
+                held |= hidden_files(self.context)
+            for change in itertools.chain.from_iterable(map(named, operations)):
+                with contextlib.suppress(OperationError):
+                    real = self.context.workspace.resolved
+                    held.add(real(change.path, follow_last=change.follows))
+            self.checkpointer.before(held)
         self._edits.clear()
         for event in self.session.results:
             self._note(event)
@@ -117,19 +128,6 @@ class Execution:
             question = self.protection.question() if asked is None else asked.question
             self.protection.settle(self._answer_to(index, NAME, question))
         return listed
-
-    def _checkpoint(self, operations: Sequence[Operation]) -> None:
-        """Take the checkpoint before a turn that changes files; it holds those that are about to change."""
-        if not any(each.changes for each in operations):
-            return
-        held: set[str] = set()
-        if any(isinstance(each, RunCommand) for each in operations):
-            self.context.runner.start()  # it takes as long as the checkpoint of a small folder
-            held |= hidden_files(self.context)
-        for change in itertools.chain.from_iterable(map(named, operations)):
-            with contextlib.suppress(OperationError):
-                held.add(self.context.workspace.resolved(change.path, follow_last=change.follows))
-        self.checkpointer.before(held)
 
     def _operations(self, items: Sequence[Step | Problem], start: int = 0) -> Iterator[Operation]:
         for item in itertools.islice(items, start, None):

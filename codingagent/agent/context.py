@@ -63,9 +63,6 @@ class Context(Resources, frozen=True):
     """File texts as the chat knows them; None for a run, which has no chat."""
     secrecy: Secrecy = NO_SECRECY
 
-    def show(self, notice: Notice) -> None:
-        self.person.show(notice)
-
     def remark(self, text: str) -> None:
         self.person.show(Remark(text))
 

@@ -191,7 +191,7 @@ def secrecy_for(settings: Settings, file: VaultFile | None = None) -> Secrecy:
     """Return what work under these settings hides; the values of variables that commands see are known."""
     secrecy = Secrecy(settings.secrets, file)
     for name in settings.pass_env:
-        secrecy.learn(os.environ.get(name, ""), f"${name}")
+        secrecy.vault.learn(os.environ.get(name, ""), "VALUE", f"${name}")
     return secrecy
 
 

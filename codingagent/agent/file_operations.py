@@ -230,7 +230,7 @@ def _write(
         if order.names:
             context.secrecy.vault.know(put_back.text_of(place, data) or "", place)
         if context.person.sees_changes:
-            context.show(FileChanged(path, old, data))
+            context.person.show(FileChanged(path, old, data))
         return event
 
     plan = Plan(

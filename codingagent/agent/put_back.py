@@ -171,7 +171,17 @@ def leaks(
                 f"The pieces would make {min(made)} in the file",
                 advice="; write such a placeholder whole, in one change, where the value belongs",
             )
-        asked += tuple(_asks_to_show(vault, names, file))
+        # A short value is hidden only where it was found: elsewhere the chat would see it.
+        held = [vault.by_name[name] for name in names]
+        short = [each for each in held if not (each.is_wide or each.is_allowed)]
+        texts = [each or "" for each in (file.old, file.new)]
+        before, after = (vault.preview(each, file.path) if short else "" for each in texts)
+        path = shown(file.path)
+        for each in short:
+            if after.count(each.value) > before.count(each.value):
+                reason = f"it writes {each.name} into '{path}' where the chat would see the value"
+                grant = f"{each.name} may be seen in '{path}'"
+                asked += (Ask(("secrets.shown",), (reason,), (grant,)),)
     read = reader(context.workspace, *(real(context, each.path) for each in files))
     gone, lost = _lost(vault, files, read)
     return (*asked, *lost), tuple(map(_LOST.format, gone))
@@ -269,18 +279,6 @@ def check_cuts(vault: Vault, text: str, operation: operations.EditFile) -> None:
             raise OperationError(_CUTS[0].format(operation.path), advice=_CUTS[1])
         text = f"{text[:start]}{edit.new}{text[end:]}"
         spans = [(a + longer, b + longer) if a >= end else (a, b) for a, b in outside]
-
-
-def _asks_to_show(vault: Vault, names: tuple[str, ...], file: Texts) -> Iterator[Ask]:
-    """Yield what to ask before a short value is written where nothing hides it."""
-    path, held = shown(file.path), [vault.by_name[name] for name in names]
-    short = [each for each in held if not (each.is_wide or each.is_allowed)]
-    texts = [each or "" for each in (file.old, file.new)]
-    old, new = (vault.preview(each, file.path) if short else "" for each in texts)
-    for each in short:
-        if new.count(each.value) > old.count(each.value):
-            reason = f"it writes {each.name} into '{path}' where the chat would see the value"
-            yield Ask(("secrets.shown",), (reason,), (f"{each.name} may be seen in '{path}'",))
 
 
 def check_values(

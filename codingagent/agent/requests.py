@@ -153,19 +153,17 @@ class Requests:
         elsewhere = not watched and is_held(self._home.waiting_path(session_id))
         where = (str(path), str(mailbox.inbox), watched, short, elsewhere)
         told = (session.awaits_words, session.is_answered)
-        self.context.show(Waiting(session_id, sequence, *where, *told))
+        self.context.person.show(Waiting(session_id, sequence, *where, *told))
 
     def write(self, listed: "Belonging | None" = None) -> None:
         """Write the request that is due, if any. Everything that it reports is durable before it appears.
 
         `listed` is what belongs to the workspace now; None: unknown.
         """
-        if self.session.phase is Phase.REQUEST_DUE:
-            self._write(listed)
-        self._home.sessions.mend_document(self.session)
-
-    def _write(self, listed: "Belonging | None") -> None:
         secrecy, session, mailbox = self.context.secrecy, self.session, self._home.mailbox
+        if session.phase is not Phase.REQUEST_DUE:
+            self._home.sessions.mend_document(session)
+            return
         secrecy.look_again()
         material, settings = self._material(listed), self.context.settings
         budget = render.Budget(settings.context_chars, settings.list_entries)
@@ -207,6 +205,7 @@ class Requests:
         self._record_written(text, brief, material, first)
         for line in self._told(text, brief, material):
             self.context.remark(line)
+        self._home.sessions.mend_document(self.session)
 
     def _told(self, text: str, brief: str, material: render.Material) -> Iterator[str]:
         """Yield what the person should know of a request and its short version before they send it."""

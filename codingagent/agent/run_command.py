@@ -84,7 +84,9 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
         if text and left > 0:
             shown = plain_text.without_controls(text[:left])
             left -= len(text)
-            context.show(OutputCame(shown if left > 0 else f"{shown}\n… (more is not shown)\n"))
+            context.person.show(
+                OutputCame(shown if left > 0 else f"{shown}\n… (more is not shown)\n")
+            )
 
     def add(text: str) -> None:
         if left > 0:  # A flood is not worth looking through.

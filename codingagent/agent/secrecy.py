@@ -190,10 +190,6 @@ class Secrecy:
                     _in_bytes(seen.data[:_BYTES_READ], path, self.vault.know)
                     self._read[path] = seen.state
 
-    def learn(self, value: str, where: str) -> None:
-        """Hide a value wherever it is met."""
-        self.vault.learn(value, "VALUE", where)
-
     def told(self, request: str) -> str:
         """Return what is new about secrets since the last request; empty: nothing."""
         found, self.vault.news = self.vault.news, []

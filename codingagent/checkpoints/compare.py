@@ -6,11 +6,9 @@ import json
 import os
 import re
 import stat
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct, convert, field, to_builtins
-from msgspec.structs import replace
 
 from codingagent.checkpoints.history import UNSEEN, Change, LeftOut, State, kind_of
 from codingagent.checkpoints.repository import FILES, NOTES, Store, names_of
@@ -62,28 +60,6 @@ class Notes(Struct, frozen=True):
             for path in {*names}.difference(self.tracked)
             if not (unseen if is_of_git(path) else every).isdisjoint(with_folders(path))
         }
-
-    def with_modes(self, changes: Mapping[str, State | None], *, is_first: bool) -> "Notes":
-        """Return notes of the modes after some changes; the first ones tell which are usual."""
-        files = {path: each for path, each in changes.items() if each and not each.is_link}
-        usual = self.usual
-        if is_first:
-            common = Counter(state.mode for state in files.values()).most_common()
-            by_kind = {bool(mode & 0o100): mode for mode, _ in reversed(common)}
-            usual = by_kind.get(False, usual[0]), by_kind.get(True, usual[1])
-        unusual = {path: state for path, state in files.items() if state.mode not in usual}
-        if self.unusual:
-            # What a file or a folder took the place of is gone.
-            there = [path for path, state in changes.items() if state]
-            above = {each for path in there for each in with_folders(path)}
-            below = {f"{path}/" for path in there}
-            unusual |= {
-                path: state
-                for path, state in self.unusual.items()
-                if not (path in changes or f"{path}/" in above)
-                and below.isdisjoint(with_folders(path))
-            }
-        return replace(self, usual=usual, unusual=unusual)
 
     def encoded(self) -> bytes:
         # msgspec writes no names that are not UTF-8; json escapes them.
@@ -178,12 +154,10 @@ class Reader:
             texts.append(f"({left} more files differ; too much to show at once)\n")
         return "".join(texts)
 
-    def counts(
-        self, old: str, new: str, limit_bytes: int = 2_000_000
-    ) -> dict[str, tuple[int, int]]:
+    def counts(self, old: str, new: str) -> dict[str, tuple[int, int]]:
         """Return how many lines were added and removed, by path; binary files are left out."""
         differing = self.changes(old, new)
-        parts, _ = self._compared_by_git(old, new, differing, limit_bytes, "--numstat", "-z")
+        parts, _ = self._compared_by_git(old, new, differing, 2_000_000, "--numstat", "-z")
         told = [line.split("\t", 2) for part in parts for line in names_of(part)]
         return {path: (int(more), int(less)) for more, less, path in told if more != "-"}
 

@@ -35,6 +35,7 @@ from codingagent.workspace.sharing import retried
 _BATCH_BYTES = 8 * 1024 * 1024
 _BRANCH = "refs/heads/main"
 _DIGEST_BYTES = 20
+_GONE = f"0 {'0' * 40}"
 _EMPTY_INDEX = bytes.fromhex("44495243000000020000000039d890139ee5356c7ef572216cebcd27aa41f9df")
 # Late in 2037: a time that every disk takes, FAT as well as 32 bits.
 _LATE_S = 2_145_000_000
@@ -109,7 +110,7 @@ class Store:
             # A commit without files has no such tree.
             has_files = bool(self.git("ls-tree", commit, "--", FILES))
             tree = f"{commit}:{FILES}" if has_files else "--empty"
-            self._make_index("", commit, {("read-tree", tree): b""})
+            self._make_index("", commit, {("read-tree", tree): {}})
 
     def write_index(
         self,
@@ -122,14 +123,16 @@ class Store:
 
         With `recent`, note the metadata of all files as they are now, except of these.
         """
-        calls: dict[tuple[str, ...], bytes] = {}
+        calls: dict[tuple[str, ...], Mapping[str, State | None]] = {}
         if changes:
-            calls["update-index", "--add", "--replace", "-z", "--index-info"] = _lines_of(changes)
+            calls["update-index", "--add", "--replace", "-z", "--index-info"] = changes
         if recent is not None:
-            calls["update-index", "-q", "--refresh", "-z", "--index-info"] = _lines_of(recent)
+            calls["update-index", "-q", "--refresh", "-z", "--index-info"] = recent
         self._make_index(old, new, calls)
 
-    def _make_index(self, old: str, commit: str, calls: Mapping[tuple[str, ...], bytes]) -> None:
+    def _make_index(
+        self, old: str, commit: str, calls: Mapping[tuple[str, ...], Mapping[str, State | None]]
+    ) -> None:
         """Make a commit's index from another one by calls of git; it then takes the place of all others."""
         path, new = self.index(commit), self.path / "index.new"
         with disk_errors(f"{path} can't be written"):
@@ -137,7 +140,12 @@ class Store:
                 shutil.copyfile(self.index(old), new)
             else:
                 new.write_bytes(_EMPTY_INDEX)
-            for call, data in calls.items():
+            for call, changes in calls.items():
+                lines = (
+                    f"{f'{state.git_mode:o} {state.blob}' if state else _GONE}\t{stored(path)}\0"
+                    for path, state in changes.items()
+                )
+                data = os.fsencode("".join(lines))
                 together(self.root, partial(self.git, *call, data=data, index=new))
             # No entry is newer than this: git then never reads a file to compare it.
             os.utime(new, (_LATE_S, _LATE_S))
@@ -243,16 +251,6 @@ class Import(Struct):
         # `--force`: a kill may have left a later commit that nothing refers to.
         words = ("fast-import", "--quiet", "--force", "--done", "--depth=0", "--date-format=raw")
         return self.store.git(*words, data=data)
-
-
-def _lines_of(changes: Mapping[str, State | None]) -> bytes:
-    """Return changes of an index as git reads them."""
-    gone = f"0 {'0' * 40}"
-    lines = (
-        f"{f'{state.git_mode:o} {state.blob}' if state else gone}\t{stored(path)}\0"
-        for path, state in changes.items()
-    )
-    return os.fsencode("".join(lines))
 
 
 def names_of(data: bytes) -> list[str]:

@@ -13,6 +13,7 @@ import itertools
 import os
 import stat
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
@@ -303,14 +304,31 @@ class _Taking(Struct):
             self.held_blobs[look.state.blob] = size
 
     def noted(self, *, is_first: bool) -> Notes:
+        """Return the notes of the new checkpoint; the first one tells which modes are usual."""
+        files = {path: each for path, each in self.changes.items() if each and not each.is_link}
+        usual = self.notes.usual
+        if is_first:
+            common = Counter(state.mode for state in files.values()).most_common()
+            by_kind = {bool(mode & 0o100): mode for mode, _ in reversed(common)}
+            usual = by_kind.get(False, usual[0]), by_kind.get(True, usual[1])
+        unusual = {path: state for path, state in files.items() if state.mode not in usual}
+        if self.notes.unusual:
+            # What a file or a folder took the place of is gone.
+            there = [path for path, state in self.changes.items() if state]
+            above = {each for path in there for each in with_folders(path)}
+            below = {f"{path}/" for path in there}
+            unusual |= {
+                path: state
+                for path, state in self.notes.unusual.items()
+                if not (path in self.changes or f"{path}/" in above)
+                and below.isdisjoint(with_folders(path))
+            }
         left = tuple(sorted(self.left, key=lambda each: (each.is_ignored, each.path)))
         held = {**self.notes.held, **self.held_blobs}
-        notes = replace(
-            self.notes.with_modes(self.changes, is_first=is_first), left=left, held=held
-        )
+        notes = Notes(usual, unusual, left, (*self.tracked,), held)
         # Content that could not be held is left out by its own name; a path that was empty is known to be.
         refused = {each.path for each in left if not each.is_ignored}
-        known = replace(notes, tracked=(*self.tracked,)).left_out_of(self.held - refused)
+        known = notes.left_out_of(self.held - refused)
         return replace(notes, tracked=tuple(sorted({*self.tracked, *known} - refused)))
 
 
