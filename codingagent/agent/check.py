@@ -56,8 +56,6 @@ def proposal(workspace: Workspace) -> str:
 
 
 class Check:
-    """The check of one session."""
-
     def __init__(self, context: Context, agent: Agent) -> None:
         self._context, self._agent, self._log = context, agent, context.log
         self._ahead: _Ahead | None = None

@@ -63,7 +63,6 @@ class _Change(Struct, frozen=True):
     event: events.Event
 
     def as_diff(self) -> str:
-        """Return it as a unified diff, for approval."""
         old = b"" if self.seen is None else self.seen.data
         return diff.text_of(self.path, old, self.data)
 
@@ -75,8 +74,11 @@ def plan(context: Context, order: Order, operation: FileOperation) -> Plan | eve
             return _create(context, order, operation)
         case EditFile():
             return _edit(context, order, operation)
-        case DeleteFile():
-            return _delete(context, order, operation)
+        case DeleteFile(path=path):
+            context.workspace.check_deletable(path)
+            before = context.workspace.digest(path, follow_last=False)
+            change = _Change(path, None, None, before, events.FileDeleted(path))
+            return _write(context, order, change, _data_at(context, path))
         case MoveFile():
             return _move(context, order, operation)
         case _:
@@ -154,14 +156,6 @@ def _edit(
             count = len(parts)
     event = events.FileEdited(path, edited.hunks, excerpt, count, broken, notes=notes + note)
     return _write(context, order, _Change(path, seen, data, digest_of(seen.data), event))
-
-
-def _delete(context: Context, order: Order, operation: DeleteFile) -> Plan | events.Event:
-    path = operation.path
-    context.workspace.check_deletable(path)
-    before = context.workspace.digest(path, follow_last=False)
-    change = _Change(path, None, None, before, events.FileDeleted(path))
-    return _write(context, order, change, _data_at(context, path))
 
 
 def _move(context: Context, order: Order, operation: MoveFile) -> Plan | events.Event:

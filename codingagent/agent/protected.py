@@ -99,7 +99,18 @@ class Protection:
     def _asks(self, changes: _Changes) -> Mapping[str, Ask]:
         """Return the questions that changes call for, and what no checkpoint holds, by path."""
         every = [change for change, _, _ in changes.values()]
-        asks = {change.path: ask for change in every if (ask := self._ask(change))}
+        asks: dict[str, Ask] = {}
+        holds = holds_below(self._context.workspace.root)
+        for change in every:
+            # By its name, or by what it does.
+            ask = ask_for_path(self._rules, path := change.path)
+            if ask is None and self._rules.approval_required:
+                if makes_git_run(path, holds):
+                    ask = ask_for_change(path, "git runs what it contains")
+                elif (new := change.new) and new.mode & _OWNER_BITS and not new.is_link:
+                    ask = ask_for_change(path, "whoever runs it gets its owner's rights")
+            if ask is not None:
+                asks[path] = ask
         states = [state for change in every for state in (change.old, change.new)]
         ids = {state.blob for state in states if state}
         held = self._checkpointer.tried(lambda store: store.contents(ids), dict[str, bytes]())
@@ -115,17 +126,6 @@ class Protection:
                 if ask is not None and not each.is_ignored:
                     asks.setdefault(path, ask)
         return {path: asks[path] for path in sorted(asks)}
-
-    def _ask(self, change: Change) -> Ask | None:
-        """Return the question that a change calls for, by its name or by what it does."""
-        path, new = change.path, change.new
-        if (ask := ask_for_path(self._rules, path)) or not self._rules.approval_required:
-            return ask
-        if makes_git_run(path, holds_below(self._context.workspace.root)):
-            return ask_for_change(path, "git runs what it contains")
-        if new is not None and new.mode & _OWNER_BITS and not new.is_link:
-            return ask_for_change(path, "whoever runs it gets its owner's rights")
-        return None
 
     def question(self) -> Question:
         names = [change.path for change in self._log.session.found]
