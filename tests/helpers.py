@@ -27,7 +27,7 @@ from msgspec.structs import replace
 import codingagent
 from codingagent.agent import context, factory
 from codingagent.agent.conversation import Conversation
-from codingagent.checkpoints.layout import git_for
+from codingagent.checkpoints.checkpointer import git_for
 from codingagent.cli import main
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import ApprovalAsked, Protocol, Record

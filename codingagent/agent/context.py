@@ -7,8 +7,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from codingagent.agent.secrecy import NO_SECRECY, Secrecy
-from codingagent.checkpoints.checkpointer import Checkpointer
-from codingagent.checkpoints.layout import LazyStore, WorkLayout
+from codingagent.checkpoints.checkpointer import Checkpointer, LazyStore, WorkLayout
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import ApprovalAsked
 from codingagent.model.session_state import Session

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from codingagent.agent.context import Context, Person, Resources, context_of
 from codingagent.agent.requests import Requests
 from codingagent.agent.secrecy import Secrecy
-from codingagent.checkpoints.layout import LazyStore, WorkLayout, git_for, place_of
+from codingagent.checkpoints.checkpointer import LazyStore, WorkLayout, git_for, place_of
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.journal_entries import Protocol, SessionStarted, Wants
 from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
-from codingagent.model.ui_events import Notice, Remark
+from codingagent.model.ui_events import Changes, Notice, Remark
 from codingagent.policy.rules import PRESETS, Policy, in_sandbox, with_named
 from codingagent.process import memory
 from codingagent.process.bubblewrap import Unconfined
@@ -125,6 +125,10 @@ class OpenSession:
         """End what runs beside the person."""
         if "conversation" in vars(self) and self.conversation.check.is_running:
             self.conversation.check.end()
+
+    def changes(self) -> Changes:
+        """Return the files that the session's turns changed, but for undone turns."""
+        return self.conversation.changes()
 
 
 @contextlib.contextmanager

@@ -24,8 +24,8 @@ from msgspec.structs import replace
 from codingagent.agent import factory, put_back
 from codingagent.agent.batch import Execution
 from codingagent.agent.context import Context, Person, Resources, context_of
-from codingagent.checkpoints import layout, undo
-from codingagent.checkpoints.layout import WorkLayout
+from codingagent.checkpoints import undo
+from codingagent.checkpoints.checkpointer import WorkLayout, place_of_runs
 from codingagent.errors import ApprovalError, UsageError, WorkError
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import RunStarted
@@ -390,7 +390,7 @@ class Space:
                 folders: tuple[Path, ...] = ()
             else:
                 self._stack.enter_context(home.lock.held(self._say))
-                place, folders = layout.place_of_runs(home, self._root), (home.root,)
+                place, folders = place_of_runs(home, self._root), (home.root,)
             opened = factory.open_workspace(place, self._settings, folders)
             self._resources = self._stack.enter_context(opened)
             if self._resources.sandbox.tier == "none" and self._settings.sandbox != "off":

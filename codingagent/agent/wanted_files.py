@@ -37,8 +37,6 @@ CONVENTIONS = (
     *("AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md", "CONVENTIONS.md"),
     ".cursorrules",
 )
-
-
 # About two seconds of work; tests/benchmarks/choosing.py measures it.
 FILES_LIMIT = 5_000
 BYTES_LIMIT = 64_000_000

@@ -14,9 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.checkpoints import history
-from codingagent.checkpoints.checkpointer import Checkpointer
+from codingagent.checkpoints.checkpointer import Checkpointer, LazyStore, place_of
 from codingagent.checkpoints.history import Change, LeftOut, UndoStep, named, steps
-from codingagent.checkpoints.layout import LazyStore, place_of
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import OperationStarted, UndoBegan, UndoEnded
 from codingagent.model.paths import shown

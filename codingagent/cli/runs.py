@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from codingagent.agent import factory
 from codingagent.agent.context import Person
 from codingagent.agent.space import Run, Space
-from codingagent.checkpoints.checkpointer import Checkpointer
-from codingagent.checkpoints.layout import LazyStore, check_present, place_of
+from codingagent.checkpoints.checkpointer import Checkpointer, LazyStore, check_present, place_of
 from codingagent.checkpoints.undo import UndoChoice, finish_undo, take_back
 from codingagent.cli.output import fail
 from codingagent.cli.stdio import has_no_reader, silence

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.checkpoints.layout import git_for
+from codingagent.checkpoints.checkpointer import git_for
 from codingagent.errors import CodingAgentError
 from codingagent.model import journal_entries as entries
 from codingagent.storage.homes import Home

@@ -9,7 +9,7 @@ import typer
 
 from codingagent.agent import factory
 from codingagent.agent.requests import Requests
-from codingagent.checkpoints import layout
+from codingagent.checkpoints.checkpointer import check_present
 from codingagent.cli.commands.common import home_of, inbox_of, latest_of, opened, settings_of
 from codingagent.cli.commands.options import Attach, Json, OpenSessionName, told
 from codingagent.cli.output import fail, screen_for
@@ -64,7 +64,7 @@ def say(
     """Add words and files to a session's request; `wants` changes what it asks for."""
     files: dict[str, bool] = {}
     if attach:
-        layout.check_present(state)
+        check_present(state)
         root = Path(state.workspace)
         policy = policy_of(settings_of(home, state, {}, executes=False), root)
         files = factory.attached(home.root, root, attach, policy, screen.show)

@@ -158,7 +158,7 @@ def opened(  # noqa: PLR0913
         with factory.session_in(home, state, own, person, recipients) as work:
             screen.files_found = work.context.workspace.listed
             screen.files_saved = work.context.lazy_store.files_read
-            screen.changes = lambda: work.conversation.changes()
+            screen.changes = work.changes
             yield work
 
     shared = SharedSession(home, screen, open_session)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from codingagent.agent.check import proposal
 from codingagent.agent.secrecy import secrecy_of
 from codingagent.checkpoints import undo
-from codingagent.checkpoints.layout import git_for
+from codingagent.checkpoints.checkpointer import git_for
 from codingagent.cli.page.diffs import DiffView, files_of
 from codingagent.cli.page.workers import run
 from codingagent.cli.tables import changed_in
