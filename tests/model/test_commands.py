@@ -36,16 +36,8 @@ def refusal(text: str) -> str:
 
 def test_those_that_need_no_text_are_self_closing() -> None:
     """Specification 003, command syntax reference: DELETE_FILE and READ_FILE have no body."""
-    assert HAS_BODY == {
-        "CREATE_FILE": True,
-        "EDIT_FILE": True,
-        "DELETE_FILE": False,
-        "MOVE_FILE": False,
-        "READ_FILE": False,
-        "RUN_COMMAND": True,
-        "MESSAGE": True,
-        "DONE": True,
-    }
+    bare = [name for name, has_body in HAS_BODY.items() if not has_body]
+    assert bare == ["DELETE_FILE", "MOVE_FILE", "READ_FILE"]
 
 
 # --- paths -----------------------------------------------------------------------------------------

@@ -40,28 +40,12 @@ def test_a_later_source_is_stronger_and_is_named() -> None:
         ]
     )
     assert found.settings == Settings("", 20_000, 200, 60, 0, ("A", "B"))
-    assert found.origins == {
-        "workspace": "default",
+    named = {name: origin for name, origin in found.origins.items() if origin != "default"}
+    assert named == {
         "context_chars": "codingagent.toml",
         "list_entries": "environment",
         "command_timeout": "options",
-        "command_memory": "default",
         "pass_env": "environment",
-        "check": "default",
-        "check_timeout": "default",
-        "policy": "default",
-        "sandbox": "default",
-        "network": "default",
-        "secrets": "default",
-        "diff": "default",
-        "notify": "default",
-        "clipboard": "default",
-        "context": "default",
-        "always_attach": "default",
-        "never_choose": "default",
-        "conventions": "default",
-        "chat": "default",
-        "chat_pages": "default",
     }
 
 

@@ -30,6 +30,7 @@ from codingagent.protocols.json.messages import (
     validate_operations_message,
 )
 from codingagent.protocols.json.wire import (
+    TYPES,
     ApprovalDetails,
     ApprovalRequiredEvent,
     CreateFileOperation,
@@ -384,7 +385,7 @@ def test_what_a_value_is_read_as(case: tuple[str, Any], outcome: str) -> None:
 
 # --- rules and their words -------------------------------------------------------------------------
 
-_TYPES = "must be one of 'message', 'createFile', 'readFile', 'editFile', 'deleteFile', 'shell'"
+_TYPES = f"must be one of {', '.join(map(repr, dict.fromkeys(TYPES.values())))}"
 
 
 @each_row(
