@@ -110,9 +110,8 @@ def join(cut: str, text: str) -> Joined | None:
         text, end = fenced
     overlap = _overlap(body)
     arrived = cut[: len(cut) - len(overlap)]
-    at = _place(text[:end], overlap, arrived, _path(head)) if overlap else None
-    if at is None and again is None and ends:
-        return _appended(cut, text, end)
+    path = "" if head is None else dict(head.attributes).get("path", "")
+    at = _place(text[:end], overlap, arrived, path) if overlap else None
     # A fence in what was added, and none in what was there, may be the chat's.
     if at is None or (_has_fence(text[at:end]) and not _has_fence(cut)):
         return None
@@ -193,10 +192,6 @@ def _head(cut: str) -> Block | None:
     return next(iter(scanner.scan_lines(cut.partition("\n")[0] + "\n").blocks), None)
 
 
-def _path(head: Block | None) -> str:
-    return "" if head is None else dict(head.attributes).get("path", "")
-
-
 def _without_fence(text: str, end: int, cut: str) -> tuple[str, int] | None:
     """Return a text without the fence round what goes on, and where that ends; None if there is none."""
     lead = _LEAD.match(text, _first(text), end)
@@ -224,34 +219,6 @@ def _is_said(before: str, arrived: str) -> bool:
     return 0 < len(lines) < 4 and all(
         _SENTENCE.fullmatch(line) and not _CODE.search(line) and line not in known for line in lines
     )
-
-
-def _appended(cut: str, text: str, end: int) -> Joined | None:
-    """Return a block with what goes on right behind it, if that can be read in one way only.
-
-    It stopped within a line; the model may have said something first.
-    """
-    path, (opening, _, body) = _path(_head(cut)), cut.partition("\n")
-    if not syntax_check.is_known(path) or _has_fence(text[:end]):
-        return None
-    start = _first(text)
-    starts = [start]
-    while len(starts) < 4 and (
-        line := re.compile(r"\s*+[^\n]+\n(?:[^\S\n]*+\n)*+(?=[^\n]*\S)").match(
-            text, starts[-1], end
-        )
-    ):
-        if not _is_said(text[start : line.end()], body):
-            break
-        starts.append(line.end())
-    # Behind a whole line nobody knows how many blank ones there were.
-    whole = [f"{body}{text[at:end]}" for at in starts if text[at : at + 1].strip()]
-    found = [each for each in whole if syntax_check.can_read(path, each)]
-    if len(found) != 1 or any(
-        syntax_check.can_read(path, f"{body}\n{text[at:end]}") for at in starts
-    ):
-        return None
-    return Joined(f"{text[:start]}{opening}\n{found[0]}{text[end:]}", cut.count("\n"))
 
 
 def _has_fence(text: str) -> bool:
