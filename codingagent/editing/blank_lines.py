@@ -5,10 +5,11 @@ the file so many of them are rare before a line of the same sort, or the lines r
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from codingagent.editing import file_kinds, indentation
-from codingagent.editing.characters import Ground
+from codingagent.editing.characters import Ground, refusal
+from codingagent.model.chat_damage import Arrival, Kept
 from codingagent.model.patterns import lazy_pattern
 
 _FEWEST = 3
@@ -16,58 +17,87 @@ _RARELY = 0.1
 _DEFINITION = lazy_pattern(r"def |class |@|async |if |#")
 
 
-def halved(lines: Sequence[str]) -> list[str] | None:
+def without_spacing(lines: list[str], ground: Ground, arrival: Arrival) -> list[str] | None:
+    """Return a body of an answer that has a blank line after each line, its tags too, without those."""
+    if not arrival.is_spaced or any(map(str.strip, lines[::2])):
+        return None
+    bare = lines[1::2]
+    if file_kinds.is_prose(ground.path):
+        # Lines that the file has, too, and as far apart, some of them not adjacent: with one more blank
+        # line after each they would be three apart, and no text is written so.
+        was, now = _gaps(ground.lines), _gaps(bare)
+        shared = was.keys() & now.keys()
+        if not any(was[pair] for pair in shared) or any(was[pair] != now[pair] for pair in shared):
+            raise refusal("a blank line follows each line, including the tags", arrival)
+    return bare
+
+
+def undoubled(lines: list[str], ground: Ground, arrival: Arrival) -> list[str] | None:
+    """Return lines without the blank ones that were put after each, or doubled; None if there are none.
+
+    Refuse lines of which some may be meant so, and those that have lost blank ones.
+    """
+    old = list(ground.replaced)
+    # Without the blank line after each, or before each.
+    halves = [lines[1 - at :: 2] for at in (1, 0) if not any(map(str.strip, lines[at::2]))]
+    spaced = halves[0] if halves and len(lines) > 2 else None
+    if spaced == old:
+        return None  # all that the edit does is to put them there
+    if spaced is not None and _is_spaced_out(spaced, lines, ground):
+        if len(list(filter(None, spaced))) < 3:
+            raise refusal("a blank line follows each of its two lines", arrival)
+        return spaced
+    if "" not in lines and "" not in old:
+        return None
+    pairs, now = _gaps(old), _gaps(lines)
+    shared = [(pairs[key], now[key]) for key in now.keys() & pairs.keys()]
+    for undone, more in ((spaced, 1), (_halved(lines), 0)):
+        if undone is None or all(was == is_ for was, is_ in shared):
+            continue
+        if all(is_ == 2 * was + more for was, is_ in shared):
+            if more and len(undone) < 3:
+                raise refusal("a blank line follows each of its two lines", arrival)
+            return None if undone == old else undone
+    lost = [now == 0 for was, now in shared if was]
+    if lost and all(lost) and "" not in lines and lines != list(filter(None, old)):
+        raise refusal("the blank lines between lines of the file are gone", arrival)
+    if Kept.LINES not in arrival.kept and _are_doubled(lines, ground):
+        raise refusal("blank lines are doubled, where the file has single ones", arrival)
+    if not ground.lines and file_kinds.is_code(ground.path) and _halved(lines) is not None:
+        runs = "".join(
+            "x" if not line.strip() else "a" if line[0].isspace() else "b" for line in lines
+        )
+        # In twos within a level, or in fours.
+        if (
+            "xxxx" in runs
+            or "xxa" in runs
+            or (ground.path.endswith(".go") and runs.count("xx") > 1)
+        ):
+            raise refusal("blank lines are doubled", arrival)
+    return None
+
+
+def _halved(lines: Sequence[str]) -> list[str] | None:
     """Return lines with half of the blank ones where several follow one another; None if one does not."""
     out: list[str] = []
-    count = 0
-    for line in (*lines, None):
-        if line is not None and not line.strip():
-            count += 1
-            continue
-        if count % 2:
+    for is_blank, run in groupby(lines, lambda line: not line.strip()):
+        found = list(run)
+        if is_blank and len(found) % 2:
             return None
-        out += [""] * (count // 2)
-        count = 0
-        if line is not None:
-            out.append(line)
+        out += [""] * (len(found) // 2) if is_blank else found
     return out
 
 
-def is_in_twos(lines: Sequence[str], *, is_go: bool) -> bool:
-    """Return whether blank lines are in twos, one such pair within a level, or in fours."""
-    runs = "".join(
-        "x" if not line.strip() else "a" if line[:1].isspace() else "b" for line in lines
-    )
-    is_odd = "xxxx" in runs or "xxa" in runs or (is_go and runs.count("xx") > 1)
-    return is_odd and halved(lines) is not None
+def _gaps(lines: Sequence[str]) -> dict[tuple[str, str], int]:
+    """Return how many blank lines are between any two that follow one another, if always as many."""
+    found: dict[tuple[str, str], set[int]] = {}
+    words = [index for index, line in enumerate(lines) if line.strip()]
+    for at, after in pairwise(words):
+        found.setdefault((lines[at], lines[after]), set()).add(after - at - 1)
+    return {pair: counts.pop() for pair, counts in found.items() if len(counts) == 1}
 
 
-def gaps(lines: Sequence[str]) -> dict[tuple[str, str], int]:
-    """Return how many blank lines are between any two that follow one another."""
-    found: dict[tuple[str, str], int] = {}
-    before, count = "", 0
-    for line in lines:
-        if not line.strip():
-            count += 1
-            continue
-        if before:
-            pair = (before, line)
-            found[pair] = count if found.get(pair, count) == count else -1
-        before, count = line, 0
-    return {pair: count for pair, count in found.items() if count >= 0}
-
-
-def are_as_in(there: Sequence[str], new: Sequence[str]) -> bool:
-    """Return whether lines that a file has, too, are as far apart there, some of them not adjacent.
-
-    With one more blank line after each they would be three apart: no text is written so.
-    """
-    was, now = gaps(there), gaps(new)
-    shared = was.keys() & now.keys()
-    return any(was[pair] for pair in shared) and all(was[pair] == now[pair] for pair in shared)
-
-
-def is_spaced_out(spaced: Sequence[str], new: Sequence[str], ground: Ground) -> bool:
+def _is_spaced_out(spaced: Sequence[str], new: Sequence[str], ground: Ground) -> bool:
     """Return whether a blank line after each line is no text that is meant."""
     words = [line for line in spaced if line.strip()]
     if len(words) < 2:
@@ -77,7 +107,7 @@ def is_spaced_out(spaced: Sequence[str], new: Sequence[str], ground: Ground) -> 
     text = "\n".join(map(str.strip, spaced))
     if "\n\n" in text.strip("\n") or (ground.lines and len(words) < len(spaced)):
         return is_program or bool(ground.lines) or len(words) > 2
-    there = gaps(ground.lines)
+    there = _gaps(ground.lines)
     if any(a in words and not b.strip() for a, b in pairwise(ground.replaced)):
         return False  # in its own place such a line would have two more behind it
     is_airy = 2 * sum(map(bool, there.values())) > len(there)
@@ -106,20 +136,13 @@ def bare(new: Sequence[str], ground: Ground) -> list[str] | None:
     return ["" if i in spaced else line for i, line in enumerate(new)]
 
 
-def every_second(lines: list[str]) -> list[str] | None:
-    """Return lines without the blank one after each, or before each."""
-    for start in (1, 0):
-        if len(lines) > 2 and not any(line.strip() for line in lines[start::2]):
-            return lines[1 - start :: 2]
-    return None
-
-
-def are_doubled(new: Sequence[str], ground: Ground) -> bool:
+def _are_doubled(new: Sequence[str], ground: Ground) -> bool:
     """Return whether all blank lines of a part are in twos, as they hardly ever are in the file."""
-    if len(ground.replaced) == len(ground.lines) or halved(new) is None:
+    if len(ground.replaced) == len(ground.lines) or _halved(new) is None:
         return False
-    if is_part(new, ground.replaced):
-        return False
+    rest = iter(ground.replaced)
+    if all(line in rest for line in new):
+        return False  # the edit only removes lines
     after = ground.lines[ground.end :][:1]
     runs = _runs([*new, *after], ground.path)
     was = _runs([*ground.replaced, *after], ground.path) if runs else []
@@ -131,26 +154,12 @@ def are_doubled(new: Sequence[str], ground: Ground) -> bool:
             return True
     if file_kinds.is_python(ground.path) or not any(map(str.strip, new)):
         return False
+
+    def lead(lines: Sequence[str]) -> int:
+        return next((index for index, line in enumerate(lines) if line.strip()), 0)
+
     old = ground.replaced
-    return any(_lead(b) == 2 * _lead(a) > 0 for a, b in ((old, new), (old[::-1], new[::-1])))
-
-
-def are_lost(new: Sequence[str], old: Sequence[str], shared: Sequence[tuple[int, int]]) -> bool:
-    """Return whether blank lines are gone, by the counts before and now, and not they alone."""
-    lost = [was for was, now in shared if was and not now]
-    if not lost or "" in new or list(new) == [*filter(None, old)]:
-        return False
-    return len(lost) == sum(1 for was, _ in shared if was)
-
-
-def is_part(new: Sequence[str], old: Sequence[str]) -> bool:
-    """Return whether new lines are old ones in their order: then an edit only removes lines."""
-    rest = iter(old)
-    return all(line in rest for line in new)
-
-
-def _lead(lines: Sequence[str]) -> int:
-    return next((index for index, line in enumerate(lines) if line.strip()), 0)
+    return any(lead(b) == 2 * lead(a) > 0 for a, b in ((old, new), (old[::-1], new[::-1])))
 
 
 def _runs(lines: Sequence[str], path: str) -> list[tuple[int, str, str]]:

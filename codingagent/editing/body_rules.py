@@ -15,7 +15,7 @@ from codingagent.editing import blank_lines, characters, file_kinds, indentation
 from codingagent.editing.characters import Ground
 from codingagent.editing.places import split
 from codingagent.model import chat_damage
-from codingagent.model.chat_damage import Arrival, Damage, Kept
+from codingagent.model.chat_damage import Arrival, Damage
 from codingagent.model.patterns import lazy_pattern, sections, words
 from codingagent.model.plain_text import blanks, joined
 from codingagent.model.rule import Rule
@@ -242,45 +242,6 @@ def _trail(case: BodyCase) -> list[str] | None:
     return bare if is_new and (is_odd or case.is_proven(bare)) else None
 
 
-def _spaced(case: BodyCase) -> list[str] | None:
-    if not case.arrival.is_spaced or any(map(str.strip, case.lines[::2])):
-        return None
-    bare = case.lines[1::2]
-    if file_kinds.is_prose(case.path) and not blank_lines.are_as_in(case.ground.lines, bare):
-        case.refuse("a blank line follows each line, including the tags")
-    return bare
-
-
-def _blank_lines(case: BodyCase) -> list[str] | None:
-    spaced = blank_lines.every_second(case.lines)
-    if spaced == list(case.ground.replaced):
-        return None  # all that the edit does is to put them there
-    if spaced is not None and blank_lines.is_spaced_out(spaced, case.lines, case.ground):
-        if len(list(filter(None, spaced))) < 3:
-            case.refuse("a blank line follows each of its two lines")
-        return spaced
-    if "" not in case.lines and "" not in case.ground.replaced:
-        return None
-    pairs = blank_lines.gaps(case.ground.replaced)
-    now = blank_lines.gaps(case.lines)
-    shared = [(pairs[key], now[key]) for key in now.keys() & pairs.keys()]
-    for undone, more in ((spaced, 1), (blank_lines.halved(case.lines), 0)):
-        if undone is None or all(was == is_ for was, is_ in shared):
-            continue
-        if all(is_ == 2 * was + more for was, is_ in shared):
-            if more and len(undone) < 3:
-                case.refuse("a blank line follows each of its two lines")
-            return None if undone == list(case.ground.replaced) else undone
-    if blank_lines.are_lost(case.lines, case.ground.replaced, shared):
-        case.refuse("the blank lines between lines of the file are gone")
-    if Kept.LINES not in case.arrival.kept and blank_lines.are_doubled(case.lines, case.ground):
-        case.refuse("blank lines are doubled, where the file has single ones")
-    is_new = not case.ground.lines and file_kinds.is_code(case.path)
-    if is_new and blank_lines.is_in_twos(case.lines, is_go=case.path.endswith(".go")):
-        case.refuse("blank lines are doubled")
-    return None
-
-
 def _characters(case: BodyCase) -> None:
     case.lines, notes = characters.mend(case.lines, case.ground, case.arrival)
     case.notes += notes
@@ -467,9 +428,15 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
         lambda case: blank_lines.bare(case.lines, case.ground),
     ),
     Rule(
-        "spaced answer", "the blank line after each line, including the tags, was removed", _spaced
+        "spaced answer",
+        "the blank line after each line, including the tags, was removed",
+        lambda case: blank_lines.without_spacing(case.lines, case.ground, case.arrival),
     ),
-    Rule("blank lines", "doubled blank lines were removed", _blank_lines),
+    Rule(
+        "blank lines",
+        "doubled blank lines were removed",
+        lambda case: blank_lines.undoubled(case.lines, case.ground, case.arrival),
+    ),
     Rule("characters", "{damage} were undone in the body, {proof}", _characters),
 )
 CHARACTERS = _SHARED[-1:]
