@@ -72,7 +72,8 @@ def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replaceme
     """Read the block that opens at `at`; return it and the index of the line after it."""
     marks = ((i, lines[i].rstrip(" \t")) for i in range(at + 1, len(lines)))
     close = next((i for i, mark in marks if mark == ">" * length + " REPLACE"), None)
-    if close is None or any(_is_open(lines[i], length) for i in range(at + 1, close)):
+    opened = filter(None, map(_OPEN.fullmatch, lines[at + 1 : close]))
+    if close is None or any(len(each[1]) == length for each in opened):
         raise OperationError(
             f"SEARCH at line {at + 1} of the body has no >>>>>>> REPLACE", advice=f"; {_HOW}"
         )
@@ -96,10 +97,6 @@ def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replaceme
     return Replacement(joined(search), joined(new)), close + 1
 
 
-def _is_open(line: str, length: int) -> bool:
-    return (opened := _OPEN.fullmatch(line)) is not None and len(opened[1]) == length
-
-
 # --- applying --------------------------------------------------------------------------------------
 def apply(
     change: LineRange | tuple[Replacement, ...] | Diff,
@@ -119,7 +116,13 @@ def apply(
     if not lines.raw:
         raise OperationError("The file is empty", advice="; write all of it with CREATE_FILE")
     if isinstance(change, LineRange):
-        lines.check_range(change)
+        if change.end_line > (total := len(lines.raw)):
+            raise OperationError(
+                f"Invalid line range {change.start_line}-{change.end_line}: the file has"
+                f" {total} {plural(total, 'line')}",
+                nearest.around(lines.contents(), [(min(change.start_line, total), total)]),
+                advice="; use SEARCH/REPLACE, or read the file first",
+            )
         body = body_repair.Body(change.text)
         if arrival is not None:
             ground = Ground(path, lines.contents(), change.start_line - 1, change.end_line)
@@ -266,16 +269,6 @@ class _Lines(Struct):
         """Return the lines without their ends; to be read only."""
         return [line.removesuffix("\r") for line in self.raw] if self.has_returns else self.raw
 
-    def check_range(self, change: LineRange) -> None:
-        total = len(self.raw)
-        if change.end_line > total:
-            raise OperationError(
-                f"Invalid line range {change.start_line}-{change.end_line}: the file has"
-                f" {total} {plural(total, 'line')}",
-                nearest.around(self.contents(), [(min(change.start_line, total), total)]),
-                advice="; use SEARCH/REPLACE, or read the file first",
-            )
-
     def put(
         self, start: int, count: int, new: Sequence[str], same: tuple[int, int] = (0, 0)
     ) -> Hunk:
@@ -343,18 +336,15 @@ def substitute(substitutions: Sequence[Substitution], text: str) -> Edited:
             )
         at = new.find(substitution.old)
         if at < 0:
-            raise _not_found(where, substitution.old, new)
+            old, how = substitution.old, ": read the file and copy its text exactly"
+            folded = old.replace("\r\n", "\n")
+            if "\r\n" in new and "\n" in old and folded in new.replace("\r\n", "\n"):
+                how = ": the file's lines end in \\r\\n, write them so"
+            fact = f"{where} not found: '{shown(old)}'; nothing was changed"
+            raise OperationError(fact, advice=how)
         new = f"{new[:at]}{substitution.new}{new[at + len(substitution.old) :]}"
     hunk = _changed(text, new)
     return Edited(new, () if hunk is None else (hunk,), ())
-
-
-def _not_found(where: str, old: str, text: str) -> OperationError:
-    fact = f"{where} not found: '{shown(old)}'; nothing was changed"
-    how = ": read the file and copy its text exactly"
-    if "\r\n" in text and "\n" in old and old.replace("\r\n", "\n") in text.replace("\r\n", "\n"):
-        how = ": the file's lines end in \\r\\n, write them so"
-    return OperationError(fact, advice=how)
 
 
 def _changed(old: str, new: str) -> Hunk | None:

@@ -21,6 +21,7 @@ from codingagent.model.plain_text import joined
 
 _MEANT = 'if it is intended, send it with until="TOKEN" and close it with [/{name} TOKEN]'
 _THE_BODY = lazy_pattern(r"\b[Tt]he body\b")
+_QUOTES = {"&quot;": '"', "&#34;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'"}
 is_prose = file_kinds.is_prose
 T = TypeVar("T")
 
@@ -129,7 +130,10 @@ def _readings(body: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     if _with_markers(body) == body:
         return
     if chat_damage.has_encoded_marker(body):
-        if not _can_be_decoded(body):
+        # All of it went through one serializer of HTML: nothing in it was left out.
+        rest = chat_damage.ENTITY.sub("", body)
+        is_partly = any(name in body and quote in rest for name, quote in _QUOTES.items())
+        if is_partly or any(c in rest for c in "<>&"):
             raise OperationError(
                 "The markers of this edit came as HTML entities, and the lines between them only in part:"
                 " nothing was done",
@@ -143,11 +147,3 @@ def _readings(body: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _with_markers(body: str) -> str:
     return "\n".join(edit_markers.marker_of(line) or line for line in body.split("\n"))
-
-
-def _can_be_decoded(body: str) -> bool:
-    """Return whether all of a body went through one serializer of HTML: nothing in it was left out."""
-    rest = chat_damage.ENTITY.sub("", body)
-    quotes = {"&quot;": '"', "&#34;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'"}
-    is_partly = any(name in body and quote in rest for name, quote in quotes.items())
-    return not is_partly and not any(c in rest for c in "<>&")

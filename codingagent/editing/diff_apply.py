@@ -41,9 +41,27 @@ class HunkFile(places.File):
 
     def sections(self, name: str) -> list[tuple[int, int]]:
         """Return where each class or function of that name begins, and where the next thing does."""
-        if name not in self._sections:
-            self._sections[name] = _sections(self.lines, name)
-        return self._sections[name]
+        if name in self._sections:
+            return self._sections[name]
+        found = self._sections[name] = []
+        for start, line in enumerate(self.lines):
+            text = line.strip()
+            behind = text[len(name) :][:1]
+            # git cuts the text at 80 characters.
+            is_longer = len(name) < 70 and (behind.isalnum() or behind == "_")
+            if text.startswith(name) and not is_longer:
+                found.append((start, self._section_end(start)))
+        return found
+
+    def _section_end(self, start: int) -> int:
+        """Return where something begins that is no deeper than the line at `start`."""
+        depth = len(self.lines[start]) - len(self.lines[start].lstrip())
+        for at in range(start + 1, len(self.lines)):
+            text = self.lines[at].lstrip()
+            is_first = text[:1].isalnum() or text[:1] in ("_", "$")
+            if is_first and len(self.lines[at]) - len(text) <= depth:
+                return at
+        return len(self.lines)
 
 
 class HunkFit(places.Span, frozen=True):
@@ -80,41 +98,15 @@ class PlacedHunk:
 def fits_of(file: HunkFile, hunk: PlacedHunk) -> list[HunkFit]:
     """Return all places that a hunk fits in the first of the ways that fits any."""
     count = len(hunk.old)
+    # One blank deeper: the context has lost its marks, and the new lines have not.
+    row = next((row for row, line in enumerate(hunk.old) if line.strip()), 0)
     starts = file.starts(hunk.old) if hunk.old else []
-    starts = [at for at in starts if not _lost_mark(file.lines[at : at + count], hunk.old)]
+    starts = [at for at in starts if file.lines[at + row].rstrip() != f" {hunk.old[row].rstrip()}"]
     for rule in places.AS_IT_CAME if starts else ():
         if found := file.places(rule, hunk.old, starts):
             last = count - hunk.trail
             return [HunkFit(p.start, count, p.start + hunk.lead, p.start + last, p) for p in found]
     return []
-
-
-def _lost_mark(there: list[str], old: list[str]) -> bool:
-    """Return whether a hunk fits one blank deeper: its context has lost the marks, its new lines have not."""
-    row = next((row for row, line in enumerate(old) if line.strip()), 0)
-    return there[row].rstrip() == f" {old[row].rstrip()}"
-
-
-def _sections(lines: list[str], name: str) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for start, line in enumerate(lines):
-        if not line.strip().startswith(name) or not _is_same_head(line.strip(), name):
-            continue
-        depth = len(line) - len(line.lstrip())
-        ends = (at for at in range(start + 1, len(lines)) if _begins_next(lines[at], depth))
-        found.append((start, next(ends, len(lines))))
-    return found
-
-
-def _begins_next(line: str, depth: int) -> bool:
-    """Return whether a line begins what follows a class or function of some depth."""
-    text = line.lstrip()
-    return bool(text) and len(line) - len(text) <= depth and (text[0].isalnum() or text[0] in "_$")
-
-
-def _is_same_head(line: str, name: str) -> bool:
-    # git cuts the text at 80 characters.
-    return len(name) >= 70 or not (line[len(name) :][:1].isalnum() or line[len(name) :][:1] == "_")
 
 
 # Fewer characters may be in a file by chance.
@@ -146,7 +138,10 @@ def apply(
             raise OperationError(f"{hunk.label} matches too many places", advice=f"; {_MORE_LINES}")
     placed = [hunk for hunk in hunks if hunk.fits]
     _choose(file, placed)
-    file.is_shown = any(_shows_indentation(file, hunk) for hunk in placed)
+    # A line fits with its indentation: tabs and blanks are then meant as they came.
+    exact = [hunk for hunk in placed if hunk.said.is_verbatim and not hunk.fits[0].place.note]
+    there = (file.lines[h.fits[0].start :][: h.fits[0].count] for h in exact)
+    file.is_shown = any(line.startswith(("\t", "  ")) for lines in there for line in lines)
     notes: list[str] = []
     ordered: list[tuple[int, int, int, Found]] = []
     for index, hunk in enumerate(hunks):
@@ -361,14 +356,6 @@ def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...])
             advice="; send it again with the characters that the file should contain; if they are intended,"
             ' send [EDIT_FILE] with SEARCH/REPLACE and until="TOKEN", closed with [/EDIT_FILE TOKEN]',
         )
-
-
-def _shows_indentation(file: HunkFile, hunk: PlacedHunk) -> bool:
-    """Return whether a line fits with its indentation: tabs and blanks are then meant as they came."""
-    if not hunk.said.is_verbatim or hunk.fits[0].place.note:
-        return False
-    there = file.lines[hunk.fits[0].start :][: hunk.fits[0].count]
-    return any(line.startswith(("\t", "  ")) for line in there)
 
 
 def _not_found(file: HunkFile, hunk: PlacedHunk) -> OperationError:
