@@ -1,14 +1,15 @@
 """Read an answer in formats other than ours: the operations that it asks for, and notes on the rest.
 
-Each row of PARTS is asked in order whether a part begins at a line, and reads it to its own end; FENCED
-does the same inside a fence. A path is looked for in the part, in its fence line, and in the lines above
-it, back to the part before. A part that has no path, or no certain end, or may mean two things, is a
-problem that says what to send: nothing is guessed, nothing like a file or a change is passed over.
+A part begins at a line: a fence, SEARCH/REPLACE, an element, a patch or a difference, and is read to its own
+end. A fence may hold edits, a patch, a difference, or a file. A path is looked for in the part, in its
+fence line, and in the lines above it, back to the part before. A part that has no path, or no certain end, or
+may mean two things, is a problem that says what to send: nothing is guessed, nothing like a file or a change
+is passed over.
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection
 from functools import partial
 
 from msgspec import Struct, field
@@ -63,15 +64,6 @@ def read(text: str, files: Collection[str]) -> ForeignAnswer:
     return _AnswerReader(blocks.unwrapped(lines), Files(files)).run()
 
 
-class _Fenced(Struct, frozen=True):
-    """A fence: its first possible end, its first line that is not blank, and the name above it."""
-
-    fence: Fence
-    close: int | None
-    start: int | None
-    above: Name | None
-
-
 class _AnswerReader:
     def __init__(self, lines: list[str], files: Files) -> None:
         self._lines = lines
@@ -92,11 +84,11 @@ class _AnswerReader:
         for start, line in enumerate(self._lines):
             if start < at:
                 continue
-            if start in self._edits or line.lstrip().startswith(_STARTS):
-                end = _first(read(self, start) for read in PARTS)
-                if end is not None:
-                    at = self._names.floor = end
-                    continue
+            may_begin = start in self._edits or line.lstrip().startswith(_STARTS)
+            end = self._read_part(start) if may_begin else None
+            if end is not None:
+                at = self._names.floor = end
+                continue
             if line.startswith(BLOCK_LINE):
                 self._names.floor = start + 1
             elif _CHANGE.search(line, 0, 300):
@@ -112,47 +104,43 @@ class _AnswerReader:
     def _first_line(self, start: int, end: int) -> int | None:
         return next((i for i in range(start, end) if self._lines[i].strip()), None)
 
+    def _read_part(self, at: int) -> int | None:
+        """Read what begins at a line, and return the line after it; None: nothing does."""
+        lines, end = self._lines, len(self._lines)
+        if (fence := self._fences.at(at)) is not None:
+            return self._read_fence(fence)
+        if (edit := self._edits.get(at)) is not None:
+            self._take_edit(edit, None)
+            return edit.end
+        if (behind := self._read_element(at)) is not None:
+            return behind
+        if _begins_patch(lines[at]):
+            return self._read_patch(at, end, fenced=False)
+        if diffs.begins(lines, at, end):
+            return self._read_diff(at, end, fenced=False, name=self._names.near(at))
+        return None
+
     # --- fences --------------------------------------------------------------------------------
-    def read_fence(self, at: int) -> int | None:
-        fence = self._fences.at(at)
-        if fence is None:
-            return None
-        close = self._fences.first_close(fence, at + 1)
-        start = None if close is None else self._first_line(at + 1, close)
-        found = _Fenced(fence, close, start, self._names.above(fence))
-        return _first(read(self, found) for read in FENCED)
-
-    def read_fenced_edits(self, found: _Fenced) -> int | None:
-        fence, close, start = found.fence, found.close, found.start
+    def _read_fence(self, fence: Fence) -> int:
+        above = self._names.above(fence)
+        close = self._fences.first_close(fence, fence.line + 1)
+        start = None if close is None else self._first_line(fence.line + 1, close)
         edit = self._next_edit(fence.line, len(self._lines) if close is None else close)
-        if edit is None:
-            return None
-        is_context = start is not None and close is not None and start < edit.start
-        if is_context and self._begins_difference(start or 0, close or 0):
-            return None
-        return self._read_edits(fence, edit)
-
-    def read_fenced_patch(self, found: _Fenced) -> int | None:
-        if found.close is None or found.start is None:
-            return None
-        start = self._patch_start(found.start, found.close)
-        if start is None:
-            return None
-        self._read_patch(start, found.close, fenced=True)
-        return found.close + 1
-
-    def read_fenced_difference(self, found: _Fenced) -> int | None:
-        fence, start, close = found.fence, found.start, found.close
+        if edit is not None:
+            is_context = start is not None and close is not None and start < edit.start
+            if not is_context or not self._begins_difference(start or 0, close):
+                return self._read_edits(fence, edit)
         if start is None or close is None:
-            return None
-        path = "" if found.above is None or not found.above.is_heading else found.above.texts[0]
+            return self._read_fenced_file(fence, above)
+        if (patch := self._patch_start(start, close)) is not None:
+            self._read_patch(patch, close, fenced=True)
+            return close + 1
         begin = diffs.start(self._lines, start, close)
-        says_diff = fence.language in _DIFF_LANGUAGES
-        if path.endswith(blocks.DIFFERENCES) or not (
-            says_diff or diffs.begins(self._lines, begin, close)
-        ):
-            return None
-        name = self._names.of_difference(fence, found.above)
+        path = above.texts[0] if above is not None and above.is_heading else ""
+        says_diff = fence.language in _DIFF_LANGUAGES or diffs.begins(self._lines, begin, close)
+        if not says_diff or path.endswith(blocks.DIFFERENCES):
+            return self._read_fenced_file(fence, above)
+        name = self._names.of_difference(fence, above)
         self._read_diff(begin, close, fenced=True, name=name)
         return close + 1
 
@@ -166,9 +154,8 @@ class _AnswerReader:
         first = range(start, min(start + 3, close))
         return next((i for i in first if _begins_patch(self._lines[i])), None)
 
-    def read_fenced_file(self, found: _Fenced) -> int:
+    def _read_fenced_file(self, fence: Fence, above: Name | None) -> int:
         """Read a fence that holds a file, a command or an example."""
-        fence, above = found.fence, found.above
         named = name_in_info(fence.info, fence.line, self._files) or above
         path = named.texts[0] if named is not None else ""
         is_markdown = blocks.is_markdown(path, fence.language)
@@ -248,7 +235,7 @@ class _AnswerReader:
             self._items.pass_over(UNNAMED, line)
 
     # --- elements ------------------------------------------------------------------------------
-    def read_element(self, at: int) -> int | None:
+    def _read_element(self, at: int) -> int | None:
         """Refuse a file in an element by its name; None: what it holds is read without it."""
         found = element_in(self._lines[at])
         if found is None or not is_path(found[1], self._files, labelled=True):
@@ -270,13 +257,6 @@ class _AnswerReader:
         return closings[index] + 1 if index < len(closings) else at + 1
 
     # --- SEARCH/REPLACE ------------------------------------------------------------------------
-    def read_bare_edit(self, at: int) -> int | None:
-        edit = self._edits.get(at)
-        if edit is None:
-            return None
-        self._take_edit(edit, None)
-        return edit.end
-
     def _read_edits(self, fence: Fence, edit: MarkedEdit) -> int:
         """Read the blocks in a fence; markers end them, whatever fences they hold."""
         found: list[MarkedEdit] = []
@@ -339,17 +319,6 @@ class _AnswerReader:
         return self._edits[start] if start < end else None
 
     # --- differences and patches ---------------------------------------------------------------
-    def read_bare_patch(self, at: int) -> int | None:
-        if not _begins_patch(self._lines[at]):
-            return None
-        return self._read_patch(at, len(self._lines), fenced=False)
-
-    def read_bare_difference(self, at: int) -> int | None:
-        end = len(self._lines)
-        if not diffs.begins(self._lines, at, end):
-            return None
-        return self._read_diff(at, end, fenced=False, name=self._names.near(at))
-
     def _read_diff(self, at: int, end: int, *, fenced: bool, name: Name | None) -> int:
         found, behind = diffs.read(self._lines, at, end, fenced=fenced)
         self._items.flush()
@@ -445,22 +414,3 @@ def _hunks_of(section: _Section) -> list[DiffPart]:
                 # Context that has lost its blank; that it fits the file will prove it.
                 found[-1].take(f" {line}")
     return [hunk.without_trailing_blanks() for hunk in found]
-
-
-def _first(ends: Iterable[int | None]) -> int | None:
-    return next((end for end in ends if end is not None), None)
-
-
-PARTS: tuple[Callable[[_AnswerReader, int], int | None], ...] = (
-    _AnswerReader.read_fence,
-    _AnswerReader.read_bare_edit,
-    _AnswerReader.read_element,
-    _AnswerReader.read_bare_patch,
-    _AnswerReader.read_bare_difference,
-)
-FENCED: tuple[Callable[[_AnswerReader, _Fenced], int | None], ...] = (
-    _AnswerReader.read_fenced_edits,
-    _AnswerReader.read_fenced_patch,
-    _AnswerReader.read_fenced_difference,
-    _AnswerReader.read_fenced_file,
-)
