@@ -278,17 +278,12 @@ def _by_counts(
     behind = at
     while behind < end and not lines[behind].strip() and (fenced or behind < at + 3):
         behind += 1
-    if behind < end and lines[behind].strip() and not _ends_hunk(lines, behind, end, fenced=fenced):
-        return None
-    return hunk, at
-
-
-def _ends_hunk(lines: list[str], at: int, end: int, *, fenced: bool) -> bool:
-    line = lines[at]
-    if line.rstrip() == "--" or begins(lines, at, end) or line.startswith(("From ", "Only in ")):
-        return True
+    line = lines[behind] if behind < end else ""
+    is_next = line.rstrip() == "--" or line.startswith(("From ", "Only in "))
+    if not line.strip() or is_next or begins(lines, behind, end):
+        return hunk, at
     # In a fence a line without a mark is context that has lost it; outside it is prose.
-    return not fenced and line[0] not in "+- \\"
+    return None if fenced or line[0] in "+- \\" else (hunk, at)
 
 
 def _by_marks(
@@ -416,10 +411,14 @@ def _sides(difference: FileDiff, files: Files) -> tuple[str | None, str | None]:
     if renamed[0] is not None and renamed[1] is not None:
         return _path_of(renamed[0]), _path_of(renamed[1])
     if old is None and new is None:
-        if (both := _git_sides(difference.git)) is None:
+        # The paths of a `diff --git` line are as long as each other, or have no blanks.
+        text, middle = difference.git, len(difference.git) // 2
+        is_halved = len(text) % 2 and text[middle] == " "
+        both = [text[:middle], text[middle + 1 :]] if is_halved else text.split(" ")
+        if len(both) != 2:
             index = difference.says("Index: ")
             return index, index
-        old, new = both
+        old, new = map(_path_of, both)
     old_path, new_path = (None if side == _NOTHING else side for side in (old, new))
     is_git = difference.git.startswith(("a/", '"a/'))
     if old_path is not None and new_path is not None:
@@ -445,14 +444,6 @@ def _path_of(text: str) -> str:
         return text[1:close].encode().decode("unicode_escape").encode("latin-1").decode()
     except UnicodeError:
         return text[1:close]
-
-
-def _git_sides(text: str) -> tuple[str, str] | None:
-    """Return the paths of a `diff --git` line, which are as long as each other, or have no blanks."""
-    middle = len(text) // 2
-    is_halved = len(text) % 2 and text[middle] == " "
-    both = [text[:middle], text[middle + 1 :]] if is_halved else text.split(" ")
-    return (_path_of(both[0]), _path_of(both[1])) if len(both) == 2 else None
 
 
 def _unprefixed_one(path: str, prefix: str, files: Files, *, is_git: bool) -> str:

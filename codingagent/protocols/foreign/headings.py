@@ -48,7 +48,11 @@ class Headings:
         info = name_in_info(fence.info, fence.line, self._files)
         heading = above if above is not None and self._is_file_heading(above) else None
         if info is None and heading is None:
-            heading = self._far_heading(fence)
+            # The heading of a section that says that its file is new, with text below it.
+            far = self.of_section(fence.line)
+            is_new = far is not None and far.is_new and not self._files.fits(far.texts[0])
+            if far is not None and is_new and self._texts(far.line, fence.line) == far.texts:
+                heading = far if self._is_file_heading(far) else None
         outside = (
             _longer(info, heading) if info is not None and heading is not None else info or heading
         )
@@ -83,14 +87,6 @@ class Headings:
         if name.is_label and text not in self._files and not self._files.fits(text):
             return True
         return name.is_whole or (name.is_new and text not in self._files)
-
-    def _far_heading(self, fence: Fence) -> Name | None:
-        """Return the heading of a section that says that its file is new, with text below it."""
-        far = self.of_section(fence.line)
-        if far is None or not far.is_new or self._files.fits(far.texts[0]):
-            return None
-        is_alone = self._texts(far.line, fence.line) == far.texts
-        return far if is_alone and self._is_file_heading(far) else None
 
     def _name(self, at: int) -> Name | None:
         """Return what a line names; each is read once, however many parts look up to it."""

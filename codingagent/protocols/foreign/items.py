@@ -38,6 +38,15 @@ _WORDS = {
 }
 
 
+class ForeignAnswer(Struct, frozen=True):
+    """The operations that an answer asks for in other formats, in its order, and notes on the rest."""
+
+    items: tuple[Step | Problem, ...]
+    notes: tuple[str, ...]
+    asides: tuple[str, ...] = ()
+    """About code blocks that name no file; `notes` are about parts that name one."""
+
+
 class _Run(Struct):
     """SEARCH/REPLACE blocks of one file that follow one another: all are applied, or none."""
 
@@ -56,24 +65,23 @@ class Items:
         self._files = files
         self._items: list[Step | Problem] = []
         self._notes: list[str] = []
-        self._unused = 0
         self._asides: dict[tuple[str, str], list[int]] = {}
         self._wholes: dict[str, int] = {}
         self._run: _Run | None = None
         # Paths that parts delete or move, and those of parts that were not used.
         self._settled: set[str] = set()
 
-    def all(self) -> tuple[Step | Problem, ...]:
+    def answer(self) -> ForeignAnswer:
         self.flush()
-        return tuple(sorted(self._items, key=lambda item: item.line))
-
-    def notes(self) -> tuple[str, ...]:
-        more = (f"{self._unused} more remarks are not shown",) if self._unused else ()
-        return (*self._notes, *more)
-
-    def asides(self) -> tuple[str, ...]:
-        told = sorted(self._asides.items())
-        return tuple(Note(fact.format(_lines(at)), how) for (fact, how), at in told)
+        notes = list(self._notes[:_NOTE_LIMIT])
+        if left := len(self._notes) - len(notes):
+            notes.append(f"{left} more remarks are not shown")
+        asides = []
+        for (fact, how), lines in sorted(self._asides.items()):
+            at = f"line{'s' if len(lines) > 1 else ''} {some([*map(str, lines)], _SHOWN_LINES)}"
+            asides.append(Note(fact.format(at), how))
+        items = sorted(self._items, key=lambda item: item.line)
+        return ForeignAnswer(tuple(items), tuple(notes), tuple(asides))
 
     def take(self, kind: Kind, line: int, subject: str, read: Callable[[], Asked | None]) -> None:
         """Add the operation that `read` returns, or a problem if it refuses; None: nothing."""
@@ -164,10 +172,7 @@ class Items:
 
     def note(self, text: str) -> None:
         """Say something of the answer; too many remarks are only counted."""
-        if len(self._notes) < _NOTE_LIMIT:
-            self._notes.append(text)
-        else:
-            self._unused += 1
+        self._notes.append(text)
 
     def pass_over(self, why: tuple[str, str], line: int) -> None:
         """Keep the line of a block that names no file, or that is shell code, which is never executed."""
@@ -192,7 +197,3 @@ class Items:
             self.refuse(Kind.RENAME, line, fault, fits[0])
         else:
             self.note(f"line {line} says that '{shown}' is deleted; there is no such file")
-
-
-def _lines(lines: list[int]) -> str:
-    return f"line{'s' if len(lines) > 1 else ''} {some([*map(str, lines)], _SHOWN_LINES)}"

@@ -20,7 +20,7 @@ from codingagent.model.operations import (
 )
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import Note
-from codingagent.protocols.foreign.parser import ForeignAnswer
+from codingagent.protocols.foreign.items import ForeignAnswer
 from codingagent.protocols.tags.reply import Foreign, Problem, Reply, Step, finishes
 
 _MOVES = lazy_pattern(r"\b(?:rm|mv|del|ren|move|Remove-Item|Move-Item|Rename-Item)\b")

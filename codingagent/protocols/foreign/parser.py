@@ -33,9 +33,9 @@ from codingagent.protocols.foreign.file_names import (
     name_in_info,
 )
 from codingagent.protocols.foreign.headings import Headings, only
-from codingagent.protocols.foreign.items import SHELL, UNNAMED, Items
+from codingagent.protocols.foreign.items import SHELL, UNNAMED, ForeignAnswer, Items
 from codingagent.protocols.tags import tag_blocks
-from codingagent.protocols.tags.reply import BLOCK_LINE, Problem, Step
+from codingagent.protocols.tags.reply import BLOCK_LINE
 
 _DIFF_LANGUAGES = words("diff patch udiff unidiff git-diff")
 _STARTS = ("```", "~~~", "<", "*** ", "--- ", "diff --git ", "Index: ", "@@")
@@ -44,15 +44,6 @@ _MOVE = "*** Move to:"
 _SECTIONS = ("*** Add File:", "*** Update File:", "*** Delete File:")
 # Words of a line that may tell of a deletion or a renaming.
 _CHANGE = lazy_pattern(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
-
-
-class ForeignAnswer(Struct, frozen=True):
-    """The operations that an answer asks for in other formats, in its order, and notes on the rest."""
-
-    items: tuple[Step | Problem, ...]
-    notes: tuple[str, ...]
-    asides: tuple[str, ...] = ()
-    """About code blocks that name no file; `notes` are about parts that name one."""
 
 
 def read(text: str, files: Collection[str]) -> ForeignAnswer:
@@ -98,8 +89,7 @@ class _AnswerReader:
         self._items.flush()
         for name in self._changes:
             self._items.refuse_said(name)
-        items = self._items.all()
-        return ForeignAnswer(items, self._items.notes(), self._items.asides())
+        return self._items.answer()
 
     def _first_line(self, start: int, end: int) -> int | None:
         return next((i for i in range(start, end) if self._lines[i].strip()), None)
