@@ -98,7 +98,13 @@ class _Mender:
     # --- mending -------------------------------------------------------------------------------
     def run(self) -> None:
         """Go through the tags; blocks that the grammar had no doubt about are passed by."""
-        every = self._unsettled_tags()
+        self._looks_left = _TAG_LIMIT
+        settled = {b.start: b for b in self._found.blocks if not b.is_doubtful}
+        gaps = tag_blocks.gaps(settled.values(), len(self._text))
+        every = [tag for start, end in gaps for tag in self._tags_in(start, end)]
+        if not self._looks_left:
+            line = self._lines.of(self._looked_to)
+            self._say(f"line {line}: too many tags; damaged ones after this line were not read")
         closings = _Closings(every)
         inside = -1
         for index, tag in enumerate(every):
@@ -118,16 +124,6 @@ class _Mender:
             at = end
         self._mended.change("".join((*parts, self._text[at:])))
         self._mended.notes += self._said
-
-    def _unsettled_tags(self) -> list[Tag]:
-        self._looks_left = _TAG_LIMIT
-        settled = {b.start: b for b in self._found.blocks if not b.is_doubtful}
-        gaps = tag_blocks.gaps(settled.values(), len(self._text))
-        found = [tag for start, end in gaps for tag in self._tags_in(start, end)]
-        if not self._looks_left:
-            line = self._lines.of(self._looked_to)
-            self._say(f"line {line}: too many tags; damaged ones after this line were not read")
-        return found
 
     def _put_alone(self, tag: Tag) -> None:
         if not tag.how:
@@ -254,8 +250,10 @@ class _Mender:
         found = (_TRAIL.search(self._text, t.start, t.end) for t in (opening, closing))
         trail, other = (each[0] if each is not None else "" for each in found)
         if trail and trail == other:
-            if (cut := _without_trail(body, trail)) is not None:
-                body, what = cut, "<br>" if "<" in trail else "spaces"
+            lines = body.split("\n")
+            if all(line.endswith(trail) for line in lines if line.strip()):
+                cut = (line.removesuffix(trail) if line.strip() else "" for line in lines)
+                body, what = "\n".join(cut), "<br>" if "<" in trail else "spaces"
                 self._say_of(
                     opening, f"{what} at the end of each line, including the tags, were removed"
                 )
@@ -311,11 +309,3 @@ def _without_lead(body: str, lead: str, *, blank_may_lack: bool = False) -> str 
         else:
             return None
     return "\n".join(out)
-
-
-def _without_trail(body: str, trail: str) -> str | None:
-    """Return a body without the ending of its lines; None if one that has a word lacks it."""
-    lines = body.split("\n")
-    if any(line.strip() and not line.endswith(trail) for line in lines):
-        return None
-    return "\n".join(line.removesuffix(trail) if line.strip() else "" for line in lines)

@@ -278,31 +278,27 @@ def _read_block(
         if beside is not None:
             advice += f" (line {line + 1 + beside} has text next to the tag: it must be alone)"
         return Problem(kind, fact, line, advice=advice)
-    if block.inner is not None and not (is_whole and _may_hold_tags(block, block.inner)):
-        return _refused(kind, _unclosed_before(block, block.inner), line)
+    if (inner := block.inner) is not None:
+        path = dict(block.attributes).get("path")
+        is_prose = kind in (Kind.MESSAGE, Kind.DONE) if path is None else body_repair.is_prose(path)
+        # In documentation whose end is certain, tags are examples.
+        if not (is_whole and is_prose and inner.closed):
+            fact = (
+                f"{paths.shown(inner.text[:80])} opens at line {inner.line} of the answer, inside the block"
+                f" of line {line}, so a {closing} may be missing before it: nothing of the block was used,"
+                " nor of what is in it"
+            )
+            advice = (
+                ". Send all of that again, each block with its closing tag; if the line is intended as text,"
+                f' open the block with until="TOKEN" and close it with [/{block.name} TOKEN]'
+            )
+            return Problem(kind, fact, line, advice=advice)
     try:
         operation, notes = decoder.decode(block, arrivals.of(block))
     except OperationError as fault:
         path = paths.shown(dict(block.attributes).get("path", "")[:300])
         return replace(_refused(kind, fault.but(advice=at), line), notes=block.notes, subject=path)
     return Step(operation, line, block.notes + notes)
-
-
-def _may_hold_tags(block: tag_blocks.Block, inner: tag_blocks.InnerTag) -> bool:
-    """Return whether a body is documentation whose end is certain, so that tags in it are examples."""
-    path = dict(block.attributes).get("path")
-    is_prose = block.name in ("MESSAGE", "DONE") if path is None else body_repair.is_prose(path)
-    return is_prose and inner.closed
-
-
-def _unclosed_before(block: tag_blocks.Block, inner: tag_blocks.InnerTag) -> OperationError:
-    return OperationError(
-        f"{paths.shown(inner.text[:80])} opens at line {inner.line} of the answer, inside the block of line"
-        f" {block.line}, so a {block.closing} may be missing before it: nothing of the block was used, nor of"
-        " what is in it",
-        advice=". Send all of that again, each block with its closing tag; if the line is intended as text,"
-        f' open the block with until="TOKEN" and close it with [/{block.name} TOKEN]',
-    )
 
 
 def _refused(kind: Kind, fault: OperationError, line: int) -> Problem:
@@ -316,21 +312,20 @@ def header_of(values: Mapping[str, str]) -> Header:
     return Header(values.get("session"), number)
 
 
-def _is_apart(item: Step | Problem, path: str | None) -> bool:
-    """Return whether an item needs nothing of a block that is missing."""
-    if isinstance(item, Problem):
-        return False
-    paths_ = {getattr(item.operation, name, None) for name in ("path", "to")}
-    return item.kind not in (Kind.RUN_COMMAND, Kind.DONE) and (path is None or path not in paths_)
-
-
 def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
     """Return an answer without what is after the end of a block whose first half does not fit."""
     before = [i for i in reply.items if i.line < half.line and i.kind is not Kind.ANSWER]
     rest = [item for item in reply.items if item.line > half.line]
-    # Files and messages don't need the block; a command may, and so may all that follows it.
     path = dict(half.attributes).get("path")
-    first = next((i for i, item in enumerate(rest) if not _is_apart(item, path)), len(rest))
+
+    def may_need(item: Step | Problem) -> bool:
+        """Files and messages don't need the block; a command may, and so may all that follows it."""
+        if isinstance(item, Problem) or item.kind in (Kind.RUN_COMMAND, Kind.DONE):
+            return True
+        named = {getattr(item.operation, name, None) for name in ("path", "to")}
+        return path is not None and path in named
+
+    first = next((i for i, item in enumerate(rest) if may_need(item)), len(rest))
     done, rest = rest[:first], rest[first:]
     behind = [f"{item.kind} at line {item.line}" for item in rest if item.kind is not Kind.DONE]
     does = "opens it again" if half.begins else "ends it"

@@ -107,13 +107,22 @@ class _Scanner:
     def _read_tag(self, found: re.Match[str]) -> None:
         name, start = found[1], found.start()
         if self._text[start + 1] == "/":
-            self._note_stray_closing(name, found)
+            if HAS_BODY.get(name) and self._text.startswith("]", found.end()):
+                how = (
+                    "; if the body before it contains this line as text, send the block again with"
+                )
+                how += f' until="TOKEN" and [/{name} TOKEN]'
+                self._note(start, f"[/{name}] closes nothing", how, is_unread=True)
         elif name in HAS_BODY:
             head = self._read_head(found.end())
             if HAS_BODY[name]:
                 self._read_block(name, start, head)
-            else:
-                self._read_self_closing(name, start, head)
+                return
+            end = self._line_end(head.end)
+            behind = self._text[head.end : end].strip()
+            is_ignored = behind and not head.junk and behind != f"[/{name}]"
+            note = f"text after the tag was ignored: {_clip(behind)}"
+            self._add(name, head, "", start, end, notes=(note,) if is_ignored else ())
         elif name == "REPLY":
             if self._header is None:
                 # It decides whether the answer is executed at all, so it is read however it is quoted.
@@ -123,8 +132,15 @@ class _Scanner:
             line = self._line(start).strip()
             if "[END]" in (line, citations.behind_tag(line).strip() if line != "[END]" else ""):
                 self._ended = True
-        else:
-            self._note_lookalike(name, found)
+        elif name.upper() in HAS_BODY:
+            upper = f"names are upper case, [{name.upper()}]"
+            self._note(start, f"[{name}] is no operation: {upper}")
+        elif name.isupper() and self._lookups < _NOTE_LIMIT:
+            # Each look ahead costs a search, so there are few of them.
+            self._lookups += 1
+            if self._find_closing(f"[/{name}]", found.end(), len(self._text)) is not None:
+                note = f"[{name}] is no operation and was ignored"
+                self._note(start, note, is_unread=True)
 
     def _read_head(self, at: int) -> _Head:
         """Read attributes from after the name up to the bracket that is outside of quotes."""
@@ -135,14 +151,6 @@ class _Scanner:
         line_end = self._line_end(at)
         junk = self._text[at:line_end].strip() or "no ]"
         return _Head(attributes, line_end, until or until_of(junk), junk)
-
-    def _read_self_closing(self, name: str, start: int, head: _Head) -> None:
-        notes: tuple[str, ...] = ()
-        line_end = self._line_end(head.end)
-        behind = self._text[head.end : line_end].strip()
-        if behind and not head.junk and behind != f"[/{name}]":
-            notes = (f"text after the tag was ignored: {_clip(behind)}",)
-        self._add(name, head, "", start, line_end, notes=notes)
 
     def _read_block(self, name: str, start: int, head: _Head) -> None:
         closing = closing_tag(name, head.until)
@@ -339,23 +347,6 @@ class _Scanner:
             self._notes.append(Note(f"{line}{text}", advice) if advice else f"{line}{text}")
             self._unread += self._notes[-1:] if is_unread else []
 
-    def _note_stray_closing(self, name: str, found: re.Match[str]) -> None:
-        if HAS_BODY.get(name) and self._text.startswith("]", found.end()):
-            how = "; if the body before it contains this line as text, send the block again with"
-            how += f' until="TOKEN" and [/{name} TOKEN]'
-            self._note(found.start(), f"[/{name}] closes nothing", how, is_unread=True)
-
-    def _note_lookalike(self, name: str, found: re.Match[str]) -> None:
-        """Note tags that look like ours. Each look ahead costs a search, so there are few of them."""
-        if name.upper() in HAS_BODY:
-            upper = f"names are upper case, [{name.upper()}]"
-            self._note(found.start(), f"[{name}] is no operation: {upper}")
-        elif name.isupper() and self._lookups < _NOTE_LIMIT:
-            self._lookups += 1
-            if self._find_closing(f"[/{name}]", found.end(), len(self._text)) is not None:
-                note = f"[{name}] is no operation and was ignored"
-                self._note(found.start(), note, is_unread=True)
-
     # --- where things are --------------------------------------------------------------------
     def _is_line_start(self, offset: int) -> bool:
         """Walk back over blanks; each run of blanks has at most one bracket after it to do so."""
@@ -396,18 +387,17 @@ class _Scanner:
     def _has_outbox(self, around: Iterable[tuple[int, int]]) -> bool:
         """Return whether the headings of a request are outside of blocks, or in one that may be none."""
         doubtful = ((block.start, block.end) for block in self._blocks if block.is_doubtful)
-        parts = sorted([*around, *doubtful])
-        header = self._find_heading("HEADER", parts, 0)
-        return header is not None and self._find_heading("PROTOCOL", parts, header) is not None
-
-    def _find_heading(self, name: str, parts: list[tuple[int, int]], start: int) -> int | None:
-        for first, end in parts:
-            at = max(first, start)
-            if self._text.find(name, at, end) >= 0 and (
-                found := _HEADINGS[name].search(self._text, at, end)
-            ):
-                return found.start()
-        return None
+        parts, at = sorted([*around, *doubtful]), 0
+        for name, heading in _HEADINGS.items():
+            # The word is looked for first: that is quick.
+            spans = ((max(start, at), end) for start, end in parts)
+            likely = (span for span in spans if self._text.find(name, *span) >= 0)
+            found = (heading.search(self._text, *span) for span in likely)
+            first = next((each for each in found if each is not None), None)
+            if first is None:
+                return False
+            at = first.start()
+        return True
 
 
 def is_opening(line: str, at: int) -> bool:
