@@ -16,7 +16,7 @@ from codingagent.model.chat_damage import Damage
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.rule import Rule
 from codingagent.protocols.tags import block_repair, scanner, tag_blocks, tag_lines
-from codingagent.protocols.tags.arrivals import Mended
+from codingagent.protocols.tags.block_repair import Mended
 from codingagent.protocols.tags.tag_blocks import Block
 
 _LINE_ENDS = ("\r", "\x85", "\u2028", "\u2029", "<br>", "<br/>", "<br />")

@@ -18,7 +18,7 @@ from codingagent.model.plain_text import Note, some
 from codingagent.model.results import CUT_OFF
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import continuation, decoder, repair, tag_blocks
-from codingagent.protocols.tags.arrivals import Arrivals, Mended
+from codingagent.protocols.tags.block_repair import Arrivals, Mended
 from codingagent.protocols.tags.continuation import SecondHalf
 
 NO_BLOCK = (
