@@ -12,7 +12,8 @@ from codingagent.model.events import Denied, Event, FileEdited, Interrupted, Ref
 from codingagent.policy.rules import PRESETS
 from codingagent.process.bubblewrap import Unconfined
 from codingagent.process.runner import Runner
-from codingagent.protocols.foreign.parser import ForeignAnswer, read
+from codingagent.protocols.foreign.items import ForeignAnswer
+from codingagent.protocols.foreign.parser import read
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.workspace.workspace import Workspace
