@@ -78,7 +78,7 @@ class Execution:
         if started is None or (event := self._agent.settle(started)) is None:
             return
         if started.kind is Kind.CHECK:
-            self.check.record(event, started.subject)
+            self.log.record(entries.CheckEnded(event, now(), started.subject))
         else:
             self._end(started.index, started.operation_id, event)
 

@@ -148,7 +148,7 @@ class Check:
             order = Order(len(session.results), self._operation, is_check=True)
             found = self._agent.perform(order)
             assert not isinstance(found, Question), "the person is not asked for what they want"
-            self.record(found, check)
+            self._log.record(entries.CheckEnded(found, now(), check))
         return not self._session.is_failing
 
     def waits_for_edits(self) -> bool:
@@ -188,10 +188,6 @@ class Check:
             return False
         # A pause for approval splits a turn: the part before it counts too.
         return not self._context.checkpointer.is_as_at(session.checkpoints.began)
-
-    def record(self, event: Event, command: str) -> None:
-        """Record and show the outcome after a turn."""
-        self._log.record(entries.CheckEnded(event, now(), command))
 
 
 class _Ahead(Thread):

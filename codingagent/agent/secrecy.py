@@ -20,7 +20,7 @@ from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Session
 from codingagent.model.ui_events import FileChanged, Notice
 from codingagent.secrets.texts import mapped
-from codingagent.secrets.vault import HiddenValue, Hides, Vault
+from codingagent.secrets.vault import Hides, Vault
 from codingagent.storage.vault_file import VaultFile, new_vault, vault_file_of
 from codingagent.workspace.workspace import Workspace
 
@@ -200,7 +200,12 @@ class Secrecy:
             return "" if is_known else how
         if not found and (is_known or not total):
             return ""
-        news = f"Hidden: {some([*map(told, found)], _NAMED)}. " if found else ""
+        names: list[str] = []
+        for held in found:
+            path, line = next(iter(held.places.items()), ("", 0))
+            where = f" ({shown(path)}{f':{line}' if line else ''})" if path else ""
+            names.append(f"{held.name}{where}")
+        news = f"Hidden: {some(names, _NAMED)}. " if names else ""
         what = f"{total} {plural(total, 'secret')}" if total else "None"
         return f"{news}{what} in this request; all of the session: codingagent secrets"
 
@@ -217,13 +222,6 @@ def secrecy_of(sessions: Path, session: Session) -> Secrecy:
 
 NO_SECRECY = Secrecy()
 """Of single operations, which a program asks for."""
-
-
-def told(held: HiddenValue) -> str:
-    """Return a value's name, and where it was found, in words for the person."""
-    path, line = next(iter(held.places.items()), ("", 0))
-    where = f" ({shown(path)}{f':{line}' if line else ''})" if path else ""
-    return f"{held.name}{where}"
 
 
 class HiddenStream:
