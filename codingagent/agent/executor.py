@@ -66,9 +66,6 @@ class Agent:
                 question = self._question(order, plan)
                 if question.digest != approved:
                     return question
-            limit_s: float | None = None
-            if isinstance(operation, operations.RunCommand):
-                limit_s = run_command.limit_of(self._context, operation)
             # Everything that the operation changes is recorded before it is changed.
             started = OperationStarted(
                 order.index,
@@ -79,7 +76,7 @@ class Agent:
                 plan.event,
                 order.id,
                 plan.is_unseen,
-                limit_s,
+                plan.limit_s,
             )
             log.record(started)
             if plan.event is None:

@@ -55,6 +55,8 @@ class Plan(Struct, frozen=True):
     event: Event | None = None
     is_unseen: bool = False
     """The person had changed the file since the chat last saw it whole."""
+    limit_s: float | None = None
+    """How long a command may run."""
 
 
 def subject_of(operation: Operation) -> str:

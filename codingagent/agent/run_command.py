@@ -63,7 +63,8 @@ def plan(context: Context, order: Order, operation: RunCommand) -> Plan | Denied
         asked = (replace(asked[0], grants=tuple(grant + here for grant in asked[0].grants)),)
     words = (f"{name}={shlex.quote(value)} " for name, value in variables.items())
     shown = f"in {operation.cwd}: " * (operation.cwd != ".") + "".join(words) + command
-    return Plan(command, parts, lambda: shown, partial(_run, context, order, operation), asked)
+    act, limit_s = partial(_run, context, order, operation), limit_of(context, operation)
+    return Plan(command, parts, lambda: shown, act, asked, limit_s=limit_s)
 
 
 def limit_of(context: Context, operation: RunCommand) -> float | None:
