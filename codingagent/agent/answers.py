@@ -119,7 +119,7 @@ class AnswerReader:
 
     def _with_others(self, found: Reply) -> Reply:
         """Add operations in other formats next to the commands."""
-        # A turn that an older version began is parsed as that version did.
+        # An answer that was taken without them has none after a kill either, whatever was made since.
         taken = self._context.log.session.reply
         if not found.beside or found.has_outbox or (taken is not None and not taken.files):
             return found

@@ -92,7 +92,7 @@ class Execution:
         """
         listed = None
         self.context.workspace.check()
-        self._spellings.forget()
+        self._spellings = Spellings(self.context.workspace)
         begun = len(self.session.results) >= len(items) or self.session.checkpoints.before
         operations = [] if begun else list(self._operations(items))
         if any(each.changes for each in operations):
@@ -303,7 +303,7 @@ class Execution:
 
     def _note(self, event: events.Event) -> None:
         if EVERYWHERE in event.changes:
-            self._spellings.forget()
+            self._spellings = Spellings(self.context.workspace)
         for path in changed_paths((event,)):
             self._spellings.add(path)
         if isinstance(event, events.FileEdited):

@@ -22,15 +22,14 @@ _WHICH = ": which of them is meant? Send it again with that name"
 
 
 class Spellings:
-    """How the names of a workspace are written on disk. Each folder is listed once, until `forget`."""
+    """How the names of a workspace are written on disk, as long as only `add` tells of new ones.
+
+    Each folder is listed once.
+    """
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._listed: dict[str, dict[str, list[str]]] = {}
-
-    def forget(self) -> None:
-        """List the folders again: something else than `add` may have changed them."""
-        self._listed.clear()
 
     def add(self, path: str) -> None:
         """Take note of a file that was made, so that its folder is not listed again for it."""
