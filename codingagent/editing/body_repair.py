@@ -1,6 +1,6 @@
 """Repair the body of a block by the rules of `body_rules`, and read the markers of an edit.
 
-The specification's word is that a body is taken as written. A body that has `until` is taken letter by
+Specification 003 says that a body is taken as written. A body that has `until` is taken letter by
 letter: that is how to say that it is meant.
 """
 

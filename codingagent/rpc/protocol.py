@@ -138,7 +138,7 @@ def read(line: bytes | bytearray, methods: Mapping[str, Method]) -> Message:
 def refused(code: Code, why: str, id_json: bytes | None = b"null", name: str = "") -> Request:
     """Return what only has an answer.
 
-    Without an id it is no request, and so no notification: the specification says null then.
+    Without an id it is no request, and so no notification: JSON-RPC 2.0 says null then.
     """
 
     def fail(_: object) -> None:
