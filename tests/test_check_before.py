@@ -187,6 +187,7 @@ def _old(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("task", "check", "text", "is_done"),
     [

@@ -940,7 +940,7 @@ REPLIES = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @table(REPLIES)
 def test_a_hostile_reply_is_read_for_what_it_says(case: Case) -> None:
     """Design, tag blocks: what is not provably a command is not executed; time and memory are bounded."""
@@ -1148,7 +1148,7 @@ TRAPS = {
 DEEPEST = "i=0; while [ $i -lt 1100 ]; do mkdir d && cd d; i=$((i+1)); done; true"
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @each_tier
 @pytest.mark.parametrize(
     "line",

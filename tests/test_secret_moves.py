@@ -285,7 +285,7 @@ BY_COMMANDS = {
 
 
 @pytest.mark.parametrize("way", BY_COMMANDS)
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 def test_what_a_command_did_with_values_is_asked(tmp_path: Path, way: str) -> None:
     """A no puts everything back, in files that git ignores, too; so does undo after a yes."""
     line, subject, reason = BY_COMMANDS[way]

@@ -247,13 +247,13 @@ _COMMANDS = (
 def cases(
     recorded: Recorded, request: pytest.FixtureRequest
 ) -> Iterator[tuple[int, str, tuple[str, ...]]]:
-    """Yield what to cut, change and run: a fifth of all combinations if deep, else one of 499."""
+    """Yield what to cut, change and run: a fifth of all combinations if deep, else one of 997."""
     is_deep = request.config.getoption("--deep")
     for count in range(1, len(recorded.lines) + 1):
         for change in _CHANGES:
             for words in _COMMANDS:
                 chance = zlib.crc32(f"{count} {change} {words}".encode())
-                if chance % (5 if is_deep else 499) == 0:
+                if chance % (5 if is_deep else 997) == 0:
                     yield count, change, words
 
 

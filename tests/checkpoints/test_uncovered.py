@@ -168,19 +168,19 @@ def test_what_is_too_much_to_be_kept_is_asked_about(tmp_path: Path) -> None:
     with huge.open("wb") as file:
         file.write(b"\xff\x00")  # no text, which would be looked through
         file.truncate(100_000_001)
-    replacing = '[CREATE_FILE path="huge.log"]\nsmall\n[/CREATE_FILE]\n'
-    live.drop(replacing)
+    live.drop(
+        '[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n'
+        '[CREATE_FILE path="huge.log"]\nsmall\n[/CREATE_FILE]\n'
+    )
     status, _, fault = command_line_here(tmp_path, "resume", "--once", "--sandbox", "off")
     assert status == 3, fault
     asked = live.home.sessions.load(live.session_id).asked
     assert asked is not None
     assert asked.question.reasons[0].startswith("undo does not cover 'huge.log'")
-    assert command_line_here(tmp_path, "deny", live.session_id)[0] == 0
     assert huge.stat().st_size == 100_000_001
-    live.drop('[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n' + replacing)
-    words = ("resume", "--once", "--sandbox", "off", "--yes")
-    status, shown, fault = command_line_here(tmp_path, *words)
+    status, shown, fault = command_line_here(tmp_path, "approve", live.session_id)
     assert (status, "undo does not cover huge.log" in shown) == (0, True), fault
+    assert huge.read_text("utf-8") == "small\n"
     status, shown, fault = command_line_here(tmp_path, "undo")
     assert (status, "left as it is: huge.log" in shown) == (0, True), fault
     assert not (live.workspace / "a.txt").exists()

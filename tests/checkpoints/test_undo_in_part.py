@@ -162,6 +162,7 @@ def test_what_an_undo_of_a_file_kept_can_be_undone_after_the_rest(tmp_path: Path
     assert read(home) == OLD
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", ["lib/b.txt", "src/a.txt", "lib", "src"])
 @pytest.mark.parametrize(
     "reply",

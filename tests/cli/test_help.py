@@ -138,7 +138,7 @@ def test_help_without_colour_has_none() -> None:
     assert not shown.has_colour
 
 
-@pytest.mark.parametrize("name", ["less", "less.EXE"])
+@pytest.mark.parametrize("name", ["less", pytest.param("less.EXE", marks=pytest.mark.deep)])
 def test_a_long_page_is_shown_in_the_pager(tmp_path: Path, name: str) -> None:
     """The person's own, with its arguments; not for a short page, and not where it is missing."""
     pager = tmp_path / "my pager" / name

@@ -77,7 +77,7 @@ CONVERSATION: list[tuple[str, dict[str, object], object]] = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["unix", "tcp", "stdio"])
+@pytest.mark.parametrize("kind", ["unix", pytest.param("tcp", marks=pytest.mark.deep), "stdio"])
 def test_a_host_drives_every_method(tmp_path: Path, kind: str) -> None:
     with served(tmp_path, *PLAIN, kind=kind) as server, server.connect() as host:
         for method, params, answer in CONVERSATION:

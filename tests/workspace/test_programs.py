@@ -77,7 +77,7 @@ def project(bin_: str = "node_modules/.bin") -> Iterator[Project]:
         yield Project(Path(root), bin_)
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     "path", ["{bin}", "{root}/../way", ".", "", "{root}/out/../{name}/.venv/bin"]
 )
@@ -95,6 +95,7 @@ def test_no_program_is_taken_from_the_workspace(words: tuple[str, ...], path: st
         assert not at.sprung.exists(), at.sprung.read_text()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "name", ["less", "./less", "{bin}/less -R", "../project/node_modules/.bin/less"]
 )

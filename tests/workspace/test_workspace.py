@@ -723,8 +723,8 @@ def _unnest(root: Path, levels: int) -> None:
 
 
 def test_a_very_deep_workspace_does_no_harm(yard: Yard) -> None:
-    """Design, workspace: 1,500 nested folders are no fault of ours; a file in them can be deleted."""
-    levels, old = 1500, resource.getrlimit(resource.RLIMIT_NOFILE)
+    """Design, workspace: 1,100 nested folders are no fault of ours; a file in them can be deleted."""
+    levels, old = 1100, resource.getrlimit(resource.RLIMIT_NOFILE)
     _nest(yard.root, levels)
     deep = "/".join("d" * levels) + "/x"
     (yard.root / deep).write_bytes(b"deep")
@@ -895,7 +895,7 @@ def test_threads_that_list_a_folder_at_once_each_get_all_of_it(tmp_path: Path) -
     workspace, counts, old = Workspace(tmp_path), set[int](), sys.getswitchinterval()
 
     def lists() -> None:
-        counts.update(len(workspace.entries(".")) for _ in range(500))
+        counts.update(len(workspace.entries(".")) for _ in range(200))
 
     threads = [threading.Thread(target=lists) for _ in range(4)]
     sys.setswitchinterval(1e-5)
