@@ -176,6 +176,7 @@ JS = "\n".join(f"function f{n}(x) {{\n  const y = x + {n};\n  return y;\n}}\n" f
 YML = "a: 1\nservices:\n  db: x\n  web: y\nlast: 2\n"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [

@@ -264,6 +264,7 @@ def test_it_is_not_run_where_an_edit_failed(tmp_path: Path) -> None:
     assert home.sessions.load(session_id).is_complete
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("check", "said"),
     [

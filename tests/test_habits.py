@@ -256,6 +256,7 @@ def test_driven_by_a_command_line_model(
     wait_until(lambda: "complete" in run(folder, variables, COMMAND, "list").stdout)
 
 
+@pytest.mark.deep
 def test_files_that_the_person_names_spare_a_turn(
     tmp_path: Path, variables: dict[str, str], chat: Path
 ) -> None:

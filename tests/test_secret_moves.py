@@ -86,6 +86,7 @@ WRITES: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("way", WRITES)
 def test_no_value_is_written_elsewhere_unasked(tmp_path: Path, way: str) -> None:
     """However often it is tried, also after a restart; what was denied is not there."""
@@ -187,7 +188,7 @@ MASKS = [
 ]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("way", ["create", "search", "lines", "diff"])
 def test_nothing_takes_the_place_of_a_value_unasked(tmp_path: Path, way: str, mask: str) -> None:

@@ -45,6 +45,7 @@ def create(path: str, text: str) -> str:
     return f'[CREATE_FILE path="{path}"]\n{text}[/CREATE_FILE]\n'
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("text", "codec"),
     [

@@ -54,6 +54,7 @@ def laid(live: LiveSession) -> dict[str, str]:
     return {path.relative_to(live.workspace).as_posix(): path.read_text() for path in found}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("there", "said"), NAMES)
 def test_a_file_in_another_spelling_is_that_file(tmp_path: Path, there: str, said: str) -> None:
     """Each operation takes the one that stands there, and says so; no second one is made."""

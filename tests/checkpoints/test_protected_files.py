@@ -143,7 +143,7 @@ def test_a_protected_file_that_a_command_changed_is_asked_about(tmp_path: Path, 
     assert "export A=evil" not in after.request().partition("## Requested File Contents")[2]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", [".envrc\n", ".*\n", "*\n", "/*\n!/.gitignore\n"])
 def test_a_protected_file_that_git_ignores_is_asked_about_too(tmp_path: Path, rules: str) -> None:
     """Most repositories ignore an .envrc: the checkpoints cover it all the same."""
@@ -332,7 +332,7 @@ def test_a_program_is_asked_as_for_any_approval(tmp_path: Path) -> None:
 # --- undo and kills --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("decision", ["yes", "no"])
+@pytest.mark.parametrize("decision", ["yes", pytest.param("no", marks=pytest.mark.deep)])
 def test_such_a_turn_is_undone_and_redone_to_the_byte(tmp_path: Path, decision: str) -> None:
     live = sit_down(tmp_path)
     before = tree(live.workspace)

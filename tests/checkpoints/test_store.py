@@ -331,7 +331,7 @@ def all_contents(yard: Yard) -> bytes:
 @pytest.mark.parametrize(
     "turned", ["file to folder", "link to folder", "folder to file", "to link"]
 )
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4, "yard")
 def test_types_change_and_change_back(yard: Yard, turned: str) -> None:
     """Design, checkpoints: a folder that became a file, and the other way."""
     if turned == "file to folder":
@@ -676,7 +676,7 @@ def plant(folder: Path, marker: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", ["plain", "file", "commondir", "worktree"])
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4, "yard")
 def test_no_program_that_the_workspace_names_is_run(yard: Yard, shape: str) -> None:
     """Safety, finding 4: filters, hooks, monitors, drivers: none fires, and bytes stay as they are."""
     marker = yard.root.parent / "marker"
@@ -740,7 +740,7 @@ def test_the_persons_repository_is_not_touched(yard: Yard) -> None:
 
 @pytest.mark.parametrize("commits", [True, False], ids=["with commits", "without"])
 @pytest.mark.parametrize("is_file", [True, False], ids=[".git file", ".git folder"])
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4, "yard")
 def test_repositories_inside_are_covered_like_folders(
     yard: Yard, commits: bool, is_file: bool
 ) -> None:
@@ -786,7 +786,7 @@ def test_repositories_inside_are_covered_like_folders(
 
 @pytest.mark.parametrize("inner", ["", "sub", "sub/inner"])
 @pytest.mark.parametrize("kind", ["modified", "deleted"])
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4, "yard")
 def test_what_a_repository_tracks_is_covered_though_it_is_ignored(
     yard: Yard, inner: str, kind: str
 ) -> None:
@@ -1116,7 +1116,7 @@ def test_what_a_kill_left_is_removed(yard: Yard, leftover: str) -> None:
 
 
 @pytest.mark.parametrize("damage", ["garbage", "short", "gone", "empty", "flipped", "at once"])
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4, "yard")
 def test_a_damaged_index_is_made_anew(yard: Yard, damage: str) -> None:
     """Design, checkpoints: the index is only a memory of the latest commit, also within one process."""
     yard.write("a", "one")
@@ -1160,6 +1160,7 @@ def test_a_killed_commit_is_as_if_it_had_not_been(yard: Yard) -> None:
     assert yard.take() == third
 
 
+@pytest.mark.one_in(4, "yard")
 @pytest.mark.parametrize("damage", ["objects", "commit", "branch", "folder"])
 def test_a_damaged_store_is_set_aside(yard: Yard, damage: str) -> None:
     """Design, checkpoints: what is damaged is named in one line and kept; a new store is begun."""

@@ -441,6 +441,7 @@ def test_who_waits_for_a_session_that_is_gone_is_told(home: Path) -> None:
         assert "the session was deleted" in holder.process.stderr.read()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.with_git
 @pytest.mark.parametrize("words_", [("undo",), ("say", "THE WORDS"), ("refresh",)], ids=" ".join)
 def test_what_was_asked_in_a_terminal_that_was_closed_is_not_done_later(
@@ -856,6 +857,7 @@ def test_an_answer_that_waited_for_the_lock_is_none_to_what_is_asked_by_then(
     assert not (waiting / "workspace" / next_).exists()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.with_git
 @pytest.mark.parametrize(
     ("hidden", "shown"),

@@ -287,6 +287,7 @@ def test_line_ends_and_filters_are_the_persons(repository: Repository) -> None:
     assert b"G\r\n" in (repository.root / "cart.py").read_bytes()
 
 
+@pytest.mark.deep
 def test_a_file_that_was_committed_with_crlf_keeps_it(repository: Repository) -> None:
     """git leaves it so, whatever core.autocrlf says: it looks at what it has of the file."""
     repository.write("dos.txt", LINES.replace("\n", "\r\n"))
@@ -300,6 +301,7 @@ def test_a_file_that_was_committed_with_crlf_keeps_it(repository: Repository) ->
     assert repository.status == [" M dos.txt"]
 
 
+@pytest.mark.deep
 def test_where_git_heeds_no_modes_they_are_heads(repository: Repository) -> None:
     """As on Windows, where the disk has none: core.fileMode and core.symlinks are false."""
     for name in ("run.sh", "gone.sh", "old.bat"):
@@ -341,6 +343,7 @@ def test_the_first_commit_of_a_repository(tmp_path: Path) -> None:
     assert repository.status == ["?? cart.py", "?? gone.txt"]
 
 
+@pytest.mark.deep
 def test_an_undo_while_the_editor_is_open_is_in_the_next_commit(repository: Repository) -> None:
     repository.begin()
     repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
@@ -352,6 +355,7 @@ def test_an_undo_while_the_editor_is_open_is_in_the_next_commit(repository: Repo
     assert repository.git("show", "HEAD:cart.py") == LINES
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("options", [(), ("--branch", "new")])
 def test_a_hook_that_fails_after_the_commit_takes_nothing_back(
     repository: Repository, options: tuple[str, ...]
@@ -366,6 +370,7 @@ def test_a_hook_that_fails_after_the_commit_takes_nothing_back(
     assert repository.status == []
 
 
+@pytest.mark.deep
 def test_what_git_must_not_look_at_stays_so(repository: Repository) -> None:
     repository.git("update-index", "--assume-unchanged", "cart.py")
     repository.begin()
@@ -391,6 +396,7 @@ def test_a_new_file_that_the_person_has_staged(repository: Repository) -> None:
     assert repository.status == []
 
 
+@pytest.mark.deep
 def test_a_file_that_the_person_has_not_committed(repository: Repository) -> None:
     repository.write("mine.txt", "one\ntwo\n")
     repository.begin()
@@ -443,6 +449,7 @@ def test_in_the_middle_of_a_turn_it_refuses(repository: Repository) -> None:
     assert "in the middle of a turn" in repository.commit(ok=2)
 
 
+@pytest.mark.deep
 def test_bytes_that_are_no_text(repository: Repository) -> None:
     (repository.root / "a.bin").write_bytes(bytes(range(256)))
     repository.first()
@@ -498,6 +505,7 @@ def test_two_tasks_at_once_in_working_trees_of_their_own(repository: Repository)
     assert "in no git repository" in begin("x", folder=repository.top.parent)[1]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "options",
     [
@@ -527,6 +535,7 @@ def test_a_task_that_is_refused_leaves_nothing(
     assert sorted(repository.top.parent.iterdir()) == before
 
 
+@pytest.mark.deep
 def test_a_long_first_line_is_cut_at_a_word_and_stands_whole_below(repository: Repository) -> None:
     """A list of commits shows one line of each."""
     said = "The letter g is written in its large form, " + "as was asked for, " * 5 + "everywhere"

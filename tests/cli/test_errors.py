@@ -92,6 +92,7 @@ def test_an_error_is_broken_between_words(tmp_path: Path, columns: int) -> None:
     assert "new`" in "".join(shown.text.split())
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk is full here")
 @pytest.mark.parametrize(
     "words", [["new", "--no-wait", "x"], ["new", "x"], ["list"], ["show"], ["help", "safety"]]
@@ -130,6 +131,7 @@ def test_a_damaged_vault_hides_one_session_only(
         assert "vault.json is damaged" in err
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("words", ["list", "show ID", "log ID", "diff ID", "resume ID", "undo ID"])
 def test_a_record_of_a_newer_version_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str

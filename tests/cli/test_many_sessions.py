@@ -65,6 +65,7 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "words", ["list", "show", "resume --once", "say words", "refresh", "approve", "config", "copy"]
 )

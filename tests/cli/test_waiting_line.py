@@ -182,6 +182,7 @@ def test_what_is_pasted_is_neither_command_nor_answer_to_a_question(home: Path) 
         assert asked.process.wait(HANG_S) == 0
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("cuts", [(), (4,), (9, 30), (39,)])
 def test_an_answer_without_marks_comes_in_pieces(home: Path, cuts: tuple[int, ...]) -> None:
     """Cut in its first line, or before its line end: what came first was taken for typed words."""
@@ -357,6 +358,7 @@ def test_megabytes_are_pasted(home: Path, megabytes: int) -> None:
     assert taken(home) == [text.encode()]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("end", ["\x03", "\x04", "/quit", signal.SIGHUP, signal.SIGTERM])
 def test_the_wait_ends_and_goes_on(home: Path, end: str | signal.Signals) -> None:
     """In the middle of a line; the session waits as before."""
@@ -398,6 +400,7 @@ def test_a_path_is_completed_behind_a_command_that_names_files(
     assert [each.text for each in found] == completed
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("columns", [20, 60, 80, 200])
 def test_it_fits(home: Path, columns: int) -> None:
     """A hint that does not fit is left out, not wrapped."""

@@ -346,6 +346,7 @@ folders(sys.argv[1] + "/.venv/bin", Path("/nowhere/home"), Path(sys.argv[1]))
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("trap", VENV_TRAPS.values(), ids=VENV_TRAPS.keys())
 def test_a_virtual_environment_that_is_a_trap_does_not_hold_us(tmp_path: Path, trap: str) -> None:
     """What a command has made of pyvenv.cfg costs the next session neither time nor memory."""

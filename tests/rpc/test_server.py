@@ -197,6 +197,7 @@ def test_a_handshake_is_the_first_line_only(either: Listenable) -> None:
             assert json.loads(lines.readline())["error"]["code"] == -32700
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("token", [None, "correct-horse-battery"])
 @pytest.mark.parametrize(
     "first",

@@ -517,7 +517,7 @@ def test_a_private_key_has_a_secret_for_each_line() -> None:
     assert values_of(public) == []
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(24)
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_the_time_is_linear(unit: str) -> None:
     """Four times the text takes about four times as long: not sixteen."""

@@ -103,7 +103,7 @@ def test_a_command_changes_nothing_that_the_next_start_runs() -> None:
         assert (at.root / "tools" / "new").read_text() == "2\n"
 
 
-@pytest.mark.parametrize("sandbox", ["require", "off"])
+@pytest.mark.parametrize("sandbox", ["require", pytest.param("off", marks=pytest.mark.deep)])
 def test_no_file_operation_changes_it(sandbox: str) -> None:
     """Safety: nor does a file operation, whatever path leads there."""
     if sandbox == "require":

@@ -288,6 +288,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ADVICE)
 def test_advice_that_is_followed_leads_to_an_answer_that_is_taken(
     name: str, tmp_path: Path

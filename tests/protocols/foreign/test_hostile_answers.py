@@ -55,7 +55,7 @@ PATTERNS = {
 }
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("opening", ["", "### a.py\n```py\n"], ids=["bare", "in a file"])
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 def test_time_grows_with_the_text(pattern: str, opening: str) -> None:
