@@ -1,7 +1,13 @@
 """Who can talk to the page: raw requests, as another user of the machine or another site would send them."""
 
 import http.client
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -128,3 +134,34 @@ def test_a_nul_in_a_field_is_refused_in_words(found: Served, cookie: str, body: 
     response = ask(found, "/begin", "POST", body.encode(), Cookie=cookie, Origin=own)
     assert response.status == 422
     assert not (found.home / "sessions").exists()
+
+
+def test_a_page_says_and_uses_one_folder_and_leaves_no_door(tmp_path: Path) -> None:
+    """Also in a home whose earlier sessions work elsewhere; the folder may go; the system may end it."""
+    home, work = tmp_path / "home", tmp_path / "work"
+    work.mkdir()
+    program = [sys.executable, "-m", "codingagent", "--home", str(home)]
+    env = {**os.environ, "BROWSER": "true", "XDG_STATE_HOME": str(tmp_path / "state")}
+    new = [*program, "new", "--no-wait", "--sandbox", "off", "x"]
+    subprocess.run(new, env=env, check=True, stdout=subprocess.DEVNULL)
+    words = [*program, "page", "--workspace", str(work)]
+    with (
+        subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as process,
+        ExitStack() as stack,
+    ):
+        stack.callback(process.kill)
+        assert process.stdout is not None
+        found = Served(work)
+        found.address = process.stdout.readline().rpartition(" ")[2].strip()
+        own = urlsplit(found.address)
+        cookie = ask(found, f"/?{own.query}").headers["Set-Cookie"].partition(";")[0]
+        origin = f"http://{own.netloc}"
+        ask(found, "/begin", "POST", b"task=y&wants=edits", Cookie=cookie, Origin=origin)
+        sessions = [json.loads(each.read_text()) for each in (home / "sessions").glob("*.json")]
+        assert {each["workspace"] for each in sessions} == {str(home / "workspace"), str(work)}
+        work.rmdir()
+        assert "is gone: put it back" in ask(found, Cookie=cookie).text
+        (door,) = (tmp_path / "state").rglob("page-*.html")
+        process.terminate()
+        process.communicate()
+    assert not door.exists()

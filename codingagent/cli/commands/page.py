@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import sys
 import webbrowser
@@ -48,13 +49,13 @@ def _page(
     resolved, folder = homes.settings_for(root, options, os.environ, workspace)
     if folder != homes.default_workspace(root):
         Workspace(folder).close()  # one that can't be used is refused before anything is typed
-    before = [] if here else [f"--home={root}"]
-    after = ["--here"] if here else [f"--workspace={folder}"] if workspace else []
-    place = Desk(root, folder.absolute(), (before, after), resolved.settings)
+    desk = Desk(root, folder.absolute(), resolved.settings, is_here=here)
     door = _Door(is_shown=no_open or _is_remote())
+    # Ended by the system, too, it takes the door away.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with contextlib.closing(_listening(port or 0)) as listening:
         try:
-            serve(place, listening, door.open)
+            serve(desk, listening, door.open)
         finally:
             door.close()
     sys.stdout.write("\nthe page is closed; nothing is lost\n")

@@ -83,18 +83,14 @@ def files_of(text: str) -> list[DiffView]:
             at = (old if sign != "+" else None), (new if sign != "-" else None)
             found[-1].rows.append(DiffRow(sign, *at, pieces))
             old, new = old + (sign != "+"), new + (sign != "-")
+    # By its language, then the words in which a line changed.
     for each in found:
-        _colour(each)
+        for row in each.rows:
+            row.pieces = _coloured(each.path, "".join(text for text, _ in row.pieces))
+        for before, after in [*each.pairs]:
+            if before is not None and after is not None and before is not after:
+                _mark(before, after)
     return found
-
-
-def _colour(diff: DiffView) -> None:
-    """Style the pieces of a file's lines: by its language, and the words in which a line changed."""
-    for row in diff.rows:
-        row.pieces = _coloured(diff.path, "".join(text for text, _ in row.pieces))
-    for old, new in [*diff.pairs]:
-        if old is not None and new is not None and old is not new:
-            _mark(old, new)
 
 
 def _coloured(path: str, line: str) -> list[Piece]:

@@ -1,10 +1,14 @@
-"""What the page reads of a workspace, a request or a checkpoint when the person asks to see it."""
+"""What the page reads: of a workspace, a request or a checkpoint, and the answer that is given to it."""
 
 import contextlib
+import io
 import json
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from secrets import token_hex
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,20 +20,29 @@ from codingagent.cli.page.diffs import DiffView, files_of
 from codingagent.cli.page.workers import run
 from codingagent.cli.tables import changed_in
 from codingagent.errors import OperationError, UsageError
-from codingagent.model import chats, paths
+from codingagent.model import chats, documents, paths
 from codingagent.model.encoding import typed_text
 from codingagent.model.events import FolderEntry
 from codingagent.model.journal_entries import AnswerTaken
+from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import on_screen, without_controls
+from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.prompt import guide, tokens
+from codingagent.protocols.foreign import parser
+from codingagent.protocols.tags import reply, tag_blocks, transcript
+from codingagent.protocols.tags.reply import Step
+from codingagent.storage import homes
 from codingagent.storage.homes import Home, own_folders
+from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
 from codingagent.workspace.workspace import Workspace
 
 # A longer file is not shown beside its other version.
 _SHOWN_BYTES = 400_000
 _BESIDE_BYTES = 64 * 2**20
 _CHARACTERS_PER_TOKEN = 4
+_ENDINGS = (".txt", ".md", ".patch", ".diff", ".json", ".zip")
+_ZIP_FILES = 200
 
 
 class Desk:
@@ -38,29 +51,36 @@ class Desk:
     Args:
         home: the folder; it may not exist yet.
         workspace: of the next session.
-        begin: the words of the command line before `new` and after it.
+        is_here: the home is in the workspace, and this one is the current folder.
         settings: in force there.
     """
 
     def __init__(
-        self, home: Path, workspace: Path, begin: tuple[list[str], list[str]], settings: Settings
+        self, home: Path, workspace: Path, settings: Settings, *, is_here: bool = False
     ) -> None:
         self.root, self.workspace, self.settings = home, workspace, settings
-        self._begin = begin
+        self._is_here = is_here
+        self._is_usual = workspace == homes.default_workspace(home).absolute()
         self.words = [f"--home={home}"]
 
     def home(self) -> Home | None:
         """Return the home; None if no session has begun in it yet."""
-        return (
-            Home.at(self.root, create=False, is_passing=True)
-            if (self.root / "sessions").is_dir()
-            else None
-        )
+        is_there = (self.root / "sessions").is_dir()
+        return Home.at(self.root, create=False, is_passing=True) if is_there else None
 
     def begin(self, name: str) -> list[str]:
-        before, after = self._begin
-        # From the first session on there is a home.
-        return [*before, name, *after] if self.home() is None else [*self.words, name]
+        """Return the words of the command line that begin a session."""
+        if self._is_here and self.home() is None:
+            return [name, "--here"]
+        named = [] if self._is_usual else [f"--workspace={self.workspace}"]
+        return [*self.words, name, *named]
+
+    @property
+    def fault(self) -> str:
+        """Why no session can begin; empty if one can."""
+        if self._is_usual or self.workspace.is_dir():
+            return ""
+        return f"the folder {self.workspace} is gone: put it back, or start the page in another one"
 
 
 @contextlib.contextmanager
@@ -70,19 +90,19 @@ def _workspace(home: Desk | Home, root: Any) -> Iterator[Workspace]:
         yield found
 
 
-def proposed_check(place: Desk) -> str:
+def proposed_check(desk: Desk) -> str:
     """Return the command that runs the workspace's tests, as its files say; empty: none does."""
-    if not place.workspace.is_dir():
+    if not desk.workspace.is_dir():
         return ""
-    with _workspace(place, place.workspace) as workspace:
+    with _workspace(desk, desk.workspace) as workspace:
         return proposal(workspace)
 
 
-def entries(place: Desk, folder: str) -> tuple[FolderEntry, ...]:
+def entries(desk: Desk, folder: str) -> tuple[FolderEntry, ...]:
     """Return a folder's entries, folders first; a refusal is a UsageError."""
-    if not place.workspace.is_dir():
+    if not desk.workspace.is_dir():
         return ()
-    with _workspace(place, place.workspace) as workspace:
+    with _workspace(desk, desk.workspace) as workspace:
         try:
             found = workspace.entries(paths.folder_path(folder) if folder else ".")
         except OperationError as fault:
@@ -91,15 +111,15 @@ def entries(place: Desk, folder: str) -> tuple[FolderEntry, ...]:
     return tuple(sorted(shown, key=lambda each: (not each.is_folder, each.name)))
 
 
-def find(place: Desk, name: str, data: bytes) -> str:
+def find(desk: Desk, name: str, data: bytes) -> str:
     """Return the path in the workspace of a file of this name and these bytes; UsageError if none is."""
-    with _workspace(place, place.workspace) as workspace:
+    with _workspace(desk, desk.workspace) as workspace:
         for path in workspace.listing().files:
             if path.rpartition("/")[2] == name:
                 with contextlib.suppress(OperationError):
                     if workspace.read(path).data == data:
                         return path
-    raise UsageError(f"{name} is not in {place.workspace}: copy it there first")
+    raise UsageError(f"{name} is not in {desk.workspace}: copy it there first")
 
 
 @cache
@@ -108,21 +128,16 @@ def guide_tokens() -> int:
     return tokens.estimate(guide.protocol_text())
 
 
-def limit(settings: Settings) -> tuple[str, int]:
-    """Return the name of the person's chat, and how many characters a request for it may have."""
-    chat = chats.chats().get(settings.chat)
-    return ("the chat" if chat is None else chat.title), settings.context_chars
-
-
-def bar(pieces: Sequence[tuple[str, int]], limit: tuple[str, int]) -> dict[str, object]:
-    """Return a picture of what a request holds, against what the chat takes.
+def bar(pieces: Sequence[tuple[str, int]], settings: Settings) -> dict[str, object]:
+    """Return a picture of what a request holds, against what the person's chat takes.
 
     Widths are in hundredths: of the limit, or of the whole where that is larger.
     """
-    title, characters = limit
-    most = characters // _CHARACTERS_PER_TOKEN
+    chat = chats.chats().get(settings.chat)
+    most = settings.context_chars // _CHARACTERS_PER_TOKEN
     total = sum(count for _, count in pieces)
     shown = [(name, count, round(100 * count / max(total, most, 1), 1)) for name, count in pieces]
+    title = "the chat" if chat is None else chat.title
     return {"pieces": shown, "total": total, "most": most, "title": title}
 
 
@@ -203,16 +218,18 @@ def beside(home: Home, session_id: str, path: str) -> tuple[str, bytes]:
     return path.rpartition("/")[2], data
 
 
-async def tried(place: Desk, check: str) -> tuple[str, str]:
+async def tried(desk: Desk, check: str) -> tuple[str, str]:
     """Run a check once, as it is run after changes; return what to say, and why it failed, if it did."""
     if not check.strip():
         return "", "type a command first"
-    timeout = place.settings.check_timeout * 1000
+    timeout = desk.settings.check_timeout * 1000
     operation = {"type": "shell", "command": check, "timeout": timeout}
     message = {"protocolVersion": "1.0", "type": "operations", "operations": [operation]}
-    words = [*place.words, "run", "-", f"--workspace={place.workspace}", "--yes"]
+    words = [*desk.words, "run", "-", f"--workspace={desk.workspace}", "--yes"]
     done = await run(words, json.dumps(message).encode())
-    events = [event for each in done.objects for event in _events_in(each)]
+    found = (each.get("events") for each in done.objects)
+    lists = [each for each in found if isinstance(each, list)]
+    events = [each for some in lists for each in some if isinstance(each, dict)]
     if done.fault or not events:
         return "", done.fault or "it could not be run"
     event = events[-1]
@@ -225,6 +242,64 @@ async def tried(place: Desk, check: str) -> tuple[str, str]:
     return f"It fails now, before any change (exit code {code}): " + " / ".join(last), ""
 
 
-def _events_in(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = message.get("events")
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+def text_in(data: bytes, name: str) -> bytes:
+    """Return the answer in what was pasted, or in a file of this name.
+
+    A zip holds one text, or the files of a project: those become an answer of whole files. UsageError says
+    what can't be taken.
+    """
+    ending = PurePosixPath(name.lower()).suffix
+    if name and ending not in _ENDINGS:
+        raise UsageError(f"{name} is not taken: drop one of {' '.join(_ENDINGS)}")
+    if ending == ".zip" or data.startswith(b"PK\x03\x04"):
+        data = _unzipped(data, name)
+    if (kind := documents.kind_of(data)) is not None:
+        raise UsageError(f"that is {kind[0]}, not plain text: {kind[1]}")
+    if not typed_text(data, "replace").strip():
+        raise UsageError("there is nothing in it: copy the chat's answer first")
+    return data
+
+
+def _unzipped(data: bytes, name: str) -> bytes:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            found = [each for each in archive.infolist() if not each.is_dir()]
+            if len(found) > _ZIP_FILES or sum(e.file_size for e in found) > REPLY_LIMIT_BYTES:
+                raise UsageError(f"{name} holds too much for an answer")
+            texts = {each.filename: archive.read(each) for each in found}
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError) as fault:
+        raise UsageError(f"{name} is no zip file that can be read: {fault}") from fault
+    if len(texts) == 1:
+        return next(iter(texts.values()))
+    parts = []
+    for path, content in sorted(texts.items()):
+        try:
+            named = paths.workspace_path(path.replace("\\", "/")).replace('"', '\\"')
+            text = content.decode()
+        except OperationError as fault:
+            raise UsageError(f"{paths.shown(path)} in the zip: {fault.reason}") from fault
+        except UnicodeDecodeError:
+            told = f"a file in {name} is not text in UTF-8: add it to the project by hand"
+            raise UsageError(told) from None
+        # The end of the operation that writes it can stand in no file.
+        text, end = (text if text.endswith("\n") or not text else f"{text}\n"), token_hex(8)
+        parts.append(f'[CREATE_FILE path="{named}" until="{end}"]\n{text}[/CREATE_FILE {end}]\n')
+    return "".join(parts).encode()
+
+
+def refuse_other(data: bytes, session: Session) -> None:
+    """Refuse (UsageError) an answer to another session or request, and the last one again."""
+    header = transcript.last_header(tag_blocks.fold_line_ends(typed_text(data, "replace")))
+    if reason := reply.objection(header, session, digest_of(data)):
+        raise UsageError(f"{reason}: nothing was done")
+
+
+def looks_like_answer(data: bytes, session: Session) -> bool:
+    """Return whether a text says that it answers the session, or asks for something and names no other."""
+    text = tag_blocks.fold_line_ends(typed_text(data, "replace"))
+    header = transcript.last_header(text)
+    if header is not None:
+        return header.session == session.session_id
+    found = reply.read(text)
+    has_steps = any(isinstance(item, Step) for item in found.items)
+    return not found.has_outbox and (has_steps or bool(parser.read(text, ()).items))

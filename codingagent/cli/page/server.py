@@ -5,7 +5,7 @@ import contextlib
 import logging
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from codingagent.agent.answers import save_answer
-from codingagent.cli.page import diffs, looking, taking
+from codingagent.cli.page import diffs, looking
 from codingagent.cli.page.looking import Desk
 from codingagent.cli.page.view import SessionView, rows, when
 from codingagent.cli.page.walls import Walls
@@ -41,14 +41,16 @@ _LOOK_S = 0.4
 # Records that come together are shown together.
 _GATHER_S = 0.01
 
+_WAITS = "that waits until the command that runs now has ended"
+
 Form = dict[str, str]
 
 
 class Page:
     """The views of one home, and the processes that work for it."""
 
-    def __init__(self, place: Desk) -> None:
-        self.place = place
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
         self.is_closing = False
         self._workers: dict[str, Worker] = {}
         self._listeners: dict[str, set[asyncio.Event]] = {}
@@ -60,7 +62,7 @@ class Page:
         self._templates.filters.update(when=when)
         for name in ("begin.html", "session.html", "view.html"):
             self._templates.get_template(name)  # compiled before anybody waits
-        self._templates.globals.update(place=place)
+        self._templates.globals.update(desk=desk)
 
     def routes(self) -> list[Route | Mount]:
         get, post = partial(Route, methods=["GET"]), partial(Route, methods=["POST"])
@@ -102,10 +104,10 @@ class Page:
         return self.html("said.html", 422 if fault else 200, lines=lines, fault=fault)
 
     def _overview(self, _: Request) -> Response:
-        said: list[str] = []
-        home, settings = self.place.home(), self.place.settings
+        said = [self.desk.fault] if self.desk.fault else []
+        home, settings = self.desk.home(), self.desk.settings
         found = [] if home is None else rows(home, said.append)
-        check = settings.check or looking.proposed_check(self.place)
+        check = settings.check or looking.proposed_check(self.desk)
         return self.html("begin.html", 200, sessions=found, said=said, check=check)
 
     async def _choice(self, request: Request) -> Response:
@@ -116,7 +118,7 @@ class Page:
             self._choosing.cancel()  # a newer text took its place
         if not task:
             return HTMLResponse("")
-        words = [*self.place.words, "context", f"--workspace={self.place.workspace}", "--json", "-"]
+        words = [*self.desk.words, "context", f"--workspace={self.desk.workspace}", "--json", "-"]
         words += [f"--leave-out={path}" for path in _many(form, "leave_out")]
         self._choosing = asyncio.create_task(run(words, task.encode()))
         try:
@@ -127,57 +129,69 @@ class Page:
             return self.said(fault=done.fault)
         parts = [each for each in done.objects if "path" in each]
         left_out = _many(form, "leave_out")
-        limit = looking.limit(self.place.settings)
         chosen = sum(int(str(part.get("tokens", 0))) for part in parts)
-        bar = looking.bar([("Guide", looking.guide_tokens()), ("Chosen parts", chosen)], limit)
+        pieces = [("Guide", looking.guide_tokens()), ("Chosen parts", chosen)]
+        bar = looking.bar(pieces, self.desk.settings)
         return self.html("choice.html", parts=parts, left_out=left_out, bar=bar)
 
     def _files(self, request: Request) -> Response:
         folder = request.query_params.get("folder", "")
-        found = looking.entries(self.place, folder)
+        found = looking.entries(self.desk, folder)
         return self.html("files.html", 200, folder=folder, found=found)
 
     async def _find(self, request: Request) -> Response:
         """Say where in the workspace a dropped file lies: a browser tells its name and bytes only."""
         name = request.query_params.get("name", "")
         body = await request.body()
-        return PlainTextResponse(await run_in_threadpool(looking.find, self.place, name, body))
+        return PlainTextResponse(await run_in_threadpool(looking.find, self.desk, name, body))
 
     async def _session(self, request: Request) -> Response:
         home, session_id = self._named(request)
+        stamp = self._stamp(home, session_id)
         view = await run_in_threadpool(SessionView, home, session_id, self._worker(session_id))
-        return self.html("session.html", 200, **self._values(view))
+        await self._wait_for_answer(home, view.session)
+        # The output of a command may go on before the browser listens: then it is shown anew.
+        shown = "" if view.is_at_work else stamp
+        return self.html("session.html", 200, shown=shown, **self._values(view))
 
     def _values(self, view: SessionView) -> dict[str, object]:
-        limit = looking.limit(self.place.settings)
-        bar = looking.bar(view.request.pieces, limit) if view.request else ()
-        return {"view": view, "chats": looking.chat_links(self.place.settings), "bar": bar}
+        settings = self.desk.settings
+        bar = looking.bar(view.request.pieces, settings) if view.request else ()
+        return {"view": view, "chats": looking.chat_links(settings), "bar": bar}
+
+    def _stamp(self, home: Home, session_id: str) -> str:
+        """Return what changes when there may be something new to see of a session."""
+        found, worker = home.sessions.journal_path(session_id).stat(), self._worker(session_id)
+        is_waited_for = is_held(home.waiting_path(session_id))
+        return f"{found.st_size}-{found.st_mtime_ns}-{is_waited_for}-{worker.version}"
 
     async def _events(self, request: Request) -> Response:
         home, session_id = self._named(request)
-        stream = self._stream(home, session_id)
+        stream = self._stream(home, session_id, request.query_params.get("shown", ""))
         return StreamingResponse(stream, media_type="text/event-stream")
 
-    async def _stream(self, home: Home, session_id: str) -> AsyncIterator[str]:
-        """Yield the view of a session whenever it changes, and the output of a command as it comes."""
+    async def _stream(self, home: Home, session_id: str, shown: str) -> AsyncIterator[str]:
+        """Yield the view of a session whenever it changes, and the output of a command as it comes.
+
+        `shown` is the stamp of the view that the browser has.
+        """
         worker, news = self._worker(session_id), asyncio.Event()
         listeners = self._listeners.setdefault(session_id, set())
         listeners.add(news)
-        shown: object = None
-        written = 0
+        written = worker.written
         try:
             while not self.is_closing:
-                stamp = (*_stamp(home, session_id), worker.version)
+                stamp = self._stamp(home, session_id)
                 if stamp != shown:
                     shown, written = stamp, worker.written
                     view = await run_in_threadpool(SessionView, home, session_id, worker)
                     template = self._templates.get_template("view.html")
                     yield _event(template.render(self._values(view)))
+                    await self._wait_for_answer(home, view.session)
                 elif worker.written != written:
                     piece = worker.output[written - worker.written :]
                     written = worker.written
                     yield _event(self._templates.get_template("output.html").render(text=piece))
-                await self._wait_for_answer(home, view.session)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(news.wait(), _LOOK_S)
                     await asyncio.sleep(_GATHER_S)
@@ -216,10 +230,10 @@ class Page:
     async def _begin(self, request: Request) -> Response:
         form = await _form(request)
         name = "ask" if form.get("wants") == "words" else "new"
-        words = [*self.place.begin(name), "--no-wait", "--json"]
+        words = [*self.desk.begin(name), "--no-wait", "--json"]
         check = form.get("check", "").strip()
         words += [f"--check={check}"] if check and name == "new" else []
-        words += [f"--attach={self.place.workspace / path}" for path in _many(form, "attach")]
+        words += [f"--attach={self.desk.workspace / path}" for path in _many(form, "attach")]
         words += [f"--leave-out={path}" for path in _many(form, "leave_out")]
         done = await run([*words, "-"], form.get("task", "").encode())
         waiting = [each for each in done.objects if each.get("kind") == "waiting"]
@@ -231,7 +245,7 @@ class Page:
 
     async def _try(self, request: Request) -> Response:
         """Run the check that is typed, as it will be run after changes."""
-        told, fault = await looking.tried(self.place, (await _form(request)).get("check", ""))
+        told, fault = await looking.tried(self.desk, (await _form(request)).get("check", ""))
         return self.said(told, fault=fault)
 
     async def _answer(self, request: Request) -> Response:
@@ -239,8 +253,8 @@ class Page:
         home, session_id = self._named(request)
         session = home.sessions.load(session_id)
         query = request.query_params
-        data = taking.text_in(await request.body(), query.get("name", ""))
-        if "unsure" in query and not taking.looks_like_answer(data, session):
+        data = looking.text_in(await request.body(), query.get("name", ""))
+        if "unsure" in query and not looking.looks_like_answer(data, session):
             return self.html("unsure.html", 409)
         if query.get("sequence", "") not in ("", str(session.sequence)):
             raise UsageError(f"request {session.sequence} waits by now: nothing was taken")
@@ -250,7 +264,7 @@ class Page:
         # Whatever stopped earlier: who gives an answer wants it taken.
         worker.fault, worker.is_stopped = "", False
         if skip := query.get("skip"):
-            taking.check(data, session)
+            looking.refuse_other(data, session)
             with _answer_file(data) as path:
                 how = (f"--accept={path}", f"--skip={skip}")
                 await worker.begin("resume", session_id, "--json", *how, instead=True)
@@ -263,11 +277,11 @@ class Page:
     async def _review(self, request: Request) -> Response:
         """Show what an answer would do, and do nothing."""
         home, session_id = self._named(request)
-        data = taking.text_in(await request.body(), request.query_params.get("name", ""))
-        taking.check(data, home.sessions.load(session_id))
+        data = looking.text_in(await request.body(), request.query_params.get("name", ""))
+        looking.refuse_other(data, home.sessions.load(session_id))
         with _answer_file(data) as path:
             done = await run(
-                [*self.place.words, "resume", session_id, "--json", f"--dry-run={path}"]
+                [*self.desk.words, "resume", session_id, "--json", f"--dry-run={path}"]
             )
         if done.fault:
             return self.said(fault=done.fault)
@@ -299,11 +313,19 @@ class Page:
                 return self.said()
             case _:
                 if action == "undo" and not form.get("path"):
-                    form["turns"] = await run_in_threadpool(
-                        self._turns_since, home, session_id, form
-                    )
+                    view = await run_in_threadpool(SessionView, home, session_id, worker)
+                    turns = [each for each in view.turns if str(each.number) == form.get("turn")]
+                    if not turns or not turns[0].undoes:
+                        raise UsageError("that turn is undone already: nothing was done")
+                    form["turns"] = str(turns[0].undoes)
                 words, data = _words(action, session, form)
-                done = await run([*self.place.words, *words], data)
+                if worker.is_running and not (session.is_awaiting_answer or session.is_complete):
+                    worker.remarks.append(_WAITS)
+                    worker.version += 1
+                    self._wake(session_id)
+                done = await run([*self.desk.words, *words], data)
+                with contextlib.suppress(ValueError):
+                    worker.remarks.remove(_WAITS)
                 worker.version += 1
                 self._wake(session_id)
                 return self.said(*done.remarks, fault=done.fault)
@@ -320,19 +342,11 @@ class Page:
         await worker.begin(action, *more, "--json", *named, instead=True)
         return self.said()
 
-    def _turns_since(self, home: Home, session_id: str, form: Form) -> str:
-        """Return how many turns an undo back to the one that was clicked undoes."""
-        turns = SessionView(home, session_id, self._worker(session_id)).turns
-        found = next((each for each in turns if str(each.number) == form.get("turn")), None)
-        if found is None or not found.undoes:
-            raise UsageError("that turn is undone already: nothing was done")
-        return str(found.undoes)
-
     # --- processes -----------------------------------------------------------------------------
 
     def _worker(self, session_id: str) -> Worker:
         if session_id not in self._workers:
-            self._workers[session_id] = Worker(self.place.words, partial(self._wake, session_id))
+            self._workers[session_id] = Worker(self.desk.words, partial(self._wake, session_id))
         return self._workers[session_id]
 
     def _wake(self, session_id: str) -> None:
@@ -357,7 +371,7 @@ class Page:
             await asyncio.sleep(_GATHER_S)
 
     def _named(self, request: Request) -> tuple[Home, str]:
-        home, session_id = self.place.home(), request.path_params["id"]
+        home, session_id = self.desk.home(), request.path_params["id"]
         if home is None or not is_session_id(session_id):
             raise UsageError(f"there is no session '{session_id}' here")
         home.sessions.journal_path(session_id)
@@ -411,12 +425,6 @@ def _shown(value: object) -> object:
     return on_screen(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
-def _stamp(home: Home, session_id: str) -> tuple[object, ...]:
-    """Return what changes when there may be something new to see of a session."""
-    found = home.sessions.journal_path(session_id).stat()
-    return found.st_size, found.st_mtime_ns, is_held(home.waiting_path(session_id))
-
-
 def _event(html: str) -> str:
     """Return a message of a stream of server-sent events."""
     lines = html.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -451,7 +459,10 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _failed(page: Page) -> Callable[[Request, Exception], Awaitable[Response]]:
+def serve(desk: Desk, listening: socket.socket, opened: Callable[[str], None]) -> None:
+    """Serve the page until Ctrl-C; `opened` gets its address, which lets in who has it."""
+    page = Page(desk)
+
     async def failed(request: Request, fault: Exception) -> Response:
         is_known = isinstance(fault, CodingAgentError | OSError)
         told = str(fault) if is_known else f"this is a fault of codingagent: {fault!r}"
@@ -459,13 +470,7 @@ def _failed(page: Page) -> Callable[[Request, Exception], Awaitable[Response]]:
             return page.html("fault.html", 404 if is_known else 500, fault=told)
         return page.said(fault=told)
 
-    return failed
-
-
-def serve(place: Desk, listening: socket.socket, opened: Callable[[str], None]) -> None:
-    """Serve the page until Ctrl-C; `opened` gets its address, which lets in who has it."""
-    page = Page(place)
-    handlers: dict[Any, Any] = dict.fromkeys((CodingAgentError, OSError, Exception), _failed(page))
+    handlers: dict[Any, Any] = dict.fromkeys((CodingAgentError, OSError, Exception), failed)
     app = Starlette(routes=page.routes(), exception_handlers=handlers)
     walls = Walls(
         app, listening.getsockname()[1], dict.fromkeys(("answer", "review"), REPLY_LIMIT_BYTES)

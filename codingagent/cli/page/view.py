@@ -1,5 +1,6 @@
 """What a view of the page shows: read from the journal, by the renderer that all screens share."""
 
+import itertools
 import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -125,18 +126,17 @@ class SessionView:
         self.is_at_work = self.session.phase in (Phase.EXECUTING, Phase.REQUEST_DUE)
         self.is_waited_for = is_held(home.waiting_path(session_id))
         """A process waits for the answer, here or in a terminal."""
-        self.all_changed = list(
-            dict.fromkeys(
-                path for turn in self.turns if not turn.is_undone for path in turn.changed
-            )
-        )
+        kept = (turn.changed for turn in self.turns if not turn.is_undone)
+        self.all_changed = [*dict.fromkeys(itertools.chain.from_iterable(kept))]
         self.can_redo = self.session.undos > 0
         self.question = self._question()
         self.started = self.hidden.started
         self.request = self._request(home) if self.session.is_awaiting_answer else None
         held = vault_file_of(home.sessions.folder, self.session).load().by_name.values()
         self.secrets = sorted(held, key=lambda each: each.name)
-        self.asks = self._words_of_the_model()
+        told = (e.text for e in self.hidden.results if isinstance(e, events.MessageShown))
+        is_asked = self.session.is_only_words and self.session.awaits_words
+        self.asks = [line for text in told for line in text.split("\n")] if is_asked else []
         waiting = [said.text for said in self.hidden.said if said.sequence == self.session.sequence]
         self.words = [text for text in waiting if text]
         self.can_withdraw = self.session.is_awaiting_answer and any(
@@ -161,12 +161,6 @@ class SessionView:
     def is_about_secrets(self) -> bool:
         return self.question is not None and self.question[3].kind is Kind.READ_FILE
 
-    def _words_of_the_model(self) -> list[str]:
-        if not (self.session.is_only_words and self.session.awaits_words):
-            return []
-        told = (e.text for e in self.hidden.results if isinstance(e, events.MessageShown))
-        return [line for text in told for line in text.split("\n")]
-
     def _request(self, home: Home) -> RequestView | None:
         session = self.session
         mailbox, name = home.mailbox, (session.session_id, session.sequence)
@@ -178,8 +172,15 @@ class SessionView:
         is_short = session.sequence > 1 and short.exists()
         sent = short.read_text("utf-8") if is_short else whole
         about = f"{len(sent):,} characters, {estimated(tokens.estimate(sent))}"
-        beside = [(path, size) for path, size in _BESIDE.findall(sent)]
-        return RequestView(session.sequence, about, is_short, _pieces(whole), beside)
+        found: dict[str, int] = {}  # the tokens of each section
+        marks = [*_SECTION.finditer(whole)]
+        for mark, end in itertools.zip_longest(marks, [each.start() for each in marks[1:]]):
+            title = mark[2] or str(mark[1]).capitalize()
+            found[title] = found.get(title, 0) + tokens.estimate(whole[mark.start() : end])
+        pieces = [(title, count) for title, count in found.items() if title != "Context"]
+        return RequestView(
+            session.sequence, about, is_short, pieces, [*map(tuple, _BESIDE.findall(sent))]
+        )
 
 
 def _carried(records: Iterable[entries.Record]) -> str:
@@ -193,17 +194,6 @@ def _carried(records: Iterable[entries.Record]) -> str:
             size, count = sent_size(egress)
             answers, characters, total = answers + 1, characters + size, total + count
     return f"{answers} {plural(answers, 'answer')}, {layout.size(characters, total)} carried"
-
-
-def _pieces(request: str) -> list[tuple[str, int]]:
-    """Return the sections of a request with the tokens of each."""
-    found: dict[str, int] = {}
-    marks = [*_SECTION.finditer(request)]
-    ends = [*(mark.start() for mark in marks[1:]), len(request)]
-    for mark, end in zip(marks, ends, strict=True):
-        name = mark[2] or str(mark[1]).capitalize()
-        found[name] = found.get(name, 0) + tokens.estimate(request[mark.start() : end])
-    return [(name, count) for name, count in found.items() if name != "Context"]
 
 
 def _timeline(

@@ -84,12 +84,9 @@ class Worker:
             if instead:
                 await self._end()
             if self._process is None:
-                await self._begin(*words)
-
-    async def _begin(self, *words: str) -> None:
-        self.fault, self.is_stopped = "", False
-        self._process = process = await _start([*self._home, *words])
-        self._reading = asyncio.create_task(self._read(process))
+                self.fault, self.is_stopped = "", False
+                self._process = process = await _start([*self._home, *words])
+                self._reading = asyncio.create_task(self._read(process))
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         try:
