@@ -8,7 +8,7 @@ the person changed beside it, staged or not, stays as it is.
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +32,7 @@ _LOCAL = words(_TOLD["local"])
 # By the file of git's that says so.
 _IN_PROGRESS = table(_TOLD["in progress"])
 _LINK_MODE = "120000"
+_NOT_SET = (b"unspecified", b"unset")
 _PATIENCE_S = 600
 _scratch = partial(TemporaryDirectory, prefix="codingagent-", ignore_cleanup_errors=True)
 
@@ -189,11 +190,18 @@ class PersonsRepository:
         head: _Tree,
     ) -> dict[str, IndexEntry | None]:
         """Return each file as HEAD has it with the session's changes replayed on it."""
-        clean = _Clean(self, checkpoints, head)
+        wanted = {
+            (path, state): None
+            for path, chain in chains.items()
+            for change in chain
+            for state in change
+            if state is not None
+        }
+        clean = self._cleaned(checkpoints, head, [*wanted])
         found: dict[str, IndexEntry | None] = {}
         overlaps: list[str] = []
         for path, chain in chains.items():
-            changes = [(clean.entry(path, old), clean.entry(path, new)) for old, new in chain]
+            changes = [(clean.get((path, old)), clean.get((path, new))) for old, new in chain]
             new = head.get(path)
             # Some of it may be committed already, by the person.
             done = [number for number, (_, after) in enumerate(changes, 1) if after == new]
@@ -242,14 +250,15 @@ class PersonsRepository:
             raise _OverlapError
         with _scratch() as folder:
             places = [Path(folder) / name for name in ("yours", "before", "after")]
-            for place, entry in zip(places, (ours, old, new), strict=True):
-                place.write_bytes(self.content(entry))
+            blobs = self._contents(ours.blob, old.blob, new.blob)
+            for place, data in zip(places, blobs, strict=True):
+                place.write_bytes(data)
             # More than 0: so many conflicts; 255: no text.
             how = ("merge-file", "-p", "-q", *map(os.fspath, places))
             merged = self._run(*how, ok=range(256))
         if merged.returncode:
             raise _OverlapError
-        return IndexEntry(mode, self.store(merged.stdout, "--no-filters"))
+        return IndexEntry(mode, self._store(merged.stdout, "--no-filters"))
 
     def _staged(
         self, staged: IndexEntry | None, old: IndexEntry | None, new: IndexEntry | None
@@ -266,14 +275,66 @@ class PersonsRepository:
             "--assume-unchanged": [path for tag, path in listed if tag.islower()],
         }
 
-    def store(self, data: bytes, *options: str) -> str:
+    def _cleaned(
+        self, checkpoints: "Checkpoints", head: _Tree, wanted: Sequence[tuple[str, State]]
+    ) -> dict[tuple[str, State | None], IndexEntry]:
+        """Return states of files as git would add them: through the person's filters and line ends.
+
+        Those without any, nearly all, are stored by one process.
+        """
+        # As on Windows: there the disk says nothing about either.
+        has_modes, has_links = self._is_set("core.fileMode"), self._is_set("core.symlinks")
+        contents = checkpoints.contents({state.blob for _, state in wanted})
+        filtered = self._filtered({path for path, _ in wanted})
+        found: dict[tuple[str, State | None], IndexEntry] = {}
+        raw: list[tuple[str, State, str]] = []
+        for path, state in wanted:
+            data, was, mode = contents[state.blob], head.get(path), f"{state.git_mode:o}"
+            if not has_links and was is not None and was.mode == _LINK_MODE:
+                mode = _LINK_MODE
+            elif not (has_modes or state.is_link):
+                mode = "100644" if was is None else was.mode
+            is_raw = mode == _LINK_MODE or (b"\r\n" not in data and path not in filtered)
+            if not is_raw and b"\r\n" in data and was is not None and was.mode != _LINK_MODE:
+                # HEAD may have it in another form than git would add: it then stays in that form.
+                (before,) = self._contents(was.blob)
+                is_raw = self._store(before, f"--path={path}") != was.blob
+            if is_raw:
+                raw.append((path, state, mode))
+            else:
+                found[path, state] = IndexEntry(mode, self._store(data, f"--path={path}"))
+        with _scratch() as folder:
+            names = [Path(folder) / str(number) for number in range(len(raw))]
+            for name, (_, state, _) in zip(names, raw, strict=True):
+                name.write_bytes(contents[state.blob])
+            listed = "".join(f"{name}\n" for name in names).encode()
+            how = ("hash-object", "-w", "--no-filters", "--stdin-paths")
+            blobs = self._git(*how, data=listed).decode().split() if raw else []
+        for (path, state, mode), blob in zip(raw, blobs, strict=True):
+            found[path, state] = IndexEntry(mode, blob)
+        return found
+
+    def _filtered(self, paths: Collection[str]) -> set[str]:
+        """Return those files that git changes when they are added, but for their line ends."""
+        names = ("filter", "ident", "working-tree-encoding")
+        told = self._git("check-attr", "-z", "--stdin", *names, data=_nul_ended(paths)).split(b"\0")
+        attributes = zip(told[::3], told[2::3], strict=False)
+        return {text_of(path) for path, value in attributes if value not in _NOT_SET}
+
+    def _store(self, data: bytes, *options: str) -> str:
         """Write an object to the repository; return its id."""
         return self._git("hash-object", "-w", "--stdin", *options, data=data).decode().strip()
 
-    def content(self, entry: IndexEntry) -> bytes:
-        return self._git("cat-file", "blob", entry.blob)
+    def _contents(self, *blobs: str) -> list[bytes]:
+        told, found = self._git("cat-file", "--batch", data="\n".join(blobs).encode() + b"\n"), []
+        for _ in blobs:
+            head, _, told = told.partition(b"\n")
+            size = int(head.rpartition(b" ")[2])
+            found.append(told[:size])
+            told = told[size + 1 :]
+        return found
 
-    def is_set(self, name: str) -> bool:
+    def _is_set(self, name: str) -> bool:
         """Return a setting of git's that is true unless set otherwise."""
         return self._said("config", "--type=bool", "--get", name, ok=(0, 1)) != "false"
 
@@ -398,41 +459,6 @@ class PersonsRepository:
 
     def _said(self, *args: str, ok: Collection[int] = (0,), why: str = "") -> str:
         return text_of(self._run(*args, ok=ok, why=why).stdout).removesuffix("\n")
-
-
-class _Clean:
-    """The contents of checkpoints as git would add them: through the person's filters and line ends."""
-
-    def __init__(
-        self, repository: PersonsRepository, checkpoints: "Checkpoints", head: _Tree
-    ) -> None:
-        self._repository, self._checkpoints, self._head = repository, checkpoints, head
-        self._known: dict[tuple[str, State], IndexEntry] = {}
-        # As on Windows: there the disk says nothing about either.
-        self._has_modes = repository.is_set("core.fileMode")
-        self._has_links = repository.is_set("core.symlinks")
-
-    def entry(self, path: str, state: State | None) -> IndexEntry | None:
-        if state is None:
-            return None
-        key = (path, state)
-        if key not in self._known:
-            data = self._checkpoints.contents([state.blob])[state.blob]
-            was, mode = self._head.get(path), f"{state.git_mode:o}"
-            if not self._has_links and was is not None and was.mode == _LINK_MODE:
-                mode = _LINK_MODE
-            elif not (self._has_modes or state.is_link):
-                mode = "100644" if was is None else was.mode
-            is_raw = mode == _LINK_MODE or (b"\r\n" in data and self._is_kept_raw(path, was))
-            blob = self._repository.store(data, "--no-filters" if is_raw else f"--path={path}")
-            self._known[key] = IndexEntry(mode, blob)
-        return self._known[key]
-
-    def _is_kept_raw(self, path: str, was: IndexEntry | None) -> bool:
-        """Return whether HEAD has a file in another form than git would add: it then stays in that form."""
-        if was is None or was.mode == _LINK_MODE:
-            return False
-        return self._repository.store(self._repository.content(was), f"--path={path}") != was.blob
 
 
 def _nul_ended(lines: Iterable[str]) -> bytes:
