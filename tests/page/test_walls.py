@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -160,7 +161,8 @@ def test_a_page_says_and_uses_one_folder_and_leaves_no_door(tmp_path: Path) -> N
         sessions = [json.loads(each.read_text()) for each in (home / "sessions").glob("*.json")]
         assert {each["workspace"] for each in sessions} == {str(home / "workspace"), str(work)}
         work.rmdir()
-        assert "is gone: put it back" in ask(found, Cookie=cookie).text
+        response: Any = ask(found, Cookie=cookie)
+        assert "is gone: put it back" in response.text
         (door,) = (tmp_path / "state").rglob("page-*.html")
         process.terminate()
         process.communicate()
