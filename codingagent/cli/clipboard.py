@@ -8,7 +8,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -140,27 +140,6 @@ def is_the_terminals(variables: Mapping[str, str]) -> bool:
     return bool(is_remote or (variables.get("TMUX") and not program()))
 
 
-def write_through_terminal(text: str, terminal: TextIO, tmux: "Tmux | None") -> None:
-    """Ask the terminal to put a text on its clipboard (OSC 52). Many terminals refuse silently.
-
-    A tmux between this process and the person's own terminal must pass the text on.
-    """
-    data = text.encode("utf-8", "replace")
-    encoded = base64.b64encode(data)
-    if len(encoded) > _TERMINAL_LIMIT_BYTES:
-        raise WorkError(
-            "the request is too long for a terminal's clipboard: use --split 50000, or fetch the file"
-        )
-    sequence = f"\x1b]52;c;{encoded.decode()}\x07"
-    if tmux is not None:
-        if tmux.take(data):
-            return
-        # Before 3.2, tmux passes on what these marks enclose, without a setting.
-        sequence = f"\x1bPtmux;\x1b{sequence}\x1b\\"
-    terminal.write(sequence)
-    terminal.flush()
-
-
 class Tmux(Struct, frozen=True):
     """The tmux that this process runs in, which has the person's own terminal."""
 
@@ -210,8 +189,20 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
     if not is_the_terminals(os.environ):
         write(text)
         return "is on the clipboard", ""
+    data = text.encode("utf-8", "replace")
+    encoded = base64.b64encode(data)
+    if len(encoded) > _TERMINAL_LIMIT_BYTES:
+        raise WorkError(
+            "the request is too long for a terminal's clipboard: use --split 50000, or fetch the file"
+        )
     tmux = Tmux.around(os.environ, *outside)
-    write_through_terminal(text, sys.stdout, tmux)
+    if tmux is None or not tmux.take(data):
+        sequence = f"\x1b]52;c;{encoded.decode()}\x07"  # OSC 52; many terminals refuse silently
+        if tmux is not None:
+            # Before 3.2, tmux passes on what these marks enclose, without a setting.
+            sequence = f"\x1bPtmux;\x1b{sequence}\x1b\\"
+        sys.stdout.write(sequence)
+        sys.stdout.flush()
     if_not = "  if nothing arrives, your terminal does not let programs do this (OSC 52): attach the file\n"
     return "was sent to your terminal's clipboard", if_not
 

@@ -62,7 +62,6 @@ def look_of(stream: TextIO) -> Look:
     return Look(width, can_show_marks(stream))
 
 
-# --- width -----------------------------------------------------------------------------------------
 def cells(text: str) -> int:
     if text.isascii():
         return len(text)
@@ -148,8 +147,14 @@ def table(
     taken = sum(width + 2 for width in widths[:-1])
     room = look.width - taken if look.is_terminal else widths[-1]
     if room < min(_FEWEST_CELLS, widths[-1]):
-        for row in rows:
-            yield from _card(row, look, cuts=cuts)
+        for first, *others in rows:
+            yield [first]
+            for text, style in others:
+                lines = wrap(text, look.width - 2)
+                if cuts and len(lines) > _CARD_LINES:
+                    rest = " ".join(lines[_CARD_LINES - 1 :])
+                    lines = [*lines[: _CARD_LINES - 1], cut(rest, look.width - 2, look)]
+                yield from ([("  ", ""), (line, style)] for line in lines if text)
         return
     for row in [heads, *rows]:
         *firsts, (last, style) = row
@@ -161,18 +166,6 @@ def table(
         yield [*spaced, (folded[0], style)]
         for more in folded[1:]:
             yield [(" " * taken, ""), (more, style)]
-
-
-def _card(row: Sequence[Span], look: Look, *, cuts: bool) -> Iterator[Line]:
-    first, *others = row
-    yield [first]
-    for text, style in others:
-        lines = wrap(text, look.width - 2)
-        if cuts and len(lines) > _CARD_LINES:
-            rest = " ".join(lines[_CARD_LINES - 1 :])
-            lines = [*lines[: _CARD_LINES - 1], cut(rest, look.width - 2, look)]
-        for line in lines if text else ():
-            yield [("  ", ""), (line, style)]
 
 
 # Lines shown of a long cell where each cell has its own lines.
@@ -189,7 +182,6 @@ def plain_lines(lines: Iterable[Line]) -> str:
     return "".join(f"{text_of(line)}\n" for line in lines)
 
 
-# --- quantities ------------------------------------------------------------------------------------
 def size(characters: int, tokens: int) -> str:
     """Return the size of a text in words."""
     return f"{characters:,} characters, {estimated(tokens)}"
@@ -199,8 +191,6 @@ def counted(added: int, removed: int, look: Look) -> str:
     """Return the number of added and removed lines: `+3 -1`."""
     return f"+{added} {look.minus}{removed}"
 
-
-# --- times -----------------------------------------------------------------------------------------
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 

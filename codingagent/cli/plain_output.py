@@ -238,15 +238,18 @@ class Lines(Screen):
             case _:
                 pass
         self._lay(lines_of(record, session, self.mailbox, self._look, beside, below))
-        if isinstance(record, entries.TurnEnded) and session.is_complete:
-            self._show_changes(session)
-        is_refused = isinstance(record, entries.OperationEnded) and is_refused_by_check(
-            record.event
-        )
-        if is_refused and session.refused == 1:
-            self._say((f"    Wrong check? {self._how_to_check(session.session_id)}", "dim"))
-        if isinstance(record, entries.TurnEnded) and session.is_complete and session.is_asking:
-            self._say(("? ", "warn"), (runnable(self._how_to_ask(session.session_id)), ""))
+        match record:
+            case entries.TurnEnded() if session.is_complete:
+                self._show_changes(session)
+                if session.is_asking:
+                    way = runnable(self._how_to_ask(session.session_id))
+                    self._say(("? ", "warn"), (way, ""))
+            case entries.OperationEnded() if session.refused == 1:
+                if is_refused_by_check(record.event):
+                    way = self._how_to_check(session.session_id)
+                    self._say((f"    Wrong check? {way}", "dim"))
+            case _:
+                pass
 
     def settle(self, notice: ui.Waiting | None = None) -> None:
         """Show how the turn ended, its request, and what to do now, if a notice tells that."""
@@ -263,7 +266,11 @@ class Lines(Screen):
                 self._whole(f"It is for the same chat; a new one needs {whole}")
             self._show_budget(record)
             if session.awaits_words:
-                self._show_question(session)
+                say = f"`codingagent say {session.session_id}"
+                way = f'The model asks. Reply: {say} "…"`; {OR_SEND.format(session.sequence)}'
+                if session.is_answered:
+                    way = f'Ask more: {say} --ask "…"`; or {GO_ON.format(session.sequence)}'
+                self._say(("? ", "warn"), (runnable(way), ""))
         if notice is not None:
             is_again = written is not None and written[1].is_rewritten
             self._show_steps(notice, has_request=written is not None, is_again=is_again)
@@ -348,14 +355,6 @@ class Lines(Screen):
 
     def _how_to_check(self, session_id: str) -> str:
         return runnable(f'Set another: codingagent resume {session_id} --check "COMMAND"')
-
-    def _show_question(self, session: Session) -> None:
-        """Show how the model's words are answered."""
-        say = f"`codingagent say {session.session_id}"
-        way = f'The model asks. Reply: {say} "…"`; {OR_SEND.format(session.sequence)}'
-        if session.is_answered:
-            way = f'Ask more: {say} --ask "…"`; or {GO_ON.format(session.sequence)}'
-        self._say(("? ", "warn"), (runnable(way), ""))
 
     def _show_steps(self, notice: ui.Waiting, *, has_request: bool, is_again: bool) -> None:
         """Show what the person has to do now."""

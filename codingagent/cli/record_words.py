@@ -65,7 +65,10 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             why = f" {record.reason}{moved}{runnable(how)}"
             yield [(record.name, ""), (" rejected:", "warn"), (why, "")], 0
         case entries.RequestWritten():
-            path = "" if mailbox is None else _sent_path(mailbox, session, record)
+            path = ""
+            if mailbox is not None:
+                find = mailbox.short_path if record.sequence > 1 else mailbox.outbox_path
+                path = str(find(session.session_id, record.sequence))
             again = session.is_rewritten
             yield request_line(record.sequence, path, record.egress, look, again=again)
         case entries.TurnEnded():
@@ -112,11 +115,8 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             names = ", ".join(change.path for change in record.changes)
             yield _plain(f"protected files changed without approval: {names}")
         case entries.ProtectedSettled():
-            ways = {
-                "kept": record.kept,
-                "put back": record.put_back,
-                "could not be put back": record.left,
-            }
+            ways = {"kept": record.kept, "put back": record.put_back}
+            ways["could not be put back"] = record.left
             told = [f"{way}: {named(which)}" for way, which in ways.items() if which]
             yield _plain(f"protected files {'; '.join(told)}")
         case entries.UndoBegan():
@@ -198,7 +198,11 @@ def _outcome(
     event: Event, look: Look, beside: Line, below: Iterable[Hung], kind: Kind | None = None
 ) -> Iterator[Hung]:
     if isinstance(event, events.MessageShown):
-        yield from _quoted(event.text, look)
+        # Each line is marked: none looks like a line of this program.
+        lines = _ESCAPED.sub(r"\1", event.text).split("\n")
+        if not look.is_terminal:
+            yield [(f"the model says: {lines.pop(0)}", "")], 2
+        yield from _marked(lines, look, "name")
     elif not isinstance(event, events.Finished) or event.notes:
         what, aside = _told(event, kind)
         mark = look.mark(succeeded(event))
@@ -255,11 +259,6 @@ def sent_size(egress: entries.Egress | None) -> tuple[int, int]:
     return short if all(short) else (egress.characters, egress.tokens)
 
 
-def _sent_path(mailbox: "Mailbox", session: Session, record: entries.RequestWritten) -> str:
-    find = mailbox.short_path if record.sequence > 1 else mailbox.outbox_path
-    return str(find(session.session_id, record.sequence))
-
-
 def request_line(
     number: int, path: str, egress: entries.Egress | None, look: Look, *, again: bool
 ) -> Hung:
@@ -295,24 +294,16 @@ def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[H
 
 
 def _said(record: entries.PersonSaid) -> Iterator[Hung]:
-    said = {"words": "you asked: ", "edits": "you want done: "}.get(
+    what = {"words": "you asked: ", "edits": "you want done: "}.get(
         record.wants or "", "you said: "
     )
-    what = said if record.text else "you attached "
+    what = what if record.text else "you attached "
     first, *others = (record.text or ", ".join(record.attached)).split("\n")
     yield [(what, "bold"), (first, "")], 2
     if record.text and record.attached:
         others.append(f"attached: {', '.join(record.attached)}")
     for line in others:
         yield [(f"  {line}", "")], 4
-
-
-def _quoted(text: str, look: Look) -> Iterator[Hung]:
-    """Yield what the model says, each line marked: none looks like a line of this program."""
-    lines = _ESCAPED.sub(r"\1", text).split("\n")
-    if not look.is_terminal:
-        yield [(f"the model says: {lines.pop(0)}", "")], 2
-    yield from _marked(lines, look, "name")
 
 
 def _marked(lines: Iterable[str], look: Look, style: str) -> Iterator[Hung]:

@@ -53,7 +53,14 @@ def execute(
         try:
             run = space.run(message=data)
         except MessageError as fault:
-            return _refuse(str(fault), streams=streams)
+            # As the protocol has it: with one error event.
+            event = ErrorEvent(timestamp=now(), category="validation", message=str(fault))
+            tell(event)
+            run_id, events = factory.new_run_id(), () if streams else (event,)
+            _print(
+                EventsMessage(protocol_version="1.0", run_id=run_id, status="error", events=events)
+            )
+            return fail(str(fault), UsageError.exit_status)
         return _report(run, len(run.events) if streams else 0)
 
 
@@ -178,14 +185,3 @@ def _print(value: Event | EventsMessage) -> None:
 def _report(run: Run, since: int) -> int:
     _print(run.message(since))
     return _STATUS[run.status]
-
-
-def _refuse(reason: str, *, streams: bool) -> int:
-    """Report an invalid operations message, as the protocol does: with one error event."""
-    event = ErrorEvent(timestamp=now(), category="validation", message=reason)
-    if streams:
-        _print_event(event)
-    events = () if streams else (event,)
-    run_id = factory.new_run_id()
-    _print(EventsMessage(protocol_version="1.0", run_id=run_id, status="error", events=events))
-    return fail(reason, UsageError.exit_status)

@@ -12,7 +12,6 @@ from typing import TextIO
 _PLAINER = dict(
     zip("…✓✗−—–━─→←•", ("...", "+", "x", "-", "-", "-", "#", "-", ">", "<", "*"), strict=True)
 )
-_ERRORS = "codingagent"
 _OBEYS = 4  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
 
 
@@ -88,12 +87,12 @@ def can_show_marks(stream: TextIO) -> bool:
 
 def be_plainer(stream: TextIO) -> None:
     """Make the stream replace marks that its encoding lacks with plainer ones, and anything else with `?`."""
+
+    def plainer(fault: UnicodeError) -> tuple[str, int]:
+        assert isinstance(fault, UnicodeEncodeError), "it is for what is written"
+        text = fault.object[fault.start : fault.end]
+        return "".join(_PLAINER.get(char, "?") for char in text), fault.end
+
     if isinstance(stream, io.TextIOWrapper):
-        codecs.register_error(_ERRORS, _plainer)
-        stream.reconfigure(errors=_ERRORS)
-
-
-def _plainer(fault: UnicodeError) -> tuple[str, int]:
-    assert isinstance(fault, UnicodeEncodeError), "it is for what is written"
-    text = fault.object[fault.start : fault.end]
-    return "".join(_PLAINER.get(char, "?") for char in text), fault.end
+        codecs.register_error("codingagent", plainer)
+        stream.reconfigure(errors="codingagent")

@@ -130,9 +130,8 @@ class Console(Lines):
     ) -> bool:
         what = "Withdrawn" * (isinstance(record, entries.RefreshAsked) and record.unsays)
         if isinstance(record, entries.PersonSaid) and record.text:
-            what = (
-                "Question: nothing will change" if session.is_asking else "Wish: files may change"
-            )
+            wish = "Wish: files may change"
+            what = "Question: nothing will change" if session.is_asking else wish
         if what and self._keys is not None and not is_elsewhere:
             self._turn = [(what, "dim")], 2
         return super().record(record, session, is_elsewhere=is_elsewhere)
@@ -370,10 +369,8 @@ class Console(Lines):
             line, _ = request_line(notice.sequence, path, egress, self._look, again=again)
             self.lines([[*before, *line]])
         if is_first:
-            inbox = on_screen(notice.inbox)
-            self._whole(
-                f"Then paste the chat's whole answer here, or save it as a .txt file in {inbox}"
-            )
+            save = f"save it as a .txt file in {on_screen(notice.inbox)}"
+            self._whole(f"Then paste the chat's whole answer here, or {save}")
         if written is not None:
             self._show_budget(written[0])
         if notice.asks:
@@ -398,16 +395,17 @@ class Console(Lines):
         if not is_terminal(sys.stdout):
             return  # colours were forced in a pipe; a spinner would only fill it
         sign = self._sign = _Sign(what, limit_s, count)
-        self._timer = threading.Timer(_SOON_S, self._appear, (sign,))
+
+        def appear() -> None:
+            with self._drawing:
+                if self._timer is threading.current_thread():
+                    spinner = "dots" if self._look.has_marks else "line"
+                    self._status = self._rich.status(sign, spinner=spinner)
+                    self._status.start()
+
+        self._timer = threading.Timer(_SOON_S, appear)
         self._timer.daemon = True
         self._timer.start()
-
-    def _appear(self, sign: _Sign) -> None:
-        with self._drawing:
-            if self._timer is threading.current_thread():
-                spinner = "dots" if self._look.has_marks else "line"
-                self._status = self._rich.status(sign, spinner=spinner)
-                self._status.start()
 
     def _notify(self, title: str) -> None:
         """Ring the bell, and say in the terminal's title, in fixed words, whose turn it is."""

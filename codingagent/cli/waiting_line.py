@@ -403,15 +403,12 @@ else:
             self.vt100_parser.feed(typed)
             found += self._buffer
             self._buffer.clear()
-            self._remember(typed)
-            return rest
-
-        def _remember(self, typed: str) -> None:
             now = self._clock()
             if now - self._run_at > _TOGETHER_S and _ANSWER not in self._run:
                 self._run = ""
             self._run_at = now
             self._run = "" if _EDITING.search(typed) else self._run + typed
+            return rest
 
         def _begun(self, text: str, found: list[KeyPress]) -> str:
             """Return the beginning of a paste that was taken for typed words; take it out of the line."""
@@ -424,16 +421,14 @@ else:
         def _burst(self, text: str) -> tuple[str, str]:
             """Read what comes together with a text; return all of it, and what follows from a mark on."""
             pieces = [text]
-            while select.select([self._fileno], [], [], self._patience_s(pieces))[0]:
+            while True:
+                is_cut = _ANSWER in text and "[END]" not in "".join(pieces[-2:])
+                patience_s = _PAUSE_S if is_cut else _TOGETHER_S
+                if not select.select([self._fileno], [], [], patience_s)[0]:
+                    return "".join(pieces), ""
                 if self._is_gone or _PASTE in (piece := self._read()):
                     return "".join(pieces), "" if self._is_gone else piece
                 pieces.append(piece)
-            return "".join(pieces), ""
-
-        @staticmethod
-        def _patience_s(pieces: list[str]) -> float:
-            is_cut = _ANSWER in pieces[0] and "[END]" not in "".join(pieces[-2:])
-            return _PAUSE_S if is_cut else _TOGETHER_S
 
         def _read(self) -> str:
             data = b""
