@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec import Struct, field
+from msgspec import Struct
 
 from codingagent.agent import factory
 from codingagent.cli.command_table import HOME
@@ -57,8 +57,8 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     """Start a task: write the first request, then wait for the answer."""
     reply = reply_command(given, {"--no-wait": no_wait})
     task = read_task(words or [], file, edit, may_be_empty=prompt is not None)
-    place = _place_of(context, workspace, is_here=here, branch=worktree)
-    start = _Start(place, task, protocol, given, attach, prompt)
+    where = (context, workspace, here, worktree)
+    start = _Start(*where, task, protocol, given, attach, prompt)
     _begin(start, reply, json=json, no_wait=no_wait)
 
 
@@ -85,9 +85,9 @@ def _ask(  # noqa: PLR0913, PLR0917  # one for each command-line option
     chat with edits.
     """
     reply = reply_command(given, {"--no-wait": no_wait})
-    place = _place_of(context, workspace, is_here=here)
     question = read_task(words or [], file, edit, "question", may_be_empty=prompt is not None)
-    start = _Start(place, question, "tags", given, attach, prompt, wants="words")
+    where = (context, workspace, here, None)
+    start = _Start(*where, question, "tags", given, attach, prompt, wants="words")
     _begin(start, reply, json=json, no_wait=no_wait)
 
 
@@ -132,22 +132,14 @@ def _begin(start: "_Start", reply: "ReplyCommand | None", *, json: bool, no_wait
             follow(shared, home, screen, start.given, reply)
 
 
-class _Place(Struct, frozen=True):
-    """Where a new session will be; nothing is created yet but a working tree, which `made` takes back."""
-
-    root: Path
-    workspace: Path | None
-    was_found: bool
-    is_here: bool
-    branch: str | None = None
-    """Of its working tree, if it is in one of its own."""
-    made: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-
-
 class _Start(Struct, frozen=True):
     """What begins a session: its place and task, and how the person wants it."""
 
-    place: _Place
+    context: typer.Context
+    workspace: Path | None
+    here: bool
+    branch: str | None
+    """Of its working tree, if it is in one of its own."""
     task: str
     protocol: Protocol
     given: Given
@@ -156,52 +148,49 @@ class _Start(Struct, frozen=True):
     """The name of a prompt that comes before the task's own words."""
     wants: Wants = "edits"
 
+    def place(self, made: contextlib.ExitStack) -> tuple[Path, bool, Path | None]:
+        """Return the home, whether it was searched for, and the workspace, if one is named.
 
-def _place_of(
-    context: typer.Context, workspace: Path | None, *, is_here: bool, branch: str | None = None
-) -> _Place:
-    named: Path | None = None
-    is_here = is_here or branch is not None
-    with contextlib.ExitStack() as made:
-        if is_here:
-            if workspace is not None or context.obj is not None:
-                which = "--here" if branch is None else "--worktree"
+        Nothing is created yet but a working tree, which `made` takes back.
+        """
+        workspace, named = self.workspace, None
+        if self.here or self.branch is not None:
+            if workspace is not None or self.context.obj is not None:
+                which = "--here" if self.branch is None else "--worktree"
                 raise UsageError(f"{which} already sets --workspace and --home; leave those out")
             workspace = Path.cwd()
-            if branch is not None:
+            if self.branch is not None:
                 from codingagent.agent.commit import PersonsRepository
 
-                workspace = PersonsRepository(workspace).worktree(branch, made)
+                workspace = PersonsRepository(workspace).worktree(self.branch, made)
             named = workspace / homes.HERE_HOME
-        root, was_found = trusted_home(context, named)
-        return _Place(root, workspace, was_found, is_here, branch, made.pop_all())
+        return *trusted_home(self.context, named), workspace
 
 
 @contextlib.contextmanager
 def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession]]":
     """Yield the home and a new session at work there, with its first request written."""
-    place, given = start.place, start.given
+    given = start.given
     with contextlib.ExitStack() as stack:
-        with place.made:
-            settings, folder, files, task = _checked(start, screen)
-            home = homes.Home.at(place.root, create=True, was_found=place.was_found)
+        with contextlib.ExitStack() as made:
+            root, was_found, workspace = start.place(made)
+            settings, folder, files, task = _checked(start, root, workspace, screen)
+            home = homes.Home.at(root, create=True, was_found=was_found)
             stack.enter_context(home.lock.held(screen.remark))
             how = (settings, start.protocol, start.wants)
             session = factory.start_session(home, folder, task, *how)
-            place.made.pop_all()
-        if place.was_found and not homes.is_registered(home.root):
+            made.pop_all()
+        if was_found and not homes.is_registered(home.root):
             HOME.set(home.root)
             screen.remark(
                 f"this home can't be remembered, since {homes.registry_entry(home.root).parent} can't be"
                 f" written: name it each time, with --home {quoted([str(home.root)])} or as"
                 " CODINGAGENT_HOME"
             )
-        if place.branch is not None:
+        if start.branch is not None:
             HOME.set(home.root)
-            screen.remark(f"on branch {place.branch}, in {folder}: type later commands there")
-        own = {"workspace", "outbox", "inbox", "sessions"}
-        here = (name for name in os.listdir() if name not in own and not name.startswith("."))
-        if not place.is_here and not any(folder.iterdir()) and any(here):
+            screen.remark(f"on branch {start.branch}, in {folder}: type later commands there")
+        elif not start.here and not any(folder.iterdir()) and _has_files():
             screen.remark(
                 "the workspace is empty, so the model gets no files; to work in this folder instead:"
                 " codingagent new --here"
@@ -216,19 +205,26 @@ def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession
         yield home, shared
 
 
-def _checked(start: _Start, screen: Screen) -> tuple[Settings, Path, dict[str, bool], str]:
+def _has_files() -> bool:
+    """Return whether the current folder has more than a home keeps there."""
+    own = {"workspace", "outbox", "inbox", "sessions"}
+    return any(name not in own and not name.startswith(".") for name in os.listdir())
+
+
+def _checked(
+    start: _Start, root: Path, workspace: Path | None, screen: Screen
+) -> tuple[Settings, Path, dict[str, bool], str]:
     """Return settings, workspace, files and task; create nothing: a path may be mistyped."""
-    place, given = start.place, start.given
-    named = None if place.workspace is None else str(place.workspace)
-    options = {**given.settings, "workspace": named}
-    resolved, folder = homes.settings_for(place.root, options, os.environ)
+    named = None if workspace is None else str(workspace)
+    options = {**start.given.settings, "workspace": named}
+    resolved, folder = homes.settings_for(root, options, os.environ)
     settings = resolved.settings
     rules = select_sandbox.possible_policy(settings, folder)
-    files = factory.attached(place.root, folder, start.attach or (), rules, screen.show)
+    files = factory.attached(root, folder, start.attach or (), rules, screen.show)
     for pattern in settings.always_attach if folder.is_dir() else ():
         try:
             own = [os.path.join(folder, pattern)]
-            files = factory.attached(place.root, folder, own, rules, screen.show) | files
+            files = factory.attached(root, folder, own, rules, screen.show) | files
         except UsageError as fault:  # it need not fit each workspace
             screen.remark(f"always_attach {fault}")
     task = start.task
@@ -245,7 +241,8 @@ def _agreed(name: str, workspace: Path, screen: Screen) -> str:
         screen.remark(f"the repository's prompt, {found.path}:")
         for line in text.split("\n"):
             screen.remark(f"  {line}")
-        choice = screen.choose("send these words, which are the repository's?", _SEND)
+        choices = ("yes: and don't ask again while they stay so", "no: begin nothing")
+        choice = screen.choose("send these words, which are the repository's?", choices)
         if choice is None:
             own = own_prompts.folder_of_own() / found.path.name
             raise UsageError(
@@ -255,6 +252,3 @@ def _agreed(name: str, workspace: Path, screen: Screen) -> str:
             raise UsageError(f"{found.path} was not used, and nothing was begun")
         own_prompts.agree(text)
     return text
-
-
-_SEND = ("yes: and don't ask again while they stay so", "no: begin nothing")

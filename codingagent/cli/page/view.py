@@ -80,17 +80,8 @@ class RequestView(Struct):
     """Files of the workspace to attach, and the size of each."""
 
 
-class SessionRow(Struct):
-    """A session in the list of all."""
-
-    session_id: str
-    task: str
-    state: str
-    when: str
-
-
-def rows(home: Home, say: Callable[[str], object]) -> list[SessionRow]:
-    """Return all sessions of a home that are not closed, the latest first."""
+def rows(home: Home, say: Callable[[str], object]) -> list[dict[str, str]]:
+    """Return all sessions of a home that are not closed, the latest first, as the list tells them."""
     now = layout.local_now()
     found = []
     for each in homes.all_sessions(home, say):
@@ -103,7 +94,8 @@ def rows(home: Home, say: Callable[[str], object]) -> list[SessionRow]:
             continue
         task = hide(one_line(each.name or each.task, _TASK_CHARACTERS))
         when = layout.ago(each.updated_at, now)
-        found.append(SessionRow(each.session_id, task, _STATES[each.phase], when))
+        told = {"task": task, "state": _STATES[each.phase], "when": when}
+        found.append({"session_id": each.session_id, **told})
     return found
 
 
