@@ -12,7 +12,7 @@ from msgspec import Struct
 from codingagent.agent import factory
 from codingagent.cli.command_table import HOME
 from codingagent.cli.commands import options
-from codingagent.cli.commands.common import opened, reply_command, trusted_home
+from codingagent.cli.commands.common import opened, trusted_home
 from codingagent.cli.commands.options import RULES, Given, taking
 from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen
@@ -26,7 +26,6 @@ from codingagent.storage.homes import Home
 from codingagent.workspace.programs import quoted
 
 if TYPE_CHECKING:
-    from codingagent.cli.reply_command import ReplyCommand
     from codingagent.cli.shared_session import SharedSession
 
 app = typer.Typer()
@@ -55,11 +54,11 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     json: options.Json = False,
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
-    reply = reply_command(given, {"--no-wait": no_wait})
+    given.check_reply({"--no-wait": no_wait})
     task = read_task(words or [], file, edit, may_be_empty=prompt is not None)
     where = (context, workspace, here, worktree)
     start = _Start(*where, task, protocol, given, attach, prompt)
-    _begin(start, reply, json=json, no_wait=no_wait)
+    _begin(start, json=json, no_wait=no_wait)
 
 
 @app.command(epilog='Example: codingagent ask --here "Where is the discount computed?"', name="ask")
@@ -84,11 +83,11 @@ def _ask(  # noqa: PLR0913, PLR0917  # one for each command-line option
     Each further question is typed, or comes with `say`; `/do WISH`, or `say --do WISH`, goes on in the same
     chat with edits.
     """
-    reply = reply_command(given, {"--no-wait": no_wait})
+    given.check_reply({"--no-wait": no_wait})
     question = read_task(words or [], file, edit, "question", may_be_empty=prompt is not None)
     where = (context, workspace, here, None)
     start = _Start(*where, question, "tags", given, attach, prompt, wants="words")
-    _begin(start, reply, json=json, no_wait=no_wait)
+    _begin(start, json=json, no_wait=no_wait)
 
 
 @app.command(
@@ -120,7 +119,7 @@ def _run(
     return runs.execute(home, folder, settings, data, approves_all=given.yes, streams=events_stream)
 
 
-def _begin(start: "_Start", reply: "ReplyCommand | None", *, json: bool, no_wait: bool) -> None:
+def _begin(start: "_Start", *, json: bool, no_wait: bool) -> None:
     with screen_for(json) as screen, _begun(start, screen) as begun:
         home, shared = begun
         if no_wait:
@@ -129,7 +128,7 @@ def _begin(start: "_Start", reply: "ReplyCommand | None", *, json: bool, no_wait
             # What waiting takes is imported once the request is out.
             from codingagent.cli.commands.waiting import follow
 
-            follow(shared, home, screen, start.given, reply)
+            follow(shared, home, screen, start.given)
 
 
 class _Start(Struct, frozen=True):

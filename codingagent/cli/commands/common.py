@@ -1,7 +1,6 @@
 """Shared steps of commands: find the home and the session, resolve settings, open the session."""
 
 import contextlib
-import math
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
     from codingagent.agent.factory import OpenSession
     from codingagent.cli.inbox_loop import Inbox
-    from codingagent.cli.reply_command import ReplyCommand
     from codingagent.cli.shared_session import SharedSession
 
 
@@ -98,31 +96,6 @@ def inbox_of(conversation: "Conversation", home: Home) -> "Inbox":
 
     mailbox = home.mailbox
     return Inbox(mailbox.look, conversation.session.earlier, mailbox.look_at_others)
-
-
-# A long answer of a slow model takes minutes; a task with more turns needs a look.
-_REPLY_S = 600
-_TURNS = 20
-
-
-def reply_command(given: Given, others: dict[str, bool]) -> "ReplyCommand | None":
-    """Return the command given by `--reply-with`, if any; `others` are options that exclude it."""
-    line, timeout_s, max_turns = given.reply_with, given.reply_timeout, given.max_turns
-    if line is None:
-        for name, limit in {"--reply-timeout": timeout_s, "--max-turns": max_turns}.items():
-            if limit is not None:
-                raise UsageError(f"{name} needs --reply-with")
-        return None
-    for name, is_given in (others | {"--clipboard": given.clipboard}).items():
-        if is_given:
-            raise UsageError(f"--reply-with and {name} can't be combined; leave one out")
-    if not line.strip():
-        raise UsageError('--reply-with names no command; for example: --reply-with "llm -m MODEL"')
-    if timeout_s is not None and not math.isfinite(timeout_s):
-        raise UsageError(f"--reply-timeout is {timeout_s}; it must be a number of seconds")
-    from codingagent.cli.reply_command import ReplyCommand
-
-    return ReplyCommand(line, timeout_s or _REPLY_S, max_turns or _TURNS)
 
 
 @contextlib.contextmanager

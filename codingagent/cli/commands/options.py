@@ -3,16 +3,21 @@
 import contextlib
 import functools
 import inspect
+import math
 import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from msgspec import Struct
 
+from codingagent.errors import UsageError
 from codingagent.model.patterns import sections
+
+if TYPE_CHECKING:
+    from codingagent.cli.reply_command import ReplyCommand
 
 _TOLD = {
     key: (spec, meaning)
@@ -124,6 +129,34 @@ class Given(Struct, frozen=True):
         found: dict[str, object] = {name: getattr(self, name) for name in names}
         found["conventions"] = False if self.no_conventions else None
         return found | {"context": self.tokens, "never_choose": self.leave_out}
+
+    @property
+    def reply(self) -> "ReplyCommand | None":
+        """Return the command that answers in place of the chat, if any."""
+        if self.reply_with is None:
+            return None
+        from codingagent.cli.reply_command import ReplyCommand
+
+        # A long answer of a slow model takes minutes; a task with more turns needs a look.
+        return ReplyCommand(self.reply_with, self.reply_timeout or 600, self.max_turns or 20)
+
+    def check_reply(self, others: dict[str, bool]) -> None:
+        """Refuse (UsageError) what does not go with --reply-with, as `others` do not."""
+        limits = {"--reply-timeout": self.reply_timeout, "--max-turns": self.max_turns}
+        if self.reply_with is None:
+            for name in (name for name, limit in limits.items() if limit is not None):
+                raise UsageError(f"{name} needs --reply-with")
+            return
+        for name, is_given in (others | {"--clipboard": self.clipboard}).items():
+            if is_given:
+                raise UsageError(f"--reply-with and {name} can't be combined; leave one out")
+        if not self.reply_with.strip():
+            example = '--reply-with "llm -m MODEL"'
+            raise UsageError(f"--reply-with names no command; for example: {example}")
+        if self.reply_timeout is not None and not math.isfinite(self.reply_timeout):
+            raise UsageError(
+                f"--reply-timeout is {self.reply_timeout}; it must be a number of seconds"
+            )
 
     @property
     def arguments(self) -> list[str]:

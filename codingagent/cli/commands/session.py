@@ -15,7 +15,6 @@ from codingagent.cli.commands.common import (
     inbox_of,
     latest_of,
     opened,
-    reply_command,
     settings_of,
 )
 from codingagent.cli.commands.options import RULES, Given, taking
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from codingagent.agent.answers import Recipients
     from codingagent.agent.conversation import Conversation
     from codingagent.checkpoints.undo import UndoChoice
-    from codingagent.cli.reply_command import ReplyCommand
 
 app = typer.Typer()
 
@@ -57,7 +55,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     """Continue a session: apply the answer in the inbox, or wait for one. With a run id: finish that run."""
     from codingagent.agent.answers import Recipients
 
-    reply = reply_command(given, {"--once": once})
+    given.check_reply({"--once": once})
     home = home_of(context)
     if dry_run is not None:
         return _rehearse(home, session, dry_run, json=json)
@@ -74,7 +72,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     with screen_for(json) as screen, home.lock.held(screen.remark):
         meant = [session] if session else _meant(home, screen, accept, once=once)
         owners = Recipients(home, None if session else ask_whose(screen))
-        how = (given, accept, reply, once, _numbers(skip, accept), unless_done)
+        how = (given, accept, once, _numbers(skip, accept), unless_done)
         for each in meant:
             _Resume(home, screen, owners, *how).go_on(home.sessions.load(each))
     return 0
@@ -122,7 +120,6 @@ class _Resume(Struct, frozen=True):
     recipients: "Recipients"
     given: Given
     accept: Path | None
-    reply: "ReplyCommand | None"
     once: bool
     skip: tuple[int, ...]
     unless_done: bool
@@ -139,7 +136,7 @@ class _Resume(Struct, frozen=True):
                     self._say_nothing_taken(conversation)
                     return
                 # On a terminal the person sees first what was done, and says what comes next.
-                is_asked = not (self.once or self.accept or self.reply) and screen.keyboard()
+                is_asked = not (self.once or self.accept or self.given.reply) and screen.keyboard()
                 if not is_asked or conversation.session.is_closed:
                     conversation.requests.reopen()
             if self.given.check is not None:
@@ -155,7 +152,7 @@ class _Resume(Struct, frozen=True):
             if not self.once:
                 from codingagent.cli.commands.waiting import follow
 
-                follow(shared, home, screen, self.given, self.reply)
+                follow(shared, home, screen, self.given)
                 return
             from codingagent.cli import inbox_loop
 

@@ -39,7 +39,6 @@ from codingagent.workspace import programs
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
-    from codingagent.cli.reply_command import ReplyCommand
     from codingagent.cli.waiting_line import LineEntry, WaitingLine
 
 _TOLD = sections(__file__)
@@ -74,19 +73,13 @@ _MEANINGS = ("words for the model", "the chat's answer all the same", "neither: 
 _SHOWN_CHARACTERS = 60
 
 
-def follow(
-    work: SharedSession,
-    home: Home,
-    screen: Screen,
-    given: Given,
-    reply: "ReplyCommand | None" = None,
-) -> None:
+def follow(work: SharedSession, home: Home, screen: Screen, given: Given) -> None:
     """Wait for answers until the session is complete, and on a terminal until the person leaves."""
     inbox = inbox_of(work.conversation, home)
     screen.check()
     with contextlib.ExitStack() as stack:
         stack.enter_context(work.waiting())
-        if reply is not None:
+        if (reply := given.reply) is not None:
             from codingagent.cli import reply_command
 
             reply_command.follow(work, inbox, home, reply, screen)
