@@ -58,7 +58,7 @@ def play(screen: Screen) -> None:
                 shared.go_on()
                 replies = iter(sorted((recorded / "replies").glob("*.txt")))
                 person = _RecordedPerson(replies, home.mailbox.inbox, session.session_id, screen)
-                inbox_loop.follow(shared, inbox_loop.Inbox(home.mailbox.look), person)
+                inbox_loop.follow(shared, inbox_loop.Inbox(home.mailbox.look), person.wait)
     for line in _OWN_TASK:
         screen.remark(line)
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from codingagent.model.documents import kind_by_name
 from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Sighting, first_looks, is_finished
@@ -21,17 +21,10 @@ LOOK_EVERY_S = 1.0
 _EMPTY_S, _HELD_S = 3.0, 10.0
 
 
-class Patience(Protocol):
-    """Wait for a possible event, up to a time limit; return hints by file name."""
-
-    def wait(self, timeout_s: float) -> Mapping[str, Hint]: ...
-
-
-class Line(Protocol):
-    """Where the person can type meanwhile."""
-
-    def wait(self, is_due: Callable[[], bool], timeout_s: float | None) -> bool:
-        """Wait until something was entered, or is due; return False at once if nobody can type."""
+# Wait for a possible event, up to a time limit; return hints by file name.
+Patience = Callable[[float], Mapping[str, Hint]]
+# Wait where the person can type, until something was entered, or is due; return False at once if nobody can.
+Line = Callable[[Callable[[], bool]], bool]
 
 
 class Inbox:
@@ -146,7 +139,7 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
     complaints: list[str] = []
 
     def is_due() -> bool:
-        inbox.hear(patience.wait(0))
+        inbox.hear(patience(0))
         glance(work.conversation)
         complaints.extend(inbox.complaints())
         return bool(complaints) or work.conversation.check.has_ended or inbox.has_any()
@@ -159,7 +152,7 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
             attend(work.conversation)
             # What is to be done next may be typed, unless another terminal closed it.
             stays = line is not None and not work.conversation.session.is_closed
-            if is_done() and not (line and stays and work.wait(partial(line.wait, bool, None))):
+            if is_done() and not (line and stays and work.wait(partial(line, bool))):
                 return
             continue
         file, any_left = inbox.next()
@@ -184,9 +177,9 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
             work.conversation.context.checkpointer.prepare()
             is_prepared = True
         can_type = line if not any_left else None
-        if not (can_type and work.wait(partial(can_type.wait, is_due, None))):
+        if not (can_type and work.wait(partial(can_type, is_due))):
             longest_s = SETTLED_AFTER_S if any_left else LOOK_EVERY_S
-            inbox.hear(work.wait(partial(patience.wait, longest_s)))
+            inbox.hear(work.wait(partial(patience, longest_s)))
 
 
 def _take(work: "SharedSession", inbox: Inbox, file: InboxFile) -> None:

@@ -142,8 +142,8 @@ class WaitingLine:
         fitting = next((hint for hint in hints if len(hint) <= width), "")
         return [("fg:ansibrightblack", fitting)]
 
-    def read(self, is_due: Callable[[], bool], timeout_s: float | None) -> LineEntry | None:
-        """Return what was entered; None when something is due or the time is over.
+    def read(self, is_due: Callable[[], bool]) -> LineEntry | None:
+        """Return what was entered; None when something is due.
 
         KeyboardInterrupt at Ctrl-C, UsageError if the editor can't be used (the draft stays), EOFError at
         Ctrl-D on an empty line, or if the terminal is gone.
@@ -151,12 +151,11 @@ class WaitingLine:
         app, buffer = self._session.app, self._session.default_buffer
 
         async def poll() -> None:
-            left, fault = timeout_s, None
+            fault = None
             try:
                 # A question in the middle of a paste would take the rest of it.
-                while self._is_mid_paste() or (not is_due() and (left is None or left > 0)):
+                while self._is_mid_paste() or not is_due():  # noqa: ASYNC110  # no event tells
                     await asyncio.sleep(_POLL_S)
-                    left = None if left is None else left - _POLL_S
                 self._forget_paste()
             except Exception as found:  # noqa: BLE001  # raised again by `prompt`
                 fault = found

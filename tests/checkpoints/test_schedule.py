@@ -166,7 +166,7 @@ def test_what_the_next_turn_begins_with_is_done_while_nobody_waits(tmp_path: Pat
         (live.workspace / "old.txt").write_text("old\n", "utf-8")
         reader = Reader(live.home.mailbox, [TWO, DONE])
         with shared(live) as work:
-            inbox_loop.follow(work, inbox_loop.Inbox(live.home.mailbox.look), reader)
+            inbox_loop.follow(work, inbox_loop.Inbox(live.home.mailbox.look), reader.wait)
         assert reader.answers == []
         records = tuple(live.home.sessions.records(live.session_id))
         taken = [record for record in records if isinstance(record, CheckpointTaken)]

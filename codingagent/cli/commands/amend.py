@@ -10,11 +10,11 @@ import typer
 from codingagent.agent import factory
 from codingagent.agent.requests import Requests
 from codingagent.checkpoints.checkpointer import check_present
-from codingagent.cli.commands.common import home_of, inbox_of, latest_of, opened, settings_of
+from codingagent.cli.commands.common import at_rest, home_of, inbox_of, latest_of, settings_of
 from codingagent.cli.commands.options import Attach, Json, OpenSessionName, told
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen
-from codingagent.cli.shared_session import announce, locked
+from codingagent.cli.shared_session import announce
 from codingagent.cli.task_input import read_words
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.journal_entries import Wants, is_run_id, is_session_id
@@ -102,10 +102,8 @@ def _revoke(
                 f" `codingagent show {state.session_id}` lists them"
             )
     grants = [granted[int(number) - 1] for number in numbers] or granted
-    with screen_for(json) as screen, locked(home, screen.remark):
-        state = home.sessions.load(state.session_id)
-        with opened(home, state, screen, executes=False) as shared:
-            shared.work.requests.revoke(tuple(grants))
+    with screen_for(json) as screen, at_rest(home, state.session_id, screen) as shared:
+        shared.work.requests.revoke(tuple(grants))
 
 
 def choose(
@@ -165,30 +163,27 @@ def write_anew(
     has_words: bool = False,
 ) -> None:
     """Rewrite a session's request after a change."""
-    with locked(home, screen.remark):
-        state = home.sessions.load(state.session_id)
-        # This must not execute anything of an answer.
-        with opened(home, state, screen, executes=False) as shared:
-            conversation, session_id = shared.conversation, state.session_id
-            change(conversation.requests)
-            try:
-                # Not `recover`: this may come in the middle of a turn.
-                conversation.write_due()
-            except WorkError as fault:
-                kept = "your words are kept, don't repeat them: " if has_words else ""
-                way = f"`codingagent refresh {session_id}` writes the request"
-                raise WorkError(f"{fault}; {kept}{way}") from fault
-            resume = f"`codingagent resume {session_id}`"
-            if conversation.session.is_awaiting_answer:
-                _, is_any_left = inbox_of(conversation, home).next()
-                if is_any_left:
-                    screen.remark(
-                        f"but an earlier answer is already in the inbox: {resume} takes it first;"
-                        " if it ends the task, run the same command again to continue"
-                    )
-                announce(conversation)
-            elif conversation.session.is_complete:
-                ended = "noted; but an answer that came at the same moment ended the task"
-                screen.remark(f"{ended}: {resume} continues with what you said")
-            else:
-                screen.remark(f"noted for the next request; {resume} continues the current turn")
+    with at_rest(home, state.session_id, screen) as shared:
+        conversation, session_id = shared.conversation, state.session_id
+        change(conversation.requests)
+        try:
+            # Not `recover`: this may come in the middle of a turn.
+            conversation.write_due()
+        except WorkError as fault:
+            kept = "your words are kept, don't repeat them: " if has_words else ""
+            way = f"`codingagent refresh {session_id}` writes the request"
+            raise WorkError(f"{fault}; {kept}{way}") from fault
+        resume = f"`codingagent resume {session_id}`"
+        if conversation.session.is_awaiting_answer:
+            _, is_any_left = inbox_of(conversation, home).next()
+            if is_any_left:
+                screen.remark(
+                    f"but an earlier answer is already in the inbox: {resume} takes it first;"
+                    " if it ends the task, run the same command again to continue"
+                )
+            announce(conversation)
+        elif conversation.session.is_complete:
+            ended = "noted; but an answer that came at the same moment ended the task"
+            screen.remark(f"{ended}: {resume} continues with what you said")
+        else:
+            screen.remark(f"noted for the next request; {resume} continues the current turn")

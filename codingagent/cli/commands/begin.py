@@ -12,7 +12,7 @@ from msgspec import Struct
 from codingagent.agent import factory
 from codingagent.cli.command_table import HOME
 from codingagent.cli.commands import options
-from codingagent.cli.commands.common import opened, trusted_home
+from codingagent.cli.commands.common import here_home, opened, trusted_home
 from codingagent.cli.commands.options import RULES, Given, taking
 from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen
@@ -153,16 +153,15 @@ class _Start(Struct, frozen=True):
         Nothing is created yet but a working tree, which `made` takes back.
         """
         workspace, named = self.workspace, None
-        if self.here or self.branch is not None:
-            if workspace is not None or self.context.obj is not None:
-                which = "--here" if self.branch is None else "--worktree"
-                raise UsageError(f"{which} already sets --workspace and --home; leave those out")
-            workspace = Path.cwd()
-            if self.branch is not None:
-                from codingagent.agent.commit import PersonsRepository
+        if self.branch is not None:
+            from codingagent.agent.commit import PersonsRepository
 
-                workspace = PersonsRepository(workspace).worktree(self.branch, made)
+            folder = here_home(self.context, workspace, "--worktree").parent
+            workspace = PersonsRepository(folder).worktree(self.branch, made)
             named = workspace / homes.HERE_HOME
+        elif self.here:
+            named = here_home(self.context, workspace)
+            workspace = named.parent
         return *trusted_home(self.context, named), workspace
 
 

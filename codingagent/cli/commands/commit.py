@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from codingagent.cli.commands.common import home_of, latest_of, opened
+from codingagent.cli.commands.common import at_rest, home_of, latest_of, opened
 from codingagent.cli.commands.options import Json, SessionName, told
 from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen, write_json_line
@@ -67,11 +67,9 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
 
 
 def _record(home: Home, state: Session, screen: Screen, record: CommitMade) -> None:
-    with locked(home, screen.remark):
-        state = home.sessions.load(state.session_id)
-        with opened(home, state, screen, executes=False) as shared:
-            shared.work.context.log.record(record)
-            shared.work.context.log.sync()
+    with at_rest(home, state.session_id, screen) as shared:
+        shared.work.context.log.record(record)
+        shared.work.context.log.sync()
 
 
 def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequence[str]) -> None:

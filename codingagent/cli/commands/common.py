@@ -44,6 +44,13 @@ def trusted_home(context: typer.Context, named: Path | None = None) -> tuple[Pat
     return root, was_found
 
 
+def here_home(context: typer.Context, workspace: Path | None, option: str = "--here") -> Path:
+    """Return the home of the current folder; UsageError if another one is named, or a workspace."""
+    if workspace is not None or context.obj is not None:
+        raise UsageError(f"{option} already sets --workspace and --home; leave those out")
+    return Path.cwd() / homes.HERE_HOME
+
+
 def waiting_of(home: Home) -> Session:
     """Return the latest session whose request waits, else the latest session."""
     found = homes.all_sessions(home, fail)
@@ -143,3 +150,15 @@ _IGNORED = (
     "{} is ignored: it is in the workspace, where an answer could have written it; use options or"
     " CODINGAGENT_… variables"
 )
+
+
+@contextlib.contextmanager
+def at_rest(home: Home, session_id: str, screen: Screen) -> "Iterator[SharedSession]":
+    """Yield a session as it is now, in the home, which is locked; nothing of an answer is executed."""
+    from codingagent.cli.shared_session import locked
+
+    with (
+        locked(home, screen.remark),
+        opened(home, home.sessions.load(session_id), screen, executes=False) as shared,
+    ):
+        yield shared

@@ -162,6 +162,7 @@ class Given(Struct, frozen=True):
     def arguments(self) -> list[str]:
         """Return those that `resume` takes too, as words of a command line."""
         flags = {"--yes": self.yes, "--accept-formats": self.accept_formats}
+        flags["--clipboard"] = self.clipboard
         flags |= {"--network": self.network is True, "--no-network": self.network is False}
         values = {"--policy": self.policy, "--sandbox": self.sandbox, "--diff": self.diff}
         values["--secrets"] = self.secrets

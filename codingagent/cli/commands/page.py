@@ -6,12 +6,11 @@ import signal
 import socket
 import sys
 import webbrowser
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from codingagent.cli.commands.common import trusted_home
+from codingagent.cli.commands.common import here_home, trusted_home
 from codingagent.cli.commands.options import Here, WorkspaceFolder, told
 from codingagent.errors import UsageError, system_reason
 from codingagent.storage import atomic_write, homes
@@ -38,12 +37,8 @@ def _page(
     from codingagent.cli.page.looking import Desk
     from codingagent.cli.page.server import serve
 
-    named: Path | None = None
-    if here:
-        if workspace is not None or context.obj is not None:
-            raise UsageError("--here already sets --workspace and --home; leave those out")
-        workspace = Path.cwd()
-        named = workspace / homes.HERE_HOME
+    named = here_home(context, workspace) if here else None
+    workspace = named.parent if named else workspace
     root, _ = trusted_home(context, named)
     options = {"workspace": None if workspace is None else str(workspace)}
     resolved, folder = homes.settings_for(root, options, os.environ, workspace)

@@ -93,8 +93,7 @@ def follow(work: SharedSession, home: Home, screen: Screen, given: Given) -> Non
         glance = _glance(home, work, screen, is_asked=given.clipboard)
         line = None
         if (keys := screen.keyboard()) is not None:
-            again = [*given.arguments, *["--clipboard"] * given.clipboard]
-            line = Entered(home, work, screen, watch, stack.enter_context(keys), again, given)
+            line = Entered(home, work, screen, watch, stack.enter_context(keys), given)
             line.recall()
 
         def attend(conversation: "Conversation") -> None:
@@ -103,8 +102,8 @@ def follow(work: SharedSession, home: Home, screen: Screen, given: Given) -> Non
             if glance is not None and (done := glance.put(conversation)):
                 screen.copied(conversation.session.sequence, *done)
 
-        look, said = glance or (lambda _: None), screen.remark
-        inbox_loop.follow(work, inbox, watch, look, attend, said, line)
+        look, entered = glance or (lambda _: None), None if line is None else line.wait
+        inbox_loop.follow(work, inbox, watch.wait, look, attend, screen.remark, entered)
 
 
 def _glance(home: Home, shared: SharedSession, screen: Screen, *, is_asked: bool) -> Glance | None:
@@ -139,7 +138,6 @@ class Entered(Struct):
     _screen: Screen
     _watch: Watch
     _keys: Keyboard
-    _arguments: list[str]
     _given: Given
     _line: "WaitingLine | None" = None
     _entry: "LineEntry | None" = None
@@ -169,7 +167,7 @@ class Entered(Struct):
                 how = f"type 1 to run `{own}` now and after changes"
                 self._screen.remark(f"you named no check: {how}")
 
-    def wait(self, is_due: Callable[[], bool], timeout_s: float | None) -> bool:
+    def wait(self, is_due: Callable[[], bool]) -> bool:
         """Wait until something is entered or due; return False at once if nobody can type here."""
         if not keyboard.is_ours(sys.stdin):
             return False
@@ -191,7 +189,7 @@ class Entered(Struct):
         session = self._shared.work.requests.session
         self._seen, self._line.is_done = (self._shared.work, session.sequence), session.is_complete
         try:
-            self._entry = self._line.read(is_due_now, timeout_s)
+            self._entry = self._line.read(is_due_now)
         except EOFError:
             self._leave()
         except KeyboardInterrupt:
@@ -275,7 +273,7 @@ class Entered(Struct):
     def _command(self, name: str, rest: str) -> None:
         requests, name, rest = self._shared.work.requests, _whole(name), rest.strip()
         session, root = requests.session, f"--home={self._home.root}"
-        again = (root, "resume", session.session_id, *self._arguments)
+        again = (root, "resume", session.session_id, *self._given.arguments)
         if name in ("/undo", "/redo", "/unsay") and self._seen[0] is not self._shared.work:
             raise UsageError(f"{name} was typed before that: nothing was done; type it again")
         if name in _NEED_VALUES and rest in ("", "-"):  # "-" would read stdin
@@ -298,7 +296,7 @@ class Entered(Struct):
             case "/check":
                 self._shared.name_check(rest)
             case "/new":
-                given = (root, "new", *_kept(session), *self._arguments, "--", rest)
+                given = (root, "new", *_kept(session), *self._given.arguments, "--", rest)
                 raise LeaveError(*given, otherwise=again)
             case _ if name in _WORDS:
                 self._run(name, rest)
