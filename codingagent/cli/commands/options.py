@@ -17,7 +17,7 @@ from codingagent.errors import UsageError
 from codingagent.model.patterns import sections
 
 if TYPE_CHECKING:
-    from codingagent.cli.reply_command import ReplyCommand
+    from codingagent.cli.inbox_loop import ReplyCommand
 
 _TOLD = {
     key: (spec, meaning)
@@ -135,7 +135,7 @@ class Given(Struct, frozen=True):
         """Return the command that answers in place of the chat, if any."""
         if self.reply_with is None:
             return None
-        from codingagent.cli.reply_command import ReplyCommand
+        from codingagent.cli.inbox_loop import ReplyCommand
 
         # A long answer of a slow model takes minutes; a task with more turns needs a look.
         return ReplyCommand(self.reply_with, self.reply_timeout or 600, self.max_turns or 20)

@@ -80,9 +80,7 @@ def follow(work: SharedSession, home: Home, screen: Screen, given: Given) -> Non
     with contextlib.ExitStack() as stack:
         stack.enter_context(work.waiting())
         if (reply := given.reply) is not None:
-            from codingagent.cli import reply_command
-
-            reply_command.follow(work, inbox, home, reply, screen)
+            inbox_loop.follow_command(work, inbox, home, reply, screen)
             return
         journal = home.sessions.folder / work.conversation.session.session_id
         watch = Watch(home.mailbox.inbox, (journal,))
