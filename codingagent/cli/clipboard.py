@@ -6,11 +6,9 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 from codingagent.cli.stdio import is_terminal
 from codingagent.errors import WorkError
@@ -33,13 +31,13 @@ if os.name == "nt":  # PowerShell has no `<`
     _REMEDY = "attach the file itself, or save an answer in the inbox as .txt"
 
 
-def lacking(variables: Mapping[str, str]) -> tuple[str, str] | None:
+def lacking() -> tuple[str, str] | None:
     """Return why there is no clipboard here and what to do; None if there is one."""
     if program():
         return None
-    if variables.get("WAYLAND_DISPLAY"):
+    if os.environ.get("WAYLAND_DISPLAY"):
         return "no wl-copy", f"install wl-clipboard, or {_REMEDY}"
-    if variables.get("DISPLAY"):
+    if os.environ.get("DISPLAY"):
         return "no xclip, no xsel", f"install xclip, or {_REMEDY}"
     missing = "no desktop here (neither DISPLAY nor WAYLAND_DISPLAY is set)"
     return missing, f"on a desktop install xclip or wl-clipboard; here {_REMEDY}"
@@ -50,7 +48,7 @@ def _faults(what: str) -> Iterator[None]:
     """Turn errors of the clipboard's program into one of ours; refuse to work without a program."""
     import pyperclip  # type: ignore[import-untyped]  # its stubs are a separate package
 
-    if lacks := lacking(os.environ):
+    if lacks := lacking():
         raise WorkError(f"there is no clipboard: {'; '.join(lacks)}")
     before = os.environ.get("LC_ALL", "")
     # pbcopy and pbpaste take the locale's encoding, pyperclip gives UTF-8.
@@ -134,59 +132,44 @@ def _within_patience(call: Callable[[], object]) -> object:
         raise OSError(f"its program did not answer within {_PATIENCE_S:g} s") from None
 
 
-def is_the_terminals(variables: Mapping[str, str]) -> bool:
+def is_the_terminals() -> bool:
     """Return whether to use the terminal's clipboard: the person is on another machine, or none is here."""
-    is_remote = variables.get("SSH_TTY") or variables.get("SSH_CONNECTION")
-    return bool(is_remote or (variables.get("TMUX") and not program()))
+    is_remote = os.environ.get("SSH_TTY") or os.environ.get("SSH_CONNECTION")
+    return bool(is_remote or (os.environ.get("TMUX") and not program()))
 
 
-class Tmux(Struct, frozen=True):
-    """The tmux that this process runs in, which has the person's own terminal."""
+def _tmux(*words: str, outside: Collection[Path], data: bytes = b"") -> tuple[int, str] | None:
+    """Run the tmux that this process is in, if any: its exit code, and what it says."""
+    found = find_program("tmux", *outside) if os.environ.get("TMUX") else None
+    if found is None:
+        return None
+    done = run_tool([found, *words], os.environ, data, _PATIENCE_S)
+    return done.returncode, done.stdout.decode("utf-8", "replace")
 
-    program: str
-    variables: Mapping[str, str]
 
-    @classmethod
-    def around(cls, variables: Mapping[str, str], *outside: Path) -> "Tmux | None":
-        """Return the tmux that this process runs in, if any; `outside` as for `find_program`."""
-        found = find_program("tmux", *outside) if variables.get("TMUX") else None
-        return None if found is None else cls(found, variables)
+def tmux_fault(*outside: Path) -> str:
+    """Return why tmux would not pass on a text, and what to set; empty if it would, or there is none.
 
-    def take(self, data: bytes) -> bool:
-        """Have tmux pass a text to the terminal's clipboard; return False if its version is too old.
-
-        By default (`set-clipboard external`, 3.3) tmux does not pass on what programs send themselves.
-        """
-        if fault := self.fault():
-            raise WorkError(fault)
-        return self._run("load-buffer", "-w", "-", data=data)[0] == 0
-
-    def fault(self) -> str:
-        """Return why it would not pass on a text, and what to set; empty if it would."""
-        asked = "#{set-clipboard}|#{client_termfeatures}|#{client_termname}"
-        _, said = self._run("display-message", "-p", asked)
-        setting, features, terminal, *_ = f"{said.strip()}|||".split("|")
-        if setting == "off":
-            return (
-                "tmux is set to leave the clipboard alone: `tmux set -s set-clipboard external`,"
-                f" or {_REMEDY}"
-            )
-        if features and "clipboard" not in features.split(","):
-            return (
-                f"tmux does not know that a terminal called {terminal} has a clipboard: if it has one"
-                f" (OSC 52), `tmux set -as terminal-features ',{terminal}:clipboard'`, then attach again;"
-                f" or {_REMEDY}"
-            )
-        return ""
-
-    def _run(self, *words: str, data: bytes = b"") -> tuple[int, str]:
-        done = run_tool([self.program, *words], self.variables, data, _PATIENCE_S)
-        return done.returncode, done.stdout.decode("utf-8", "replace")
+    By default (`set-clipboard external`, 3.3) tmux does not pass on what programs send themselves.
+    """
+    asked = "#{set-clipboard}|#{client_termfeatures}|#{client_termname}"
+    _, said = _tmux("display-message", "-p", asked, outside=outside) or (0, "")
+    setting, features, terminal, *_ = f"{said.strip()}|||".split("|")
+    if setting == "off":
+        how = "`tmux set -s set-clipboard external`"
+        return f"tmux is set to leave the clipboard alone: {how}, or {_REMEDY}"
+    if features and "clipboard" not in features.split(","):
+        return (
+            f"tmux does not know that a terminal called {terminal} has a clipboard: if it has one"
+            f" (OSC 52), `tmux set -as terminal-features ',{terminal}:clipboard'`, then attach again;"
+            f" or {_REMEDY}"
+        )
+    return ""
 
 
 def put(text: str, *outside: Path) -> tuple[str, str]:
     """Put a text on the clipboard; return what was done, and what to try if that does not help."""
-    if not is_the_terminals(os.environ):
+    if not is_the_terminals():
         write(text)
         return "is on the clipboard", ""
     data = text.encode("utf-8", "replace")
@@ -195,8 +178,10 @@ def put(text: str, *outside: Path) -> tuple[str, str]:
         raise WorkError(
             "the request is too long for a terminal's clipboard: use --split 50000, or fetch the file"
         )
-    tmux = Tmux.around(os.environ, *outside)
-    if tmux is None or not tmux.take(data):
+    if fault := tmux_fault(*outside):
+        raise WorkError(fault)
+    tmux = _tmux("load-buffer", "-w", "-", outside=outside, data=data)
+    if tmux is None or tmux[0] != 0:
         sequence = f"\x1b]52;c;{encoded.decode()}\x07"  # OSC 52; many terminals refuse silently
         if tmux is not None:
             # Before 3.2, tmux passes on what these marks enclose, without a setting.
@@ -221,7 +206,7 @@ class Glance:
         self._complain = complain
         self._seen: str | None = None
         self._is_mute = False
-        self._is_blind = not is_asked and is_the_terminals(os.environ)
+        self._is_blind = not is_asked and is_the_terminals()
         # By the setting, one that was there before this process stays: the clipboard may have its answer.
         self._put = -1 if is_asked else 0
 
@@ -234,7 +219,7 @@ class Glance:
         paths = self._home.mailbox.waiting_paths(session.session_id, session.sequence)
         # After the answer to a question the person decides first what comes next.
         is_theirs = session.is_answered and session.awaits_words
-        if is_theirs or not paths or (is_the_terminals(os.environ) and not is_terminal(sys.stdout)):
+        if is_theirs or not paths or (is_the_terminals() and not is_terminal(sys.stdout)):
             return None
         try:
             return put(paths[0].read_text("utf-8"), self._home.root, Path(session.workspace))

@@ -119,13 +119,12 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
 
 def _clipboard() -> Finding:
     name = "clipboard"
-    if clipboard.is_the_terminals(os.environ):
-        tmux = clipboard.Tmux.around(os.environ, Path.cwd())
-        if tmux is not None and (fault := tmux.fault()):
+    if clipboard.is_the_terminals():
+        if fault := clipboard.tmux_fault(Path.cwd()):
             return Finding(name, False, fault)
         detail = "`copy` uses your terminal's (OSC 52), which you may have to allow there"
         return Finding(name, True, f"{detail}; pipe an answer into `codingagent paste`")
-    if lacks := clipboard.lacking(os.environ):
+    if lacks := clipboard.lacking():
         return Finding(name, False, f"none: {lacks[0]}", lacks[1])
     program = clipboard.program()
     try:

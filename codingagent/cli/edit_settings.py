@@ -1,7 +1,6 @@
 """Change the person's own settings; comments in their file stay."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import tomlkit
@@ -22,18 +21,14 @@ def set_value(path: Path, key: str, text: str) -> None:
     # Some variables are no settings.
     found = settings.resolve([Source(f"config set {key}", source.values or {key: text})])
     value = getattr(found.settings, key)
-
-    def change(document: tomlkit.TOMLDocument) -> None:
-        document[key] = list(value) if isinstance(value, tuple) else value
-
-    _change(path, change)
+    _change(path, key, list(value) if isinstance(value, tuple) else value)
 
 
 def unset(path: Path, key: str) -> bool:
     """Remove a setting; return whether it was there. UsageError if there is no such setting at all."""
     was_there = key in read_toml(path)
     if was_there:
-        _change(path, lambda document: document.pop(key))
+        _change(path, key, None)
     else:
         default = getattr(settings.Settings(), key, "")
         settings.resolve([Source(f"config unset {key}", {key: default})])
@@ -48,14 +43,18 @@ def edit(path: Path) -> None:
     settings.resolve([Source(str(path), read_toml(path))])
 
 
-def _change(path: Path, change: Callable[[tomlkit.TOMLDocument], object]) -> None:
+def _change(path: Path, key: str, value: object) -> None:
+    """Set a key of the file; None removes it."""
     read_toml(path)  # refuses folders, devices and large files
     try:
         before = typed_text(path.read_bytes()) if path.exists() else ""
         document = tomlkit.parse(before)
     except (OSError, ValueError, TOMLKitError) as fault:
         raise UsageError(f"{path} can't be read: {fault}") from fault
-    change(document)
+    if value is None:
+        document.pop(key)
+    else:
+        document[key] = value
     text = tomlkit.dumps(document)
     # The library ends the lines that it adds with LF, whatever the others have.
     _write(path, re.sub(r"\r?\n", "\r\n", text) if "\r\n" in before else text)

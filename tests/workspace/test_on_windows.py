@@ -264,7 +264,7 @@ def test_a_clipboard_that_is_kept_back_for_a_while_is_watched_on(tmp_path: Path)
     """While the screen is locked nobody may open it: answers that came after that were not seen."""
     program = (
         "from types import SimpleNamespace; from codingagent.cli import clipboard\n"
-        "from codingagent.errors import WorkError; clipboard.is_the_terminals = lambda _: False\n"
+        "from codingagent.errors import WorkError; clipboard.is_the_terminals = lambda: False\n"
         "def read():\n"
         "    if found := found_.pop(0): return found\n"
         "    raise WorkError('Access is denied')\n"

@@ -5,7 +5,6 @@ A command does what the command of its name does, by running it.
 
 import contextlib
 import difflib
-import os
 import re
 import sys
 import time
@@ -109,7 +108,7 @@ def _glance(home: Home, shared: SharedSession, screen: Screen, *, is_asked: bool
     if is_asked:
         return Glance(home, screen.remark)
     setting, requests = shared.work.context.settings.clipboard, shared.work.requests
-    has_one = clipboard.is_the_terminals(os.environ) or clipboard.lacking(os.environ) is None
+    has_one = clipboard.is_the_terminals() or clipboard.lacking() is None
     if setting == "off" or screen.keyboard() is None or not has_one:
         return None
     if setting == "ask":
