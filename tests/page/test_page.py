@@ -204,8 +204,13 @@ def test_a_command_is_stopped_approved_and_a_killed_page_loses_nothing(
     expect(page.locator("#output")).to_contain_text("begun")
     page.reload()
     expect(page.locator("#output")).to_contain_text("begun")
+    page.get_by_label("Your words").fill("and a README")
+    page.get_by_role("button", name="Say it").click()
+    waits = page.get_by_text("that waits until the command that runs now has ended")
+    expect(waits).to_be_visible()
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("heading", name="Stopped in the middle")).to_be_visible()
+    expect(waits).to_have_count(0)
     page.get_by_role("button", name="Go on").click()
     _has_request(page, 2)
     assert (project / "times").read_text("utf-8") == "again\n"
