@@ -136,7 +136,7 @@ os.environ.pop("LC_ALL", None)
 for name, line in {"pbcopy": "cat >$0.text", "pbpaste": "cat ${0%paste}copy.text"}.items():
     (here / name).write_text(f'#!/bin/sh\\necho $LC_ALL >>"{here}/said"\\n{line}\\n')
     (here / name).chmod(0o755)
-from codingagent.cli import clipboard
+from codingagent.cli.commands import clipboard
 clipboard.write("gr\u00fcn")
 is_same = clipboard.read() == "gr\u00fcn"
 print(is_same and {*(here / "said").read_text().split()} == {"en_US.UTF-8"} and not os.environ["LC_ALL"])

@@ -263,7 +263,7 @@ def test_hooks_behind_a_junction_that_a_command_made_are_found_and_put_back(tmp_
 def test_a_clipboard_that_is_kept_back_for_a_while_is_watched_on(tmp_path: Path) -> None:
     """While the screen is locked nobody may open it: answers that came after that were not seen."""
     program = (
-        "from types import SimpleNamespace; from codingagent.cli import clipboard\n"
+        "from types import SimpleNamespace; from codingagent.cli.commands import clipboard\n"
         "from codingagent.errors import WorkError; clipboard.is_the_terminals = lambda: False\n"
         "def read():\n"
         "    if found := found_.pop(0): return found\n"

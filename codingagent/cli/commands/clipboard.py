@@ -1,29 +1,50 @@
-"""The commands copy and paste: carry requests and answers through the clipboard, or pipes."""
+"""The clipboard, of the system or the terminal, and the commands copy and paste, which also take pipes."""
 
+import base64
+import contextlib
+import os
 import sys
+import tempfile
+import threading
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from codingagent.agent.answers import Ask, save_answer
-from codingagent.cli import clipboard, layout
+from codingagent.cli import layout
 from codingagent.cli.command_table import runnable
 from codingagent.cli.commands.common import ask_whose, home_of, settings_of, waiting_of
 from codingagent.cli.commands.options import WaitingSessionName, told
 from codingagent.cli.output import screen_for
 from codingagent.cli.stdio import be_utf8, is_terminal
 from codingagent.cli.task_input import edited
-from codingagent.errors import UsageError, disk_errors
+from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model import chats
+from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.model.settings import Settings
+from codingagent.process.runner import run_tool
 from codingagent.prompt import split as parts
 from codingagent.prompt import tokens
 from codingagent.storage.homes import Home
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
+from codingagent.workspace import programs
+from codingagent.workspace.programs import find_program
+
+if TYPE_CHECKING:
+    from codingagent.agent.conversation import Conversation
 
 app = typer.Typer()
+# xterm and others drop longer texts; tmux passes on about as much.
+_TERMINAL_LIMIT_BYTES = 74_000
+_PATIENCE_S = 5.0
+# Enough of what a program says to know why it failed.
+_SAID_BYTES = 200
+_REMEDY = "attach the file itself, or pipe an answer: `codingagent paste < FILE`"
+if os.name == "nt":  # PowerShell has no `<`
+    _REMEDY = "attach the file itself, or save an answer in the inbox as .txt"
 
 
 @app.command(epilog="Example: codingagent copy --split 8000", name="copy")
@@ -79,7 +100,7 @@ def _put_request(
         sys.stdout.write(text if limit is None else "".join(f"{name}\n" for name in names))
         return
     for number, (name, piece) in enumerate(zip(names, pieces, strict=True), start=1):
-        done, if_not = clipboard.put(piece, home.root, Path(session.workspace))
+        done, if_not = put(piece, home.root, Path(session.workspace))
         size = layout.size(len(piece), tokens.estimate(piece))
         sys.stdout.write(f"{name.name} {done} ({size}): paste it into the chat\n{if_not}")
         if number < len(pieces):
@@ -97,7 +118,224 @@ def _save_answer(home: Home, session: Session, ask: Ask | None, *, edits: bool) 
         # As bytes: the inbox detects the encoding.
         data = sys.stdin.buffer.read(REPLY_LIMIT_BYTES + 1)
     else:
-        data = clipboard.read().encode("utf-8", "replace")
+        data = read().encode("utf-8", "replace")
     path, owner = save_answer(home, session, ask, data)
     way = runnable(f"`codingagent resume {owner}`")
     sys.stdout.write(f"saved as {path}; a waiting terminal applies it now, otherwise run {way}\n")
+
+
+def lacking() -> tuple[str, str] | None:
+    """Return why there is no clipboard here and what to do; None if there is one."""
+    if program():
+        return None
+    if os.environ.get("WAYLAND_DISPLAY"):
+        return "no wl-copy", f"install wl-clipboard, or {_REMEDY}"
+    if os.environ.get("DISPLAY"):
+        return "no xclip, no xsel", f"install xclip, or {_REMEDY}"
+    missing = "no desktop here (neither DISPLAY nor WAYLAND_DISPLAY is set)"
+    return missing, f"on a desktop install xclip or wl-clipboard; here {_REMEDY}"
+
+
+@contextlib.contextmanager
+def _faults(what: str) -> Iterator[None]:
+    """Turn errors of the clipboard's program into one of ours; refuse to work without a program."""
+    import pyperclip  # type: ignore[import-untyped]  # its stubs are a separate package
+
+    if lacks := lacking():
+        raise WorkError(f"there is no clipboard: {'; '.join(lacks)}")
+    before = os.environ.get("LC_ALL", "")
+    # pbcopy and pbpaste take the locale's encoding, pyperclip gives UTF-8.
+    if sys.platform == "darwin":
+        os.environ["LC_ALL"] = "en_US.UTF-8"
+    try:
+        yield
+    except (pyperclip.PyperclipException, OSError, ValueError) as fault:
+        reasons = (line.strip() for line in str(fault).splitlines() if line.strip())
+        reason = next(reasons, "no reason given")
+        raise WorkError(f"{what}: {reason}; {_REMEDY}") from fault
+    finally:
+        if sys.platform == "darwin":
+            os.environ["LC_ALL"] = before  # empty, it is as good as unset
+
+
+def read() -> str:
+    import pyperclip
+
+    with _faults("the clipboard can't be read"):
+        return str(_within_patience(pyperclip.paste))
+
+
+def write(text: str) -> None:
+    import pyperclip
+
+    with _faults("the text can't be put on the clipboard"), _kept_off_the_screen() as said:
+        _within_patience(lambda: pyperclip.copy(text))
+        # Its program may fail without telling us: no such display, for example.
+        is_lost = bool(text.strip()) and not str(_within_patience(pyperclip.paste)).strip()
+    if is_lost:
+        why = f" ({one_line(said[0])})" if said else ""
+        raise WorkError(f"{program()} did not put the text on the clipboard{why}; {_REMEDY}")
+
+
+@contextlib.contextmanager
+def _kept_off_the_screen() -> Iterator[list[str]]:
+    """Yield a list that gets the lines of stderr in the end; pyperclip leaves its programs ours."""
+    said: list[str] = []
+    with tempfile.TemporaryFile() as file:
+        before = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield said
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            file.seek(0)
+            said += file.read(_SAID_BYTES).decode("utf-8", "replace").splitlines()[:1]
+
+
+def program() -> str:
+    """Return the name of the program that reaches the clipboard here; empty if none does."""
+    import pyperclip
+
+    programs.settle()  # it takes its programs from our PATH
+    copying, _ = pyperclip.determine_clipboard()
+    made_by = str(getattr(copying, "__qualname__", "")).partition(".")[0]
+    if not made_by:
+        return ""  # pyperclip's placeholder for a missing one is not a function
+    word = made_by.removeprefix("init_").removesuffix("_clipboard")
+    return {"wl": "wl-clipboard", "osx_pbcopy": "pbcopy", "osx_pyobjc": "pyobjc"}.get(word, word)
+
+
+def _within_patience(call: Callable[[], object]) -> object:
+    """Return the result of a call, within a time limit: the program may wait for a missing desktop."""
+    from concurrent.futures import Future
+
+    found: Future[object] = Future()
+
+    def run() -> None:
+        try:
+            found.set_result(call())
+        except Exception as fault:  # noqa: BLE001  # raised again by the caller
+            found.set_exception(fault)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return found.result(_PATIENCE_S)
+    except TimeoutError:
+        raise OSError(f"its program did not answer within {_PATIENCE_S:g} s") from None
+
+
+def is_the_terminals() -> bool:
+    """Return whether to use the terminal's clipboard: the person is on another machine, or none is here."""
+    is_remote = os.environ.get("SSH_TTY") or os.environ.get("SSH_CONNECTION")
+    return bool(is_remote or (os.environ.get("TMUX") and not program()))
+
+
+def _tmux(*words: str, outside: Collection[Path], data: bytes = b"") -> tuple[int, str] | None:
+    """Run the tmux that this process is in, if any: its exit code, and what it says."""
+    found = find_program("tmux", *outside) if os.environ.get("TMUX") else None
+    if found is None:
+        return None
+    done = run_tool([found, *words], os.environ, data, _PATIENCE_S)
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def tmux_fault(*outside: Path) -> str:
+    """Return why tmux would not pass on a text, and what to set; empty if it would, or there is none.
+
+    By default (`set-clipboard external`, 3.3) tmux does not pass on what programs send themselves.
+    """
+    asked = "#{set-clipboard}|#{client_termfeatures}|#{client_termname}"
+    _, said = _tmux("display-message", "-p", asked, outside=outside) or (0, "")
+    setting, features, terminal, *_ = f"{said.strip()}|||".split("|")
+    if setting == "off":
+        how = "`tmux set -s set-clipboard external`"
+        return f"tmux is set to leave the clipboard alone: {how}, or {_REMEDY}"
+    if features and "clipboard" not in features.split(","):
+        return (
+            f"tmux does not know that a terminal called {terminal} has a clipboard: if it has one"
+            f" (OSC 52), `tmux set -as terminal-features ',{terminal}:clipboard'`, then attach again;"
+            f" or {_REMEDY}"
+        )
+    return ""
+
+
+def put(text: str, *outside: Path) -> tuple[str, str]:
+    """Put a text on the clipboard; return what was done, and what to try if that does not help."""
+    if not is_the_terminals():
+        write(text)
+        return "is on the clipboard", ""
+    data = text.encode("utf-8", "replace")
+    encoded = base64.b64encode(data)
+    if len(encoded) > _TERMINAL_LIMIT_BYTES:
+        raise WorkError(
+            "the request is too long for a terminal's clipboard: use --split 50000, or fetch the file"
+        )
+    if fault := tmux_fault(*outside):
+        raise WorkError(fault)
+    tmux = _tmux("load-buffer", "-w", "-", outside=outside, data=data)
+    if tmux is None or tmux[0] != 0:
+        sequence = f"\x1b]52;c;{encoded.decode()}\x07"  # OSC 52; many terminals refuse silently
+        if tmux is not None:
+            # Before 3.2, tmux passes on what these marks enclose, without a setting.
+            sequence = f"\x1bPtmux;\x1b{sequence}\x1b\\"
+        sys.stdout.write(sequence)
+        sys.stdout.flush()
+    if_not = "  if nothing arrives, your terminal does not let programs do this (OSC 52): attach the file\n"
+    return "was sent to your terminal's clipboard", if_not
+
+
+class Glance:
+    """Put requests on the clipboard; poll it, and save what answers the waiting request in the inbox.
+
+    If there is no clipboard, complain once and stop. Without `is_asked`, a remote person's clipboard, which
+    can't be read, is skipped silently.
+    """
+
+    def __init__(
+        self, home: Home, complain: Callable[[str], None], *, is_asked: bool = True
+    ) -> None:
+        self._home = home
+        self._complain = complain
+        self._seen: str | None = None
+        self._is_mute = False
+        self._is_blind = not is_asked and is_the_terminals()
+        # By the setting, one that was there before this process stays: the clipboard may have its answer.
+        self._put = -1 if is_asked else 0
+
+    def put(self, conversation: "Conversation") -> tuple[str, str] | None:
+        """Put a new request on the clipboard, the short one if there is one; return what was done."""
+        session, written = conversation.session, conversation.requests.written
+        if self._is_mute or self._put == written or not session.is_awaiting_answer:
+            return None
+        self._put = written
+        paths = self._home.mailbox.waiting_paths(session.session_id, session.sequence)
+        # After the answer to a question the person decides first what comes next.
+        is_theirs = session.is_answered and session.awaits_words
+        if is_theirs or not paths or (is_the_terminals() and not is_terminal(sys.stdout)):
+            return None
+        try:
+            return put(paths[0].read_text("utf-8"), self._home.root, Path(session.workspace))
+        except (OSError, WorkError) as fault:
+            self._is_mute = True
+            self._complain(f"requests are not put on the clipboard: {fault}")
+            return None
+
+    def __call__(self, conversation: "Conversation") -> None:
+        if self._is_blind:
+            return
+        try:
+            text = read()
+        except WorkError as fault:
+            # Windows keeps it back while the screen is locked, or another program has it open.
+            self._is_blind = self._seen is None or os.name != "nt"
+            if self._is_blind:
+                self._complain(f"the clipboard is not watched: {fault}")
+            return
+        if text == self._seen:
+            return
+        self._seen = text
+        if conversation.is_answer(text):
+            session = conversation.session
+            data = text.encode("utf-8", "replace")
+            self._home.mailbox.drop(data, session.session_id, session.sequence)

@@ -11,9 +11,9 @@ from msgspec import to_builtins
 
 from codingagent.cli import tables
 from codingagent.cli.commands import options
-from codingagent.cli.commands.common import home_of, home_was_found, latest_of, trusted_home
+from codingagent.cli.commands.common import home_of, latest_of, trusted_home
 from codingagent.cli.commands.options import Json, SessionName, told
-from codingagent.cli.output import fail, screen_for
+from codingagent.cli.output import fail
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import be_utf8
 from codingagent.cli.task_input import read_task
@@ -212,17 +212,6 @@ def _context(
         fail(f"no file of {folder} is chosen for this task")
 
 
-@app.command(epilog="Example: codingagent doctor", name="doctor")
-def _doctor(
-    context: typer.Context, verbose: Annotated[bool, told("verbose")] = False, json: Json = False
-) -> None:
-    """Check this machine, and say how to get what is missing."""
-    from codingagent.cli import doctor
-
-    home = homes.find_home(context.obj, Path.cwd(), os.environ)
-    doctor.examine(home, was_found=home_was_found(context), json=json, verbose=verbose)
-
-
 @app.command(epilog="Example: codingagent config set clipboard auto", name="config")
 def _config(  # one for each command-line option
     context: typer.Context,
@@ -297,12 +286,3 @@ def _schema(of: Annotated[Literal["operations", "events", "settings"], told("sch
         form = wire.OperationsMessage if of == "operations" else wire.EventsMessage
         found = wire.schema_of(form)
     sys.stdout.write(json.dumps(found, indent=2) + "\n")
-
-
-@app.command(epilog="Example: codingagent demo", name="demo")
-def _demo(json: Json = False) -> None:
-    """Watch a small real task being solved, with recorded answers."""
-    from codingagent.cli import demo
-
-    with screen_for(json) as screen:
-        demo.play(screen)

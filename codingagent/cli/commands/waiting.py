@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from codingagent.agent.answers import refuse_request, save_answer
 from codingagent.agent.requests import Requests
-from codingagent.cli import clipboard, inbox_loop, keyboard
-from codingagent.cli.clipboard import Glance
-from codingagent.cli.commands import amend
+from codingagent.cli import inbox_loop, keyboard
+from codingagent.cli.commands import amend, clipboard
+from codingagent.cli.commands.clipboard import Glance
 from codingagent.cli.commands.common import inbox_of
 from codingagent.cli.commands.options import Given
 from codingagent.cli.keyboard import Keyboard

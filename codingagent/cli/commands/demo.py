@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
+import typer
 from msgspec import Struct
 
 from codingagent.agent import context, factory
 from codingagent.cli import inbox_loop
+from codingagent.cli.commands.options import Json
+from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.shared_session import SharedSession
 from codingagent.errors import WorkError
@@ -28,9 +31,14 @@ from codingagent.workspace.sharing import retried
 _RECORDED_SESSION = "00000000"
 
 
-def play(screen: Screen) -> None:
-    """Play the recorded session; save the answers in the inbox as a person would."""
+app = typer.Typer()
+
+
+@app.command(epilog="Example: codingagent demo", name="demo")
+def _demo(json: Json = False) -> None:
+    """Watch a small real task being solved, with recorded answers."""
     with (
+        screen_for(json) as screen,
         tempfile.TemporaryDirectory(prefix="ca-demo-", ignore_cleanup_errors=True) as folder,
         as_file(files("codingagent") / "demo") as recorded,
     ):
@@ -59,8 +67,8 @@ def play(screen: Screen) -> None:
                 replies = iter(sorted((recorded / "replies").glob("*.txt")))
                 person = _RecordedPerson(replies, home.mailbox.inbox, session.session_id, screen)
                 inbox_loop.follow(shared, inbox_loop.Inbox(home.mailbox.look), person.wait)
-    for line in _OWN_TASK:
-        screen.remark(line)
+        for line in _OWN_TASK:
+            screen.remark(line)
 
 
 _OWN_TASK = (

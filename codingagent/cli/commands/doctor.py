@@ -8,12 +8,17 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from codingagent.cli import clipboard, layout
+from codingagent.cli import layout
 from codingagent.cli.command_table import runnable
+from codingagent.cli.commands import clipboard
+from codingagent.cli.commands.common import home_was_found
+from codingagent.cli.commands.options import Json, told
 from codingagent.cli.layout import Line, Look, look_of
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_living, is_terminal
@@ -35,11 +40,15 @@ _WATCH_S = 1.0
 _NAME_CELLS = 12
 
 
-def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
-    """Print what this machine offers; with `verbose` or `json`, each promise of the sandbox too.
+app = typer.Typer()
 
-    The home must be out of reach from inside a sandbox. `was_found`: the person did not name it.
-    """
+
+@app.command(epilog="Example: codingagent doctor", name="doctor")
+def _doctor(
+    context: typer.Context, verbose: Annotated[bool, told("verbose")] = False, json: Json = False
+) -> None:
+    """Check this machine, and say how to get what is missing."""
+    home = homes.find_home(context.obj, Path.cwd(), os.environ)
     # The test from inside needs an existing folder, and a home may not exist yet.
     outside = next((folder for folder in (home, *home.parents) if folder.is_dir()), home)
     of_sandbox = findings(outside, homes.default_workspace(home))
@@ -48,7 +57,7 @@ def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
         of_sandbox = _summed_up(of_sandbox)
     missing: dict[str, bool] = {}
     # Each line is printed as soon as it is known: the sandbox takes a second.
-    for finding in itertools.chain(of_sandbox, _own(home, was_found=was_found)):
+    for finding in itertools.chain(of_sandbox, _own(home, was_found=home_was_found(context))):
         if json:
             write_json_line(sys.stdout, to_builtins(finding))
         else:
@@ -67,14 +76,14 @@ def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
 
 def _summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the sandbox's promises as one finding, and separately those that do not hold."""
-    told = list(found)
-    promises = [each for each in told if each.is_promise]
+    every = list(found)
+    promises = [each for each in every if each.is_promise]
     broken = [each for each in promises if each.holds is False]
     kept = sum(each.holds is True for each in promises)
     said = f"all {kept} protections work, tested from inside"
     if broken:
         said = f"{len(broken)} of {kept + len(broken)} protections do not work"
-    for each in told:
+    for each in every:
         if each.name == "sandbox" and promises:
             # Its own words end where the list of promises would begin.
             detail = each.detail.partition(",")[0]
