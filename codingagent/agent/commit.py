@@ -307,7 +307,7 @@ class PersonsRepository:
             names = [Path(folder) / str(number) for number in range(len(raw))]
             for name, (_, state, _) in zip(names, raw, strict=True):
                 name.write_bytes(contents[state.blob])
-            listed = "".join(f"{name}\n" for name in names).encode()
+            listed = b"".join(os.fsencode(name) + b"\n" for name in names)
             how = ("hash-object", "-w", "--no-filters", "--stdin-paths")
             blobs = self._git(*how, data=listed).decode().split() if raw else []
         for (path, state, mode), blob in zip(raw, blobs, strict=True):

@@ -13,12 +13,12 @@ from codingagent.agent import factory
 from codingagent.cli.command_table import HOME
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import here_home, opened, trusted_home
-from codingagent.cli.commands.options import RULES, Given, taking
+from codingagent.cli.commands.options import CONTEXT, REPLY, RULES, TASK, Given, taking
 from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_task
 from codingagent.errors import UsageError
-from codingagent.model.journal_entries import Protocol, Wants
+from codingagent.model.journal_entries import Wants
 from codingagent.model.settings import Settings
 from codingagent.process import select_sandbox
 from codingagent.storage import homes, own_prompts
@@ -34,48 +34,26 @@ app = typer.Typer()
 @app.command(
     epilog='Example: codingagent new --here "Add a --verbose option to cli.py"', name="new"
 )
-@taking(
-    "tokens leave_out no_conventions check clipboard reply_with reply_timeout max_turns"
-    f" {RULES} accept_formats yes diff"
-)
-def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
+@taking(f"{TASK} worktree {CONTEXT} check {REPLY} protocol {RULES} accept_formats yes diff")
+def _new(
     context: typer.Context,
     given: Given,
     words: options.TaskWords = None,
-    file: options.TaskFile = None,
-    edit: options.EditTask = False,
-    prompt: options.OwnPrompt = None,
-    workspace: options.WorkspaceFolder = None,
-    here: options.Here = False,
-    worktree: Annotated[str | None, options.told("worktree")] = None,
-    no_wait: options.NoWait = False,
-    attach: options.Attach = None,
-    protocol: Annotated[Protocol, options.told("protocol", show_default=False)] = "tags",
     json: options.Json = False,
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
-    given.check_reply({"--no-wait": no_wait})
-    task = read_task(words or [], file, edit, may_be_empty=prompt is not None)
-    where = (context, workspace, here, worktree)
-    start = _Start(*where, task, protocol, given, attach, prompt)
-    _begin(start, json=json, no_wait=no_wait)
+    given.check_reply()
+    may_be_empty = given.prompt is not None
+    task = read_task(words or [], given.file, given.edit, may_be_empty=may_be_empty)
+    _begin(_Start(context, given, task), json=json)
 
 
 @app.command(epilog='Example: codingagent ask --here "Where is the discount computed?"', name="ask")
-@taking(
-    "tokens leave_out no_conventions clipboard reply_with reply_timeout max_turns policy secrets"
-)
-def _ask(  # noqa: PLR0913, PLR0917  # one for each command-line option
+@taking(f"{TASK} {CONTEXT} {REPLY} policy secrets")
+def _ask(
     context: typer.Context,
     given: Given,
     words: Annotated[list[str] | None, options.told("question")] = None,
-    file: options.TaskFile = None,
-    edit: options.EditTask = False,
-    prompt: options.OwnPrompt = None,
-    workspace: options.WorkspaceFolder = None,
-    here: options.Here = False,
-    no_wait: options.NoWait = False,
-    attach: options.Attach = None,
     json: options.Json = False,
 ) -> None:
     """Ask about the code: the answer is words, and nothing is changed.
@@ -83,22 +61,20 @@ def _ask(  # noqa: PLR0913, PLR0917  # one for each command-line option
     Each further question is typed, or comes with `say`; `/do WISH`, or `say --do WISH`, goes on in the same
     chat with edits.
     """
-    given.check_reply({"--no-wait": no_wait})
-    question = read_task(words or [], file, edit, "question", may_be_empty=prompt is not None)
-    where = (context, workspace, here, None)
-    start = _Start(*where, question, "tags", given, attach, prompt, wants="words")
-    _begin(start, json=json, no_wait=no_wait)
+    given.check_reply()
+    may_be_empty = given.prompt is not None
+    task = read_task(words or [], given.file, given.edit, "question", may_be_empty=may_be_empty)
+    _begin(_Start(context, given, task, wants="words"), json=json)
 
 
 @app.command(
     epilog="Example: codingagent run operations.json --workspace project > events.json", name="run"
 )
-@taking(f"{RULES} yes")
+@taking(f"workspace {RULES} yes")
 def _run(
     context: typer.Context,
     file: Annotated[str, options.told("operations")],
     given: Given,
-    workspace: options.WorkspaceFolder = None,
     events_stream: Annotated[bool, options.told("stream")] = False,
 ) -> int:
     """Run a JSON operations message, and print the events message.
@@ -109,8 +85,7 @@ def _run(
     from codingagent.cli import runs  # pydantic with it: not for --help
 
     root, was_found = trusted_home(context)
-    named = {"workspace": None if workspace is None else str(workspace)}
-    resolved, folder = homes.settings_for(root, {**named, **given.settings}, os.environ)
+    resolved, folder = homes.settings_for(root, given.settings, os.environ)
     data = runs.read_message(file)
     settings = homes.for_program(resolved)
     select_sandbox.possible_policy(settings, folder)
@@ -119,10 +94,10 @@ def _run(
     return runs.execute(home, folder, settings, data, approves_all=given.yes, streams=events_stream)
 
 
-def _begin(start: "_Start", *, json: bool, no_wait: bool) -> None:
+def _begin(start: "_Start", *, json: bool) -> None:
     with screen_for(json) as screen, _begun(start, screen) as begun:
         home, shared = begun
-        if no_wait:
+        if start.given.no_wait:
             shared.work.requests.announce(watched=False)
         else:
             # What waiting takes is imported once the request is out.
@@ -132,19 +107,11 @@ def _begin(start: "_Start", *, json: bool, no_wait: bool) -> None:
 
 
 class _Start(Struct, frozen=True):
-    """What begins a session: its place and task, and how the person wants it."""
+    """What begins a session: a task, and how the person wants it."""
 
     context: typer.Context
-    workspace: Path | None
-    here: bool
-    branch: str | None
-    """Of its working tree, if it is in one of its own."""
-    task: str
-    protocol: Protocol
     given: Given
-    attach: list[str] | None
-    prompt: str | None
-    """The name of a prompt that comes before the task's own words."""
+    task: str
     wants: Wants = "edits"
 
     def place(self, made: contextlib.ExitStack) -> tuple[Path, bool, Path | None]:
@@ -152,14 +119,14 @@ class _Start(Struct, frozen=True):
 
         Nothing is created yet but a working tree, which `made` takes back.
         """
-        workspace, named = self.workspace, None
-        if self.branch is not None:
+        workspace, named, branch = self.given.workspace, None, self.given.worktree
+        if branch is not None:
             from codingagent.agent.commit import PersonsRepository
 
             folder = here_home(self.context, workspace, "--worktree").parent
-            workspace = PersonsRepository(folder).worktree(self.branch, made)
+            workspace = PersonsRepository(folder).worktree(branch, made)
             named = workspace / homes.HERE_HOME
-        elif self.here:
+        elif self.given.here:
             named = here_home(self.context, workspace)
             workspace = named.parent
         return *trusted_home(self.context, named), workspace
@@ -175,7 +142,7 @@ def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession
             settings, folder, files, task = _checked(start, root, workspace, screen)
             home = homes.Home.at(root, create=True, was_found=was_found)
             stack.enter_context(home.lock.held(screen.remark))
-            how = (settings, start.protocol, start.wants)
+            how = (settings, given.protocol, start.wants)
             session = factory.start_session(home, folder, task, *how)
             made.pop_all()
         if was_found and not homes.is_registered(home.root):
@@ -185,10 +152,10 @@ def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession
                 f" written: name it each time, with --home {quoted([str(home.root)])} or as"
                 " CODINGAGENT_HOME"
             )
-        if start.branch is not None:
+        if given.worktree is not None:
             HOME.set(home.root)
-            screen.remark(f"on branch {start.branch}, in {folder}: type later commands there")
-        elif not start.here and not any(folder.iterdir()) and _has_files():
+            screen.remark(f"on branch {given.worktree}, in {folder}: type later commands there")
+        elif not given.here and not any(folder.iterdir()) and _has_files():
             screen.remark(
                 "the workspace is empty, so the model gets no files; to work in this folder instead:"
                 " codingagent new --here"
@@ -218,7 +185,7 @@ def _checked(
     resolved, folder = homes.settings_for(root, options, os.environ)
     settings = resolved.settings
     rules = select_sandbox.possible_policy(settings, folder)
-    files = factory.attached(root, folder, start.attach or (), rules, screen.show)
+    files = factory.attached(root, folder, start.given.attach or (), rules, screen.show)
     for pattern in settings.always_attach if folder.is_dir() else ():
         try:
             own = [os.path.join(folder, pattern)]
@@ -226,8 +193,8 @@ def _checked(
         except UsageError as fault:  # it need not fit each workspace
             screen.remark(f"always_attach {fault}")
     task = start.task
-    if start.prompt is not None:
-        task = f"{_agreed(start.prompt, folder, screen)}\n\n{task}".strip()
+    if start.given.prompt is not None:
+        task = f"{_agreed(start.given.prompt, folder, screen)}\n\n{task}".strip()
     return settings, folder, files, task
 
 

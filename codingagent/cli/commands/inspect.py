@@ -177,20 +177,18 @@ def _diff(
 
 
 @app.command(epilog='Example: codingagent context "Add a --verbose option"', name="context")
-@options.taking("tokens leave_out")
+@options.taking("file workspace tokens leave_out")
 def _context(
     context: typer.Context,
     given: options.Given,
     words: options.TaskWords = None,
-    file: options.TaskFile = None,
-    workspace: options.WorkspaceFolder = None,
     json: Json = False,
 ) -> None:
     """Show which parts of files the first request would show for a task."""
     from codingagent.agent.factory import guessed
     from codingagent.agent.secrecy import Secrecy
 
-    task = read_task(words or [], file, edit=False)
+    task, workspace = read_task(words or [], given.file, edit=False), given.workspace
     root, was_found = trusted_home(context)
     if was_found and not (root / "sessions").is_dir():
         # As `new --here` would, which was not run yet.

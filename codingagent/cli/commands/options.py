@@ -14,6 +14,7 @@ import typer
 from msgspec import Struct
 
 from codingagent.errors import UsageError
+from codingagent.model.journal_entries import Protocol, is_run_id, is_session_id
 from codingagent.model.patterns import sections
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ _TOLD = {
 def _sessions(context: typer.Context, incomplete: str) -> list[str]:
     """Return the session ids that complete a word in a shell; none on any error."""
     with contextlib.suppress(Exception):  # shell completion is no place for errors
-        from codingagent.model.journal_entries import is_run_id, is_session_id
         from codingagent.storage import homes
 
         named = context.find_root().params.get("home")
@@ -74,12 +74,8 @@ WaitingSessionName = Annotated[_Text, told("waiting", autocompletion=_sessions)]
 OpenSessionName = Annotated[_Text, told("open", autocompletion=_sessions)]
 AwaitingName = Annotated[_Text, told("awaiting", autocompletion=_sessions)]
 TaskWords = Annotated[_Texts, told("task")]
-TaskFile = Annotated[_File, told("file")]
-EditTask = Annotated[bool, told("edit")]
-OwnPrompt = Annotated[_Text, told("prompt", autocompletion=_prompts)]
 WorkspaceFolder = Annotated[_File, told("workspace")]
 Here = Annotated[bool, told("here")]
-NoWait = Annotated[bool, told("no wait")]
 Attach = Annotated[_Texts, told("attach")]
 Json = Annotated[bool, told("json")]
 # System timers count no further: 2^31 ms, 24 days.
@@ -106,6 +102,14 @@ AnswerLimit = Annotated[float, told("patience", callback=_seconds)]
 class Given(Struct, frozen=True):
     """Options for a session; None: as its settings say. A command takes those that `taking` names."""
 
+    file: Annotated[_File, told("file")] = None
+    edit: Annotated[bool, told("edit")] = False
+    prompt: Annotated[_Text, told("prompt", autocompletion=_prompts)] = None
+    workspace: WorkspaceFolder = None
+    here: Here = False
+    worktree: Annotated[_Text, told("worktree")] = None
+    no_wait: Annotated[bool, told("no wait")] = False
+    attach: Attach = None
     tokens: Annotated[_Text, told("context", "0 8k 12k 16k 32k")] = None
     leave_out: Annotated[_Texts, told("leave out")] = None
     no_conventions: Annotated[bool, told("conventions")] = False
@@ -114,6 +118,7 @@ class Given(Struct, frozen=True):
     reply_with: Annotated[_Text, told("reply with")] = None
     reply_timeout: Annotated[float | None, told("timeout", min=1, max=86_400)] = None
     max_turns: Annotated[int | None, told("max turns", min=1)] = None
+    protocol: Annotated[Protocol, told("protocol", show_default=False)] = "tags"
     policy: Annotated[_Text, told("policy", "restrictive standard permissive")] = None
     sandbox: Annotated[_Text, told("sandbox", "auto require off")] = None
     network: Annotated[bool | None, told("network")] = None
@@ -128,6 +133,7 @@ class Given(Struct, frozen=True):
         names = ("check", "policy", "sandbox", "network", "secrets", "diff")
         found: dict[str, object] = {name: getattr(self, name) for name in names}
         found["conventions"] = False if self.no_conventions else None
+        found["workspace"] = None if self.workspace is None else str(self.workspace)
         return found | {"context": self.tokens, "never_choose": self.leave_out}
 
     @property
@@ -140,14 +146,15 @@ class Given(Struct, frozen=True):
         # A long answer of a slow model takes minutes; a task with more turns needs a look.
         return ReplyCommand(self.reply_with, self.reply_timeout or 600, self.max_turns or 20)
 
-    def check_reply(self, others: dict[str, bool]) -> None:
-        """Refuse (UsageError) what does not go with --reply-with, as `others` do not."""
+    def check_reply(self, *, once: bool = False) -> None:
+        """Refuse (UsageError) what does not go with --reply-with."""
         limits = {"--reply-timeout": self.reply_timeout, "--max-turns": self.max_turns}
         if self.reply_with is None:
             for name in (name for name, limit in limits.items() if limit is not None):
                 raise UsageError(f"{name} needs --reply-with")
             return
-        for name, is_given in (others | {"--clipboard": self.clipboard}).items():
+        others = {"--no-wait": self.no_wait, "--once": once, "--clipboard": self.clipboard}
+        for name, is_given in others.items():
             if is_given:
                 raise UsageError(f"--reply-with and {name} can't be combined; leave one out")
         if not self.reply_with.strip():
@@ -171,6 +178,9 @@ class Given(Struct, frozen=True):
 
 
 RULES = "policy sandbox network secrets"
+TASK = "file edit prompt workspace here"
+CONTEXT = "no_wait attach tokens leave_out no_conventions"
+REPLY = "clipboard reply_with reply_timeout max_turns"
 
 
 def taking(words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -55,7 +55,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     """Continue a session: apply the answer in the inbox, or wait for one. With a run id: finish that run."""
     from codingagent.agent.answers import Recipients
 
-    given.check_reply({"--once": once})
+    given.check_reply(once=once)
     home = home_of(context)
     if dry_run is not None:
         return _rehearse(home, session, dry_run, json=json)
