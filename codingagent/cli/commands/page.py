@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 import webbrowser
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import typer
@@ -45,14 +46,10 @@ def _page(
     if folder != homes.default_workspace(root):
         Workspace(folder).close()  # one that can't be used is refused before anything is typed
     desk = Desk(root, folder.absolute(), resolved.settings, is_here=here)
-    door = _Door(is_shown=no_open or _is_remote())
     # Ended by the system, too, it takes the door away.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    with contextlib.closing(_listening(port or 0)) as listening:
-        try:
-            serve(desk, listening, door.open)
-        finally:
-            door.close()
+    with contextlib.closing(_listening(port or 0)) as listening, _door(no_open) as opened:
+        serve(desk, listening, opened)
     sys.stdout.write("\nthe page is closed; nothing is lost\n")
 
 
@@ -70,33 +67,29 @@ def _listening(port: int) -> socket.socket:
     return found
 
 
-def _is_remote() -> bool:
-    """Return whether the person's browser is on another machine."""
-    return bool(os.environ.get("SSH_CONNECTION")) and not os.environ.get("DISPLAY")
+@contextlib.contextmanager
+def _door(is_shown: bool) -> Iterator[Callable[[str], None]]:
+    """Yield what prints the page's address, and opens it in a browser, unless it is to be shown only.
 
-
-class _Door:
-    """The way in: a file that only the person can read, with the address that lets its reader in.
-
-    A browser is started with a file's name: other users of the machine see the words of its command line.
+    A browser is started with the name of a file that only the person can read, and that leads to the
+    address: other users of the machine see the words of its command line.
     """
+    file = state_folder() / f"page-{os.getpid()}.html"
+    is_remote = bool(os.environ.get("SSH_CONNECTION")) and not os.environ.get("DISPLAY")
 
-    def __init__(self, *, is_shown: bool) -> None:
-        self._is_shown = is_shown
-        self._file = state_folder() / f"page-{os.getpid()}.html"
-
-    def open(self, address: str) -> None:
-        """Open the page in a browser, and print its address."""
+    def opened(address: str) -> None:
         port = address.partition("/?")[0].rpartition(":")[2]
-        if _is_remote():
+        if is_remote:
             sys.stdout.write(f"on your own machine: ssh -L {port}:127.0.0.1:{port} THIS_MACHINE\n")
         sys.stdout.write(f"the page (Ctrl-C ends it): {address}\n")
         sys.stdout.flush()
-        if not self._is_shown:
+        if not (is_shown or is_remote):
             text = f'<meta charset="utf-8"><meta http-equiv="refresh" content="0;url={address}">\n'
-            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            atomic_write.write_whole(self._file, text)
-            webbrowser.open(self._file.as_uri())
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            atomic_write.write_whole(file, text)
+            webbrowser.open(file.as_uri())
 
-    def close(self) -> None:
-        self._file.unlink(missing_ok=True)
+    try:
+        yield opened
+    finally:
+        file.unlink(missing_ok=True)
