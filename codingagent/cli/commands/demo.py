@@ -14,12 +14,12 @@ from pathlib import Path
 import typer
 from msgspec import Struct
 
-from codingagent.agent import context, factory
+from codingagent.agent import factory
 from codingagent.cli import inbox_loop
+from codingagent.cli.commands.common import opened
 from codingagent.cli.commands.options import Json
 from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen
-from codingagent.cli.shared_session import SharedSession
 from codingagent.errors import WorkError
 from codingagent.model.file_settled import Hint
 from codingagent.model.settings import Settings
@@ -55,14 +55,7 @@ def _demo(json: Json = False) -> None:
         screen.remark(f"Task: {task}")
         with home.lock.held():
             session = factory.start_session(home, workspace, task, Settings())
-            sees = screen.sees_changes
-            watcher = context.Person(screen.show, record=screen.record, sees_changes=sees)
-            screen.mailbox = home.mailbox
-            shared = SharedSession(
-                home, screen, lambda state: factory.session_in(home, state, Settings(), watcher)
-            )
-            with shared.opened(session):
-                screen.changes = shared.conversation.changes
+            with opened(home, session, screen, settings=Settings()) as shared:
                 shared.go_on()
                 replies = iter(sorted((recorded / "replies").glob("*.txt")))
                 person = _RecordedPerson(replies, home.mailbox.inbox, session.session_id, screen)
