@@ -80,8 +80,6 @@ Attach = Annotated[_Texts, told("attach")]
 Json = Annotated[bool, told("json")]
 # System timers count no further: 2^31 ms, 24 days.
 _LONGEST_S = 2_000_000
-# The highest number means "any" to the system.
-_LAST_VSOCK = 2**32 - 2
 
 
 def _seconds(value: float | None) -> float | None:
@@ -90,11 +88,6 @@ def _seconds(value: float | None) -> float | None:
     return value
 
 
-Socket = Annotated[_Text, told("socket")]
-Tcp = Annotated[_Text, told("tcp")]
-TokenFile = Annotated[_File, told("token")]
-Vsock = Annotated[int | None, told("vsock", min=0, max=_LAST_VSOCK)]
-Cid = Annotated[int | None, told("cid", min=0, max=_LAST_VSOCK)]
 CommandLimit = Annotated[float | None, told("limit", callback=_seconds)]
 AnswerLimit = Annotated[float, told("patience", callback=_seconds)]
 
@@ -183,24 +176,30 @@ CONTEXT = "no_wait attach tokens leave_out no_conventions"
 REPLY = "clipboard reply_with reply_timeout max_turns"
 
 
-def taking(words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Have a command take these fields of `given` as options, before its last one."""
-    names, annotations = words.split(), get_type_hints(Given, include_extras=True)
-    kind = inspect.Parameter.KEYWORD_ONLY
+def taking(
+    words: str, kind: type[Struct] = Given
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Have a command take these fields of its parameter of a kind as options, before its last one."""
+    names, annotations = words.split(), get_type_hints(kind, include_extras=True)
+    by_name = inspect.Parameter.KEYWORD_ONLY
     taken = [
-        inspect.Parameter(name, kind, default=getattr(Given(), name), annotation=annotations[name])
+        inspect.Parameter(
+            name, by_name, default=getattr(kind(), name), annotation=annotations[name]
+        )
         for name in names
     ]
 
     def spread(command: Callable[..., Any]) -> Callable[..., Any]:
+        own = inspect.signature(command)
+        (whole,) = (each.name for each in own.parameters.values() if each.annotation is kind)
+
         @functools.wraps(command)
         def called(**values: Any) -> Any:
-            given = Given(**{name: values.pop(name) for name in names})
-            return command(**values, given=given)
+            values[whole] = kind(**{name: values.pop(name) for name in names})
+            return command(**values)
 
-        own = inspect.signature(command)
         *others, last = [
-            each.replace(kind=kind) for each in own.parameters.values() if each.name != "given"
+            each.replace(kind=by_name) for each in own.parameters.values() if each.name != whole
         ]
         vars(called)["__signature__"] = own.replace(parameters=[*others, *taken, last])
         return called

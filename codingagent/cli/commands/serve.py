@@ -39,25 +39,57 @@ from codingagent.rpc.methods import TABLE, Host, host_of, is_machine
 from codingagent.storage import homes
 
 app = typer.Typer()
+# The highest number means "any" to the system.
+_LAST_VSOCK = 2**32 - 2
+
+
+class _EndpointOptions(Struct, frozen=True):
+    """The endpoint options of the command line; one of them must be given."""
+
+    stdio: Annotated[bool, options.told("stdio")] = False
+    own: Annotated[bool, options.told("own server")] = False
+    socket: Annotated[str | None, options.told("socket")] = None
+    tcp: Annotated[str | None, options.told("tcp")] = None
+    vsock: Annotated[int | None, options.told("vsock", min=0, max=_LAST_VSOCK)] = None
+    token_file: Annotated[Path | None, options.told("token")] = None
+    no_token: Annotated[bool, options.told("no token")] = False
+    cid: Annotated[int | None, options.told("cid", min=0, max=_LAST_VSOCK)] = None
+    command: Annotated[str | None, options.told("command")] = None
+
+    def chosen(self) -> Listenable | Command | None:
+        """Return the endpoint; None is standard input and output."""
+        named = (each is not None for each in (self.socket, self.tcp, self.vsock, self.command))
+        if sum((self.stdio or self.own, *named)) != 1:
+            raise UsageError(
+                "choose one endpoint: --stdio, --socket PATH, --tcp HOST:PORT or --vsock PORT"
+            )
+        if self.tcp is None and (self.token_file is not None or self.no_token):
+            raise UsageError(
+                "a token is only for --tcp; the other endpoints are closed to other users"
+            )
+        if self.token_file is not None and self.no_token:
+            raise UsageError("--token-file and --no-token can't be combined; leave one out")
+        if self.socket is not None:
+            return UnixSocket(self.socket)
+        if self.tcp is not None:
+            return tcp_from(self.tcp)
+        if self.vsock is not None:
+            return Vsock(self.vsock, HOST_CID if self.cid is None else self.cid)
+        return None if self.command is None else Command(self.command)
 
 
 @app.command(epilog="Example: codingagent serve --tcp 127.0.0.1:8000", name="serve")
 @taking(RULES)
-def _serve(  # noqa: PLR0913, PLR0917  # one for each command-line option
+@taking("stdio socket tcp vsock token_file no_token", _EndpointOptions)
+def _serve(  # one for each command-line option
     context: typer.Context,
     given: Given,
-    stdio: Annotated[bool, options.told("stdio")] = False,
-    socket: options.Socket = None,
-    tcp: options.Tcp = None,
-    vsock: options.Vsock = None,
-    token_file: options.TokenFile = None,
-    no_token: Annotated[bool, options.told("no token")] = False,
+    named: _EndpointOptions,
     root: Annotated[Path | None, options.told("root")] = None,
     timeout: options.CommandLimit = None,
     verbose: Annotated[bool, options.told("log")] = False,
 ) -> None:
     """Serve a folder or a whole machine over JSON-RPC 2.0: run commands, read and write files."""
-    named = _EndpointOptions(stdio, socket, tcp, vsock, token_file=token_file, no_token=no_token)
     named.chosen()  # before anything is created for a missing endpoint
     home, _ = trusted_home(context)
     resolved, folder = homes.settings_for(home, given.settings, os.environ, root)
@@ -72,24 +104,18 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each command-line option
 
 
 @app.command(epilog="Example: codingagent call ping --stdio", name="call")
-def _call(  # noqa: PLR0913, PLR0917  # one for each command-line option
+@taking("own socket tcp vsock token_file cid command", _EndpointOptions)
+def _call(
     context: typer.Context,
+    named: _EndpointOptions,
     method: Annotated[
         str,
         typer.Argument(help="ping, exec, exec_code, read_file, write_file, list_dir, or another."),
     ],
     params: Annotated[str | None, options.told("params")] = None,
-    stdio: Annotated[bool, options.told("own server")] = False,
-    socket: options.Socket = None,
-    tcp: options.Tcp = None,
-    vsock: options.Vsock = None,
-    token_file: options.TokenFile = None,
-    cid: options.Cid = None,
-    command: Annotated[str | None, options.told("command")] = None,
     timeout: options.AnswerLimit = 30.0,
 ) -> int:
     """Call a method of a JSON-RPC server and print its result. Exit status 1: it reports an error."""
-    named = _EndpointOptions(stdio, socket, tcp, vsock, command, cid, token_file)
     values = None
     if params is not None:
         try:
@@ -108,44 +134,6 @@ def _call(  # noqa: PLR0913, PLR0917  # one for each command-line option
     be_utf8(sys.stdout)
     sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
     return 0
-
-
-class _EndpointOptions(Struct, frozen=True):
-    """The endpoint options of the command line; one of them must be given."""
-
-    stdio: bool = False
-    socket: str | None = None
-    tcp: str | None = None
-    vsock: int | None = None
-    command: str | None = None
-    cid: int | None = None
-    """The vsock peer that a client calls; None is the host."""
-    token_file: Path | None = None
-    no_token: bool = False
-
-    def chosen(self) -> Listenable | Command | None:
-        """Return the endpoint; None is standard input and output."""
-        given = [
-            self.stdio,
-            *(each is not None for each in (self.socket, self.tcp, self.vsock, self.command)),
-        ]
-        if sum(given) != 1:
-            raise UsageError(
-                "choose one endpoint: --stdio, --socket PATH, --tcp HOST:PORT or --vsock PORT"
-            )
-        if self.tcp is None and (self.token_file is not None or self.no_token):
-            raise UsageError(
-                "a token is only for --tcp; the other endpoints are closed to other users"
-            )
-        if self.token_file is not None and self.no_token:
-            raise UsageError("--token-file and --no-token can't be combined; leave one out")
-        if self.socket is not None:
-            return UnixSocket(self.socket)
-        if self.tcp is not None:
-            return tcp_from(self.tcp)
-        if self.vsock is not None:
-            return Vsock(self.vsock, HOST_CID if self.cid is None else self.cid)
-        return None if self.command is None else Command(self.command)
 
 
 def _serve_until_stopped(
