@@ -14,7 +14,7 @@ from codingagent.agent.context import Context
 from codingagent.agent.file_views import Views
 from codingagent.agent.plan import Order, Plan, subject_of
 from codingagent.errors import OperationError
-from codingagent.model import charsets, documents, operations, paths, plain_text
+from codingagent.model import documents, encoding, operations, paths, plain_text
 from codingagent.model.approval import Question
 from codingagent.model.events import (
     Denied,
@@ -193,7 +193,7 @@ class Agent:
             )
         if operation.encoding == "base64":
             content = base64.b64encode(data).decode()
-        elif (text := charsets.decoded(data, "utf-8")) is not None:
+        elif (text := encoding.decoded(data, "utf-8")) is not None:
             content = text
         else:
             found = workspace.text(path, data)

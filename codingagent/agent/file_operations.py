@@ -20,7 +20,7 @@ from codingagent.editing import (
     syntax_check,
 )
 from codingagent.errors import OperationError
-from codingagent.model import encoding, events, known_files, paths, plain_text
+from codingagent.model import encoding, events, paths, plain_text
 from codingagent.model.journal_entries import ContentChange
 from codingagent.model.observations import Seen, digest_of
 from codingagent.model.operations import (
@@ -315,8 +315,8 @@ def _known_otherwise(context: Context, change: _Change) -> str | None:
     # Most files are unchanged: search the journal only for the others.
     if chat.known.get(change.path) in (None, change.before):
         return None
-    known = known_files.digest_known(chat, change.path)
-    if known == change.before or known_files.is_ours(chat, change.seen.state[3]):
+    known = chat.digest_known(change.path)
+    if known == change.before or chat.is_ours(change.seen.state[3]):
         return None
     return known
 

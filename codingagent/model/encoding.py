@@ -1,17 +1,21 @@
-"""Decode a file's bytes to text, and encode the text back to the same bytes."""
+"""Decode a file's bytes to text, and encode the text back to the same bytes.
+
+Which encoding a file has that is not UTF-8 it says itself, or its letters make one likely.
+"""
 
 import codecs
+import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cache, lru_cache, partial
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.errors import OperationError
-from codingagent.model import charsets
 from codingagent.model.paths import shown
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import alternatives, lazy_pattern, sections
 
 Encoding = Literal["utf-8", "base64"]
 """How a file's content is represented where it has to be text."""
@@ -37,6 +41,29 @@ _ASCII = bytes(range(0x80))
 # Blanks of other scripts are bytes that encodings do not share.
 _WORDS = lazy_pattern(r"[^ \t\r\n\f\v]+")
 
+_TABLES = sections(__file__)
+# What a file says of itself; then vim, which looks at both ends.
+_HEAD = alternatives(_TABLES["named"], re.IGNORECASE | re.MULTILINE)
+_VIM = lazy_pattern(r"\b(?:vim?|ex):[^\n]*?\b(?:fileencoding|fenc)=([-\w.]+)", re.IGNORECASE)
+_HEAD_CHARACTERS, _VIM_CHARACTERS = 2_000, 500
+
+_MORE, _LESS = (
+    dict(pair.split("=") for pair in _TABLES[name].split())
+    for name in ("called by less", "called by more")
+)
+_ALIKE = tuple(tuple(line.split()) for line in _TABLES["alike"].splitlines())
+_USUAL = frozenset(_TABLES["usual"].split())
+# By the number of words that are not ASCII: what part of the best one's confidence keeps another in the race.
+# Fitted on messages of Django in 36 languages and their encodings: of 6,384 new lines none was written wrong.
+_LEAST_PARTS = ((3, 0.05), (6, 0.3), (15, 0.7))
+_LEAST_PART = 0.9
+_EVIDENCE_BYTES, _WORDS_CHARACTERS = 16_384, 2_000
+# Some languages have no blanks between words.
+_WORD_BYTES = 8
+_WORDS_AN_ODD_ONE = 4
+# They are written without blanks between other letters.
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "FULLWIDTH", "HALFWIDTH", "IDEOGRAPHIC")
+
 
 class FileText(Struct, frozen=True):
     """A file's text, and how to write it back: bytes that are not edited stay as they were."""
@@ -50,11 +77,11 @@ class FileText(Struct, frozen=True):
 
     def encode(self, text: str) -> bytes:
         """Return the file's new bytes; OperationError if its encoding lacks a character or is not certain."""
-        codec, said = self.codec, charsets.declared(text)
-        if said and said != codec and said != charsets.declared(self.text):
-            if self.text.isascii() and not self.mark and charsets.decoded(b"a", said) == "a":
+        codec, said = self.codec, declared(text)
+        if said and said != codec and said != declared(self.text):
+            if self.text.isascii() and not self.mark and decoded(b"a", said) == "a":
                 codec = said
-            elif not text.isascii() and codec not in charsets.alike(said):
+            elif not text.isascii() and codec not in alike(said):
                 raise OperationError(
                     f"The text would say that it is {said}, but the file is {codec}",
                     advice="; leave that line as it is, or replace the file whole",
@@ -90,10 +117,10 @@ def encode_whole(text: str, old: FileText | None) -> tuple[bytes, str]:
 
     OperationError if what the text says of its encoding would be wrong, or nobody knows the old one.
     """
-    said = charsets.declared(text)
+    said = declared(text)
     if old is None:
         return _encoded(text, said or "utf-8"), ""
-    is_kept = said in ("", charsets.declared(old.text), *charsets.alike(old.codec))
+    is_kept = said in ("", declared(old.text), *alike(old.codec))
     if not is_kept and not old.text.isascii():
         return _encoded(text, said), f"it is {said} now, as its own text says; it was {old.codec}"
     try:
@@ -143,32 +170,32 @@ def decode_file(
     for mark, codec in _MARKS:
         if data.startswith(mark):
             body = data[len(mark) :]
-            if (text := charsets.decoded(body, codec)) is not None:
+            if (text := decoded(body, codec)) is not None:
                 return FileText(text, codec, mark)
             if codec == "utf-8":
                 return replace(_unknown(body, doubt), mark=mark)
     if data.startswith(_UTF16_MARKS):
         return None
     if is_binary(data):
-        wide = charsets.codec_of(charset())
-        text = charsets.decoded(data, wide) if wide.startswith(("utf-16-", "utf-32-")) else None
+        wide = codec_of(charset())
+        text = decoded(data, wide) if wide.startswith(("utf-16-", "utf-32-")) else None
         return None if text is None else FileText(text, wide, b"")
     for codec in _SHIFTED if b"\x1b" in data else ():
-        text = charsets.decoded(data, codec)
+        text = decoded(data, codec)
         if text is not None and not text.isascii():
             return _in(data, doubt, codec)
-    text = charsets.decoded(data, "utf-8")
+    text = decoded(data, "utf-8")
     if text is not None and not data.isascii():
         return FileText(text, "utf-8", b"")
-    named = charsets.codec_of(charset()) or charsets.declared_in(data)
+    named = codec_of(charset()) or declared_in(data)
     if text is not None:
-        is_plain = named and charsets.decoded(data, named) == text
+        is_plain = named and decoded(data, named) == text
         return FileText(text, named if is_plain else "utf-8", b"")
-    if codec := charsets.fitting(data, named):
+    if codec := fitting(data, named):
         return _in(data, doubt, codec)
     if neighbours is None or named or _is_partly_utf8(data):
         return _unknown(data, doubt)
-    likely = charsets.plausible(data)
+    likely = plausible(data)
     if len(likely) > 1:
         near = list(_encodings(neighbours()))
         likely = tuple(c for c in likely if all(c in each for each in near)) or likely
@@ -198,7 +225,7 @@ def _is_partly_utf8(data: bytes) -> bool:
     if stray * 4 < len(data.translate(None, _ASCII)):
         return True
     lines = (line for line in data.split(b"\n") if len(line.translate(None, _ASCII)) >= _NO_CHANCE)
-    return any(charsets.decoded(line, "utf-8") for line in lines)
+    return any(decoded(line, "utf-8") for line in lines)
 
 
 def _encodings(neighbours: Iterable[bytes]) -> Iterator[tuple[str, ...]]:
@@ -212,6 +239,116 @@ def _encodings(neighbours: Iterable[bytes]) -> Iterator[tuple[str, ...]]:
 def is_binary(data: bytes) -> bool:
     """Return whether bytes are binary: they hold a NUL near the start."""
     return b"\0" in data[:_BINARY_SAMPLE_BYTES]
+
+
+def codec_of(name: str) -> str:
+    """Return Python's name of an encoding of texts; empty if there is none."""
+    try:
+        known = codecs.lookup(name)
+        "".encode(known.name)  # not base64 or rot13
+    except (LookupError, ValueError):
+        return ""
+    return known.name.removesuffix("-sig")
+
+
+def declared(text: str) -> str:
+    """Return the encoding that a file's text itself names; empty if none that is known here."""
+    return _declared(text[:_HEAD_CHARACTERS], text[-_VIM_CHARACTERS:])
+
+
+@lru_cache(64)  # asked ten times for each edit
+def _declared(head: str, tail: str) -> str:
+    found = _HEAD.search(head) or _VIM.search(head, 0, _VIM_CHARACTERS) or _VIM.search(tail)
+    return "" if found is None else codec_of(next(filter(None, found.groups())))
+
+
+def declared_in(data: bytes) -> str:
+    """Return the encoding that a file's bytes name in ASCII."""
+    ends = data[:_HEAD_CHARACTERS] + data[-_VIM_CHARACTERS:]
+    return declared((ends if len(data) > len(ends) else data).decode("latin-1"))
+
+
+def decoded(data: bytes, codec: str) -> str | None:
+    """Return all of some bytes as text; None if they are not in that encoding."""
+    try:
+        return data.decode(codec)
+    except (UnicodeError, LookupError):
+        return None
+
+
+def fitting(data: bytes, name: str) -> str:
+    """Return the encoding of this name, or the one that it often means, if all bytes are in it."""
+    codec = codec_of(name)
+    wide = _MORE.get(codec, "")
+    if codec == "iso8859-1" and any(0x80 <= byte < 0xA0 for byte in set(data)):
+        codec = wide
+    return next((each for each in (codec, wide) if each and decoded(data, each) is not None), "")
+
+
+def alike(codec: str) -> Iterator[str]:
+    """Yield an encoding and those that most texts can't tell from it."""
+    yield codec
+    for group in _ALIKE:
+        if codec in group:
+            yield from group
+
+
+def plausible(data: bytes) -> tuple[str, ...]:
+    """Return all encodings that bytes may well be in, the likeliest first; empty: nothing is likely."""
+    lines = dict.fromkeys(line for line in data.split(b"\n") if not line.isascii())
+    found = _measured(b"\n".join(lines)[:_EVIDENCE_BYTES])
+    fit = [codec for codec in found if decoded(data, codec) is not None]
+    return tuple(codec for codec in fit if codec in _USUAL and fit[0] in _USUAL)
+
+
+@lru_cache(64)
+def _measured(evidence: bytes) -> tuple[str, ...]:
+    # Imported late: only a file that is neither UTF-8 nor says its encoding needs it.
+    from chardet import detect_all
+
+    words = dict.fromkeys(word for word in evidence.split() if not word.isascii())
+    size = max(len(words), sum(map(len, words)) // _WORD_BYTES)
+    limits = (part for count, part in _LEAST_PARTS if size < count)
+    found = detect_all(evidence, ignore_threshold=True, compat_names=False, max_bytes=len(evidence))
+    least = found[0]["confidence"] * next(limits, _LEAST_PART)
+    near = dict.fromkeys(
+        like
+        for each in found
+        if (name := each["encoding"]) and each["confidence"] >= least
+        for like in alike(_LESS.get(name, codec_of(name)))
+    )
+    sample = b"\n".join(words)[:_WORDS_CHARACTERS]
+    odd = {codec: _odd(sample.decode(codec, "replace")) for codec in near if codec}
+    fewest = min(odd.values(), default=0)
+    if fewest * _WORDS_AN_ODD_ONE > size:
+        return ()
+    return tuple(codec for codec, count in odd.items() if count == fewest)
+
+
+def _odd(text: str) -> int:
+    """Count what nobody writes: controls, signs or other scripts in words, capitals after small letters."""
+    count, before, kind_before = 0, "", ""
+    for character in text:
+        kind = _kind(character)
+        if character > "\x7f" or before > "\x7f":
+            is_mixed = bool(kind and kind_before) and kind != kind_before
+            count += kind == "?" or is_mixed or (before.islower() and character.isupper())
+        before, kind_before = character, kind
+    return count
+
+
+@cache
+def _kind(character: str) -> str:
+    """Return the script of a letter, "#" for a sign, "?" for what is no text; empty for all else."""
+    category = unicodedata.category(character)
+    if character < "\x80":
+        return "LATIN" if category[0] == "L" else ""
+    if category in ("Cc", "Cn", "Co"):
+        return "?"
+    if category in ("So", "Sm", "Sk", "Sc", "No") or character in "ªº":
+        return "" if character == "°" else "#"
+    script = unicodedata.name(character, "?").partition(" ")[0] if category[0] == "L" else ""
+    return "" if script.startswith(_UNSPACED) else script
 
 
 class ReplyText(Struct, frozen=True):
@@ -244,13 +381,13 @@ def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
     if is_wide or _is_partly_utf8(data):
         return None
     letters = data.translate(None, _ASCII)
-    likely = charsets.plausible(data) if len(letters) > _FEW_LETTERS else ()
+    likely = plausible(data) if len(letters) > _FEW_LETTERS else ()
     # Of a locale that has one encoding of 8 bits more is known than of windows-1252 for all others.
     first = len(likely) if codec == usual else 1
-    if likely and not any(each in likely[:first] for each in charsets.alike(codec)):
+    if likely and not any(each in likely[:first] for each in alike(codec)):
         if len(set(map(data.decode, likely))) > 1:
             return None
         codec = likely[0]
-    text = charsets.decoded(data, codec)
+    text = decoded(data, codec)
     note = f"the reply was not UTF-8 and was read as {codec}: check letters beyond ASCII"
     return None if text is None else ReplyText(text, note)

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from codingagent.model import events, known_files
+from codingagent.model import events
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import is_about_secrets
 from codingagent.model.events import changed_paths, file_changes
@@ -122,17 +122,6 @@ def _begun(record: entries.Record) -> Session:
     return replace(begun, policy=record.policy, sandbox=record.sandbox, network=record.network)
 
 
-def _refreshed(session: Session, record: entries.RefreshAsked) -> Session:
-    if record.leave_out is not None:
-        session = replace(session, leave_out=record.leave_out)
-    if not (record.unsays and session.said):
-        return session
-    *others, last = session.said
-    gone = {*last.attached}.difference(*(each.attached for each in others))
-    left = tuple(path for path in session.attached if path not in gone)
-    return replace(session, said=tuple(others), attached=left)
-
-
 def _step(session: Session, record: entries.Record, was: Phase) -> Session:
     """Return the state after a record; its phase is already in it, and `was` is the one before."""
     kept = session.checkpoints
@@ -143,7 +132,7 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
             return replace(
                 session,
                 checkpoints=replace(kept, told=kept.latest),
-                known=known_files.after_request(session, record),
+                known=_known_after_request(session, record),
                 parts=session.parts.union(record.parts),
                 requested=record.sequence,
                 is_rewritten=record.sequence == session.requested,
@@ -168,7 +157,7 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 touched=session.touched.union(record.attached),
             )
         case entries.RefreshAsked():
-            return _refreshed(session, record)
+            return _refresh(session, record)
         case entries.AnswerSetAside() | entries.CommitMade():
             return session
         case entries.GrantsRevoked():
@@ -252,6 +241,17 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
             assert_never(record)
 
 
+def _refresh(session: Session, record: entries.RefreshAsked) -> Session:
+    if record.leave_out is not None:
+        session = replace(session, leave_out=record.leave_out)
+    if not (record.unsays and session.said):
+        return session
+    *others, last = session.said
+    gone = {*last.attached}.difference(*(each.attached for each in others))
+    left = tuple(path for path in session.attached if path not in gone)
+    return replace(session, said=tuple(others), attached=left)
+
+
 def _start(session: Session, record: entries.OperationStarted) -> Session:
     if session.reply is None and (
         record.kind is not Kind.CHECK or (session.last_digest and session.is_taught)
@@ -269,9 +269,21 @@ def _end_operation(session: Session, record: entries.OperationEnded) -> Session:
     # A command counts only after a check has run.
     undoes_check = is_change or (bool(session.checked_by) and EVERYWHERE in event.changes)
     written, replies = session.written, session.replies
+    told: tuple[str, ...] = ()
+    unparsed = session.unparsed.difference(changed_paths((event,)))
     match event:
         case events.MessageShown(text=said) | events.Finished(summary=said) if said:
             replies = replies.with_one((session.sequence, said))
+        case events.FileFetched():
+            told = (event.content,)
+        case events.CommandRan():
+            told = event.stdout or "", event.stderr or ""
+        case events.FileMoved() if event.path in session.unparsed:
+            unparsed |= {event.to}
+        case events.FileCreated() | events.FileEdited() if event.fault:
+            unparsed |= {event.path}
+        case _:
+            pass
     return replace(
         session,
         started=None,
@@ -281,10 +293,10 @@ def _end_operation(session: Session, record: entries.OperationEnded) -> Session:
         refused=session.refused + is_refused_by_check(event),
         results=session.results.with_one(event),
         ends=session.ends.with_one(record),
-        returned=session.returned + _returned(event),
+        returned=session.returned + sum(map(json_length, told)),
         tier=event.sandbox if isinstance(event, events.CommandRan) else session.tier,
         is_unchecked=session.is_unchecked or undoes_check,
-        unparsed=_unparsed(session.unparsed, event),
+        unparsed=unparsed,
         written=written.with_one(started) if started and is_change else written,
         spans=_spans(session, event, record.at),
     )
@@ -298,27 +310,6 @@ def _end_check(session: Session, record: entries.CheckEnded) -> Session:
     is_failing = not events.succeeded(record.event)
     told = replace(session, checked=record.event, last_checked=record.event, is_failing=is_failing)
     return replace(told, checked_by=record.command, checked_on="", is_unchecked=False)
-
-
-def _unparsed(paths: frozenset[str], event: events.Event) -> frozenset[str]:
-    left = paths.difference(changed_paths((event,)))
-    match event:
-        case events.FileMoved() if event.path in paths:
-            return left | {event.to}
-        case events.FileCreated() | events.FileEdited() if event.fault:
-            return left | {event.path}
-        case _:
-            return left
-
-
-def _returned(event: events.Event) -> int:
-    match event:
-        case events.FileFetched():
-            return json_length(event.content)
-        case events.CommandRan():
-            return json_length(event.stdout or "") + json_length(event.stderr or "")
-        case _:
-            return 0
 
 
 def _spans(session: Session, event: events.Event, at: str) -> AppendList[tuple[str, str]]:
@@ -377,7 +368,7 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Session:
         touched=session.touched.union(*map(_paths, session.results)),
         cut=record.cut,
         checkpoints=replace(session.checkpoints, shown=session.checkpoints.told),
-        known=known_files.after_changes(session.known, session.written),
+        known=known_after(session.known, session.written),
         worded=session.sequence if is_answered else session.worded,
         is_taught=session.is_taught or not (session.is_asking or session.is_only_words),
     )
@@ -389,6 +380,34 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Session:
     elif done or session.is_run or is_answered:
         return replace(ended, phase=_COMPLETE)
     return replace(ended, sequence=session.sequence + 1)
+
+
+def _known_after_request(session: Session, record: entries.RequestWritten) -> Mapping[str, str]:
+    """Return what the chat knows once it has the request, including files that the person changed."""
+    told = {
+        e.subject: e.digest for e in session.results if isinstance(e, events.Refused) and e.digest
+    }
+    shown = {file.path: file.digest for file in record.shown}
+    return {**session.known, **told, **shown} if told or shown else session.known
+
+
+def known_after(
+    known: Mapping[str, str], written: Iterable[entries.OperationStarted]
+) -> Mapping[str, str]:
+    """Return what the chat knows of files after its own changes, in their order."""
+    found = dict(known)
+    for start in written:
+        made = () if start.event is None else file_changes((start.event,))
+        kinds = {change.path: change.after for change in made}
+        were = [found.get(change.path) for change in start.changes]
+        for change in start.changes:
+            kind = kinds.get(change.path)
+            is_known = change.path in found and not start.is_unseen
+            if kind == "moved" and change.after not in were:
+                found.pop(change.path, None)
+            elif kind != "part" or is_known:
+                found[change.path] = change.after or ""
+    return found
 
 
 def _reopened(session: Session) -> str:

@@ -1,6 +1,7 @@
 """The state of a session between two records; `session_fold` makes it, and has a table of its phases."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from enum import Enum
 from itertools import islice
 from typing import Generic, Never, TypeVar, overload
@@ -11,6 +12,8 @@ from codingagent.model import journal_entries as entries
 from codingagent.model.events import Event, Finished, MessageShown, Refused
 from codingagent.model.operations import Kind
 
+# A kernel may set a modification time one tick before the clock; the record has milliseconds.
+_TICK_NS, _ROUNDED_NS = 20 * 10**6, 10**6
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -184,7 +187,12 @@ class Session(Struct, frozen=True):
     unparsed: frozenset[str] = frozenset()
     """Programs that the session made and that never could be parsed, but those that are meant so."""
     known: Mapping[str, str] = field(default_factory=dict)
-    """By path, the digests of files as the chat last saw or wrote them whole; empty: it deleted it."""
+    """By path, the digests of files as the chat last saw or wrote them whole; empty: it deleted it.
+
+    A request that shows a whole file makes it known, and so does an answer that writes one. An edit of a
+    known file makes the result known, unless someone else had changed the file in between. A change made
+    while one of our commands, checks or undos ran counts as ours. Every other difference is the person's.
+    """
     known_before: Mapping[str, str] = field(default_factory=dict)
     """The same when the last answer was taken: before the request that is due or waits."""
     parts: frozenset[str] = frozenset()
@@ -273,6 +281,25 @@ class Session(Struct, frozen=True):
         """Whether the last answer was to a question of the person's, in the middle of a task."""
         return self.worded == self.sequence - 1 > 0
 
+    def digest_known(self, path: str) -> str | None:
+        """Return the digest of a file as the chat knows it whole; None if it never did before this turn."""
+        if path not in self.known:
+            return None
+        for start in reversed(self.written):
+            for change in () if start.is_unseen else start.changes:
+                if change.path == path:
+                    return change.after or ""
+        return self.known[path]
+
+    def is_ours(self, modified_ns: int) -> bool:
+        """Return whether a file with that modification time was written by what we ran, not by the person."""
+        for begun, ended in reversed(self.spans):
+            if _ns(ended) + _ROUNDED_NS < modified_ns:
+                return False
+            if _ns(begun) - _TICK_NS <= modified_ns:
+                return True
+        return False
+
     @property
     def is_new(self) -> bool:
         return self.sequence == 1 and self.phase is Phase.REQUEST_DUE
@@ -288,6 +315,10 @@ class Session(Struct, frozen=True):
     @property
     def is_awaiting_approval(self) -> bool:
         return self.phase is Phase.AWAITING_APPROVAL
+
+
+def _ns(at: str) -> int:
+    return round(datetime.fromisoformat(at).timestamp() * 1000) * 10**6
 
 
 def no_request_waits(session: Session) -> str:

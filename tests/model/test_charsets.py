@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.errors import OperationError
-from codingagent.model import charsets
-from codingagent.model.encoding import FileText, decode_file, encode_whole
+from codingagent.model.encoding import FileText, declared, decode_file, encode_whole
 from tests.rows import each_row
 
 SAMPLES: dict[str, tuple[list[str], list[str]]] = {}
@@ -126,7 +125,7 @@ def test_a_file_has_the_encoding_that_it_names(text: str, codec: str) -> None:
 )
 def test_a_file_that_speaks_of_an_encoding_does_not_name_its_own(text: str) -> None:
     """Only where those who read such a file would look."""
-    assert charsets.declared(text) == ""
+    assert declared(text) == ""
     assert guessed(text.encode()).encode(f"{text}é").endswith("é".encode())
 
 

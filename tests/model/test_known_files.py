@@ -2,7 +2,6 @@
 
 import pytest
 
-from codingagent.model import known_files
 from codingagent.model.events import (
     CommandRan,
     Event,
@@ -59,9 +58,9 @@ def change(
 def test_a_turn_makes_known_what_it_writes(records: list[Record], known: str) -> None:
     """At once for the rest of it, and from then on."""
     under_way = session_of(SHOWN, TAKEN, *records)
-    assert known_files.digest_known(under_way, "a") == known
-    assert known_files.digest_known(session_of(SHOWN, TAKEN, *records, ENDED), "a") == known
-    assert known_files.digest_known(under_way, "b") is None
+    assert under_way.digest_known("a") == known
+    assert session_of(SHOWN, TAKEN, *records, ENDED).digest_known("a") == known
+    assert under_way.digest_known("b") is None
 
 
 def test_an_edit_of_what_the_chat_never_saw_whole_makes_nothing_known() -> None:
@@ -69,7 +68,7 @@ def test_an_edit_of_what_the_chat_never_saw_whole_makes_nothing_known() -> None:
     session = session_of(
         RequestWritten(1, LATER), TAKEN, *change(FileEdited("a", (), ""), "x", "y"), ENDED
     )
-    assert known_files.digest_known(session, "a") is None
+    assert session.digest_known("a") is None
 
 
 def test_a_request_makes_known_what_it_shows_and_what_was_refused() -> None:
@@ -78,9 +77,9 @@ def test_a_request_makes_known_what_it_shows_and_what_was_refused() -> None:
         0, Refused(Kind.CREATE_FILE, "no", subject="a", digest="theirs"), LATER
     )
     turn = (SHOWN, TAKEN, refused, ENDED)
-    assert known_files.digest_known(session_of(*turn, RequestWritten(2, LATER)), "a") == "theirs"
+    assert session_of(*turn, RequestWritten(2, LATER)).digest_known("a") == "theirs"
     later = RequestWritten(2, LATER, (ShownFile("a", "later"),))
-    assert known_files.digest_known(session_of(*turn, later), "a") == "later"
+    assert session_of(*turn, later).digest_known("a") == "later"
 
 
 BEGUN, OVER = "2025-01-15T10:30:00.500Z", "2025-01-15T10:30:02.000Z"
@@ -102,7 +101,7 @@ def test_what_was_written_while_something_of_ours_ran_is_not_the_persons(
     """A command, the check, an undo: from its beginning to its end, and no longer."""
     session = session_of(SHOWN, *records)
     assert [
-        known_files.is_ours(session, NS + after_ms * 10**6)
+        session.is_ours(NS + after_ms * 10**6)
         for after_ms in (0, 400, 490, 500, 1999, 2000, 2010, 60_000)
     ] == [False, False, True, True, True, True, False, False]
 
@@ -111,4 +110,4 @@ def test_a_command_that_a_kill_ended_counts_for_nothing() -> None:
     """Nobody knows when it ended; the person may have worked on since."""
     interrupted = Refused(Kind.RUN_COMMAND, "interrupted")
     session = session_of(SHOWN, TAKEN, COMMAND, OperationEnded(0, interrupted, OVER))
-    assert not known_files.is_ours(session, NS + 10**9)
+    assert not session.is_ours(NS + 10**9)
