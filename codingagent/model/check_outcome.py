@@ -11,8 +11,7 @@ from codingagent.model.patterns import alternatives, lazy_pattern, sections
 from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Session
 
-_TABLE = sections(__file__)
-_PATTERNS = {name: alternatives(lines, re.MULTILINE) for name, lines in _TABLE.items()}
+_PATTERNS = {name: alternatives(lines, re.MULTILINE) for name, lines in sections(__file__).items()}
 _NAME, _END, _COUNT = _PATTERNS["failed test"], _PATTERNS["end"], _PATTERNS["count"]
 _NO_TEST, _MORE, _ALONE = _PATTERNS["no test"], _PATTERNS["more than tests"], _PATTERNS["alone"]
 _STOPS_EARLY, _MISSING, _FAULT = (_PATTERNS[n] for n in ("stops early", "missing", "fault"))
@@ -93,15 +92,28 @@ def is_about(task: str, names: Sequence[str]) -> bool:
 
 def told_before(event: Event, sees: str) -> str:
     """Word for the person what the check said before any change; `sees` says which program it ran."""
-    match event:
-        case CommandRan() if events.succeeded(event) and not _NO_TEST.search(event.output):
-            return "your check passes already, before any change"
-        case CommandRan():
-            return _told_failed(event, sees)
-        case events.Refused(fact=why) | events.Denied(reason=why):
-            return f"your check can't be run: {why}"
-        case _:
-            return "your check was ended before it was through; it runs after the first change"
+    if isinstance(event, events.Refused | events.Denied):
+        why = event.fact if isinstance(event, events.Refused) else event.reason
+        return f"your check can't be run: {why}"
+    if not isinstance(event, CommandRan):
+        return "your check was ended before it was through; it runs after the first change"
+    has_no_test = _NO_TEST.search(event.output)
+    if events.succeeded(event) and not has_no_test:
+        return "your check passes already, before any change"
+    if lost_program(event):
+        return f"your check can't start: {sees}"
+    missing, fault = _MISSING.search(event.output), _FAULT.search(event.output)
+    cause = f"{missing[0]}: {sees}".removesuffix(": ") if missing else ""
+    if count := (found := failures_in(event)).count:
+        what = f"{count} {plural(count, 'test fails', 'tests fail')} before any change"
+        return f"your check: {what}: {cause or some(found.names, NAMED)}".removesuffix(": ")
+    if has_no_test:
+        return "your check ran no test" + (f": {fault[0].strip()}" if fault else "")
+    if event.ended_by == "time_limit":
+        return f"your check did not end within {event.limit}, before any change"
+    last = event.output.rstrip().rpartition("\n")[2]
+    line = cause or plain_text.one_line((fault[0] if fault else last).strip())
+    return f"your check fails before any change: {line or f'exit code {event.exit_code}'}"
 
 
 def passed_in(event: CommandRan) -> str:
@@ -121,26 +133,6 @@ def lost_program(event: CommandRan) -> str:
     pattern = _LOST_BY.get(event.exit_code)
     found = pattern.search(event.output) if pattern else None
     return found[1] if found else ""
-
-
-def _told_failed(event: CommandRan, sees: str) -> str:
-    if lost_program(event):
-        return f"your check can't start: {sees}"
-    found, missing, fault = (
-        failures_in(event),
-        *(each.search(event.output) for each in (_MISSING, _FAULT)),
-    )
-    cause = f"{missing[0]}: {sees}".removesuffix(": ") if missing else ""
-    if found.count:
-        what = f"{found.count} {plural(found.count, 'test fails', 'tests fail')} before any change"
-        return f"your check: {what}: {cause or some(found.names, NAMED)}".removesuffix(": ")
-    if _NO_TEST.search(event.output):
-        return "your check ran no test" + (f": {fault[0].strip()}" if fault else "")
-    if event.ended_by == "time_limit":
-        return f"your check did not end within {event.limit}, before any change"
-    last = event.output.rstrip().rpartition("\n")[2]
-    line = cause or plain_text.one_line((fault[0] if fault else last).strip())
-    return f"your check fails before any change: {line or f'exit code {event.exit_code}'}"
 
 
 def brief(output: str, before: Sequence[str] = ()) -> str:

@@ -7,7 +7,7 @@ import codecs
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from typing import Literal
 
 from msgspec import Struct
@@ -87,29 +87,22 @@ class FileText(Struct, frozen=True):
                     advice="; leave that line as it is, or replace the file whole",
                 )
         if self.others:
-            self._check_words(text)
+            # Only words of the file, or the same bytes in all its encodings.
+            codecs_, known = (self.codec, *self.others), {*_WORDS.findall(self.text)}
+            for word in _WORDS.findall(text):
+                if word.isascii() or word in known:
+                    continue
+                if "?" in codecs_ or len({_tried(word, codec) for codec in codecs_}) > 1:
+                    may_be = "" if "?" in codecs_ else f" ({' or '.join(codecs_[:3])})"
+                    raise OperationError(
+                        f"The file is not UTF-8, and which encoding it has{may_be} is not certain. Nothing"
+                        f" was written: '{shown(word[:40])}' is not the same bytes in all",
+                        advice=". Use ASCII, and words that"
+                        " the file has; or ask the user to name it in .editorconfig (charset = ...)",
+                    )
         return self.mark + _encoded(
             text, codec, "surrogateescape" if codec == "utf-8" else "strict"
         )
-
-    def _check_words(self, text: str) -> None:
-        """Refuse words that are not in the file, unless they are the same bytes in all its encodings."""
-        known = {*_WORDS.findall(self.text)}
-        for word in _WORDS.findall(text):
-            if word.isascii() or word in known:
-                continue
-            if "?" in self.others or len(set(map(partial(_tried, word), self._codecs()))) > 1:
-                names = [each for each in self._codecs()[:3] if each != "?"]
-                may_be = "" if "?" in self.others else f" ({' or '.join(names)})"
-                raise OperationError(
-                    f"The file is not UTF-8, and which encoding it has{may_be} is not certain. Nothing was"
-                    f" written: '{shown(word[:40])}' is not the same bytes in all",
-                    advice=". Use ASCII, and words that"
-                    " the file has; or ask the user to name it in .editorconfig (charset = ...)",
-                )
-
-    def _codecs(self) -> tuple[str, ...]:
-        return self.codec, *self.others
 
 
 def encode_whole(text: str, old: FileText | None) -> tuple[bytes, str]:

@@ -43,23 +43,32 @@ def folder_path(text: str) -> str:
 
 def _parts(text: str) -> list[str]:
     """Return the names in a path, without `.` and `..`."""
-    _check_characters(text)
+    if not text or text.isspace():
+        raise OperationError("REJECTED: Path is empty", advice="; name a file")
+    # Check the length first: nothing below may scan a path of a megabyte.
+    if len(text.encode(errors="replace")) > _PATH_LIMIT_BYTES:
+        raise OperationError(f"REJECTED: Path is longer than {_PATH_LIMIT_BYTES} bytes")
+    said = f"'{shown(text)}'"
+    if "\\" in text:
+        raise OperationError(f"REJECTED: {said} has a backslash", advice="; write / between names")
+    if any(c < " " or unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in text):
+        raise OperationError(
+            f"REJECTED: Path {said} has a character that can't be in a file name here"
+        )
     parts: list[str] = []
     for part in text.split("/"):
         if part == "..":
             if not parts:
-                raise OperationError(f"{OUTSIDE}: '{shown(text)}'")
+                raise OperationError(f"{OUTSIDE}: {said}")
             parts.pop()
         elif part not in ("", "."):
             parts.append(part)
     if text.startswith("/") or (parts and (parts[0] == "~" or _DRIVE.match(parts[0]))):
-        raise OperationError(
-            f"{OUTSIDE}: '{shown(text)}'", advice="; write a path relative to the workspace"
-        )
+        advice = "; write a path relative to the workspace"
+        raise OperationError(f"{OUTSIDE}: {said}", advice=advice)
     if any(part.isspace() for part in parts):
-        raise OperationError(
-            f"REJECTED: Path '{shown(text)}' has a name of spaces only", advice="; name a file"
-        )
+        advice = "; name a file"
+        raise OperationError(f"REJECTED: Path {said} has a name of spaces only", advice=advice)
     if any(len(part.encode()) > _NAME_LIMIT_BYTES for part in parts):
         raise OperationError(f"REJECTED: Path has a name of more than {_NAME_LIMIT_BYTES} bytes")
     return parts
@@ -72,10 +81,8 @@ def check_new_name(path: str) -> None:
     """
     for part in path.split("/"):
         if not is_plain_on_windows(part):
-            raise OperationError(
-                f"REJECTED: '{shown(part)}' is not a file name on Windows",
-                advice="; choose another name",
-            )
+            fact = f"REJECTED: '{shown(part)}' is not a file name on Windows"
+            raise OperationError(fact, advice="; choose another name")
 
 
 def is_plain_on_windows(name: str) -> bool:
@@ -187,20 +194,3 @@ def shown(text: str, limit: int = 200) -> str:
         for c in text[:limit]
     )
     return line if len(text) <= limit else f"{line}…"
-
-
-def _check_characters(text: str) -> None:
-    if not text or text.isspace():
-        raise OperationError("REJECTED: Path is empty", advice="; name a file")
-    # Check the length first: nothing below may scan a path of a megabyte.
-    if len(text.encode(errors="replace")) > _PATH_LIMIT_BYTES:
-        raise OperationError(f"REJECTED: Path is longer than {_PATH_LIMIT_BYTES} bytes")
-    if "\\" in text:
-        raise OperationError(
-            f"REJECTED: '{shown(text)}' has a backslash", advice="; write / between names"
-        )
-    for character in text:
-        if character < " " or unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-            raise OperationError(
-                f"REJECTED: Path '{shown(text)}' has a character that can't be in a file name here"
-            )

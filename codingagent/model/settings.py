@@ -1,6 +1,7 @@
 """Settings, the source of each, and errors for values that can't be used."""
 
 import difflib
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -8,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from msgspec import Meta, Struct, ValidationError, convert, json
 
 from codingagent.errors import UsageError
-from codingagent.model.patterns import lazy_pattern, sections, table
+from codingagent.model.patterns import sections, table
 
 FILE_NAME = "codingagent.toml"
 OPTION = "option"
@@ -24,8 +25,6 @@ _NO_SETTINGS = (HOME_VARIABLE, SESSION_VARIABLE, SEQUENCE_VARIABLE, SHORT_VARIAB
 # A list in the environment is separated by commas.
 _LISTS = ("pass_env", "always_attach", "never_choose", "chat_pages")
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-# 8k is 8000.
-_THOUSANDS = lazy_pattern(r"(?<=\d)[kK]$")
 _HIGHEST = 10**9
 _Names = tuple[Annotated[str, Meta(min_length=1)], ...]
 
@@ -79,7 +78,11 @@ def resolve(sources: list[Source]) -> Resolved:
     origins = dict.fromkeys(Settings.__struct_fields__, DEFAULT)
     for source in sources:
         for name, value in source.values.items():
-            _check_name(name, source)
+            if name not in origins:
+                close = difflib.get_close_matches(name, origins, n=1)
+                hint = f"did you mean '{close[0]}'?" if close else ""
+                hint = hint or "`codingagent config` lists the settings"
+                raise UsageError(f"{source.name}: unknown setting '{name}'; {hint}")
             values[name] = _checked(name, value, source)
             origins[name] = source.name
     if values.get("chat", "custom") != "custom" and "context_chars" not in values:
@@ -117,37 +120,22 @@ def _hints() -> dict[str, Any]:
     return get_type_hints(Settings, include_extras=True)
 
 
-def _check_name(name: str, source: Source) -> None:
-    known = Settings.__struct_fields__
-    if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = (
-            f"; did you mean '{close[0]}'?"
-            if close
-            else "; `codingagent config` lists the settings"
-        )
-        raise UsageError(f"{source.name}: unknown setting '{name}'{hint}")
-
-
 def _checked(name: str, value: object, source: Source) -> object:
     hint, given = _hints()[name], value
     kind = hint.__origin__ if get_origin(hint) is Annotated else hint
-    if isinstance(value, str) and kind in (bool, int):
-        # An environment variable holds text.
-        given = (
-            _TRUTH.get(value.lower(), value)
-            if kind is bool
-            else _THOUSANDS.sub("000", value.strip())
-        )
+    # An environment variable holds text.
+    if isinstance(value, str) and kind is bool:
+        given = _TRUTH.get(value.lower(), value)
+    elif isinstance(value, str) and kind is int:
+        given = re.sub(r"(?<=\d)[kK]$", "000", value.strip())  # 8k is 8000
     try:
         return convert(given, hint, strict=not isinstance(given, str))
     except ValidationError as fault:
         is_option = source.name == OPTION
         what = f"--{name.replace('_', '-')}" if is_option else f"{source.name}: {name}"
         if "<=" in str(fault):
-            raise UsageError(
-                f"{what} is more than {hint.__metadata__[0].le}; name a smaller number"
-            ) from fault
+            most = hint.__metadata__[0].le
+            raise UsageError(f"{what} is more than {most}; name a smaller number") from fault
         wanted = {
             bool: "true or false",
             int: f"a whole number from {hint.__metadata__[0].ge} up" if kind is int else "",
