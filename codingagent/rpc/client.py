@@ -15,7 +15,7 @@ from msgspec.json import decode
 
 from codingagent.errors import CodingAgentError, UsageError, WorkError
 from codingagent.model.paths import shown
-from codingagent.rpc.endpoints import Command, Endpoint, Listenable, Tcp, UnixSocket
+from codingagent.rpc.endpoints import Command, Endpoint, Listenable, Tcp, UnixSocket, Vsock
 from codingagent.rpc.protocol import Code
 
 # 004's host: a booting guest answers after some seconds.
@@ -30,10 +30,12 @@ _GREETING_LIMIT_BYTES = 256
 
 # Not there yet: the file, the listener or the guest.
 _NOT_YET = (
-    *(FileNotFoundError, ConnectionRefusedError, ConnectionResetError, TimeoutError),
+    FileNotFoundError,
+    ConnectionRefusedError,
+    ConnectionResetError,
+    TimeoutError,
     BlockingIOError,
 )
-
 T = TypeVar("T")
 Patience = float | EllipsisType | None
 """How long a call waits, in seconds; None: without limit; ...: as the client does by default."""
@@ -287,8 +289,8 @@ class Client:
             response = decode(line, type=_Response)
         except (ValueError, RecursionError) as fault:
             said = shown(line[:400].decode("utf-8", "replace"), 100)
-            said = f"the answer is not a JSON-RPC 2.0 response: {said} ({shown(str(fault))})"
-            raise AnswerError(said) from fault
+            why = f"the answer is not a JSON-RPC 2.0 response: {said} ({shown(str(fault))})"
+            raise AnswerError(why) from fault
         if (response.result is UNSET) == (not response.error):
             raise AnswerError("the answer is not a JSON-RPC 2.0 response: a result, or an error")
         # An error about an unreadable line has no id; with one call at a time it must be for this one.
@@ -359,16 +361,14 @@ def _dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
                 if _ask(connection, line, timeout_s, _GREETING_LIMIT_BYTES) != b"OK\n":
                     raise PermissionError(errno.EACCES, "the server rejected the token")
         else:
-            is_file = isinstance(endpoint, UnixSocket)
-            family = getattr(socket, "AF_UNIX" if is_file else "AF_VSOCK", None)
-            if family is None:
-                kind = "socket files" if is_file else "vsock"
+            name, kind, at = "AF_UNIX", "socket files", getattr(endpoint, "path", "")
+            if isinstance(endpoint, Vsock):
+                name, kind, at = "AF_VSOCK", "vsock", (endpoint.cid, endpoint.port)
+            if (family := getattr(socket, name, None)) is None:
                 raise UsageError(f"this system has no {kind}; use TCP")
             connection = stack.enter_context(socket.socket(family))
             connection.settimeout(timeout_s)
-            connection.connect(
-                endpoint.path if isinstance(endpoint, UnixSocket) else (endpoint.cid, endpoint.port)
-            )
+            connection.connect(at)
             if isinstance(endpoint, UnixSocket) and endpoint.guest_port is not None:
                 # A hypervisor is asked for a port of its guest.
                 line = b"CONNECT %d\n" % endpoint.guest_port

@@ -88,8 +88,6 @@ def tcp_from(words: str) -> Tcp:
 
 # --- the token: every user of this machine can reach a port; only its owner has the token ----------
 
-# 128 bits can't be guessed through a socket.
-_TOKEN_BYTES = 16
 _TOKEN = lazy_pattern(r"[\x21-\x7e]{16,200}")
 
 
@@ -98,7 +96,7 @@ def token_for_server(file: Path | None) -> tuple[str, str]:
 
     It is the one in a file, which is created if missing, or a new one.
     """
-    new = secrets.token_hex(_TOKEN_BYTES)
+    new = secrets.token_hex(16)  # 128 bits can't be guessed through a socket
     if file is None:
         return new, f"token {new}"
     with (
@@ -112,12 +110,12 @@ def token_for_server(file: Path | None) -> tuple[str, str]:
 
 def read_token(file: Path) -> str:
     """Return the token in a file; UsageError if it holds none, or others may read it."""
-
-    def opened(name: str, flags: int) -> int:
-        # Opening a named pipe must not block.
-        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
-
-    with disk_errors(f"{file} can't be read", UsageError), open(file, "rb", opener=opened) as held:
+    # Opening a named pipe must not block.
+    flag = getattr(os, "O_NONBLOCK", 0)
+    with (
+        disk_errors(f"{file} can't be read", UsageError),
+        open(file, "rb", opener=lambda name, flags: os.open(name, flags | flag)) as held,
+    ):
         mode = os.fstat(held.fileno()).st_mode
         if not stat.S_ISREG(mode):
             raise UsageError(f"{file} is not a regular file; name another for the token")
@@ -273,10 +271,10 @@ def _bind(
         listening.setblocking(False)
     except (OSError, OverflowError) as fault:
         listening.close()
-        why = fault.strerror if isinstance(fault, OSError) else None
+        why = getattr(fault, "strerror", None) or str(fault)
         if isinstance(fault, OSError) and fault.errno == errno.EADDRINUSE:
             why = "another program listens there"
-        raise UsageError(f"{endpoint} can't be listened on: {why or fault}") from fault
+        raise UsageError(f"{endpoint} can't be listened on: {why}") from fault
 
 
 class StandardStreams:

@@ -52,11 +52,6 @@ _LANGUAGES: Mapping[str, tuple[str, str]] = {
     "sh": ("sh", "-c"),
 }
 
-# 004, ExecResult: the command could not start.
-_NOT_STARTED = -1
-# System timers count no further (2^31 ms, 24 days); a longer limit means none.
-_LONGEST_LIMIT_S = 2_000_000
-
 
 class Host(Struct, frozen=True):
     """State shared by all connections of a server.
@@ -148,10 +143,10 @@ class RemoteMethods:
 
     def exec(self, cmd: str, timeout: _Seconds | None = None) -> dict[str, Any]:
         """Run a shell command in the root (004, exec)."""
-        # The executor takes 0 for no limit, and None for its own.
+        # The executor takes 0 for no limit, and None for its own. System timers count no further
+        # than 2^31 ms, 24 days.
         limit_s = timeout or self._host.timeout_s or 0
-        if limit_s > _LONGEST_LIMIT_S:
-            limit_s = 0
+        limit_s = limit_s if limit_s <= 2_000_000 else 0
         event = self._perform(RunCommand(cmd, limit_s, parts_streams=True))
         if why := _why_not(event):
             return _not_started(why)
@@ -163,14 +158,12 @@ class RemoteMethods:
 
     def exec_code(self, lang: str, code: str, timeout: _Seconds | None = None) -> dict[str, Any]:
         """Run a program (004, exec_code)."""
-        known = _LANGUAGES.get(lang)
-        if known is None:
+        if lang not in _LANGUAGES:
             return _not_started(f"unsupported language: {lang}")
         if os.name == "nt":
-            return _not_started(
-                "exec_code needs a POSIX shell: write_file the program, then exec it"
-            )
-        interpreter, flag = known
+            why = "exec_code needs a POSIX shell: write_file the program, then exec it"
+            return _not_started(why)
+        interpreter, flag = _LANGUAGES[lang]
         if shutil.which(interpreter, path=self._host.variables.get("PATH", os.defpath)) is None:
             return _not_started(f"{interpreter} is not installed here")
         return self.exec(f"{interpreter} {flag} {shlex.quote(code)}", timeout)
@@ -246,15 +239,12 @@ def _why_not(event: Event) -> str:
 
 
 def _not_started(reason: str) -> dict[str, Any]:
-    return {"exit_code": _NOT_STARTED, "stdout": "", "stderr": reason}
-
-
-def _ping(_: object) -> dict[str, bool]:
-    return {"pong": True}
+    """Return what 004's ExecResult says of a command that could not start."""
+    return {"exit_code": -1, "stdout": "", "stderr": reason}
 
 
 TABLE: Mapping[str, Method] = {
-    "ping": method(_ping, is_quick=True),
+    "ping": method(lambda _: {"pong": True}, is_quick=True),
     "exec": method(RemoteMethods.exec),
     "exec_code": method(RemoteMethods.exec_code),
     "read_file": method(RemoteMethods.read_file),

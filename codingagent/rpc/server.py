@@ -22,23 +22,9 @@ from typing import Any
 
 from codingagent.model.paths import shown
 from codingagent.model.patterns import lazy_pattern
-from codingagent.rpc.endpoints import (
-    WAITING,
-    Listener,
-    StandardStreams,
-    UnixSocket,
-    is_from_another_user,
-)
-from codingagent.rpc.protocol import (
-    LINE_LIMIT_BYTES,
-    Code,
-    Message,
-    Method,
-    Request,
-    Response,
-    read,
-    refused,
-)
+from codingagent.rpc import endpoints, protocol
+from codingagent.rpc.endpoints import Listener, StandardStreams
+from codingagent.rpc.protocol import LINE_LIMIT_BYTES, Message, Method, Request
 
 # Input read ahead while the peer does not read its answers, or a call runs.
 BACKLOG_BYTES = 4 * 2**20
@@ -123,7 +109,10 @@ class Server:
         loop.set_exception_handler(
             lambda _, of: self.log("%s: %s", of["message"], of.get("exception"))
         )
-        _map_large_memory()
+        # glibc keeps memory for the pieces that the loop receives, and gives back that of long answers. By
+        # itself it maps and unmaps 256 KB for each piece, or keeps megabytes for each thread that there was.
+        with contextlib.suppress(AttributeError, OSError, TypeError):
+            ctypes.CDLL(None).mallopt(-3, 2**20)  # M_MMAP_THRESHOLD
         stopping = asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(stopping.set)
         if self._is_stopped:
@@ -137,7 +126,7 @@ class Server:
                 sock=place.socket,
                 backlog=1,
             )
-            place.socket.listen(WAITING)
+            place.socket.listen(endpoints.WAITING)
         else:
             theirs = place.connect(self.stop)
             await loop.connect_accepted_socket(lambda: Connection(self, None), theirs)
@@ -166,7 +155,7 @@ class Connection(asyncio.Protocol):
         self._prefix = f"{server.count} "
         self._is_socket = endpoint is not None
         # On TCP a killed peer looks the same as one that has sent everything; on a vsock, too.
-        self._ends_with_input = self._is_socket and not isinstance(endpoint, UnixSocket)
+        self._ends_with_input = self._is_socket and not isinstance(endpoint, endpoints.UnixSocket)
         self.is_stranger = server.token is not None
         self._is_first_line = True
         self._ahead = bytearray()
@@ -202,7 +191,7 @@ class Connection(asyncio.Protocol):
         connections = self._server.connections
         connections[self] = None
         self._log("opened (%d open)", len(connections))
-        if self._is_socket and is_from_another_user(transport.get_extra_info("socket")):
+        if self._is_socket and endpoints.is_from_another_user(transport.get_extra_info("socket")):
             self._log("refused: it came from another user")
             self.stop()
         strangers = [each for each in connections if each.is_stranger]
@@ -308,14 +297,14 @@ class Connection(asyncio.Protocol):
             return b"OK\n"
         self._hang_up()
         why = "the token is wrong" if token else "send the line TOKEN and the token first"
-        no = refused(Code.INVALID_REQUEST, f"this server needs its token: {why}")
+        no = protocol.refused(protocol.Code.INVALID_REQUEST, f"this server needs its token: {why}")
         return self._quick(no) + b"\n"
 
     def _read(self, line: bytearray) -> Message:
         is_too_long = len(line) > LINE_LIMIT_BYTES
         if self._server.shows_bodies and not is_too_long:
             self._log("< %s", _shown(line))
-        message = read(line, self._server.table)
+        message = protocol.read(line, self._server.table)
         # Another protocol's bytes, such as a browser's TLS hello, may hold a request in a later line.
         is_ours = any(r.name for r in message.requests) or (is_too_long and line[0] in b"{[")
         if self._is_first_line and self._is_socket and not is_ours:
@@ -333,7 +322,7 @@ class Connection(asyncio.Protocol):
         started = perf_counter()
         return self._said(request, request.answer(int), started)
 
-    def _said(self, request: Request, answer: Response, started: float) -> bytes:
+    def _said(self, request: Request, answer: protocol.Response, started: float) -> bytes:
         """Log an answer and return its data."""
         data, code, bug = answer
         if bug is not None:
@@ -418,15 +407,6 @@ class _Thread:
             except BaseException as fault:  # noqa: BLE001  # whoever waits gets it
                 future.set_exception(fault)
             del future, call, values  # an answer may be large
-
-
-def _map_large_memory() -> None:
-    """Have glibc keep memory for the pieces that the loop receives, and give back that of long answers.
-
-    By itself it maps and unmaps 256 KB for each piece, or keeps megabytes for each thread that there was.
-    """
-    with contextlib.suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).mallopt(-3, 2**20)  # M_MMAP_THRESHOLD
 
 
 def _polled(handle: int, event: str) -> bool:
