@@ -7,15 +7,9 @@ from codingagent.model.patterns import text_at
 from codingagent.model.results import without_end_tags
 from codingagent.model.session_state import Session
 from codingagent.prompt.render import RESULTS_SHOWN, Dialect, check_lines
+from codingagent.protocols.json import wire
 from codingagent.protocols.json.messages import event_of
-from codingagent.protocols.json.wire import (
-    Event,
-    EventsMessage,
-    ShellEvent,
-    UserMessageEvent,
-    to_json,
-    type_of,
-)
+from codingagent.protocols.json.wire import Event, ShellEvent, to_json, type_of
 
 GUIDE = text_at(__file__.removesuffix("py") + "txt").strip()
 
@@ -23,14 +17,11 @@ CONTINUE = (
     "Continue working on the task based on the events above. If the task is complete, send one message"
     " operation that begins with DONE: and a summary."
 )
-
 TASK = "Do the task: it is the first event above, the userMessage."
-
 _CUT = (
     "a text that says that characters were left out was cut to fit here: read a long file in parts, with"
     " shell and sed -n '1,200p' FILE"
 )
-
 # What events may hold in length; the rest of them is short.
 _LONG = ("content", "stdout", "stderr", "error", "command")
 _SHORTEST = 200
@@ -52,11 +43,16 @@ def _reminder(session: Session) -> str:
 
 def _results(session: Session, room: int, is_short: bool) -> str:
     """Return the events of the last turn and notes; the first is the task, unless the chat has read it."""
-    task = UserMessageEvent(
+    task = wire.UserMessageEvent(
         timestamp=session.created_at, content=plain_text.without_halves(session.task)
     )
     events: list[Event] = [] if is_short else [task]
-    events += map(_without_echo, map(event_of, session.ends))
+    for event in map(event_of, session.ends):
+        if isinstance(event, ShellEvent):  # the model wrote the rest of the command
+            start = plain_text.one_line(event.command, _COMMAND_SHOWN)
+            events.append(event.model_copy(update={"command": start}))
+        else:
+            events.append(event)
     known = len(events)
     notes = list(session.all_notes)
     check = "".join(f"{line}\n" for line in check_lines(session))
@@ -73,17 +69,10 @@ def _results(session: Session, room: int, is_short: bool) -> str:
     if left_out := known - len(events):
         notes.append(f"{left_out} events did not fit here; send fewer operations in one answer")
     name = f"{session.session_id}-{session.sequence}"
-    empty = EventsMessage(protocol_version="1.0", run_id=name, status="completed", events=())
+    empty = wire.EventsMessage(protocol_version="1.0", run_id=name, status="completed", events=())
     head = to_json(empty).removesuffix("]}")
     said = "".join(f"Note: {without_end_tags(note)}\n" for note in notes)
     return f"## Previous Command Results\n{head}\n" + ",\n".join(lines) + f"\n]}}\n{check}{said}\n"
-
-
-def _without_echo(event: Event) -> Event:
-    """Return a command's event with the beginning of the command alone: the model wrote the rest."""
-    if not isinstance(event, ShellEvent):
-        return event
-    return event.model_copy(update={"command": plain_text.one_line(event.command, _COMMAND_SHOWN)})
 
 
 def _fitting(events: Sequence[Event], room: int) -> tuple[list[str], bool] | None:

@@ -118,10 +118,8 @@ def read_operations_message(source: object) -> Received:
     if isinstance(source, str | bytes):
         # A str is counted in characters, of which there are never more than bytes.
         if len(source) > SIZE_LIMIT_BYTES:
-            reason = (
-                f"has {len(source)} bytes; at most {SIZE_LIMIT_BYTES} are read: send less at once"
-            )
-            raise MessageError("message", reason)
+            most = f"at most {SIZE_LIMIT_BYTES} are read: send less at once"
+            raise MessageError("message", f"has {len(source)} bytes; {most}")
         text = _text(source)
         try:
             # The way of nearly all messages: all in one, with no value of Python in between.
@@ -138,12 +136,10 @@ def read_operations_message(source: object) -> Received:
 
 
 def _not_too_many(operations: tuple[_T, ...]) -> tuple[_T, ...]:
-    if len(operations) <= AT_ONCE:
+    if (count := len(operations)) <= AT_ONCE:
         return operations
-    reason = (
-        f"hold {len(operations):,}; at most {AT_ONCE:,} are executed at once: send several messages"
-    )
-    raise MessageError("operations", reason)
+    most = f"at most {AT_ONCE:,} are executed at once: send several messages"
+    raise MessageError("operations", f"hold {count:,}; {most}")
 
 
 class _Envelope(wire.Wire):
@@ -250,10 +246,8 @@ def _step(index: int, received: Operation | Problem) -> Step | Problem:
         return Step(received.asked(), line, id=name)
     except OperationError as fault:
         subject = getattr(received, "command", getattr(received, "path", ""))
-        kind = received.kind
-        return Problem(
-            kind, fault.fact, line, fault.detail, id=name, subject=subject, advice=fault.advice
-        )
+        kind, why = received.kind, (fault.fact, line, fault.detail)
+        return Problem(kind, *why, id=name, subject=subject, advice=fault.advice)
 
 
 # --- events ----------------------------------------------------------------------------------------
@@ -379,14 +373,10 @@ _FENCE = lazy_pattern(
     r"^[ \t]*(`{3,}|~{3,})[^`\n]*$(.*?)(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
 )
 _DONE = "DONE:"
-
 _WRITE = (
     r"; in strings write \n for a line end, \" for a quote and \\ for a backslash, and put no comma after a"
     " last item"
 )
-
-# What a message has, and an object that is something else has not.
-_TELLING = ('"operations"', '"protocolVersion"')
 
 
 def read_reply(text: str) -> Reply | None:
@@ -398,16 +388,21 @@ def read_reply(text: str) -> Reply | None:
     if not bodies:
         return None
     if len(bodies) > 1:
-        many = f"{len(bodies)} JSON messages, so nothing was executed"
-        return _unread(f"The reply holds {many}", ": send all in one")
+        fact = f"The reply holds {len(bodies)} JSON messages, so nothing was executed"
+        return _unread(fact, ": send all in one")
     try:
         items = items_of(read_operations_message(bodies[0]))
     except MessageError as fault:
         how = _WRITE if "is not JSON" in str(fault) else ""
         fact = f"The JSON message was not executed: {fault}"
         return _unread(fact, f"{how}. Send it again, whole")
-    done = tuple(map(_finished, items[-1:]))
-    return Reply((*items[:-1], *done), _header(bodies[0]), has_outbox=False, notes=())
+    last = items[-1] if items else None
+    if isinstance(last, Step) and isinstance(last.operation, operations.ShowMessage):
+        said = last.operation.text.strip()
+        if said.startswith(_DONE):
+            finish = operations.Finish(said.removeprefix(_DONE).strip())
+            items = (*items[:-1], replace(last, operation=finish))
+    return Reply(items, _header(bodies[0]), has_outbox=False, notes=())
 
 
 def _unread(why: str, advice: str) -> Reply:
@@ -419,16 +414,9 @@ def _bodies(text: str) -> list[str]:
     """Return the parts that may be a message: the whole text, or the content of each code fence."""
     text = text.strip().removeprefix("\ufeff").strip()
     bodies = [text] if text.startswith("{") else [f[2].strip() for f in _FENCE.finditer(text)]
-    return [b for b in bodies if b.startswith("{") and any(word in b for word in _TELLING)]
-
-
-def _finished(item: Step | Problem) -> Step | Problem:
-    """Return the end of the session for a last message that says `DONE:`."""
-    if isinstance(item, Step) and isinstance(item.operation, operations.ShowMessage):
-        text = item.operation.text.strip()
-        if text.startswith(_DONE):
-            return replace(item, operation=operations.Finish(text.removeprefix(_DONE).strip()))
-    return item
+    # One of these a message has, and an object that is something else has not.
+    telling = ('"operations"', '"protocolVersion"')
+    return [b for b in bodies if b.startswith("{") and any(word in b for word in telling)]
 
 
 def _header(body: str) -> Header | None:
