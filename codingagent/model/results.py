@@ -4,7 +4,7 @@ import signal
 from typing import assert_never
 
 from codingagent.model import events, plain_text
-from codingagent.model.events import CommandRan, Event, FileRequested, Hunk, succeeded
+from codingagent.model.events import CommandRan, Event, succeeded
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import plural
@@ -15,6 +15,7 @@ _SIGNAL_BASE = 128
 _TIMED_OUT = 124
 # Signals that no program uses as an exit code for something else: INT, ABRT, FPE, KILL, SEGV, TERM, XFSZ.
 _TELLING = frozenset({2, 6, 8, 9, 11, 15, 25})
+_ALLOWS_MORE = {"time_limit": '; timeout="SECONDS" allows more', "output_limit": "; print less"}
 # Models copy what they are shown.
 _END_TAG = lazy_pattern(r"\[(/?DONE\b[^\]\n]*)\]")
 CUT_OFF = "Cut off inside"
@@ -35,31 +36,6 @@ def exit_code_of(event: CommandRan) -> int:
     return _SIGNAL_BASE - event.exit_code if event.exit_code < 0 else event.exit_code
 
 
-def words_of(event: Event) -> str:
-    """Return what came of an operation, for the person."""
-    return _words(event, "")[0]
-
-
-def result_of(event: Event) -> tuple[str, str]:
-    """Return the same for the model, with what it can do about it, and what the operation printed."""
-    return _words(event, _advice(event))
-
-
-def _advice(event: Event) -> str:
-    match event:
-        case FileRequested():
-            is_one = event.paths == (event.asked,)
-            return f"; {'its' if is_one else 'their'} text is below"
-        case CommandRan(ended_by="time_limit"):
-            return '; timeout="SECONDS" allows more'
-        case CommandRan(ended_by="output_limit"):
-            return "; print less"
-        case events.Refused():
-            return event.advice
-        case _:
-            return ""
-
-
 def lines_of(event: Event, output_limit: int | None = None, *, is_check: bool = False) -> str:
     """Return a result as the next request shows it: one line, then indented output and notes.
 
@@ -67,19 +43,15 @@ def lines_of(event: Event, output_limit: int | None = None, *, is_check: bool = 
     most `output_limit` characters; None: all.
     """
     # The limit of a check is the person's setting: no answer can ask for more.
-    words, text = _words(event, "") if is_check else result_of(event)
+    words, text = result_of(event, is_for_model=not is_check)
     name = Kind.CHECK if is_check else event.kind
     lines = [f"[{'OK' if succeeded(event) else 'FAILED'}] {name}: {without_end_tags(words)}"]
     if text:
         text = text.strip("\n")
         if output_limit is not None:
             text = plain_text.clip_middle(text, output_limit)
-        output = text.split("\n")
-        if len(output) == 1:
-            lines.append(f"  Output: {output[0]}")
-        else:
-            lines.append("  Output:")
-            lines.extend(f"    {line}".rstrip() for line in output)
+        output = [f"    {line}".rstrip() for line in text.split("\n")]
+        lines += ["  Output:", *output] if len(output) > 1 else [f"  Output: {text}"]
     lines.extend(f"  Note: {without_end_tags(note)}" for note in event.notes)
     return "\n".join(lines)
 
@@ -89,24 +61,45 @@ def without_end_tags(text: str) -> str:
     return _END_TAG.sub(r"\1", text)
 
 
-def _words(event: Event, advice: str) -> tuple[str, str]:
+def words_of(event: Event) -> str:
+    """Return what came of an operation, for the person."""
+    return result_of(event, is_for_model=False)[0]
+
+
+def result_of(event: Event, *, is_for_model: bool = True) -> tuple[str, str]:
+    """Return the same for the model, with what it can do about it, and what the operation printed."""
+    advice = ""
     match event:
         case events.FileCreated():
             return f"{'Replaced' if event.replaced else 'Created'} '{event.path}'", ""
-        case events.FileEdited():
-            return f"Edited '{event.path}' ({_hunks(event.hunks)})", event.excerpt
+        case events.FileEdited(hunks=hunks):
+            places = (
+                f"{range_of(hunk.old_start, hunk.old_count)} replaced by"
+                f" {range_of(hunk.new_start, hunk.new_count)}"
+                if hunk.new_count
+                else f"{range_of(hunk.old_start, hunk.old_count)} removed"
+                for hunk in hunks
+            )
+            where = f"{len(hunks)} places" if len(hunks) > 3 else "; ".join(places)
+            return f"Edited '{event.path}' ({where})", event.excerpt
         case events.FileDeleted():
             return f"Deleted '{event.path}'", ""
         case events.FileMoved():
             return f"Moved '{event.path}' to '{event.to}'", ""
         case events.FileRequested():
-            return f"{_requested(event)}{advice}", ""
+            is_one = event.paths == (event.asked,)
+            what = "" if is_one else f"{len(event.paths)} files for "
+            if is_for_model:
+                advice = f"; {'its' if is_one else 'their'} text is below"
+            return f"Read {what}'{event.asked}'{advice}", ""
         case events.FileFetched():
             size = f"{event.size_bytes} {plural(event.size_bytes, 'byte')}"
             return f"Read '{event.path}' ({size})", ""
         case events.FolderListed():
             return f"Listed '{event.path}' ({len(event.entries)} entries)", ""
         case events.CommandRan():
+            if is_for_model:
+                advice = _ALLOWS_MORE.get(event.ended_by, "")
             ran = f"Ran '{plain_text.one_line(event.command)}' ({end_of(event)}{advice})"
             return ran, event.output
         case events.Interrupted():
@@ -116,7 +109,7 @@ def _words(event: Event, advice: str) -> tuple[str, str]:
         case events.Finished():
             return "Task was ended", ""
         case events.Refused():
-            return f"{event.fact}{advice}", event.detail
+            return event.reason if is_for_model else event.fact, event.detail
         case events.Denied():
             subject = f" '{plain_text.one_line(event.subject)}'" if event.subject else ""
             return f"DENIED{subject}: {event.reason}", event.suggestion
@@ -124,28 +117,8 @@ def _words(event: Event, advice: str) -> tuple[str, str]:
             assert_never(event)
 
 
-def _hunks(hunks: tuple[Hunk, ...]) -> str:
-    if len(hunks) > 3:
-        return f"{len(hunks)} places"
-    return "; ".join(
-        f"{range_of(hunk.old_start, hunk.old_count)} "
-        + (
-            f"replaced by {range_of(hunk.new_start, hunk.new_count)}"
-            if hunk.new_count
-            else "removed"
-        )
-        for hunk in hunks
-    )
-
-
 def range_of(start: int, count: int) -> str:
     return f"line {start}" if count == 1 else f"lines {start}-{start + count - 1}"
-
-
-def _requested(event: FileRequested) -> str:
-    if event.paths == (event.asked,):
-        return f"Read '{event.asked}'"
-    return f"Read {len(event.paths)} files for '{event.asked}'"
 
 
 def end_of(event: CommandRan) -> str:
