@@ -31,10 +31,6 @@ class TagCommand(Struct, frozen=True):
     attributes: tuple[Attribute, ...]
     example: str
 
-    @property
-    def has_body(self) -> bool:
-        return "[/" in self.example
-
 
 def _attributes(text: str, known: Mapping[str, Attribute]) -> list[Attribute]:
     found: list[Attribute] = []
@@ -54,4 +50,4 @@ _SHARED = {each.name: each for each in _attributes(_SECTIONS.pop("attributes"), 
 PATH, TO, UNTIL, UNCHECKED = _SHARED.values()
 COMMANDS = tuple(_command(kind, text) for kind, text in _SECTIONS.items())
 BY_TAG = {str(command.kind): command for command in COMMANDS}
-HAS_BODY = {str(command.kind): command.has_body for command in COMMANDS}
+HAS_BODY = {tag: "[/" in command.example for tag, command in BY_TAG.items()}

@@ -31,12 +31,6 @@ _MARKS = (
 )
 # Bytes of ASCII that switch to other letters.
 _SHIFTED = ("iso2022_jp", "iso2022_jp_2", "iso2022_jp_ext", "iso2022_kr")
-# git, grep and diff search no further than this for a NUL either.
-_BINARY_SAMPLE_BYTES = 8000
-# So many bytes of a line are not UTF-8 by chance.
-_NO_CHANCE = 8
-# Of so few letters nobody can tell another encoding.
-_FEW_LETTERS = 2
 _ASCII = bytes(range(0x80))
 # Blanks of other scripts are bytes that encodings do not share.
 _WORDS = lazy_pattern(r"[^ \t\r\n\f\v]+")
@@ -217,7 +211,8 @@ def _is_partly_utf8(data: bytes) -> bool:
     stray = len(data) - len(data.decode("utf-8", "ignore").encode())
     if stray * 4 < len(data.translate(None, _ASCII)):
         return True
-    lines = (line for line in data.split(b"\n") if len(line.translate(None, _ASCII)) >= _NO_CHANCE)
+    # So many bytes of a line are not UTF-8 by chance.
+    lines = (line for line in data.split(b"\n") if len(line.translate(None, _ASCII)) >= 8)
     return any(decoded(line, "utf-8") for line in lines)
 
 
@@ -230,8 +225,8 @@ def _encodings(neighbours: Iterable[bytes]) -> Iterator[tuple[str, ...]]:
 
 
 def is_binary(data: bytes) -> bool:
-    """Return whether bytes are binary: they hold a NUL near the start."""
-    return b"\0" in data[:_BINARY_SAMPLE_BYTES]
+    """Return whether bytes are binary: they hold a NUL near the start, as far as git and grep look."""
+    return b"\0" in data[:8000]
 
 
 def codec_of(name: str) -> str:
@@ -374,7 +369,7 @@ def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
     if is_wide or _is_partly_utf8(data):
         return None
     letters = data.translate(None, _ASCII)
-    likely = plausible(data) if len(letters) > _FEW_LETTERS else ()
+    likely = plausible(data) if len(letters) > 2 else ()
     # Of a locale that has one encoding of 8 bits more is known than of windows-1252 for all others.
     first = len(likely) if codec == usual else 1
     if likely and not any(each in likely[:first] for each in alike(codec)):

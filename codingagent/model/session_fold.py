@@ -129,10 +129,14 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
         case entries.InboxFound():
             return replace(session, earlier=record.files)
         case entries.RequestWritten():
+            # What the chat now knows, including files that the person changed.
+            refused = (each for each in session.results if isinstance(each, events.Refused))
+            known = {each.subject: each.digest for each in refused if each.digest}
+            known |= {file.path: file.digest for file in record.shown}
             return replace(
                 session,
                 checkpoints=replace(kept, told=kept.latest),
-                known=_known_after_request(session, record),
+                known={**session.known, **known} if known else session.known,
                 parts=session.parts.union(record.parts),
                 requested=record.sequence,
                 is_rewritten=record.sequence == session.requested,
@@ -380,15 +384,6 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Session:
     elif done or session.is_run or is_answered:
         return replace(ended, phase=_COMPLETE)
     return replace(ended, sequence=session.sequence + 1)
-
-
-def _known_after_request(session: Session, record: entries.RequestWritten) -> Mapping[str, str]:
-    """Return what the chat knows once it has the request, including files that the person changed."""
-    told = {
-        e.subject: e.digest for e in session.results if isinstance(e, events.Refused) and e.digest
-    }
-    shown = {file.path: file.digest for file in record.shown}
-    return {**session.known, **told, **shown} if told or shown else session.known
 
 
 def known_after(

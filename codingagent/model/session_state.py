@@ -19,11 +19,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class AppendList(Sequence[T_co], Generic[T_co]):
-    """Immutable sequence of values.
-
-    `with_one` shares storage. A tuple would be copied whole for each new value, which takes minutes for
-    an answer of a hundred thousand operations.
-    """
+    """Immutable sequence whose `with_one` shares storage; a tuple is copied whole for each new value."""
 
     __slots__ = ("_length", "_shared")
 
@@ -133,7 +129,6 @@ class Session(Struct, frozen=True):
     touched: frozenset[str] = frozenset()
     """Every path that the session created, changed or read."""
     last_digest: str = ""
-    """That of the answer taken last."""
     earlier: tuple[entries.EarlierFile, ...] = ()
     asked: entries.ApprovalAsked | None = None
     answered: entries.ApprovalAnswered | None = None
@@ -160,7 +155,6 @@ class Session(Struct, frozen=True):
     undo_note: str = ""
     protocol: entries.Protocol = "tags"
     name: str = ""
-    """What the person calls it; lists show it in place of the task."""
     is_run: bool = False
     """One message without a conversation: complete when that message is done."""
     said: tuple[Said, ...] = ()
@@ -174,7 +168,6 @@ class Session(Struct, frozen=True):
     last_checked: Event | None = None
     """The outcome of its last run after a turn."""
     is_failing: bool = False
-    """That failed."""
     checked_by: str = ""
     """The command of the last check."""
     checked_on: str = ""
@@ -201,7 +194,6 @@ class Session(Struct, frozen=True):
     """Tokens for such files, and globs of those that are never chosen."""
     leave_out: tuple[str, ...] = ()
     conventions: bool = False
-    """Requests show AGENTS.md, or a file like it."""
     requested: int = 0
     """The number of the last request written."""
     is_rewritten: bool = False
@@ -215,7 +207,6 @@ class Session(Struct, frozen=True):
     found: tuple[entries.ProtectedChange, ...] = ()
     """Protected files that the turn changed without approval, once that was checked."""
     settled: entries.ProtectedSettled | None = None
-    """The decision on them."""
     wanted_first: entries.Wants = "edits"
     replies: AppendList[tuple[int, str]] = NONE
     """What the model said to the person, each with the number of the request that it answered."""

@@ -1,6 +1,7 @@
 """Find the workspace files, with lines, that the output of a failed command names."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import chain
 
 from msgspec import Struct
 
@@ -8,8 +9,6 @@ from codingagent.model.patterns import lazy_pattern
 
 # More files do not help: the cause is near a compiler's first error, or the last frame of a stack.
 _FILES_LIMIT = 5
-# No output of a result is much longer; and no expression here may be made to run for hours.
-_OUTPUT_LIMIT = 20_000
 _IN_NO_PATH = r"\s\"'`()\[\]{}<>|:,;*?=\x00-\x1f"
 # Only where a path can begin: otherwise each character of a long word would be tried.
 _PATH = rf"(?:\b[A-Za-z]:(?=[\\/]))?(?<![^{_IN_NO_PATH}])[^{_IN_NO_PATH}]{{1,300}}"
@@ -44,24 +43,19 @@ def named_in(output: str, root: str, files: Iterable[str]) -> tuple[Named, ...]:
     by_name: dict[str, list[str]] = {}
     for path in known:
         by_name.setdefault(path.rpartition("/")[2], []).append(path)
-    for written, line in _places(output[:_OUTPUT_LIMIT]):
+    # No output of a result is much longer; and no expression here may be made to run for hours.
+    for place in _PLACE.finditer(output[:20_000]):
+        written, line = filter(None, place.groups())
         meant = _resolve(written.replace("\\", "/"), root, known, by_name)
-        if meant is not None and line:
-            lines.setdefault(meant, []).append(line)
+        if meant is not None and int(line):
+            lines.setdefault(meant, []).append(int(line))
     found = [Named(path, tuple(numbers)) for path, numbers in lines.items()]
-    if (missing := _MISSING.search(output)) and not {f"{missing[1]}.py", missing[1]} & {
-        part for path in known for part in path.split("/")
-    }:
+    missing, parts = _MISSING.search(output), (path.split("/") for path in known)
+    if missing and {f"{missing[1]}.py", missing[1]}.isdisjoint(chain.from_iterable(parts)):
         # What is not installed is no fault of the tests' set-up, which imports it.
         found = [each for each in found if not each.path.endswith("conftest.py")]
     # A stack ends with its innermost frame, a compiler begins with the cause.
     return tuple((found[::-1] if _STACK_ENDS_LAST.search(output) else found)[:_FILES_LIMIT])
-
-
-def _places(output: str) -> Iterator[tuple[str, int]]:
-    for found in _PLACE.finditer(output):
-        path, line = filter(None, found.groups())
-        yield path, int(line)
 
 
 def _resolve(
@@ -71,9 +65,8 @@ def _resolve(
     if written.startswith("//"):
         written = f"/{written.lstrip('/')}"  # what is left of file:///
     prefix = f"{root.replace(chr(92), '/').rstrip('/')}/"
-    fold = (
-        str.lower if prefix[1:3] == ":/" else str
-    )  # Windows: terminals differ in the drive's case
+    # Windows: terminals differ in the drive's case.
+    fold = str.lower if prefix[1:3] == ":/" else str
     if fold(written).startswith(fold(prefix)):
         inner = written[len(prefix) :]
         return inner if inner in known else None
@@ -83,7 +76,6 @@ def _resolve(
     if inner in known:
         return inner
     # Relative to the folder in which the command ran.
-    ends = [
-        path for path in by_name.get(inner.rpartition("/")[2], ()) if path.endswith(f"/{inner}")
-    ]
+    likely = by_name.get(inner.rpartition("/")[2], ())
+    ends = [path for path in likely if path.endswith(f"/{inner}")]
     return ends[0] if len(ends) == 1 else None

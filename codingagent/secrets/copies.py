@@ -7,12 +7,6 @@ from codingagent.secrets import files, values
 from codingagent.secrets.assigned import is_setting
 from codingagent.secrets.texts import places
 
-# So many lines of secret files are kept.
-_MOST = 20_000
-# Shorter ones are brackets.
-_SHORTEST = 3
-# So many variables are looked for in each text.
-_SEARCHED = 1_000
 # Between a variable and its value, as files, outputs and programs write it.
 _TO_VALUE = lazy_pattern(r"(?:%3[Dd]|[^\w\n]{1,40})(?:value\W{1,6})?")
 
@@ -44,7 +38,7 @@ class Copies:
     def keep(self, path: str, text: str = "") -> bool:
         """Remember a secret file's lines, which its copies have too. Return whether any is new."""
         news = (_lines_of(text) | _names_of(text)) - self.lines
-        news = news if len(news) + len(self.lines) <= _MOST else set()
+        news = news if len(news) + len(self.lines) <= 20_000 else set()
         is_new = path not in self.paths and not files.is_secret_file(path)
         self.lines |= news
         self.paths |= {path} if is_new else set()
@@ -61,7 +55,7 @@ class Copies:
             for each in files.variables_in(lines):
                 value = lines[each.start : each.end]
                 is_plain = value.isalpha() or values.is_plain(value) or is_setting(each.name)
-                if len(each.name) > 1 and not is_plain and len(self._variables) < _SEARCHED:
+                if len(each.name) > 1 and not is_plain and len(self._variables) < 1_000:
                     self._variables.setdefault(each.name, set()).add(value)
         for name, known in self._variables.items():
             for at in places(text, name):
@@ -72,7 +66,7 @@ class Copies:
 
 
 def _lines_of(text: str) -> set[str]:
-    return {line for line in map(str.strip, text.split("\n")) if len(line) >= _SHORTEST}
+    return {line for line in map(str.strip, text.split("\n")) if len(line) > 2}  # no brackets
 
 
 def _names_of(text: str) -> set[str]:

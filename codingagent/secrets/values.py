@@ -34,9 +34,6 @@ def form_of(path: str) -> Form:
 
 _EXAMPLE = any_of("examples")
 _RUN = any_of("runs")
-# Of a true value with such a run.
-_SHORTEST_REST = 20
-_DIFFERENT = 12
 _REFERENCE = any_of("references")
 # What a bare word is in code: a call, an attribute, a variable.
 _CALL = lazy_pattern(
@@ -64,8 +61,8 @@ def is_example(value: str) -> bool:
     steps = [ord(two) - ord(one) in (0, 1) for one, two in itertools.pairwise(low)]
     apart = [not (a or b) for a, b in itertools.pairwise([False, *steps, False])]
     rest = "".join(itertools.compress(value, apart))
-    is_mixed = len(set(rest)) >= _DIFFERENT and any(map(str.isdigit, rest))
-    return len(rest) < _SHORTEST_REST or not (is_mixed or is_random(rest))
+    is_mixed = len(set(rest)) >= 12 and any(map(str.isdigit, rest))
+    return len(rest) < 20 or not (is_mixed or is_random(rest))
 
 
 def is_reference(value: str) -> bool:

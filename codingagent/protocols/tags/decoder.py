@@ -10,7 +10,7 @@ from codingagent.editing.body_repair import Body
 from codingagent.errors import OperationError
 from codingagent.model import citations, paths
 from codingagent.model.chat_damage import AS_IT_IS, Arrival, Damage
-from codingagent.model.commands import BY_TAG, COMMANDS, TIMEOUT_LIMIT_S
+from codingagent.model.commands import COMMANDS, HAS_BODY, TIMEOUT_LIMIT_S
 from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
@@ -202,12 +202,11 @@ _KNOWN = {
 
 def decode(block: Block, arrival: Arrival = AS_IT_IS) -> tuple[Operation, tuple[str, ...]]:
     """Return the operation that a closed block asks for, and notes on how it was read."""
-    command = BY_TAG[block.name]
     if block.fault:
         raise OperationError(block.fault[0], advice=block.fault[1])
     values = _Values(block, arrival)
     until = values.get("until")
-    if command.has_body and until is not None and not _TOKEN.fullmatch(until):
+    if HAS_BODY[block.name] and until is not None and not _TOKEN.fullmatch(until):
         how = "write letters, digits and -_. only"
         raise OperationError(f"Invalid until '{paths.shown(until)}'", advice=f"; {how}")
     operation = DECODE[block.name](values)
