@@ -77,10 +77,7 @@ class Requests:
 
     def begin(self) -> None:
         """Record what is already in the inbox, to ignore it until it changes."""
-        earlier = tuple(
-            entries.EarlierFile(file.name, file.sighting.size_bytes, file.sighting.modified_ns)
-            for file in self._home.mailbox.look()
-        )
+        earlier = tuple(file.earlier for file in self._home.mailbox.look())
         if earlier:
             self.log.record(entries.InboxFound(earlier, now()))
 

@@ -14,9 +14,17 @@ from msgspec import Struct
 from codingagent.errors import WorkError
 from codingagent.model import plain_text
 from codingagent.model.documents import kind_by_name
-from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Sighting, first_looks, is_finished
 from codingagent.model.journal_entries import EarlierFile
-from codingagent.model.observations import Extras, InboxFile, Outcome, digest_of
+from codingagent.model.observations import (
+    SETTLED_AFTER_S,
+    Extras,
+    Hint,
+    InboxFile,
+    Outcome,
+    digest_of,
+    first_looks,
+    is_finished,
+)
 from codingagent.model.paths import shown
 from codingagent.model.session_state import Session
 from codingagent.model.settings import SEQUENCE_VARIABLE, SESSION_VARIABLE, SHORT_VARIABLE
@@ -61,9 +69,9 @@ class Inbox:
         self._look = look
         self._left_alone = set(left_alone)
         self._look_at_others = look_at_others
-        self._others: dict[str, Sighting] = {}
+        self._others: dict[str, InboxFile] = {}
         self._named: set[EarlierFile] = set()
-        self._looks: dict[str, Sighting] = {}
+        self._looks: dict[str, InboxFile] = {}
         self._hints: dict[str, Hint] = {}
 
     def hear(self, hints: Mapping[str, Hint]) -> None:
@@ -73,13 +81,13 @@ class Inbox:
     def next(self) -> tuple[InboxFile | None, bool]:
         """Return the oldest file if complete (others wait for it), and whether there is any."""
         files = self._files()
-        self._looks = first_looks(self._looks, {file.name: file.sighting for file in files})
+        self._looks = first_looks(self._looks, files)
         for file in files:
-            if file.sighting.size_bytes == 0:
+            if file.size_bytes == 0:
                 continue  # empty files wait, and delay no others
             first = self._looks[file.name]
             hint = self._hints.get(file.name, Hint.NOTHING)
-            if is_finished(first, file.sighting, hint):
+            if is_finished(first, file, hint):
                 self._hints.pop(file.name, None)
                 self.given += 1
                 return file, True
@@ -88,54 +96,47 @@ class Inbox:
 
     def has_any(self) -> bool:
         """Return whether there is any file that `next` may return, now or later."""
-        return any(file.sighting.size_bytes for file in self._files())
+        return any(file.size_bytes for file in self._files())
 
     def complaints(self, *, is_last_look: bool = False) -> list[str]:
         """Return what to do about files that can't be taken, once each; those that may still grow wait."""
         others = self._look_at_others()
-        self._others = first_looks(self._others, {file.name: file.sighting for file in others})
+        self._others = first_looks(self._others, others)
         found: list[str] = []
         for file in others:
-            first, now = self._others[file.name], file.sighting
-            patience_s = _HELD_S if now.is_held else SETTLED_AFTER_S
-            patience_s = patience_s if now.size_bytes else _EMPTY_S
-            is_settled = is_last_look or now.at_s - first.at_s >= patience_s
-            earlier = _as_earlier(file)
-            if is_settled and earlier not in self._left_alone | self._named:
-                self._named.add(earlier)
+            patience_s = _HELD_S if file.is_held else SETTLED_AFTER_S
+            patience_s = patience_s if file.size_bytes else _EMPTY_S
+            is_settled = is_last_look or file.at_s - self._others[file.name].at_s >= patience_s
+            if is_settled and file.earlier not in self._left_alone | self._named:
+                self._named.add(file.earlier)
                 found.append(_advice(file))
         return found
 
     def _files(self) -> list[InboxFile]:
-        files = [file for file in self._look() if not file.sighting.is_held]
-        return [file for file in files if _as_earlier(file) not in self._left_alone]
+        files = [file for file in self._look() if not file.is_held]
+        return [file for file in files if file.earlier not in self._left_alone]
 
     def names_left_alone(self) -> list[str]:
         """Return the files that are there from before, oldest first."""
-        return [file.name for file in self._look() if _as_earlier(file) in self._left_alone]
+        return [file.name for file in self._look() if file.earlier in self._left_alone]
 
     def leave(self, file: InboxFile) -> None:
         """Ignore a file until it changes: it is for another session."""
-        self._left_alone.add(_as_earlier(file))
+        self._left_alone.add(file.earlier)
 
 
 def _advice(file: InboxFile) -> str:
     """Return why a file in the inbox can't be taken, and how to fix it."""
     name = shown(file.name)
     dot = "." in name
-    if not file.sighting.size_bytes:
+    if not file.size_bytes:
         return f"{name} in the inbox is empty: save the answer again"
     if (kind := kind_by_name(name)) is not None:
         return f"{name} in the inbox is {kind[0]}, not plain text: {kind[1]}"
-    if file.sighting.is_held:
+    if file.is_held:
         return f"{name} in the inbox is still open in another program: close it there"
     how = "has no extension" if not dot else "is ignored; only .txt and .md are read"
     return f"{name} in the inbox {how}: rename it to {name}.txt"
-
-
-def _as_earlier(file: InboxFile) -> EarlierFile:
-    now = file.sighting
-    return EarlierFile(file.name, now.size_bytes, now.modified_ns)
 
 
 def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given

@@ -1,13 +1,18 @@
 """What the workspace, the runner, the sandbox and the mailbox exchange with others."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import NamedTuple
 
 from msgspec import Struct, field
 
 from codingagent.model.events import EndedBy
-from codingagent.model.file_settled import Sighting
+from codingagent.model.journal_entries import EarlierFile
+
+# Size and time are unchanged for 300 ms.
+SETTLED_AFTER_S = 0.3
+SETTLED_OPEN_AFTER_S = 10.0
 
 
 class Seen(Struct, frozen=True):
@@ -70,11 +75,6 @@ class Outcome(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class InboxFile(Struct, frozen=True):
-    name: str
-    sighting: Sighting
-
-
 def digest_of(data: bytes) -> str:
     """Return the SHA-256 of bytes in hex, as the journal records it."""
     return hashlib.sha256(data).hexdigest()
@@ -86,3 +86,58 @@ class PastCommit(NamedTuple):
     message: str
     paths: tuple[str, ...]
     at_s: int = 0
+
+
+class InboxFile(Struct, frozen=True):
+    """One observation of a file in the inbox: its identity and state, and its time in seconds."""
+
+    name: str
+    inode: int
+    size_bytes: int
+    modified_ns: int
+    at_s: float
+    is_open: bool | None = None
+    """Whether a process has it open for writing; None where that is unknown."""
+    is_held: bool = False
+    """A process, on Windows, keeps it from being moved."""
+
+    @property
+    def earlier(self) -> EarlierFile:
+        """What a journal holds of it, to ignore it until it changes."""
+        return EarlierFile(self.name, self.size_bytes, self.modified_ns)
+
+    def is_same(self, other: "InboxFile") -> bool:
+        return (self.inode, self.earlier) == (other.inode, other.earlier)
+
+
+class Hint(Enum):
+    """What the system has reported about a file since it was last observed."""
+
+    NOTHING = "nothing"
+    APPEARED = "appeared"
+    """It is new, or was moved in from another folder: the two look alike."""
+    CLOSED = "closed"
+    """It was closed after writing, or renamed within the folder."""
+
+
+def is_finished(first: InboxFile, now: InboxFile, hint: Hint) -> bool:
+    """Return whether a file may be taken.
+
+    `first` is the earliest observation since which nothing has changed; `hint` is what the system reported.
+    """
+    if now.size_bytes == 0:
+        return False
+    if now.is_open:
+        # Some programs never close what they have written.
+        return first.is_same(now) and now.at_s - first.at_s >= SETTLED_OPEN_AFTER_S
+    if hint is Hint.CLOSED or (hint is Hint.APPEARED and now.is_open is False):
+        return True
+    return first.is_same(now) and now.at_s - first.at_s >= SETTLED_AFTER_S
+
+
+def first_looks(
+    before: Mapping[str, InboxFile], files: Iterable[InboxFile]
+) -> dict[str, InboxFile]:
+    """Return the first unchanged observation of each file, by name, after one more of all files."""
+    firsts = ((now.name, before.get(now.name, now), now) for now in files)
+    return {name: first if first.is_same(now) else now for name, first, now in firsts}

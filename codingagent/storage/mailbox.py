@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from codingagent.errors import WorkError, disk_errors, system_reason
-from codingagent.model.file_settled import Sighting
 from codingagent.model.observations import InboxFile
 from codingagent.model.patterns import lazy_pattern
 from codingagent.storage import atomic_write
@@ -81,7 +80,7 @@ class Mailbox:
     def look_at_others(self) -> list[InboxFile]:
         """Return the inbox files that can't be executed as they are: empty, held, or of another kind."""
         files = self._letters(lambda name: not name.lower().endswith(_UNDER_WAY))
-        whole = (each for each in files if each.sighting.size_bytes and not each.sighting.is_held)
+        whole = (each for each in files if each.size_bytes and not each.is_held)
         answers = {each.name for each in whole if each.name.lower().endswith(_SUFFIXES)}
         return [each for each in files if each.name not in answers]
 
@@ -95,7 +94,7 @@ class Mailbox:
                 f"the inbox {self.inbox} can't be read: {system_reason(fault)};"
                 " make it again, then go on with `codingagent resume`"
             ) from fault
-        return sorted(files, key=lambda file: (file.sighting.modified_ns, file.name))
+        return sorted(files, key=lambda file: (file.modified_ns, file.name))
 
     @staticmethod
     def named(name: str) -> tuple[str, int] | None:
@@ -204,7 +203,7 @@ def _inbox_file(entry: "os.DirEntry[str]") -> InboxFile | None:
     is_open = _is_open(entry.path) if found.st_size else None
     is_held = bool(is_open is not None and _is_refused(entry.path, _DELETE, _SHARE_ALL))
     state = found.st_ino, found.st_size, found.st_mtime_ns
-    return InboxFile(name, Sighting(*state, time.monotonic(), is_open, is_held))
+    return InboxFile(name, *state, time.monotonic(), is_open, is_held)
 
 
 def _is_open(path: str) -> bool | None:

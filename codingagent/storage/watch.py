@@ -10,7 +10,7 @@ from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
-from codingagent.model.file_settled import Hint
+from codingagent.model.observations import Hint
 from codingagent.workspace.real_paths import resolved
 
 

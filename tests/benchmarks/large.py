@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from codingagent.model.file_settled import SETTLED_AFTER_S
+from codingagent.model.observations import SETTLED_AFTER_S
 from tests.benchmarks.measuring import Figure, milliseconds
 
 _FOLDERS, _FILES = 600, 100

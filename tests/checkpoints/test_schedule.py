@@ -14,8 +14,8 @@ from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.cli import inbox_loop
 from codingagent.cli.plain_output import Screen
 from codingagent.cli.shared_session import SharedSession
-from codingagent.model.file_settled import Hint
 from codingagent.model.journal_entries import CheckpointTaken, Record, RequestWritten
+from codingagent.model.observations import Hint
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.storage import homes

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.errors import WorkError
-from codingagent.model.file_settled import Hint, is_finished
+from codingagent.model.observations import Hint, is_finished
 from codingagent.storage import atomic_write
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES, Mailbox
 from tests.helpers import descriptors, line_from, python
@@ -118,23 +118,23 @@ def test_a_file_open_for_writing_is_known(mailbox: Mailbox) -> None:
         assert process.stdin is not None
         assert line_from(process) == "open"
         (letter,) = mailbox.look()
-        if letter.sighting.is_open is None:
+        if letter.is_open is None:
             pytest.skip("this system does not tell who has a file open")
-        assert letter.sighting.is_open
-        assert not is_finished(letter.sighting, letter.sighting, Hint.APPEARED)
+        assert letter.is_open
+        assert not is_finished(letter, letter, Hint.APPEARED)
         process.stdin.write(b"\n")
         process.stdin.flush()
         assert line_from(process) == "closed"
         (letter,) = mailbox.look()
-        assert letter.sighting.is_open is False
-        assert is_finished(letter.sighting, letter.sighting, Hint.APPEARED)
+        assert letter.is_open is False
+        assert is_finished(letter, letter, Hint.APPEARED)
 
 
 def test_an_empty_file_waits(mailbox: Mailbox) -> None:
     """Design, inbox: empty files wait."""
     put(mailbox, "a.txt", b"")
     (letter,) = mailbox.look()
-    assert not is_finished(letter.sighting, letter.sighting, Hint.CLOSED)
+    assert not is_finished(letter, letter, Hint.CLOSED)
 
 
 def test_looking_leaves_no_descriptor(mailbox: Mailbox) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.model.file_settled import Hint
+from codingagent.model.observations import Hint
 from codingagent.storage.watch import Watch
 from tests.helpers import REPOSITORY, wait_until
 

@@ -21,7 +21,7 @@ from codingagent.cli.commands.options import Json
 from codingagent.cli.output import screen_for
 from codingagent.cli.plain_output import Screen
 from codingagent.errors import WorkError
-from codingagent.model.file_settled import Hint
+from codingagent.model.observations import Hint
 from codingagent.model.settings import Settings
 from codingagent.storage import homes
 from codingagent.workspace import programs

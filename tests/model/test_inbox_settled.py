@@ -5,13 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Sighting, first_looks, is_finished
+from codingagent.model.observations import (
+    SETTLED_AFTER_S,
+    Hint,
+    InboxFile,
+    first_looks,
+    is_finished,
+)
 from tests.rows import each_row
 
-_FIRST = Sighting(inode=1, size_bytes=10, modified_ns=5, at_s=100.0)
+_FIRST = InboxFile("a", inode=1, size_bytes=10, modified_ns=5, at_s=100.0)
 
 
-def _later(by_s: float) -> Sighting:
+def _later(by_s: float) -> InboxFile:
     return replace(_FIRST, at_s=_FIRST.at_s + by_s)
 
 
@@ -31,7 +37,7 @@ def test_a_file_unchanged_for_300_ms_is_finished(by_s: float, finished: bool) ->
         replace(_later(5), inode=2),
     ],
 )
-def test_a_file_that_changed_is_not_finished(now: Sighting) -> None:
+def test_a_file_that_changed_is_not_finished(now: InboxFile) -> None:
     """Design, the inbox: unchanged in size, time and identity."""
     assert not is_finished(_FIRST, now, Hint.NOTHING)
 
@@ -66,27 +72,29 @@ def test_a_file_open_for_writing_is_not_finished(hint: Hint) -> None:
 
 def test_a_look_keeps_the_first_unchanged_look() -> None:
     """Design, the inbox: unchanged for 300 ms counts from the first look at this state."""
-    assert first_looks({"a": _FIRST}, {"a": _later(0.1)}) == {"a": _FIRST}
+    assert first_looks({"a": _FIRST}, [_later(0.1)]) == {"a": _FIRST}
 
 
 def test_a_look_begins_anew_when_a_file_changes() -> None:
     """Design, the inbox: size and time unchanged."""
     grown = replace(_later(0.1), size_bytes=11)
-    assert first_looks({"a": _FIRST}, {"a": grown}) == {"a": grown}
+    assert first_looks({"a": _FIRST}, [grown]) == {"a": grown}
 
 
 def test_a_look_forgets_files_that_are_gone() -> None:
     """Design, the inbox: the folder is the truth."""
-    found = first_looks({"a": _FIRST, "b": _FIRST}, {"b": _later(1)})
-    assert found == {"b": _FIRST}
-    assert first_looks(first_looks(found, {}), {"a": _later(2)}) == {"a": _later(2)}
+    other = replace(_FIRST, name="b")
+    found = first_looks({"a": _FIRST, "b": other}, [replace(other, at_s=101.0)])
+    assert found == {"b": other}
+    assert first_looks(first_looks(found, []), [_later(2)]) == {"a": _later(2)}
 
 
 _LOOKS = st.lists(
     st.dictionaries(
         st.sampled_from(["a", "b"]),
         st.builds(
-            Sighting,
+            InboxFile,
+            name=st.just(""),
             inode=st.integers(1, 2),
             size_bytes=st.integers(0, 2),
             modified_ns=st.integers(0, 1),
@@ -99,16 +107,16 @@ _LOOKS = st.lists(
 
 @given(_LOOKS)
 def test_a_tracked_look_is_the_start_of_an_unbroken_row_of_equal_ones(
-    looks: list[dict[str, Sighting]],
+    looks: list[dict[str, InboxFile]],
 ) -> None:
     """Design, the inbox: a file is never taken for finished while it still changes."""
     timed = [
-        {name: replace(look, at_s=float(n)) for name, look in files.items()}
+        {name: replace(look, name=name, at_s=float(n)) for name, look in files.items()}
         for n, files in enumerate(looks)
     ]
-    found: dict[str, Sighting] = {}
+    found: dict[str, InboxFile] = {}
     for files in timed:
-        found = first_looks(found, files)
+        found = first_looks(found, files.values())
     for name, first in found.items():
         row = timed[int(first.at_s) :]
         assert all(name in files and files[name].is_same(first) for files in row)
