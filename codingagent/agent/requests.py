@@ -460,19 +460,19 @@ class Requests:
         from codingagent.prompt import tracebacks
 
         root = str(self.context.workspace.root)
-        for named in tracebacks.named_in("\n".join(outputs), root, listing.files):
-            if named.path in known or named.path in written:
+        for path, lines in tracebacks.named_in("\n".join(outputs), root, listing.files):
+            if path in known or path in written:
                 continue
             try:
                 # A command may print any path: this must not bypass the policy.
-                if not self.context.may_read(named.path):
+                if not self.context.may_read(path):
                     continue
-                whole = shown.view(named.path, None, None)
+                whole = shown.view(path, None, None)
             except OperationError:
                 continue  # nobody asked for it: not text, or gone since
             # A chat that has seen all of it, as it is, need not see it again.
-            if session.known.get(named.path) != whole.digest:
-                yield replace(part_of(whole, named.lines), reason="named in an output above")
+            if session.known.get(path) != whole.digest:
+                yield replace(part_of(whole, lines), reason="named in an output above")
 
 
 def _shown(guesses: "Sequence[Guess]", room: int) -> str:

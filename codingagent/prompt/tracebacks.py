@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from itertools import chain
 
-from msgspec import Struct
-
 from codingagent.model.patterns import lazy_pattern
 
 # More files do not help: the cause is near a compiler's first error, or the last frame of a stack.
@@ -26,17 +24,10 @@ _STACK_ENDS_LAST = lazy_pattern(r"Traceback \(most recent call last\)|(?m:^ *\S+
 _MISSING = lazy_pattern(r"No module named '(\w+)")
 
 
-class Named(Struct, frozen=True):
-    """A file, and the lines of it that an output names, 1-based, in the order of the output."""
+def named_in(output: str, root: str, files: Iterable[str]) -> list[tuple[str, list[int]]]:
+    """Return the files that an output names with lines, and these in its order; the cause first.
 
-    path: str
-    lines: tuple[int, ...]
-
-
-def named_in(output: str, root: str, files: Iterable[str]) -> tuple[Named, ...]:
-    """Return the files, of all that may be meant, that an output names together with a line; the cause first.
-
-    `root` is the workspace's full path, as a command sees it.
+    `files` are all that may be meant, `root` is the workspace's full path, as a command sees it.
     """
     known = frozenset(files)
     lines: dict[str, list[int]] = {}
@@ -49,13 +40,13 @@ def named_in(output: str, root: str, files: Iterable[str]) -> tuple[Named, ...]:
         meant = _resolve(written.replace("\\", "/"), root, known, by_name)
         if meant is not None and int(line):
             lines.setdefault(meant, []).append(int(line))
-    found = [Named(path, tuple(numbers)) for path, numbers in lines.items()]
+    found = [*lines.items()]
     missing, parts = _MISSING.search(output), (path.split("/") for path in known)
     if missing and {f"{missing[1]}.py", missing[1]}.isdisjoint(chain.from_iterable(parts)):
         # What is not installed is no fault of the tests' set-up, which imports it.
-        found = [each for each in found if not each.path.endswith("conftest.py")]
+        found = [each for each in found if not each[0].endswith("conftest.py")]
     # A stack ends with its innermost frame, a compiler begins with the cause.
-    return tuple((found[::-1] if _STACK_ENDS_LAST.search(output) else found)[:_FILES_LIMIT])
+    return (found[::-1] if _STACK_ENDS_LAST.search(output) else found)[:_FILES_LIMIT]
 
 
 def _resolve(

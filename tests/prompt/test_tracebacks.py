@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.prompt.tracebacks import Named, named_in
+from codingagent.prompt.tracebacks import named_in
 from tests.rows import each_row
 
 ROOT = "/home/you/shop"
@@ -51,7 +51,7 @@ def test_a_place_in_an_output_is_a_file_and_a_line(
     output: str, expected: list[tuple[str, int]]
 ) -> None:
     """What the model would ask for next is there already."""
-    found = [(named.path, line) for named in named_in(output, ROOT, FILES) for line in named.lines]
+    found = [(path, line) for path, lines in named_in(output, ROOT, FILES) for line in lines]
     assert found == expected
 
 
@@ -66,7 +66,7 @@ def test_a_place_in_an_output_is_a_file_and_a_line(
     ],
 )
 def test_paths_of_windows_have_a_drive_in_either_case(output: str, expected: list[str]) -> None:
-    assert [named.path for named in named_in(output, r"C:\w", FILES)] == expected
+    assert [path for path, _ in named_in(output, r"C:\w", FILES)] == expected
 
 
 def test_of_a_python_stack_the_last_files_count_of_a_compiler_the_first() -> None:
@@ -74,9 +74,9 @@ def test_of_a_python_stack_the_last_files_count_of_a_compiler_the_first() -> Non
     files = [f"f{number}.py" for number in range(9)]
     frames = "".join(f'  File "f{number}.py", line 1, in f\n' for number in range(9))
     stack = f"Traceback (most recent call last):\n{frames}ValueError\n"
-    assert [n.path for n in named_in(stack, ROOT, files)] == files[:-6:-1]
+    assert [path for path, _ in named_in(stack, ROOT, files)] == files[:-6:-1]
     errors = "".join(f"f{number}.py:1: error\n" for number in range(9))
-    assert [n.path for n in named_in(errors, ROOT, files)] == files[:5]
+    assert [path for path, _ in named_in(errors, ROOT, files)] == files[:5]
 
 
 def test_what_is_not_installed_is_no_fault_of_the_set_up() -> None:
@@ -84,20 +84,17 @@ def test_what_is_not_installed_is_no_fault_of_the_set_up() -> None:
     place = "tests/conftest.py:3: in <module>\n    import shop\n"
     output = f"{place}E   ModuleNotFoundError: No module named 'shop'"
     files = ["tests/conftest.py", "a.py"]
-    assert named_in(output, ROOT, files) == ()
-    assert named_in(output, ROOT, [*files, "shop/__init__.py"]) == (
-        Named("tests/conftest.py", (3,)),
-    )
+    assert named_in(output, ROOT, files) == []
+    assert named_in(output, ROOT, [*files, "shop/__init__.py"]) == [("tests/conftest.py", [3])]
 
 
 @given(st.text(alphabet="ab./\\:(),\"' \n1", max_size=300))
 def test_no_output_is_a_fault(output: str) -> None:
     """Commands print whatever they like."""
-    for named in named_in(output, "/w", ("a", "a.b", "a/b.a")):
-        assert named.lines
+    assert all(lines for _, lines in named_in(output, "/w", ("a", "a.b", "a/b.a")))
 
 
 @each_row("hostile", ["a.a", "./", "a:", 'File "', "(", "a.b(", "1:1 "])
 def test_a_hostile_output_is_read_in_one_go(hostile: str) -> None:
     """No expression here may be made to work for hours."""
-    assert named_in(hostile * 100_000, "/w", FILES) == ()
+    assert named_in(hostile * 100_000, "/w", FILES) == []
