@@ -11,6 +11,7 @@ from codingagent.model.journal_entries import (
 )
 from codingagent.model.session_fold import replay
 from codingagent.model.session_state import Session
+from codingagent.model.settings import Settings
 from codingagent.prompt import file_contents, render
 from codingagent.prompt.file_list import Listing
 
@@ -21,7 +22,7 @@ LATER = "2025-01-15T10:35:00Z"
 ENVIRONMENT = render.Environment(
     "Linux", "/bin/sh", ("git", "python3"), 30, "bubblewrap", "off: commands have none"
 )
-BUDGET = render.Budget(200_000, 2_000)
+BUDGET = Settings()
 
 
 def started(task: str = "Create a calculator") -> SessionStarted:

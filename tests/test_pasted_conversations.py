@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.model.session_state import Session
+from codingagent.model.settings import Settings
 from codingagent.prompt import file_contents, render
 from codingagent.prompt.file_list import Listing
 from codingagent.protocols.tags import reply, transcript
@@ -193,7 +194,7 @@ def _hostile() -> str:
     return render.render(_SESSION, render.Material(listing, views, [], environment), _BUDGET)
 
 
-_BUDGET = render.Budget(200_000, 100)
+_BUDGET = Settings(context_chars=200_000, list_entries=100)
 _LINES = _hostile().splitlines(keepends=True)
 
 

@@ -163,7 +163,6 @@ class Requests:
             return
         secrecy.look_again()
         material, settings = self._material(listed), self.context.settings
-        budget = render.Budget(settings.context_chars, settings.list_entries)
         guess = self._guess(material)
         news = self._guess(material, is_anew=True) if session.new_wish else None
         guesses = [each for each in (news, guess) if each is not None]
@@ -174,13 +173,13 @@ class Requests:
             likely=guesses[0].likely if guesses else (),
         )
         dialect, hidden, brief = self._dialect(), secrecy.session(session), ""
-        text = secrecy.seal(render.render(hidden, material, budget, dialect), dialect.guide)
+        text = secrecy.seal(render.render(hidden, material, settings, dialect), dialect.guide)
         path = mailbox.outbox_path(session.session_id, session.sequence)
         mailbox.write_beside(path, text)
         short = mailbox.short_path(session.session_id, session.sequence)
         if session.sequence > 1:  # for a chat that has seen the earlier requests
             changed = self.context.checkpointer.changed_since_request()
-            brief = render.render_short(hidden, material, budget, dialect, changed)
+            brief = render.render_short(hidden, material, settings, dialect, changed)
             guide = dialect.guide if dialect.guide in brief else "=== PROTOCOL ==="
             brief = secrecy.seal(brief, guide)
             mailbox.write_beside(short, brief)

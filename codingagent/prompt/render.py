@@ -18,6 +18,7 @@ from codingagent.model.check_outcome import brief, compared
 from codingagent.model.events import CommandRan, Event, Refused, file_changes, succeeded
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Said, Session
+from codingagent.model.settings import Settings
 from codingagent.prompt import file_contents, file_list, guide
 from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import Listing
@@ -97,13 +98,6 @@ class Material(Struct, frozen=True):
         return (*self.views, *self.offered, *self.attached, *self.conventions)
 
 
-class Budget(Struct, frozen=True):
-    """Characters for the whole request, and entries for the listing."""
-
-    characters: int
-    entries: int
-
-
 class Dialect(Struct, frozen=True):
     """The parts of a request that depend on the protocol."""
 
@@ -135,17 +129,19 @@ def _reminder(session: Session) -> str:
 
 
 def render(
-    session: Session, context: Material, budget: Budget, dialect: Dialect | None = None
+    session: Session, context: Material, settings: Settings, dialect: Dialect | None = None
 ) -> str:
     """Return the whole request, ready to paste; it ends with "\\n"."""
     dialect = dialect or tag_dialect()
     head = f"{_header(session)}\n=== PROTOCOL ===\n{dialect.guide}\n\n=== CONTEXT ===\n"
     environment = "" if session.is_asking else _environment(context.environment, dialect)
-    prompt = _prompt(session, context, dialect, budget.characters // _EARLIER_SHARE)
+    prompt = _prompt(session, context, dialect, settings.context_chars // _EARLIER_SHARE)
     tail = f"{environment}\n=== PROMPT ===\n{prompt}"
-    room = max(budget.characters - len(head) - len(tail), 0)
+    room = max(settings.context_chars - len(head) - len(tail), 0)
     likely = (*session.touched, *context.likely, *session.parts, *session.known)
-    listed = file_list.lines(context.listing, dict.fromkeys(likely), budget.entries, room // 4)
+    listed = file_list.lines(
+        context.listing, dict.fromkeys(likely), settings.list_entries, room // 4
+    )
     files = "\n".join(("## Workspace Files", *listed, "", ""))
     files += file_contents.conventions(context.conventions, room // 4)
     room -= len(files)
@@ -158,7 +154,7 @@ def render(
 def render_short(
     session: Session,
     context: Material,
-    budget: Budget,
+    settings: Settings,
     dialect: Dialect,
     changed: Sequence[str] | None,
 ) -> str:
@@ -184,7 +180,7 @@ def render_short(
     if not (session.is_asking or is_known):
         news += f"{_environment(context.environment, dialect)}\n"
     tail = f"=== PROMPT ===\n{_prompt(session, context, dialect, is_short=True)}"
-    room = max(budget.characters - len(head) - len(news) - len(tail), 0)
+    room = max(settings.context_chars - len(head) - len(news) - len(tail), 0)
     outcome = dialect.results(session, room // 2, True)
     room -= len(outcome)
     contents = _contents(context, room)

@@ -19,11 +19,12 @@ from codingagent.model.events import (
 from codingagent.model.journal_entries import AnswerTaken, RequestWritten, SessionReopened
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Session
+from codingagent.model.settings import Settings
 from codingagent.prompt import guide
 from codingagent.prompt import render as outbox
 from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import Listing
-from codingagent.prompt.render import RESULTS_SHOWN, Budget
+from codingagent.prompt.render import RESULTS_SHOWN
 from codingagent.prompt.tokens import estimate
 from codingagent.protocols.tags import reply
 from tests.builders import BUDGET, LATER, context_of, listing_of, session_of, turn
@@ -36,8 +37,12 @@ _CONTINUE = (
 )
 
 
+def _limits(characters: int, entries: int) -> Settings:
+    return Settings(context_chars=characters, list_entries=entries)
+
+
 def render(
-    session: Session, *views: FileView, listing: Listing | None = None, budget: Budget = BUDGET
+    session: Session, *views: FileView, listing: Listing | None = None, budget: Settings = BUDGET
 ) -> str:
     return outbox.render(session, context_of(*views, listing=listing), budget)
 
@@ -55,7 +60,7 @@ def whole(path: str, text: str) -> FileView:
     return FileView(path, text, 1, text.count("\n"))
 
 
-def contents(*views: FileView, budget: Budget = BUDGET) -> str:
+def contents(*views: FileView, budget: Settings = BUDGET) -> str:
     session = session_of(*turn(FileRequested("x", tuple(view.path for view in views))))
     context = render(session, *views, budget=budget).partition("=== CONTEXT ===\n")[2]
     # The file's own lines may be just such headings: ours is the first, and the last.
@@ -326,7 +331,7 @@ def test_a_path_from_the_disk_stands_on_one_line() -> None:
 
 # --- the budget ------------------------------------------------------------------------------------
 
-_SMALL = Budget(20_000, 2_000)
+_SMALL = _limits(20_000, 2_000)
 
 
 def test_a_file_that_does_not_fit_is_cut_and_says_how_to_ask_for_the_rest() -> None:
@@ -462,14 +467,24 @@ def test_the_whole_request_keeps_within_its_budget(
 ) -> None:
     """Design, the outbox: `context_chars` is the budget for the whole outbox."""
     assert (
-        len(render(session, *views, listing=listing, budget=Budget(characters, 2_000)))
+        len(
+            render(
+                session,
+                *views,
+                listing=listing,
+                budget=_limits(characters, 2_000),
+            )
+        )
         <= characters
     )
 
 
 def test_what_must_be_told_is_told_whatever_the_budget() -> None:
     """Specification 003, outbox format: every request has its four sections and the task."""
-    text = render(session_of(*turn(), task="a task\nof two lines"), budget=Budget(1, 20))
+    text = render(
+        session_of(*turn(), task="a task\nof two lines"),
+        budget=_limits(1, 20),
+    )
     assert guide.protocol_text() in text
     assert "a task\nof two lines" in text
     assert "## Environment" in text
@@ -540,7 +555,7 @@ def test_the_task_of_many_lines_is_in_the_whole_request_only() -> None:
 def test_the_output_of_a_command_is_whole_while_there_is_room(characters: int, shown: int) -> None:
     """Design, the outbox: at most 20,000 characters a command, else 4,000."""
     ran = CommandRan("build", 1, "x" * 20_000, 1.0)
-    text = render(session_of(*turn(ran, ran, ran)), budget=Budget(characters, 20))
+    text = render(session_of(*turn(ran, ran, ran)), budget=_limits(characters, 20))
     assert 3 * shown <= text.count("x") < 3 * shown + 100
     assert text.count(" characters left out …") == (3 if shown == 4_000 else 0)
 

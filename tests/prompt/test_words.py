@@ -209,7 +209,7 @@ def test_earlier_words_beyond_their_share_lose_their_middle_and_that_is_said() -
     text = whole(session)
     assert "w1 " in text
     assert "characters left out" in text
-    assert len(text) < 40_000 + BUDGET.characters // 2
+    assert len(text) < 40_000 + BUDGET.context_chars // 2
 
 
 def test_attached_files_are_named_and_are_no_silence() -> None:

@@ -21,6 +21,7 @@ from codingagent.model.events import (
 )
 from codingagent.model.operations import FetchFile, Finish, Kind, ShowMessage
 from codingagent.model.session_state import Session
+from codingagent.model.settings import Settings
 from codingagent.prompt import render as outbox
 from codingagent.protocols.json import guide as json_guide
 from codingagent.protocols.json.messages import (
@@ -288,12 +289,12 @@ def test_the_guide_is_the_same_text_in_every_request() -> None:
 
 
 def render(session: Session, characters: int = 200_000) -> str:
-    budget = outbox.Budget(characters, 2_000)
+    budget = Settings(context_chars=characters, list_entries=2_000)
     return outbox.render(session, context_of(), budget, json_guide.dialect())
 
 
 def render_short(session: Session) -> str:
-    budget = outbox.Budget(200_000, 100)
+    budget = Settings(context_chars=200_000, list_entries=100)
     return outbox.render_short(session, context_of(), budget, json_guide.dialect(), None)
 
 
@@ -352,7 +353,7 @@ def test_a_task_that_is_no_text_can_be_said() -> None:
         outbox.render(
             replace(session, task="a\udcff"),
             context_of(),
-            outbox.Budget(200_000, 9),
+            Settings(context_chars=200_000, list_entries=9),
             json_guide.dialect(),
         )
     )
