@@ -19,10 +19,10 @@ from msgspec import Struct
 
 from codingagent.model.paths import glob_matcher, is_glob
 from codingagent.model.patterns import lazy_pattern
-from codingagent.secrets import files, values
+from codingagent.secrets import values
 from codingagent.secrets.assigned import is_setting
-from codingagent.secrets.copies import Copies
 from codingagent.secrets.detect import find_secrets
+from codingagent.secrets.files import Copies, variables_in
 from codingagent.secrets.texts import ENCODED, decoded, end_of, forms_of, places
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -292,7 +292,7 @@ class Vault:
         if not (found or path or self.by_name or self.wishes.hide or _FIRST in text):
             return found
         if path and self.is_secret_file(path, None if is_quote else text):
-            for variable in files.variables_in(text) if form else ():
+            for variable in variables_in(text) if form else ():
                 name, first, last = variable.name, variable.start, variable.end
                 value = text[first:last]
                 is_place = "://" in value or _PATH.fullmatch(value) or values.is_technical(value)

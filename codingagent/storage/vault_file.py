@@ -12,7 +12,7 @@ from msgspec import DecodeError, Struct, json
 
 from codingagent.errors import WorkError, disk_errors
 from codingagent.model.session_state import Session
-from codingagent.secrets.copies import Copies
+from codingagent.secrets.files import Copies
 from codingagent.secrets.vault import HiddenValue, Vault, Wishes
 from codingagent.storage import atomic_write
 from codingagent.workspace.sharing import retried
