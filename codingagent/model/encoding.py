@@ -81,19 +81,19 @@ class FileText(Struct, frozen=True):
                     advice="; leave that line as it is, or replace the file whole",
                 )
         if self.others:
-            # Only words of the file, or the same bytes in all its encodings.
-            codecs_, known = (self.codec, *self.others), {*_WORDS.findall(self.text)}
-            for word in _WORDS.findall(text):
-                if word.isascii() or word in known:
-                    continue
-                if "?" in codecs_ or len({_tried(word, codec) for codec in codecs_}) > 1:
-                    may_be = "" if "?" in codecs_ else f" ({' or '.join(codecs_[:3])})"
-                    raise OperationError(
-                        f"The file is not UTF-8, and which encoding it has{may_be} is not certain. Nothing"
-                        f" was written: '{shown(word[:40])}' is not the same bytes in all",
-                        advice=". Use ASCII, and words that"
-                        " the file has; or ask the user to name it in .editorconfig (charset = ...)",
-                    )
+            # Only words of the file are certain, and those that are the same bytes in all its encodings.
+            may_be, known = (self.codec, *self.others), {*_WORDS.findall(self.text)}
+            new = (w for w in _WORDS.findall(text) if not (w.isascii() or w in known))
+            is_open = "?" in may_be
+            doubtful = (w for w in new if is_open or len({_tried(w, each) for each in may_be}) > 1)
+            if (word := next(doubtful, None)) is not None:
+                names = "" if is_open else f" ({' or '.join(may_be[:3])})"
+                raise OperationError(
+                    f"The file is not UTF-8, and which encoding it has{names} is not certain. Nothing was"
+                    f" written: '{shown(word[:40])}' is not the same bytes in all",
+                    advice=". Use ASCII, and words that"
+                    " the file has; or ask the user to name it in .editorconfig (charset = ...)",
+                )
         return self.mark + _encoded(
             text, codec, "surrogateescape" if codec == "utf-8" else "strict"
         )
