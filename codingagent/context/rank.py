@@ -102,7 +102,6 @@ def query(task: str, check: str = "") -> Query:
 
 
 def look(asked: Query, path: str, text: str) -> Row:
-    """Return a file's row for a query."""
     return Row(path, len(text), asked.count(text.lower()))
 
 

@@ -124,8 +124,6 @@ class Egress(Struct, frozen=True):
 
 
 class RequestWritten(Tagged, frozen=True, tag="outbox_written"):
-    """A request was written, complete."""
-
     sequence: int
     at: str
     shown: tuple[ShownFile, ...] = ()
@@ -199,7 +197,6 @@ class ContentChange(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The path without links."""
         return self.real or self.path
 
 
@@ -263,8 +260,6 @@ class ApprovalAsked(Tagged, frozen=True, tag="approval_asked"):
 
 
 class ApprovalAnswered(Tagged, frozen=True, tag="approval_answered"):
-    """The answer to the last question."""
-
     index: int
     answer: Answer
     at: str
@@ -373,8 +368,6 @@ class CommitMade(Tagged, frozen=True, tag="commit_made"):
 
 
 class SessionReopened(Tagged, frozen=True, tag="session_reopened"):
-    """The person continues a complete session."""
-
     at: str
 
 

@@ -232,7 +232,6 @@ class Session(Struct, frozen=True):
 
     @property
     def question(self) -> str:
-        """What the person asked last."""
         return next((said.text for said in reversed(self.said) if said.text), self.task)
 
     @property

@@ -26,8 +26,6 @@ class Waiting(Tagged, frozen=True, tag="waiting"):
 
 
 class OutputCame(Tagged, frozen=True, tag="output_came"):
-    """A running command printed this."""
-
     text: str
 
 

@@ -32,8 +32,6 @@ WAITING = 1024
 
 
 class UnixSocket(Struct, frozen=True):
-    """A socket file."""
-
     path: str
     guest_port: int | None = None
     """A client begins with `CONNECT <port>`: for a hypervisor that maps a vsock to a file (Firecracker)."""

@@ -294,7 +294,6 @@ def _heads_in_lines(text: str, leads: Places) -> Iterator[_Head]:
 
 
 def _heads_in_sql(text: str) -> Iterator[_Head]:
-    """Yield the columns of each INSERT and COPY."""
     for found in _INSERT.finditer(text):
         row = (",", _TUPLE) if found[2] else ("\t", _LINE)
         yield found.end(), _kinds(found[1].split(",")), *row

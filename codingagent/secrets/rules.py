@@ -23,7 +23,6 @@ def rows(section: str) -> list[str]:
 
 
 def words(section: str) -> frozenset[str]:
-    """Return the words of a section."""
     return frozenset(" ".join(rows(section)).split())
 
 
