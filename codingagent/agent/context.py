@@ -71,7 +71,6 @@ class Context(Resources, frozen=True):
         return None if self.texts is None else self.log.session
 
     def may_read(self, path: str) -> bool:
-        """Return whether the policy allows a file's text to go to the chat."""
         return may_read(self.workspace, self.policy, path)
 
 

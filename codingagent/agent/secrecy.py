@@ -125,13 +125,11 @@ class Secrecy:
         return replace(session, results=tuple(end.event for end in ends), ends=ends, **told)
 
     def event(self, event: events.Event) -> events.Event:
-        """Return the event of an operation with names for its secrets."""
         if isinstance(event, FileFetched):
             return replace(event, content=self.content(event))
         return self.hide_all(event)
 
     def content(self, event: FileFetched) -> str:
-        """Return a file's content as a request may show it."""
         if event.encoding == "utf-8":
             return self.hide(event.content, event.path)
         data = base64.b64decode(event.content)
@@ -151,7 +149,6 @@ class Secrecy:
             self._file.save(self.vault)
 
     def look_again(self) -> None:
-        """Read the person's choices again."""
         if self._file is not None:
             self.vault.obey(self._file.wishes())
 

@@ -228,7 +228,6 @@ class Guess:
 
     @property
     def whole(self) -> list[FileView]:
-        """Return the files that are shown whole."""
         return [self._shown[part.file.path] for part in self.chosen if part.is_whole]
 
     @property
