@@ -24,7 +24,6 @@ from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model import chats
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Phase, Session, no_request_waits
-from codingagent.model.settings import Settings
 from codingagent.process.runner import run_tool
 from codingagent.prompt import split as parts
 from codingagent.prompt import tokens
@@ -57,8 +56,33 @@ def _copy(
     """Put the current request on the clipboard; in a pipe, print it. The short one, if there is one."""
     home = home_of(context)
     state = waiting_of(home) if session is None else home.sessions.load(session)
+    if state.phase is not Phase.AWAITING_ANSWER:
+        raise UsageError(no_request_waits(state))
+    path = home.mailbox.outbox_path(state.session_id, state.sequence)
+    if not whole:
+        path = (*home.mailbox.waiting_paths(state.session_id, state.sequence), path)[0]
+    with disk_errors(f"{path} can't be read"):
+        text = path.read_text("utf-8")
+    # Its parts, also in `outbox/parts/`, if it is longer than the person's chat takes.
     settings = settings_of(home, state, {}, executes=False)
-    _put_request(home, state, settings, whole=whole, limit=split)
+    takes = chats.pasted(settings.chat) if is_terminal(sys.stdout) else None
+    limit = split or (takes if takes and len(text) > takes else None)
+    pieces = (text,) if limit is None else parts.split(text, limit)
+    names = [path] if limit is None else home.mailbox.write_parts(path.stem, pieces)
+    if not is_terminal(sys.stdout):
+        # The reader of the pipe has its own way to the clipboard.
+        be_utf8(sys.stdout)
+        sys.stdout.write(text if limit is None else "".join(f"{name}\n" for name in names))
+        return
+    for number, (name, piece) in enumerate(zip(names, pieces, strict=True), start=1):
+        done, if_not = put(piece, home.root, Path(state.workspace))
+        size = layout.size(len(piece), tokens.estimate(piece))
+        sys.stdout.write(f"{name.name} {done} ({size}): paste it into the chat\n{if_not}")
+        if number < len(pieces):
+            sys.stdout.write("then press Enter for the next part\n")
+            sys.stdout.flush()
+            if not sys.stdin.readline():
+                raise UsageError(f"only {number} of {len(pieces)} parts were copied")
 
 
 @app.command(epilog="Example: codingagent paste --editor", name="paste")
@@ -74,40 +98,6 @@ def _paste(
         return
     with screen_for(json=False) as screen:
         _save_answer(home, waiting_of(home), ask_whose(screen), edits=editor)
-
-
-def _put_request(
-    home: Home, session: Session, settings: Settings, *, whole: bool, limit: int | None
-) -> None:
-    """Put a request on the clipboard: its parts, also in `outbox/parts/`, one after the other.
-
-    In a pipe, print it, or the parts' file names. Without a `limit`, that of the person's chat makes parts.
-    """
-    if session.phase is not Phase.AWAITING_ANSWER:
-        raise UsageError(no_request_waits(session))
-    path = home.mailbox.outbox_path(session.session_id, session.sequence)
-    if not whole:
-        path = (*home.mailbox.waiting_paths(session.session_id, session.sequence), path)[0]
-    with disk_errors(f"{path} can't be read"):
-        text = path.read_text("utf-8")
-    takes = chats.pasted(settings.chat) if is_terminal(sys.stdout) else None
-    limit = limit or (takes if takes and len(text) > takes else None)
-    pieces = (text,) if limit is None else parts.split(text, limit)
-    names = [path] if limit is None else home.mailbox.write_parts(path.stem, pieces)
-    if not is_terminal(sys.stdout):
-        # The reader of the pipe has its own way to the clipboard.
-        be_utf8(sys.stdout)
-        sys.stdout.write(text if limit is None else "".join(f"{name}\n" for name in names))
-        return
-    for number, (name, piece) in enumerate(zip(names, pieces, strict=True), start=1):
-        done, if_not = put(piece, home.root, Path(session.workspace))
-        size = layout.size(len(piece), tokens.estimate(piece))
-        sys.stdout.write(f"{name.name} {done} ({size}): paste it into the chat\n{if_not}")
-        if number < len(pieces):
-            sys.stdout.write("then press Enter for the next part\n")
-            sys.stdout.flush()
-            if not sys.stdin.readline():
-                raise UsageError(f"only {number} of {len(pieces)} parts were copied")
 
 
 def _save_answer(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None:
