@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec import Struct
 
 from codingagent.agent import factory
 from codingagent.cli.command_table import HOME
@@ -45,7 +44,7 @@ def _new(
     given.check_reply()
     may_be_empty = given.prompt is not None
     task = read_task(words or [], given.file, given.edit, may_be_empty=may_be_empty)
-    _begin(_Start(context, given, task), json=json)
+    _begin(context, given, task, "edits", json=json)
 
 
 @app.command(epilog='Example: codingagent ask --here "Where is the discount computed?"', name="ask")
@@ -64,7 +63,7 @@ def _ask(
     given.check_reply()
     may_be_empty = given.prompt is not None
     task = read_task(words or [], given.file, given.edit, "question", may_be_empty=may_be_empty)
-    _begin(_Start(context, given, task, wants="words"), json=json)
+    _begin(context, given, task, "words", json=json)
 
 
 @app.command(
@@ -94,55 +93,52 @@ def _run(
     return runs.execute(home, folder, settings, data, approves_all=given.yes, streams=events_stream)
 
 
-def _begin(start: "_Start", *, json: bool) -> None:
-    with screen_for(json) as screen, _begun(start, screen) as begun:
+def _begin(context: typer.Context, given: Given, task: str, wants: Wants, *, json: bool) -> None:
+    with screen_for(json) as screen, _begun(context, given, task, wants, screen) as begun:
         home, shared = begun
-        if start.given.no_wait:
+        if given.no_wait:
             shared.work.requests.announce(watched=False)
         else:
             # What waiting takes is imported once the request is out.
             from codingagent.cli.commands.waiting import follow
 
-            follow(shared, home, screen, start.given)
+            follow(shared, home, screen, given)
 
 
-class _Start(Struct, frozen=True):
-    """What begins a session: a task, and how the person wants it."""
+def _place(
+    context: typer.Context, given: Given, made: contextlib.ExitStack
+) -> tuple[Path, bool, Path | None]:
+    """Return the home, whether it was searched for, and the workspace, if one is named.
 
-    context: typer.Context
-    given: Given
-    task: str
-    wants: Wants = "edits"
+    Nothing is created yet but a working tree, which `made` takes back.
+    """
+    workspace, named = given.workspace, None
+    if given.worktree is not None:
+        from codingagent.agent.commit import PersonsRepository
 
-    def place(self, made: contextlib.ExitStack) -> tuple[Path, bool, Path | None]:
-        """Return the home, whether it was searched for, and the workspace, if one is named.
-
-        Nothing is created yet but a working tree, which `made` takes back.
-        """
-        workspace, named, branch = self.given.workspace, None, self.given.worktree
-        if branch is not None:
-            from codingagent.agent.commit import PersonsRepository
-
-            folder = here_home(self.context, workspace, "--worktree").parent
-            workspace = PersonsRepository(folder).worktree(branch, made)
-            named = workspace / homes.HERE_HOME
-        elif self.given.here:
-            named = here_home(self.context, workspace)
-            workspace = named.parent
-        return *trusted_home(self.context, named), workspace
+        folder = here_home(context, workspace, "--worktree").parent
+        workspace = PersonsRepository(folder).worktree(given.worktree, made)
+        named = workspace / homes.HERE_HOME
+    elif given.here:
+        named = here_home(context, workspace)
+        workspace = named.parent
+    return *trusted_home(context, named), workspace
 
 
 @contextlib.contextmanager
-def _begun(start: _Start, screen: Screen) -> "Iterator[tuple[Home, SharedSession]]":
+def _begun(
+    context: typer.Context, given: Given, task: str, wants: Wants, screen: Screen
+) -> "Iterator[tuple[Home, SharedSession]]":
     """Yield the home and a new session at work there, with its first request written."""
-    given = start.given
     with contextlib.ExitStack() as stack:
         with contextlib.ExitStack() as made:
-            root, was_found, workspace = start.place(made)
-            settings, folder, files, task = _checked(start, root, workspace, screen)
+            root, was_found, workspace = _place(context, given, made)
+            settings, folder, files = _checked(given, root, workspace, screen)
+            if given.prompt is not None:
+                task = f"{_agreed(given.prompt, folder, screen)}\n\n{task}".strip()
             home = homes.Home.at(root, create=True, was_found=was_found)
             stack.enter_context(home.lock.held(screen.remark))
-            how = (settings, given.protocol, start.wants)
+            how = (settings, given.protocol, wants)
             session = factory.start_session(home, folder, task, *how)
             made.pop_all()
         if was_found and not homes.is_registered(home.root):
@@ -177,25 +173,22 @@ def _has_files() -> bool:
 
 
 def _checked(
-    start: _Start, root: Path, workspace: Path | None, screen: Screen
-) -> tuple[Settings, Path, dict[str, bool], str]:
-    """Return settings, workspace, files and task; create nothing: a path may be mistyped."""
+    given: Given, root: Path, workspace: Path | None, screen: Screen
+) -> tuple[Settings, Path, dict[str, bool]]:
+    """Return settings, workspace and files; create nothing: a path may be mistyped."""
     named = None if workspace is None else str(workspace)
-    options = {**start.given.settings, "workspace": named}
+    options = {**given.settings, "workspace": named}
     resolved, folder = homes.settings_for(root, options, os.environ)
     settings = resolved.settings
     rules = select_sandbox.possible_policy(settings, folder)
-    files = factory.attached(root, folder, start.given.attach or (), rules, screen.show)
+    files = factory.attached(root, folder, given.attach or (), rules, screen.show)
     for pattern in settings.always_attach if folder.is_dir() else ():
         try:
             own = [os.path.join(folder, pattern)]
             files = factory.attached(root, folder, own, rules, screen.show) | files
         except UsageError as fault:  # it need not fit each workspace
             screen.remark(f"always_attach {fault}")
-    task = start.task
-    if start.given.prompt is not None:
-        task = f"{_agreed(start.given.prompt, folder, screen)}\n\n{task}".strip()
-    return settings, folder, files, task
+    return settings, folder, files
 
 
 def _agreed(name: str, workspace: Path, screen: Screen) -> str:
