@@ -102,6 +102,11 @@ class Given(Struct, frozen=True):
     here: Here = False
     worktree: Annotated[_Text, told("worktree")] = None
     no_wait: Annotated[bool, told("no wait")] = False
+    once: Annotated[bool, told("once")] = False
+    accept: Annotated[_File, told("accept")] = None
+    dry_run: Annotated[_File, told("dry run")] = None
+    skip: Annotated[_Text, told("skip")] = None
+    unless_done: Annotated[bool, told("unless done")] = False
     attach: Attach = None
     tokens: Annotated[_Text, told("context", "0 8k 12k 16k 32k")] = None
     leave_out: Annotated[_Texts, told("leave out")] = None
@@ -139,14 +144,14 @@ class Given(Struct, frozen=True):
         # A long answer of a slow model takes minutes; a task with more turns needs a look.
         return ReplyCommand(self.reply_with, self.reply_timeout or 600, self.max_turns or 20)
 
-    def check_reply(self, *, once: bool = False) -> None:
+    def check_reply(self) -> None:
         """Refuse (UsageError) what does not go with --reply-with."""
         limits = {"--reply-timeout": self.reply_timeout, "--max-turns": self.max_turns}
         if self.reply_with is None:
             for name in (name for name, limit in limits.items() if limit is not None):
                 raise UsageError(f"{name} needs --reply-with")
             return
-        others = {"--no-wait": self.no_wait, "--once": once, "--clipboard": self.clipboard}
+        others = {"--no-wait": self.no_wait, "--once": self.once, "--clipboard": self.clipboard}
         for name, is_given in others.items():
             if is_given:
                 raise UsageError(f"--reply-with and {name} can't be combined; leave one out")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec import Struct
 
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import (
@@ -17,7 +16,7 @@ from codingagent.cli.commands.common import (
     opened,
     settings_of,
 )
-from codingagent.cli.commands.options import RULES, Given, taking
+from codingagent.cli.commands.options import REPLY, RULES, Given, taking
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen, write_json_line
 from codingagent.cli.shared_session import announce, locked
@@ -40,51 +39,47 @@ app = typer.Typer()
 
 
 @app.command(epilog="Example: codingagent resume", name="resume")
-@taking(f"check clipboard reply_with reply_timeout max_turns {RULES} accept_formats yes diff")
-def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
+@taking(f"once accept dry_run skip unless_done check {REPLY} {RULES} accept_formats yes diff")
+def _resume(
     context: typer.Context,
     given: Given,
     session: options.OpenSessionName = None,
-    once: Annotated[bool, options.told("once")] = False,
-    accept: Annotated[Path | None, options.told("accept")] = None,
-    dry_run: Annotated[Path | None, options.told("dry run")] = None,
-    skip: Annotated[str | None, options.told("skip")] = None,
-    unless_done: Annotated[bool, options.told("unless done")] = False,
     json: options.Json = False,
 ) -> int:
     """Continue a session: apply the answer in the inbox, or wait for one. With a run id: finish that run."""
     from codingagent.agent.answers import Recipients
 
-    given.check_reply(once=once)
+    given.check_reply()
     home = home_of(context)
-    if dry_run is not None:
-        return _rehearse(home, session, dry_run, json=json)
+    if given.dry_run is not None:
+        return _rehearse(home, session, given.dry_run, json=json)
     if session is not None and is_run_id(session):
         from codingagent.cli import runs
 
-        if accept is not None:
-            raise UsageError(
-                f"--accept is for sessions; {session} is a run, which takes no answers"
-            )
+        if given.accept is not None:
+            told = f"{session} is a run, which takes no answers"
+            raise UsageError(f"--accept is for sessions; {told}")
         state = home.load(session)
         settings = settings_of(home, state, given.settings)
         return runs.finish(home, state, settings, approves_all=given.yes)
     with screen_for(json) as screen, home.lock.held(screen.remark):
-        meant = [session] if session else _meant(home, screen, accept, once=once)
+        meant = [session] if session else _meant(home, screen, given)
         owners = Recipients(home, None if session else ask_whose(screen))
-        how = (given, accept, once, _numbers(skip, accept), unless_done)
+        _numbers(given)
         for each in meant:
-            _Resume(home, screen, owners, *how).go_on(home.sessions.load(each))
+            _go_on(home, home.sessions.load(each), screen, owners, given)
     return 0
 
 
-def _numbers(skip: str | None, accept: Path | None) -> tuple[int, ...]:
+def _numbers(given: Given) -> tuple[int, ...]:
     """Return the indexes of the operations that are left out; they are typed counted from 1."""
-    words = [] if skip is None else skip.replace(",", " ").split()
-    if words and accept is None:
+    words = [] if given.skip is None else given.skip.replace(",", " ").split()
+    if words and given.accept is None:
         raise UsageError("--skip needs --accept, with the answer that --dry-run showed")
     if not all(word.isdecimal() and int(word) for word in words):
-        raise UsageError(f"--skip is {skip}; it must be numbers, as --dry-run shows them: 2,3")
+        raise UsageError(
+            f"--skip is {given.skip}; it must be numbers, as --dry-run shows them: 2,3"
+        )
     return tuple(int(word) - 1 for word in words)
 
 
@@ -112,83 +107,75 @@ def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
     return 0
 
 
-class _Resume(Struct, frozen=True):
+def _go_on(
+    home: Home, state: Session, screen: Screen, recipients: "Recipients", given: Given
+) -> None:
     """Continue a session as the command line says."""
-
-    home: Home
-    screen: Screen
-    recipients: "Recipients"
-    given: Given
-    accept: Path | None
-    once: bool
-    skip: tuple[int, ...]
-    unless_done: bool
-
-    def go_on(self, state: Session) -> None:
-        home, screen = self.home, self.screen
-        with opened(home, state, screen, self.given, recipients=self.recipients) as shared:
-            conversation = shared.conversation
-            if conversation.session.is_complete:
-                home.sessions.mend_document(conversation.session)
-                if self.unless_done:
-                    return
-                if self.once and self.accept is None and not home.mailbox.look():
-                    self._say_nothing_taken(conversation)
-                    return
-                # On a terminal the person sees first what was done, and says what comes next.
-                is_asked = not (self.once or self.accept or self.given.reply) and screen.keyboard()
-                if not is_asked or conversation.session.is_closed:
-                    conversation.requests.reopen()
-            if self.given.check is not None:
-                conversation.requests.name_check(self.given.check)
-            shared.go_on()
-            if self.accept is not None:
-                if not self.accept.is_file():
-                    raise UsageError(f"{self.accept} is not a file; name one in inbox/rejected/")
-                shared.conversation.check.run_ahead()
-                name = home.mailbox.bring_back(self.accept)
-                skip = self.skip
-                shared.doing(lambda: shared.conversation.take(name, accept=True, skip=skip))
-            if not self.once:
-                from codingagent.cli.commands.waiting import follow
-
-                follow(shared, home, screen, self.given)
+    accept = given.accept
+    with opened(home, state, screen, given, recipients=recipients) as shared:
+        conversation = shared.conversation
+        if conversation.session.is_complete:
+            home.sessions.mend_document(conversation.session)
+            if given.unless_done:
                 return
-            from codingagent.cli import inbox_loop
+            if given.once and accept is None and not home.mailbox.look():
+                _say_nothing_taken(home, conversation, screen)
+                return
+            # On a terminal the person sees first what was done, and says what comes next.
+            is_asked = not (given.once or accept or given.reply_with) and screen.keyboard()
+            if not is_asked or conversation.session.is_closed:
+                conversation.requests.reopen()
+        if given.check is not None:
+            conversation.requests.name_check(given.check)
+        shared.go_on()
+        if accept is not None:
+            if not accept.is_file():
+                raise UsageError(f"{accept} is not a file; name one in inbox/rejected/")
+            shared.conversation.check.run_ahead()
+            name = home.mailbox.bring_back(accept)
+            skip = _numbers(given)
+            shared.doing(lambda: shared.conversation.take(name, accept=True, skip=skip))
+        if not given.once:
+            from codingagent.cli.commands.waiting import follow
 
-            inbox = inbox_of(shared.conversation, home)
-            if inbox_loop.take_present(shared, inbox):
-                screen.remark("a file in the inbox is still being written: it was left there")
-            elif not (self.accept or inbox.given):
-                self._say_nothing_taken(shared.conversation)
+            follow(shared, home, screen, given)
+            return
+        from codingagent.cli import inbox_loop
 
-    def _say_nothing_taken(self, conversation: "Conversation") -> None:
-        """Say why nothing was done, and what the session waits for."""
-        session, inbox = conversation.session, inbox_of(conversation, self.home)
-        for complaint in inbox.complaints(is_last_look=True):
-            self.screen.remark(complaint)
-        if left := inbox.names_left_alone():
-            self.screen.remark(
-                f"ignored, because it was in the inbox before: {', '.join(map(shown, left))}; to use"
-                f" one: codingagent resume {session.session_id} --accept FILE"
-            )
-        what = f"No answer to request {session.sequence}"
-        if session.is_complete:
-            what = f"Session {session.session_id} is complete; no answer"
-        self.screen.remark(f"{what} in {self.home.mailbox.inbox}; nothing was done.")
-        if session.is_awaiting_answer:
-            conversation.requests.announce(watched=False)
+        inbox = inbox_of(shared.conversation, home)
+        if inbox_loop.take_present(shared, inbox):
+            screen.remark("a file in the inbox is still being written: it was left there")
+        elif not (accept or inbox.given):
+            _say_nothing_taken(home, shared.conversation, screen)
 
 
-def _meant(home: Home, screen: Screen, accept: Path | None, *, once: bool) -> list[str]:
+def _say_nothing_taken(home: Home, conversation: "Conversation", screen: Screen) -> None:
+    """Say why nothing was done, and what the session waits for."""
+    session, inbox = conversation.session, inbox_of(conversation, home)
+    for complaint in inbox.complaints(is_last_look=True):
+        screen.remark(complaint)
+    if left := inbox.names_left_alone():
+        screen.remark(
+            f"ignored, because it was in the inbox before: {', '.join(map(shown, left))}; to use"
+            f" one: codingagent resume {session.session_id} --accept FILE"
+        )
+    what = f"No answer to request {session.sequence}"
+    if session.is_complete:
+        what = f"Session {session.session_id} is complete; no answer"
+    screen.remark(f"{what} in {home.mailbox.inbox}; nothing was done.")
+    if session.is_awaiting_answer:
+        conversation.requests.announce(watched=False)
+
+
+def _meant(home: Home, screen: Screen, given: Given) -> list[str]:
     """Return the ids that `resume` means without one: those that a kill interrupted, else the latest."""
     found = homes.all_sessions(home, fail)
     for each in found:
         # A kill may have left a session file older than its journal.
         home.sessions.mend_document(each)
     waiting = [each for each in found if each.is_awaiting_answer]
-    if accept is not None and len(waiting) > 1:
-        return [ask_whose(screen)(accept.name, waiting)]
+    if given.accept is not None and len(waiting) > 1:
+        return [ask_whose(screen)(given.accept.name, waiting)]
     taken = home.mailbox.find_taken
     interrupted = [
         each.session_id
@@ -197,7 +184,7 @@ def _meant(home: Home, screen: Screen, accept: Path | None, *, once: bool) -> li
         or (each in waiting and taken(each.session_id, each.sequence))
     ]
     # One that waits has the terminal; `resume` again continues the next.
-    return interrupted[: None if once else 1] or [homes.latest_session(found).session_id]
+    return interrupted[: None if given.once else 1] or [homes.latest_session(found).session_id]
 
 
 @app.command(epilog="Example: codingagent approve a1b2c3d4 op-3", name="approve")
