@@ -137,6 +137,7 @@ def test_create_file_can_be_told_not_to_replace(live: LiveSession) -> None:
     assert (live.workspace / "a.txt").read_bytes() == b"old\n"
 
 
+@pytest.mark.deep
 def test_create_file_replaces_a_file_of_any_size(live: LiveSession) -> None:
     """Specification 003, CREATE_FILE: overwrites existing files; a log may be larger than any chat."""
     with (live.workspace / "log").open("wb") as file:

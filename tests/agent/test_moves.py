@@ -56,7 +56,7 @@ def moving(tmp_path: Path) -> "contextlib.AbstractContextManager[LiveSession]":
         (move("a.txt", "b.txt", ' overwrite="true"'), "a.txt", "b.txt"),
     ],
 )
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 def test_a_file_is_moved_shown_as_changed_undone_and_redone(
     moving: "contextlib.AbstractContextManager[LiveSession]", reply: str, old: str, new: str
 ) -> None:
@@ -221,6 +221,7 @@ def test_a_move_is_settled_after_a_kill_at_each_instant(
         assert (workspace / "a.txt").exists() == (left is other)
 
 
+@pytest.mark.deep
 @pytest.mark.with_git
 @pytest.mark.parametrize(
     "size", [6_000_000, pytest.param(READ_LIMIT_BYTES + 4096, marks=pytest.mark.deep)]

@@ -10,6 +10,7 @@ from tests.helpers import command_line
 FILES = 2_010
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(shutil.which("git") is None, reason="checkpoints need git")
 def test_a_diff_of_thousands_of_files_is_cut_with_a_word(tmp_path: Path) -> None:
     """Design, speed: a folder of new files is no reason to wait."""

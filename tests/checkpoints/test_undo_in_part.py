@@ -73,6 +73,7 @@ def test_where_nothing_can_be_restored_nothing_is_undone_and_it_can_be_repeated(
         assert undo(home, *words)[0] == 2
 
 
+@pytest.mark.deep
 def test_what_is_left_is_restored_by_the_next_undo(tmp_path: Path) -> None:
     """Design, undo: one that restored a part says what is left, can be repeated, and finishes."""
     home = tmp_path / "home"

@@ -540,6 +540,7 @@ def test_doctor_tells_of_settings_that_can_not_be_used(waiting: Path) -> None:
     assert "diff is 'purple'; it must be one of never, short, full" in str(found["home"]["detail"])
 
 
+@pytest.mark.deep
 def test_doctor_says_what_the_terminal_can(waiting: Path) -> None:
     """Its width, its colours, its characters."""
     text = seen(waiting, "doctor", columns=100).text

@@ -564,6 +564,7 @@ def test_undo_by_force_acts_on_the_turn_that_undo_spoke_of(
     assert [path.name for path in workspace.glob("*.txt")] == ["one2.txt"]
 
 
+@pytest.mark.deep
 @needs_git
 def test_undo_by_force_takes_as_many_turns_as_undo_names(
     waiting: Path, capsys: pytest.CaptureFixture[str]

@@ -346,7 +346,7 @@ def test_a_bell_the_title_and_a_notification_tell_whose_turn_it_is(home: Path) -
     assert "\x1b]2;" not in on_terminal(words, 80, {}, keys).raw
 
 
-@pytest.mark.parametrize("megabytes", [2, pytest.param(10, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("megabytes", [1, pytest.param(10, marks=pytest.mark.deep)])
 def test_megabytes_are_pasted(home: Path, megabytes: int) -> None:
     """Byte for byte; a terminal passes on a few kilobytes at a time."""
     lines = "a line of words, as models write\n" * (megabytes * 2**20 // 33)

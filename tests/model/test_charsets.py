@@ -36,7 +36,9 @@ def files(lines: list[str], size: int) -> Iterator[str]:
     yield "".join(f'msg_{number} = "{line}";\r\n' for number, line in enumerate(some))
 
 
-@pytest.mark.parametrize("size", [1, 3, pytest.param(100, marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    "size", [1, *(pytest.param(size, marks=pytest.mark.deep) for size in (3, 100))]
+)
 def test_no_language_in_no_encoding_gets_wrong_bytes(size: int) -> None:
     """A line is added, others are changed: the bytes are right, or nothing is written and it is said."""
     count: Counter[str] = Counter()

@@ -157,7 +157,7 @@ _HARD = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("text", "paths"), _HARD.values(), ids=_HARD)
 def test_hard_rules_are_gits(tree: Tree, text: str, paths: str) -> None:
     """Design, the outbox, listing: what `.gitignore` excludes is left out."""
