@@ -12,6 +12,7 @@ from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import ProtectedSettled
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Remark
+from codingagent.workspace.git_repository import named_in_config
 from tests.checkpoints.test_protected_files import Person, sit_down, take
 from tests.helpers import LiveSession
 from tests.sandboxes import needs_bwrap
@@ -81,7 +82,7 @@ def springs(folder: Path, mark: Path) -> bool:
     return mark.exists()
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("tier", ["off", "require"])
 @pytest.mark.parametrize(
     ("way", "at"), [(way, at) for way in WAYS for at in PLACES.get(way, ("lib",))]
@@ -226,6 +227,37 @@ NAMED = {
 }
 
 
+def configured(root: Path, setting: str) -> str:
+    """Have the repository's configuration, or a link among its hooks, name a file; return its path."""
+    (root / "tools").mkdir()
+    (root / "tools" / "other").write_text("1\n")
+    path = NAMED[setting]
+    if "hooks" not in setting:
+        (root / path).write_text("# 1\n")
+    (root / "tools" / "team").write_text("[core]\nfsmonitor = tools/watch\n")
+    key, _, value = setting.partition(" ")
+    section, _, name = key.rpartition(".")
+    with (root / ".git" / "config").open("a") as config:
+        config.write('[branch "m"]\nremote = tools/other\n')
+        config.write(f"[{section}]\n{name} = {value}\n" if section else "")
+    if not section:
+        (root / ".git" / "hooks" / "pre-push").symlink_to(f"../../{path}")
+    return path
+
+
+@pytest.mark.parametrize("setting", NAMED)
+def test_what_the_configuration_of_a_repository_names_is_found(
+    tmp_path: Path, setting: str
+) -> None:
+    for name in ("objects", "refs", "hooks"):
+        (tmp_path / ".git" / name).mkdir(parents=True)
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/m\n")
+    path = configured(tmp_path, setting)
+    named = {name.removeprefix("./") for name in named_in_config(tmp_path)}
+    assert named & {path, str(Path(path).parent)}
+    assert "tools/other" not in named
+
+
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("setting", NAMED)
 def test_what_the_configuration_of_a_repository_names_is_protected(
@@ -233,20 +265,9 @@ def test_what_the_configuration_of_a_repository_names_is_protected(
 ) -> None:
     """Safety: git runs it, whatever its name; by an operation and by a command, kept or put back."""
     live = laid(tmp_path)
-    (live.workspace / "tools").mkdir()
-    (live.workspace / "tools" / "other").write_text("1\n")
-    path, root = NAMED[setting], live.workspace
-    if "hooks" not in setting:
-        (root / path).write_text("# 1\n")
-    (root / "tools" / "team").write_text("[core]\nfsmonitor = tools/watch\n")
-    for line in ("init -q", "config branch.m.remote tools/other"):
-        subprocess.run(f"git {line}", shell=True, cwd=root, check=True)
-    key, _, value = setting.partition(" ")
-    section, _, name = key.rpartition(".")
-    with (root / ".git" / "config").open("a") as config:
-        config.write(f"[{section}]\n{name} = {value}\n" if section else "")
-    if not section:
-        (root / ".git" / "hooks" / "pre-push").symlink_to(f"../../{path}")
+    root = live.workspace
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    path = configured(root, setting)
     person = Person(Answer("no"), Answer("no"))
     body = f'[CREATE_FILE path="{path}" overwrite="true"]\nx\n[/CREATE_FILE]\n'
     take(live, body, person)
