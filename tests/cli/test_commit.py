@@ -276,52 +276,53 @@ def test_an_emptied_message_makes_no_commit(repository: Repository) -> None:
     assert (done.returncode, repository.status) == (1, [" M cart.py"])
 
 
-def test_line_ends_and_filters_are_the_persons(repository: Repository) -> None:
-    """git adds what its filters make of a file; the session has the bytes on disk."""
-    repository.git("config", "core.autocrlf", "true")
-    repository.write("cart.py", ("MINE\n" + LINES).replace("\n", "\r\n"))
-    repository.begin()
-    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
-    repository.commit()
-    assert repository.git("cat-file", "blob", "HEAD:cart.py") == LINES.replace("g", "G")
-    assert b"G\r\n" in (repository.root / "cart.py").read_bytes()
+def test_a_file_stays_as_git_was_told_of_it(repository: Repository) -> None:
+    """Line ends as its filters make them, or CRLF as committed; modes where it heeds none; what is unwatched.
 
-
-@pytest.mark.deep
-def test_a_file_that_was_committed_with_crlf_keeps_it(repository: Repository) -> None:
-    """git leaves it so, whatever core.autocrlf says: it looks at what it has of the file."""
-    repository.write("dos.txt", LINES.replace("\n", "\r\n"))
-    repository.first()
-    repository.git("config", "core.autocrlf", "true")
-    repository.write("dos.txt", ("MINE\n" + LINES).replace("\n", "\r\n"))
-    repository.begin()
-    repository.turn(EDIT.format("dos.txt", "g", "G") + DONE)
-    repository.commit()
-    assert repository.git("cat-file", "blob", "HEAD:dos.txt").count("\n") == 10
-    assert repository.status == [" M dos.txt"]
-
-
-@pytest.mark.deep
-def test_where_git_heeds_no_modes_they_are_heads(repository: Repository) -> None:
-    """As on Windows, where the disk has none: core.fileMode and core.symlinks are false."""
-    for name in ("run.sh", "gone.sh", "old.bat"):
+    Of the words of DONE, the first line is cut at a word, and stands whole below.
+    """
+    dos = LINES.replace("\n", "\r\n")
+    for name in ("run.sh", "gone.sh", "old.bat", "unwatched.py"):
         repository.write(name, LINES)
+    repository.write("dos.txt", dos)
+    (repository.root / "a.bin").write_bytes(bytes(range(256)))
     (repository.root / "link").symlink_to("cart.py")
     repository.git("add", "-A")
     repository.git("update-index", "--chmod=+x", "run.sh", "gone.sh")
+    repository.git("update-index", "--assume-unchanged", "unwatched.py")
     repository.git("commit", "-q", "-m", "first")
-    repository.git("config", "core.fileMode", "false")
-    repository.git("config", "core.symlinks", "false")
+    repository.git("config", "core.autocrlf", "true")
+    for name in ("fileMode", "symlinks"):  # as on Windows, where the disk has none
+        repository.git("config", f"core.{name}", "false")
     (repository.root / "link").unlink()
     repository.write("link", "cart.py")
     (repository.root / "old.bat").chmod(0o755)
+    for name in ("cart.py", "dos.txt"):
+        repository.write(name, f"MINE\r\n{dos}")
     repository.begin()
-    deleted = "".join(f'[DELETE_FILE path="{name}"]\n' for name in ("gone.sh", "old.bat", "link"))
-    repository.turn(EDIT.format("run.sh", "g", "G") + deleted + DONE)
-    repository.commit()
-    assert repository.committed() == {"M\trun.sh", "D\tgone.sh", "D\told.bat", "D\tlink"}
+    edited = ("cart.py", "dos.txt", "run.sh", "unwatched.py")
+    deleted = ("gone.sh", "old.bat", "link")
+    command = "python3 -c \"open('a.bin','ab').write(bytes(9))\"; rm gone.txt"
+    said = "The letter g is written in its large form, " + "as was asked for, " * 5 + "everywhere"
+    repository.turn(
+        "".join(EDIT.format(name, "g", "G") for name in edited)
+        + "".join(f'[DELETE_FILE path="{name}"]\n' for name in deleted)
+        + f"[RUN_COMMAND]\n{command}\n[/RUN_COMMAND]\n[DONE]\n{said}\nmore\n[/DONE]\n"
+    )
+    repository.commit("--no-edit")
+    kinds = {"M": (*edited, "a.bin"), "D": (*deleted, "gone.txt")}
+    assert repository.committed() == {f"{k}\t{name}" for k in kinds for name in kinds[k]}
+    blobs = {name: repository.git("cat-file", "blob", f"HEAD:{name}") for name in edited}
+    assert blobs["cart.py"] == LINES.replace("g", "G")
+    assert b"G\r\n" in (repository.root / "cart.py").read_bytes()
+    assert int(repository.git("cat-file", "-s", "HEAD:dos.txt")) == len(dos)
     assert repository.git("ls-tree", "HEAD", "run.sh").startswith("100755")
-    assert repository.status == []
+    assert "h unwatched.py" in repository.git("ls-files", "-v")
+    assert repository.status == [" M cart.py", " M dos.txt"]
+    subject, _, rest = repository.git("log", "-1", "--format=%B").partition("\n\n")
+    assert (len(subject) <= 72, subject[-1]) == (True, "…")
+    assert said.startswith(f"{subject[:-1]} ")
+    assert rest.strip() == f"{said}\nmore"
 
 
 @pytest.mark.deep
@@ -368,15 +369,6 @@ def test_a_hook_that_fails_after_the_commit_takes_nothing_back(
     repository.commit(*options)
     assert repository.git("show", "HEAD:cart.py") == LINES.replace("g", "G")
     assert repository.status == []
-
-
-@pytest.mark.deep
-def test_what_git_must_not_look_at_stays_so(repository: Repository) -> None:
-    repository.git("update-index", "--assume-unchanged", "cart.py")
-    repository.begin()
-    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
-    repository.commit()
-    assert "h cart.py" in repository.git("ls-files", "-v")
 
 
 def test_what_no_checkpoint_holds_is_said(repository: Repository) -> None:
@@ -447,18 +439,6 @@ def test_in_the_middle_of_a_turn_it_refuses(repository: Repository) -> None:
         EDIT.format("cart.py", "g", "G") + "[RUN_COMMAND]\ngit push\n[/RUN_COMMAND]\n", *off
     )
     assert "in the middle of a turn" in repository.commit(ok=2)
-
-
-@pytest.mark.deep
-def test_bytes_that_are_no_text(repository: Repository) -> None:
-    (repository.root / "a.bin").write_bytes(bytes(range(256)))
-    repository.first()
-    repository.begin()
-    command = "python3 -c \"open('a.bin','ab').write(bytes(9))\"; rm gone.txt"
-    repository.turn(f"[RUN_COMMAND]\n{command}\n[/RUN_COMMAND]\n{DONE}")
-    repository.commit()
-    assert repository.committed() == {"M\ta.bin", "D\tgone.txt"}
-    assert repository.status == []
 
 
 def test_a_hidden_variable_of_git_leads_nowhere_else(
@@ -533,16 +513,3 @@ def test_a_task_that_is_refused_leaves_nothing(
     run_here("new", "--worktree", "fix", "--no-wait", *options, "a task", folder=repository.root)
     assert repository.git("branch", "--list", "fix")
     assert sorted(repository.top.parent.iterdir()) == before
-
-
-@pytest.mark.deep
-def test_a_long_first_line_is_cut_at_a_word_and_stands_whole_below(repository: Repository) -> None:
-    """A list of commits shows one line of each."""
-    said = "The letter g is written in its large form, " + "as was asked for, " * 5 + "everywhere"
-    repository.begin()
-    repository.turn(EDIT.format("cart.py", "g", "G") + f"[DONE]\n{said}\nmore\n[/DONE]\n")
-    repository.commit("--no-edit")
-    subject, _, rest = repository.git("log", "-1", "--format=%B").partition("\n\n")
-    assert (len(subject) <= 72, subject[-1]) == (True, "…")
-    assert said.startswith(f"{subject[:-1]} ")
-    assert rest.strip() == f"{said}\nmore"
