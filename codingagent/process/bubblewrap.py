@@ -260,7 +260,12 @@ class Bubblewrap(Struct, frozen=True):
         if self._has_own_home():
             size = _MEMORY_BYTES
             mounts += [Mount("empty", self.home, is_read_only=False, mode=0o700, size=size)]
-        mounts += self._tools()
+        tools = [Mount("bind", folder, folder) for folder in self.tools]
+        for path in self._look.hidden_in(frozenset(self.tools), root):
+            with contextlib.suppress(OSError):  # removed meanwhile
+                tools.append(self._covered(path))
+        # Parents come before children; a tool may be inside a covered folder.
+        mounts += sorted(tools, key=lambda mount: mount.target.parts)
         code = own_code_in(root)
         mounts += [Mount("bind", root, root, _identity(root), is_read_only=False)]
         for around in code.around:  # a folder that something is mounted on keeps its name
@@ -278,15 +283,6 @@ class Bubblewrap(Struct, frozen=True):
         # A folder inside a covered one is covered with it and has no mount point left.
         empty += [each for each in sorted(inside) if not inside.intersection(each.parents)]
         return mounts + [Mount("empty", each, identity=_identity(each)) for each in empty]
-
-    def _tools(self) -> list[Mount]:
-        """Return the mounts that show the tools and cover the credentials in or beside them."""
-        mounts = [Mount("bind", folder, folder) for folder in self.tools]
-        for path in self._look.hidden_in(frozenset(self.tools), self.workspace):
-            with contextlib.suppress(OSError):  # removed meanwhile
-                mounts.append(self._covered(path))
-        # Parents come before children; a tool may be inside a covered folder.
-        return sorted(mounts, key=lambda mount: mount.target.parts)
 
     def _covered(self, path: Path) -> Mount:
         """Return the mount that covers a file or folder; mounts inside it must come later."""

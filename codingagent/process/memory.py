@@ -11,13 +11,14 @@ import contextlib
 import mmap
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 # The default share of the machine's memory.
 _SHARE = 3 / 4
 _MIB = 2**20
 # More processes than this are a fork bomb, which must not take the machine down.
 PROCESS_LIMIT = 1000
+_SCORE, ENDED_FIRST = "/proc/self/oom_score_adj", "1000"
 
 
 def limit_bytes(megabytes: int) -> int | None:
@@ -57,15 +58,18 @@ def _of_groups() -> Iterator[int]:
                 yield int(said)
 
 
-def taken_bytes(pids: Iterable[int], limit: int) -> int:
-    """Return the memory that processes take; above the limit, shared memory counts once."""
+def exceeded(pids: Collection[int], limit: int | None) -> str:
+    """Return which limit a process tree exceeds, "itself" if none; shared memory counts once."""
+    if len(pids) > PROCESS_LIMIT:
+        return "process_limit"
     resident = {}
-    for pid in pids:
+    for pid in pids if limit is not None else ():
         fields = _text(f"/proc/{pid}/statm").split()
         resident[pid] = int(fields[1]) * mmap.PAGESIZE if fields else 0
-    if sum(resident.values()) <= limit:
-        return sum(resident.values())
-    return sum(_own(pid, bytes_) for pid, bytes_ in resident.items())
+    # Which part is shared takes longer to find.
+    if limit is None or sum(resident.values()) <= limit:
+        return "itself"
+    return "memory_limit" if sum(map(_own, resident, resident.values())) > limit else "itself"
 
 
 def _own(pid: int, resident: int) -> int:
@@ -81,20 +85,12 @@ def _own(pid: int, resident: int) -> int:
     return sum(int(said.get(name, "0").split()[0]) * 1024 for name in ("Pss", "SwapPss"))
 
 
-def end_first() -> str:
-    """Make the out-of-memory killer prefer this process and its children; return the previous score."""
+def put_score(score: str) -> str:
+    """Set how soon the out-of-memory killer takes this process and children to come; return what it was."""
     before = _text(_SCORE)
-    put_score(_ENDED_FIRST)
-    return before
-
-
-def put_score(score: str) -> None:
-    """Restore the score that `end_first` returned; processes started meanwhile keep theirs."""
     with contextlib.suppress(OSError), open(_SCORE, "w", encoding="ascii") as file:
         file.write(score)
-
-
-_SCORE, _ENDED_FIRST = "/proc/self/oom_score_adj", "1000"
+    return before
 
 
 def _text(path: str) -> str:

@@ -187,7 +187,7 @@ def _run(
         elif now >= deadline:
             ended_by = "time_limit"
         elif now >= look_at:
-            ended_by = _exceeded(order["memory_bytes"])
+            ended_by = memory.exceeded(tree(os.getpid()), order["memory_bytes"])
             done_at = time.monotonic()
             look_at = done_at + max(_LOOK_EVERY_S, _REST * (done_at - now))
     took = time.monotonic() - started
@@ -204,15 +204,6 @@ def _run(
         "alive": len(living(stopped)),
         "took_s": took,
     }
-
-
-def _exceeded(most: int | None) -> str:
-    """Return which limit the command's tree exceeds; "itself" if none."""
-    pids = tree(os.getpid())
-    if len(pids) > memory.PROCESS_LIMIT:
-        return "process_limit"
-    is_beyond = most is not None and memory.taken_bytes(pids, most) > most
-    return "memory_limit" if is_beyond else "itself"
 
 
 def _start(
@@ -240,7 +231,7 @@ def _start(
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _limit(resource.RLIMIT_FSIZE, _FILE_LIMIT_BYTES)
     _limit(resource.RLIMIT_NOFILE, _OPEN_FILES_LIMIT)
-    score = memory.end_first()
+    score = memory.put_score(memory.ENDED_FIRST)
     pid = os.posix_spawn(
         words[0],
         words,

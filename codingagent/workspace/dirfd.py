@@ -8,6 +8,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import posixpath
 import stat
 import sys
 import threading
@@ -214,13 +215,7 @@ class Position:
 
     def would_be(self, names: list[str]) -> str:
         """Return the path that names would have below here, none of which exists yet."""
-        trail = list(self._trail)
-        for name in names:
-            if name == "..":
-                del trail[-1:]
-            elif name not in ("", "."):
-                trail.append(name)
-        return "/".join(trail)
+        return posixpath.normpath("/".join(("", *self._trail, *filter(None, names))))[1:]
 
     def leave(self, path: str) -> None:
         """Return to the parent folder by its names, since the folder may have been moved."""
