@@ -238,19 +238,19 @@ _TARGETS = frozenset({"make", "gmake", "just", "task", "mvn", "mvnw", "rake", "a
 
 
 def fitting(patterns: tuple[str, ...], command: ShellCommand) -> Iterator[str]:
-    """Yield the patterns that match a command, in their order."""
+    """Yield the patterns that match a command, in their order, by the rules in docs/settings.md."""
+    name = command.name
+    if name is None:
+        return
     by_name, with_globs = _numbers(patterns)
-    for number in sorted((*by_name.get(command.name or "", ()), *with_globs)):
-        if fits(patterns[number], command):
+    globs = (number for number, glob in with_globs if glob.fullmatch(name))
+    for number in sorted((*by_name.get(name, ()), *globs)):
+        if _fit(patterns[number].split()[1:], name, command):
             yield patterns[number]
 
 
-def fits(pattern: str, command: ShellCommand) -> bool:
-    """Return whether a pattern matches a command, by the rules in docs/settings.md."""
-    name, wanted = _parts(pattern)
-    called = command.name
-    if called is None or not name.fullmatch(called):
-        return False
+def _fit(wanted: list[str], called: str, command: ShellCommand) -> bool:
+    """Return whether a command has the words of a pattern that follow its name."""
     words = command.arguments
     texts = [word.text for word in words]
     end = texts.index("--") if "--" in texts else len(texts)
@@ -277,20 +277,19 @@ def fits(pattern: str, command: ShellCommand) -> bool:
 
 
 @cache
-def _numbers(patterns: tuple[str, ...]) -> tuple[dict[str, list[int]], list[int]]:
+def _numbers(
+    patterns: tuple[str, ...],
+) -> tuple[dict[str, list[int]], list[tuple[int, re.Pattern[str]]]]:
     """Return where the patterns are for each name, and those whose name is a glob: there are hundreds."""
     by_name: dict[str, list[int]] = {}
-    with_globs: list[int] = []
+    with_globs: list[tuple[int, re.Pattern[str]]] = []
     for number, pattern in enumerate(patterns):
-        name = (pattern.split() or [""])[0].casefold()
-        (with_globs if "*" in name else by_name.setdefault(name, [])).append(number)
+        name = pattern.split()[0].casefold()
+        if "*" in name:
+            with_globs.append((number, _glob(name)))
+        else:
+            by_name.setdefault(name, []).append(number)
     return by_name, with_globs
-
-
-@cache
-def _parts(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
-    name, *wanted = pattern.split() or [""]
-    return _glob(name.casefold()), tuple(wanted)
 
 
 @cache

@@ -176,12 +176,11 @@ def history(root: Path, git: Git) -> list[PastCommit]:
         repository_of(root) as found,
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name,
     ):
-        head = found[0].head() if found else ""
+        head = found.head() if found else ""
         if found is None or not _COMMIT.fullmatch(head):
             return []
-        repository, names = found
-        top = root.parents[len(names) - 1] if names else root
-        own, common = Path(name), top / repository.common
+        top = root.parents[len(found.names) - 1] if found.names else root
+        own, common = Path(name), top / found.common
         (own / "refs").mkdir()
         (own / "config").write_text(_BARE, "ascii")
         (own / "HEAD").write_text(f"{head}\n", "ascii")
@@ -201,7 +200,7 @@ def history(root: Path, git: Git) -> list[PastCommit]:
         except WorkError:
             return []
     commits: list[PastCommit] = []
-    above = "".join(f"{name}/" for name in names)
+    above = "".join(f"{name}/" for name in found.names)
     # What was told before git failed holds: a partial clone lacks trees.
     for part in told.decode("utf-8", "surrogateescape").split("\1")[1:]:
         message, _, rest = part.partition("\2")
@@ -219,8 +218,7 @@ def _directory(
     """Make a git directory of our own for a folder; yield it and the repository that holds the folder."""
     scratch = tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
     with repository_of(tree, looks_above=looks_above) as found, scratch as name:
-        repository, names = found or (None, ())
-        yield _Directory(git, Path(name), tree, "/".join(names)), repository
+        yield _Directory(git, Path(name), tree, "/".join(found.names if found else ())), found
 
 
 class _Asking(Struct, frozen=True):

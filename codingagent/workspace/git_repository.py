@@ -41,6 +41,8 @@ class Repository(Struct, frozen=True):
     """The part of this work tree."""
     common: str
     """The part that all its work trees share."""
+    names: tuple[str, ...]
+    """The way from that folder down to the one that it was looked for in."""
 
     def excludes(self) -> bytes:
         """Return its own exclude file, without what exceeds a limit."""
@@ -68,7 +70,7 @@ class Repository(Struct, frozen=True):
         return None if is_large else _read(self.folder, path, _INDEX_LIMIT_BYTES)
 
 
-def repository_in(folder: dirfd.Folder) -> Repository | None:
+def _repository_in(folder: dirfd.Folder, names: tuple[str, ...]) -> Repository | None:
     """Return the repository of a folder that holds `.git`, a folder or a file that names one."""
     found = folder.stat(".git")
     if found is None:
@@ -81,7 +83,7 @@ def repository_in(folder: dirfd.Folder) -> Repository | None:
     needed = (f"{own}/HEAD", f"{common}/objects", f"{common}/refs")
     if not own or any(folder.stat(name) is None for name in needed):
         return None
-    return Repository(folder, own, common)
+    return Repository(folder, own, common, names)
 
 
 def named_in_config(root: Path) -> Iterator[str]:
@@ -90,15 +92,14 @@ def named_in_config(root: Path) -> Iterator[str]:
     They are hooks, filters, `include.path` and the like, each relative to the folder, and where links among
     the hooks lead. Of the person's own configuration, what is relative counts in each repository.
     """
-    with contextlib.suppress(OSError, ValueError), repository_of(root, looks_above=False) as held:
-        if held is None:
+    with contextlib.suppress(OSError, ValueError), repository_of(root, looks_above=False) as found:
+        if found is None:
             return
-        found, folder = held[0], held[0].folder
         names = [f"{found.common}/config", f"{found.own}/config.worktree"]
         names += map(os.path.expanduser, _OWN)
         for name in names:
             beside = os.path.join(root, os.path.dirname(name))
-            text = _read(folder, name, RULES_LIMIT_BYTES).decode("utf-8", "replace")
+            text = _read(found.folder, name, RULES_LIMIT_BYTES).decode("utf-8", "replace")
             for key, value in _SETTING.findall(text):
                 for path in _paths_in(key.lower(), value, root, beside):
                     yield path
@@ -127,10 +128,8 @@ def is_bare(root: Path) -> bool:
 
 
 @contextlib.contextmanager
-def repository_of(
-    root: Path, *, looks_above: bool = True
-) -> Iterator[tuple[Repository, tuple[str, ...]] | None]:
-    """Yield the repository of a folder, or the nearest that contains it, and the names down to the folder.
+def repository_of(root: Path, *, looks_above: bool = True) -> Iterator[Repository | None]:
+    """Yield the repository of a folder, or the nearest that contains it.
 
     Like git, search only the file system of the folder.
     """
@@ -144,8 +143,8 @@ def repository_of(
         with contextlib.closing(folder):
             if folder.identity()[0] != (device := device or folder.identity()[0]):
                 break
-            if (found := repository_in(folder)) is not None:
-                yield found, names
+            if (found := _repository_in(folder, names)) is not None:
+                yield found
                 return
         names = (above.name, *names)
     yield None
