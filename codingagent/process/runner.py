@@ -149,13 +149,13 @@ class Runner:
             outcome = windows.run(command, str(folder), self._variables, limits, show, extras)
         else:
             outcome = self._run_supervised(command, folder, timeout_s, show, extras)
-        limits: dict[EndedBy, str] = {
+        told: dict[EndedBy, str] = {
             "time_limit": "" if timeout_s is None else f"{timeout_s:g} s",
             "output_limit": f"{FLOOD_LIMIT_BYTES // 2**20} MiB",
             "process_limit": f"{memory.PROCESS_LIMIT} processes",
             "memory_limit": memory.in_words(self._memory_bytes),
         }
-        limit, used = limits.get(outcome.ended_by, ""), self.sandbox
+        limit, used = told.get(outcome.ended_by, ""), self.sandbox
         return replace(outcome, limit=limit, sandbox=used.tier, has_network=used.has_network)
 
     def _run_supervised(
