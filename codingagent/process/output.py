@@ -13,6 +13,7 @@ import socket
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -38,6 +39,10 @@ _KILLED = -9
 _CONTINUATION = bytes(range(0x80, 0xC0))
 # No word is longer, and no secret that a cut could leave a part of.
 _WORD_CHARACTERS = 8_000
+
+
+Show: TypeAlias = Callable[[str], None]
+"""Shows a part of a command's output as it arrives."""
 
 
 def without_half(text: str) -> str:
@@ -97,7 +102,7 @@ class Output:
     def __init__(
         self,
         streams: int,
-        show: Callable[[str], None],
+        show: Show,
         decode: Callable[[bytes], str] = lambda data: data.decode("utf-8", "replace"),
     ) -> None:
         self._show, self._decode = show, decode
@@ -139,7 +144,7 @@ class Reading:
         self,
         control: socket.socket,
         pipes: Sequence[int],
-        show: Callable[[str], None],
+        show: Show,
         is_flooded: Callable[[], bool] | None,
     ) -> None:
         self.is_overdue = False

@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -22,7 +22,7 @@ from codingagent.model.events import EndedBy
 from codingagent.model.observations import PLAIN, Confined, Extras, Outcome
 from codingagent.process import memory
 from codingagent.process.names import listed
-from codingagent.process.output import FLOOD_LIMIT_BYTES, Reading
+from codingagent.process.output import FLOOD_LIMIT_BYTES, Reading, Show
 from codingagent.workspace import programs
 
 _TRIAL_S = 20
@@ -132,7 +132,7 @@ class Runner:
         command: str,
         folder: int | str,
         timeout_s: float | None,
-        show: Callable[[str], None],
+        show: Show,
         extras: Extras = PLAIN,
     ) -> Outcome:
         """Run a shell line and return its outcome; pass the output to `show` as it arrives.
@@ -159,12 +159,7 @@ class Runner:
         return replace(outcome, limit=limit, sandbox=used.tier, has_network=used.has_network)
 
     def _run_supervised(
-        self,
-        command: str,
-        folder: int | str,
-        timeout_s: float | None,
-        show: Callable[[str], None],
-        extras: Extras,
+        self, command: str, folder: int | str, timeout_s: float | None, show: Show, extras: Extras
     ) -> Outcome:
         with contextlib.ExitStack() as stack:
             handle = os.open(folder, os.O_RDONLY) if isinstance(folder, str) else os.dup(folder)

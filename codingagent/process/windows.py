@@ -25,7 +25,9 @@ from msgspec.structs import replace
 from codingagent.model.events import EndedBy
 from codingagent.model.observations import Extras, Outcome
 from codingagent.process import memory
-from codingagent.process.output import CHUNK_BYTES, DRAIN_S, Output
+from codingagent.process.output import CHUNK_BYTES, DRAIN_S, Output, Show
+
+Variables = Mapping[str, str]
 
 # No wait on Windows can be interrupted by Ctrl-C: between these, Python looks.
 _LOOK_UP_S = 0.2
@@ -103,12 +105,12 @@ def script(command: str, is_batch_file: Callable[[str], bool], variables: Collec
     return "".join(f"{_COMMAND.sub(called, line).rstrip()}\r\n" for line in lines).encode()
 
 
-def is_batch_file(name: str, variables: Mapping[str, str], folder: str) -> bool:
+def is_batch_file(name: str, variables: Variables, folder: str) -> bool:
     """Return whether cmd.exe would run a batch file for this name."""
     return _program(name, variables, folder).lower().endswith((".bat", ".cmd"))
 
 
-def searched(command: str, variables: Mapping[str, str]) -> dict[str, str]:
+def searched(command: str, variables: Variables) -> dict[str, str]:
     """Return the variables for a command: a program on PATH comes before one of its name in the folder.
 
     cmd.exe looks in the current folder first: `git status`, which runs unasked, would run a git.bat there.
@@ -118,7 +120,7 @@ def searched(command: str, variables: Mapping[str, str]) -> dict[str, str]:
     return {**variables, **({"NoDefaultCurrentDirectoryInExePath": "1"} if is_on_path else {})}
 
 
-def _program(name: str, variables: Mapping[str, str], *folders: str) -> str:
+def _program(name: str, variables: Variables, *folders: str) -> str:
     """Return the file that cmd.exe would run for a name, looking in some folders before PATH; or nothing."""
     known = [*filter(None, variables.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").lower().split(";"))]
     endings = [""] if os.path.splitext(name)[1].lower() in known else known
@@ -142,9 +144,9 @@ def decoded(data: bytes) -> str:
 def run(
     command: str,
     folder: str,
-    variables: Mapping[str, str],
+    variables: Variables,
     limits: CommandLimits,
-    show: Callable[[str], None],
+    show: Show,
     extras: Extras,
 ) -> Outcome:
     """Run a command and return its outcome; what it started has ended then, also at a KeyboardInterrupt."""
@@ -170,11 +172,7 @@ def run(
 
 
 def watched(
-    process: "subprocess.Popen[bytes]",
-    job: Job,
-    limits: CommandLimits,
-    show: Callable[[str], None],
-    extras: Extras,
+    process: "subprocess.Popen[bytes]", job: Job, limits: CommandLimits, show: Show, extras: Extras
 ) -> Outcome:
     """Read a command's output until it ends, or is ended; then end its job, and return the outcome."""
     started = time.monotonic()
@@ -303,7 +301,7 @@ if sys.platform == "win32":
                 raise ctypes.WinError(ctypes.get_last_error())
 
     def _started(
-        line: str, folder: str, variables: Mapping[str, str], limits: CommandLimits, extras: Extras
+        line: str, folder: str, variables: Variables, limits: CommandLimits, extras: Extras
     ) -> "tuple[subprocess.Popen[bytes], Job]":
         job = _JobObject(limits.memory_bytes)
         process = subprocess.Popen(
@@ -328,6 +326,6 @@ if sys.platform == "win32":
 else:
 
     def _started(
-        line: str, folder: str, variables: Mapping[str, str], limits: CommandLimits, extras: Extras
+        line: str, folder: str, variables: Variables, limits: CommandLimits, extras: Extras
     ) -> "tuple[subprocess.Popen[bytes], Job]":
         raise NotImplementedError(line, folder, variables, limits, extras)

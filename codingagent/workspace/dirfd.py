@@ -88,6 +88,10 @@ def _rename_no_replace(source: int, name: str, target: int, new_name: str) -> bo
     raise OSError(number, os.strerror(number), new_name)
 
 
+State = tuple[int, int, int, int]
+"""Of a file: device, inode, size and time of its last change."""
+
+
 class Folder:
     """An open folder, in which names are looked up even if it is renamed; by its path without handles."""
 
@@ -347,18 +351,14 @@ def regular(place: Position, path: str) -> os.stat_result:
     return found
 
 
-def read_regular(
-    place: Position, found: os.stat_result, limit_bytes: int
-) -> tuple[bytes, tuple[int, int, int, int]]:
+def read_regular(place: Position, found: os.stat_result, limit_bytes: int) -> tuple[bytes, State]:
     """Read a file known to be regular, up to one byte beyond the limit."""
     return read_opened(
         place.folder.open_file(place.name, CAREFULLY | NO_FOLLOW), found, limit_bytes
     )
 
 
-def read_opened(
-    file: int, found: os.stat_result, limit_bytes: int
-) -> tuple[bytes, tuple[int, int, int, int]]:
+def read_opened(file: int, found: os.stat_result, limit_bytes: int) -> tuple[bytes, State]:
     """Read and close an open file, which must be the one that was found; return its state, too."""
     try:
         opened = os.fstat(file)
@@ -393,7 +393,7 @@ def small_file(path: Path, limit_bytes: int) -> bytes | None:
     return None
 
 
-def state_of(found: os.stat_result) -> tuple[int, int, int, int]:
+def state_of(found: os.stat_result) -> State:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 

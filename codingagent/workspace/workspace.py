@@ -196,9 +196,7 @@ class Workspace(PathWalk):
             _check_deletable(place, path)
             place.folder.unlink(place.name)
 
-    def check_movable(
-        self, path: str, to: str, *, overwrite: bool
-    ) -> tuple[tuple[int, int, int, int], bool]:
+    def check_movable(self, path: str, to: str, *, overwrite: bool) -> tuple[dirfd.State, bool]:
         """Return a file's state, as in `Seen`, and whether another is replaced, if it may be moved."""
         with self._walk(path, writing=True, follow_last=False) as source:
             found, real = dirfd.regular(source, path), source.path
@@ -209,9 +207,7 @@ class Workspace(PathWalk):
             replaces = False
         return dirfd.state_of(found), replaces
 
-    def move(
-        self, path: str, to: str, state: tuple[int, int, int, int], *, overwrite: bool
-    ) -> None:
+    def move(self, path: str, to: str, state: dirfd.State, *, overwrite: bool) -> None:
         """Give a regular file another path, in one step, or leave all as it was. Make missing folders.
 
         No link is followed at the end of either path. `state` is what `check_movable` found: if that is no
