@@ -17,7 +17,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from codingagent.errors import UsageError, WorkError
+from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model.events import EndedBy
 from codingagent.model.observations import PLAIN, Confined, Extras, Outcome
 from codingagent.process import memory
@@ -289,9 +289,8 @@ def run_in_terminal(argv: Sequence[str], variables: Variables) -> int:
         signal.SIGINT, lambda *_: None
     )  # ignored, it would be ignored there, too
     try:
-        return subprocess.run(argv, env=dict(variables), check=False).returncode
-    except OSError as fault:
-        raise WorkError(f"{argv[0]} can't be started: {fault.strerror or fault}") from fault
+        with disk_errors(f"{argv[0]} can't be started"):
+            return subprocess.run(argv, env=dict(variables), check=False).returncode
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -353,19 +352,18 @@ def run_tool(
     killed then.
     """
     try:
-        return subprocess.run(
-            argv,
-            input=data,
-            capture_output=True,
-            env=dict(variables),
-            timeout=timeout_s,
-            check=False,
-            # A Ctrl-C on the terminal is for the agent and must not interrupt the tool.
-            start_new_session=sys.platform != "win32",
-            creationflags=_OWN_GROUP,
-            pass_fds=handles,
-        )
+        with disk_errors(f"{argv[0]} can't be started"):
+            return subprocess.run(
+                argv,
+                input=data,
+                capture_output=True,
+                env=dict(variables),
+                timeout=timeout_s,
+                check=False,
+                # A Ctrl-C on the terminal is for the agent and must not interrupt the tool.
+                start_new_session=sys.platform != "win32",
+                creationflags=_OWN_GROUP,
+                pass_fds=handles,
+            )
     except subprocess.TimeoutExpired as fault:
         raise WorkError(f"{argv[0]} did not end within {timeout_s:g} s") from fault
-    except OSError as fault:
-        raise WorkError(f"{argv[0]} can't be started: {fault.strerror or fault}") from fault

@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.errors import UsageError, WorkError
+from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model.settings import Settings
 from codingagent.policy import rules as policies
 from codingagent.policy.rules import PRESETS, Policy
@@ -183,12 +183,10 @@ def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
 
     program = Path(__file__).with_name("probe.py").read_text("utf-8")
     with contextlib.ExitStack() as stack:
-        try:
+        with disk_errors("the sandbox can't be tested"):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory())).resolve()
             (workspace := folder / "workspace").mkdir()
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        except OSError as fault:
-            raise WorkError(f"the sandbox can't be tested: {fault}") from fault
         # A home folder that can't be read is hidden enough.
         in_home = sorted(Path(os.environ.get("HOME") or "/").glob("*"))
         order = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.errors import CodingAgentError, UsageError, WorkError, system_reason
+from codingagent.errors import CodingAgentError, UsageError, WorkError, disk_errors
 from codingagent.model import settings as settings_
 from codingagent.model.journal_entries import Record, RunStarted, SessionStarted, is_run_id
 from codingagent.model.paths import HOME_MARK
@@ -218,28 +218,20 @@ class Home(Struct, frozen=True):
         sessions, runs = Sessions(root / "sessions"), Runs(root / "sessions" / "runs")
         lock = HomeLock(sessions.folder / ".lock")
         home = cls(root, sessions, runs, Mailbox(root), lock, was_found)
-        folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
-        if create:
-            for folder in folders:
-                try:
-                    folder.mkdir(0o700, parents=True, exist_ok=True)
-                except OSError as fault:
-                    raise UsageError(
-                        f"home {root} can't be used: {folder.name}/ can't be made there"
-                        f" ({system_reason(fault)}); name another with --home"
-                    ) from fault
-        elif home.sessions.folder.is_dir():
-            for folder in folders:
-                folder.mkdir(0o700, exist_ok=True)
-        else:
+        if not create and not sessions.folder.is_dir():
             raise UsageError(
                 f"{root} is not a codingagent home yet: start a task there with `codingagent new`,"
                 " or name its home with --home"
             )
-        for folder in folders if os.name != "nt" else ():
+        for folder in (sessions.folder, home.mailbox.outbox, home.mailbox.inbox):
+            failed = (
+                f"home {root} can't be used, name another with --home: {folder.name}/ can't be made"
+            )
+            with disk_errors(failed, UsageError):
+                folder.mkdir(0o700, parents=True, exist_ok=True)
             # They quote the person's files: nobody else reads them.
             with contextlib.suppress(OSError):
-                if folder.stat().st_mode & 0o077:
+                if os.name != "nt" and folder.stat().st_mode & 0o077:
                     folder.chmod(0o700)
         if not is_passing:
             register(root)
@@ -353,10 +345,8 @@ def make_workspace(home: Path, path: Path) -> None:
         if is_link_at(path):
             where = f"'{path.resolve()}'; to work there, add --workspace"
             raise UsageError(f"'{path}' is a link to {where}")
-        try:
+        with disk_errors(f"workspace '{path}' can't be made", UsageError):
             path.mkdir(exist_ok=True)
-        except OSError as fault:
-            raise UsageError(f"workspace '{path}' can't be made: {system_reason(fault)}") from fault
 
 
 def latest_session(sessions: list[Session]) -> Session:
