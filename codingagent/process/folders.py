@@ -18,7 +18,7 @@ from pathlib import Path
 from codingagent.model.paths import HOME_MARK, OF_HOME
 from codingagent.process.names import listed, pairs
 from codingagent.secrets.files import NAMES, is_secret_file
-from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY, small_file, walk_names
+from codingagent.workspace.dirfd import CAREFULLY, NO_FOLLOW, PATH_ONLY, walk_names
 from codingagent.workspace.real_paths import leads_through
 
 _BIN = ("bin", "sbin", "shims")
@@ -125,8 +125,18 @@ def _base_python(environment: Path) -> Iterator[Path]:
 
 
 def small_text(path: Path) -> str:
-    """Return the text of a small file; empty if there is none."""
-    return (small_file(path, _SMALL_BYTES) or b"").decode("utf-8", "replace")
+    """Return the text of a small file; empty if it is missing, a link, no regular file, or not small.
+
+    A command may have put anything in its place: pipes must not block, devices must not be read.
+    """
+    with (
+        contextlib.suppress(OSError),
+        open(path, "rb", opener=lambda name, _: os.open(name, CAREFULLY | NO_FOLLOW)) as file,
+    ):
+        found = os.fstat(file.fileno())
+        if stat.S_ISREG(found.st_mode) and found.st_size <= _SMALL_BYTES:
+            return file.read(_SMALL_BYTES).decode("utf-8", "replace")
+    return ""
 
 
 def _is_harmless(folder: Path, homes_and_above: set[Path]) -> bool:

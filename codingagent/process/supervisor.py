@@ -94,14 +94,30 @@ def main() -> "NoReturn":
 def _fork_guard(agent: socket.socket, guards: set[int]) -> tuple[int, socket.socket]:
     """Fork a guard that waits for a command; add its pid to `guards`; return it and its socket."""
     ours, theirs = socket.socketpair()
-    pid = os.fork()
-    if pid == 0:
-        agent.close()
-        ours.close()
-        _guard(theirs)
-    theirs.close()
-    guards.add(pid)
-    return pid, ours
+    if pid := os.fork():
+        theirs.close()
+        guards.add(pid)
+        return pid, ours
+    # The guard runs one command to its end, and never returns into the supervisor's loop.
+    agent.close()
+    ours.close()
+    status = 1
+    try:
+        wakeup = _become_watcher()
+        control_handle, *handles = _receive_handles(theirs) or [-1]
+        if control_handle >= 0:
+            control = socket.socket(fileno=control_handle)
+            with contextlib.suppress(EOFError):  # the agent is gone
+                order = marshal.load(control.makefile("rb"))  # noqa: S302  # of the agent alone
+                report = _run(order, control, wakeup, tuple(handles))
+                # The agent may be gone; then there is no one to tell.
+                with contextlib.suppress(OSError):
+                    control.sendall(repr(report).encode())
+        status = 0
+    finally:
+        # Whatever went wrong, this copy of the supervisor must not live on.
+        kill_all(lambda: tree(os.getpid()), {})
+        os._exit(status)
 
 
 def hand_on(guard: tuple[int, socket.socket], handles: list[int]) -> bool:
@@ -125,28 +141,6 @@ def _receive_handles(agent: socket.socket) -> list[int]:
     with contextlib.suppress(OSError):  # the sender is gone
         agent.send(message)
     return handles if message else []
-
-
-# --- the guard -------------------------------------------------------------------------------------
-def _guard(way: socket.socket) -> "NoReturn":
-    """Run one command to its end and report; never return into the supervisor's loop."""
-    status = 1
-    try:
-        wakeup = _become_watcher()
-        control_handle, *handles = _receive_handles(way) or [-1]
-        if control_handle >= 0:
-            control = socket.socket(fileno=control_handle)
-            with contextlib.suppress(EOFError):  # the agent is gone
-                order = marshal.load(control.makefile("rb"))  # noqa: S302  # of the agent alone
-                report = _run(order, control, wakeup, tuple(handles))
-                # The agent may be gone; then there is no one to tell.
-                with contextlib.suppress(OSError):
-                    control.sendall(repr(report).encode())
-        status = 0
-    finally:
-        # Whatever went wrong, this copy of the supervisor must not live on.
-        kill_all(lambda: tree(os.getpid()), {})
-        os._exit(status)
 
 
 def _run(

@@ -378,21 +378,6 @@ def read_opened(file: int, found: os.stat_result, limit_bytes: int) -> tuple[byt
         os.close(file)
 
 
-def small_file(path: Path, limit_bytes: int) -> bytes | None:
-    """Return the bytes of a small file; None if it is missing, a link, no regular file, or not small.
-
-    A command may have put anything in its place: pipes must not block, devices must not be read.
-    """
-    with (
-        contextlib.suppress(OSError),
-        open(path, "rb", opener=lambda name, _: os.open(name, CAREFULLY | NO_FOLLOW)) as file,
-    ):
-        found = os.fstat(file.fileno())
-        if stat.S_ISREG(found.st_mode) and found.st_size <= limit_bytes:
-            return file.read(limit_bytes)
-    return None
-
-
 def state_of(found: os.stat_result) -> State:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 

@@ -3,7 +3,6 @@
 git is not run in it: its configuration belongs to the workspace, and names programs to run.
 """
 
-import codecs
 import contextlib
 import os
 import re
@@ -46,7 +45,7 @@ class Repository(Struct, frozen=True):
 
     def excludes(self) -> bytes:
         """Return its own exclude file, without what exceeds a limit."""
-        return _lines(_read(self.folder, f"{self.common}/info/exclude", RULES_LIMIT_BYTES))
+        return whole_lines(_read(self.folder, f"{self.common}/info/exclude", RULES_LIMIT_BYTES))
 
     def head(self) -> str:
         """Return the id of the commit that is checked out; empty if there is none."""
@@ -150,18 +149,6 @@ def repository_of(root: Path, *, looks_above: bool = True) -> Iterator[Repositor
     yield None
 
 
-def ignore_text(folder: dirfd.Folder, name: str) -> tuple[str, bool]:
-    """Return the text of an ignore file, and whether that is all; as for git, a link is none."""
-    place = dirfd.Position(folder, name)
-    try:
-        data, _ = dirfd.read_regular(place, dirfd.regular(place, name), RULES_LIMIT_BYTES)
-    except (OSError, OperationError):
-        return "", True
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # PowerShell 5.1 writes so
-        data = data.decode("utf-16", "replace").encode()
-    return text_of(_lines(data.removeprefix(codecs.BOM_UTF8))), len(data) <= RULES_LIMIT_BYTES
-
-
 def text_of(data: bytes) -> str:
     """Return names or lines of files as text; Windows' own way refuses what is not UTF-8."""
     try:
@@ -170,7 +157,7 @@ def text_of(data: bytes) -> str:
         return data.decode("utf-8", "surrogateescape")
 
 
-def _lines(data: bytes) -> bytes:
+def whole_lines(data: bytes) -> bytes:
     """Return patterns without a truncated last line, which could mean something else."""
     return data if len(data) <= RULES_LIMIT_BYTES else data[: data.rfind(b"\n") + 1]
 

@@ -4,6 +4,7 @@ Without git, a walk of our own answers, by plain ignore rules. Sizes are read fr
 opened from their parents, so no link is followed, whatever an index says.
 """
 
+import codecs
 import contextlib
 import fnmatch
 import itertools
@@ -17,13 +18,21 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from codingagent.errors import WorkError
+from codingagent.errors import OperationError, WorkError
 from codingagent.model.paths import ANY_FOLDERS, names_fit
 from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.file_list import by_folder, shown_path
-from codingagent.workspace.dirfd import Folder, composed, is_link, walk_names
+from codingagent.workspace.dirfd import (
+    Folder,
+    Position,
+    composed,
+    is_link,
+    read_regular,
+    regular,
+    walk_names,
+)
 from codingagent.workspace.git_files import Belonging, Git, belonging, paths_below
-from codingagent.workspace.git_repository import OF_FINDER, RULES_LIMIT_BYTES, ignore_text, text_of
+from codingagent.workspace.git_repository import OF_FINDER, RULES_LIMIT_BYTES, text_of, whole_lines
 
 # Up to this count, all files are measured, including summarized ones.
 _MEASURED_LIMIT = 10_000
@@ -220,10 +229,14 @@ class ListingWalk(Struct):
         return [name for name in names if name not in out] + back
 
     def _add(self, rules: PlainRules, folder: Folder, prefix: str, name: str) -> None:
-        text, is_whole = ignore_text(folder, name)
+        place, data = Position(folder, name), b""
+        with contextlib.suppress(OSError, OperationError):  # as for git, a link is none
+            data, _ = read_regular(place, regular(place, name), RULES_LIMIT_BYTES)
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # PowerShell 5.1 writes so
+            data = data.decode("utf-16", "replace").encode()
         was_cut = rules.is_cut
-        rules.add(prefix, text)
-        if not is_whole:
+        rules.add(prefix, text_of(whole_lines(data.removeprefix(codecs.BOM_UTF8))))
+        if len(data) > RULES_LIMIT_BYTES:
             self._note(f"{prefix}{name} beyond its first {RULES_LIMIT_BYTES >> 20} MiB")
         elif rules.is_cut and not was_cut:
             self._note(f"{prefix}{name} to its end: the ignore files hold too many patterns")
