@@ -17,6 +17,7 @@ import struct
 from functools import cache
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from codingagent.model.patterns import sections
 
@@ -24,7 +25,6 @@ _EPERM = 1
 _ENOSYS = 38
 _EAFNOSUPPORT = 97
 _ERRORS = {"EPERM": _EPERM, "ENOSYS": _ENOSYS}
-_LABELS = {error: label for label, error in _ERRORS.items()}
 # Of each call its error or how it is judged, its name, and its numbers.
 _CALLS = [
     [head.partition(":")[0], *row.split()]
@@ -95,20 +95,8 @@ _FAIL_WITH = 0x0005_0000
 # struct seccomp_data offsets. Both machines are little-endian: the low half comes first.
 _NUMBER = 0
 _ARCH = 4
-_FIRST_ARGUMENT = 16
-_ARGUMENT_BYTES = 8
+_ARGUMENTS = range(16, 16 + 6 * 8, 8)
 _INSTRUCTION = struct.Struct("<HBBI")  # struct sock_filter: code, jt, jf, k
-_FARTHEST_JUMP = 0xFF
-_LONGEST = 4096  # BPF_MAXINSNS
-
-
-class _Step(Struct, frozen=True):
-    """One instruction; a jump names its target labels, or falls through to the next step."""
-
-    code: int
-    value: int
-    yes: str = ""
-    no: str = ""
 
 
 @cache
@@ -116,80 +104,39 @@ def filter_program(machine: str) -> bytes | None:
     """Return the filter for a machine as `platform.machine()` names it; None if there is no table."""
     if machine not in MACHINES:
         return None
-    steps: list[_Step] = []
-    places: dict[str, int] = {}
-    for line in _listing(MACHINES[machine]):
-        if isinstance(line, str):
-            places[line] = len(steps)
-        else:
-            steps.append(line)
-    assert len(steps) <= _LONGEST
-
-    def distance(place: int, label: str) -> int:
-        """Return how many steps a jump skips; it has one byte for that, and can't go backwards."""
-        leap = places[label] - (place + 1) if label else 0
-        assert 0 <= leap <= _FARTHEST_JUMP, label
-        return leap
-
-    return b"".join(
-        _INSTRUCTION.pack(each.code, distance(at, each.yes), distance(at, each.no), each.value)
-        for at, each in enumerate(steps)
-    )
-
-
-def _listing(machine: Machine) -> list[_Step | str]:
-    """Return the steps of the program, with labels as text between them."""
-    number = machine.numbers
-    lines: list[_Step | str] = [
-        # A call number is meaningless without the architecture: 32-bit programs use others.
-        _Step(_LOAD, _ARCH),
-        _Step(_JUMP_EQUAL, machine.arch, no="EPERM"),
-        _Step(_LOAD, _NUMBER),
-    ]
-    if machine.foreign_from is not None:
-        lines += [_Step(_JUMP_AT_LEAST, machine.foreign_from, yes="ENOSYS")]
-    lines += [
-        _Step(_JUMP_EQUAL, number[name], yes=_LABELS[error])
-        for name, error in REFUSED.items()
-        if name in number
-    ]
-    modes = {name: where for name, where in MODE_ARGUMENTS.items() if name in number}
-    for name, where in modes.items():
-        lines += [_Step(_JUMP_EQUAL, number[name], yes=f"mode {where}")]
-    lines += [
-        _Step(_JUMP_EQUAL, number["socket"], yes="socket"),
-        _Step(_JUMP_EQUAL, number["socketpair"], yes="socket"),
-        _Step(_JUMP_EQUAL, number["clone"], yes="clone"),
-        _Step(_JUMP_EQUAL, number["ioctl"], yes="ioctl", no="allow"),
-        "socket",
-        _Step(_LOAD, _FIRST_ARGUMENT),
-        *(_Step(_JUMP_EQUAL, family, yes="allow") for family in SOCKET_FAMILIES),
-        _Step(_RETURN, _FAIL_WITH | _EAFNOSUPPORT),
-        "clone",
-        _Step(_LOAD, _FIRST_ARGUMENT),
-        _Step(_JUMP_ANY_BIT, NAMESPACE_FLAGS, yes="EPERM", no="allow"),
-    ]
-    for mode, flags in sorted(set(modes.values()), key=str):
-        lines += [f"mode {(mode, flags)}"]
-        if flags is not None:  # only some of them create a file
-            lines += [_Step(_LOAD, _argument(flags)), _Step(_JUMP_ANY_BIT, CREATING, no="allow")]
-        lines += [_Step(_LOAD, _argument(mode))]
-        lines += [_Step(_JUMP_ANY_BIT, OWNER_BITS, yes="EPERM", no="allow")]
-    return [
-        *lines,
-        "ioctl",
-        # The kernel takes the request as 32 bits. Comparing all 64 has let TIOCSTI through in other
-        # sandboxes.
-        _Step(_LOAD, _argument(1)),
-        *(_Step(_JUMP_EQUAL, request, yes="EPERM") for request in TERMINAL_REQUESTS),
-        "allow",
-        _Step(_RETURN, _ALLOW),
-        "EPERM",
-        _Step(_RETURN, _FAIL_WITH | _EPERM),
-        "ENOSYS",
-        _Step(_RETURN, _FAIL_WITH | _ENOSYS),
-    ]
+    arch, foreign_from, number = astuple(MACHINES[machine])
+    allow, refuse = _step(_RETURN, _ALLOW), _step(_RETURN, _FAIL_WITH | _EPERM)
+    # A call number is meaningless without the architecture: 32-bit programs use others.
+    steps = [_step(_LOAD, _ARCH), _step(_JUMP_EQUAL, arch, yes=1), refuse, _step(_LOAD, _NUMBER)]
+    if foreign_from is not None:
+        steps += _when(_JUMP_AT_LEAST, foreign_from, _step(_RETURN, _FAIL_WITH | _ENOSYS))
+    for name, error in REFUSED.items():
+        if name in number:
+            steps += _when(_JUMP_EQUAL, number[name], _step(_RETURN, _FAIL_WITH | error))
+    known = _when(_JUMP_EQUAL, SOCKET_FAMILIES, allow)
+    judged = _step(_LOAD, _ARGUMENTS[0]), *known, _step(_RETURN, _FAIL_WITH | _EAFNOSUPPORT)
+    steps += _when(_JUMP_EQUAL, (number["socket"], number["socketpair"]), *judged)
+    judged = _step(_LOAD, _ARGUMENTS[0]), *_when(_JUMP_ANY_BIT, NAMESPACE_FLAGS, refuse), allow
+    steps += _when(_JUMP_EQUAL, number["clone"], *judged)
+    # The kernel takes the request as 32 bits. Comparing all 64 has let TIOCSTI through in other sandboxes.
+    judged = _step(_LOAD, _ARGUMENTS[1]), *_when(_JUMP_EQUAL, TERMINAL_REQUESTS, refuse), allow
+    steps += _when(_JUMP_EQUAL, number["ioctl"], *judged)
+    for name, (mode, flags) in MODE_ARGUMENTS.items():
+        judged = _step(_LOAD, _ARGUMENTS[mode]), *_when(_JUMP_ANY_BIT, OWNER_BITS, refuse), allow
+        if flags is not None:  # only some of these calls create a file
+            judged = *_when(_JUMP_ANY_BIT, CREATING, *judged), allow
+            judged = _step(_LOAD, _ARGUMENTS[flags]), *judged
+        if name in number:
+            steps += _when(_JUMP_EQUAL, number[name], *judged)
+    return b"".join((*steps, allow))
 
 
-def _argument(number: int) -> int:
-    return _FIRST_ARGUMENT + number * _ARGUMENT_BYTES
+def _when(test: int, values: int | tuple[int, ...], *judged: bytes) -> list[bytes]:
+    """Return steps that run only where a test of the loaded word holds, with this value or one of these."""
+    each = (values,) if isinstance(values, int) else values
+    return [step for value in each for step in (_step(test, value, no=len(judged)), *judged)]
+
+
+def _step(code: int, value: int, *, yes: int = 0, no: int = 0) -> bytes:
+    """Return one instruction; a jump skips as many steps as it says."""
+    return _INSTRUCTION.pack(code, yes, no, value)
