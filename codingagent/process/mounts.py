@@ -160,37 +160,30 @@ def _open(root: str, path: str, opened: list[int], made: str = "") -> int:
     `opened` receives the descriptors, for the caller to close. `made` is "folder" or "file": create missing
     components, ending in this.
     """
-    *above, last = path.strip("/").split("/")
     at = _opened_root(root)
     try:
-        handle = _open_below(at, path)
+        return _open_below(at, path, opened)
     except FileNotFoundError:
         if not made:
             raise
-        for name in above:
-            at = _open_or_make(at, name, "folder", opened)
-        return _open_or_make(at, last, made, opened)
-    opened.append(handle)
-    return handle
+    names = path.strip("/").split("/")
+    for depth, name in enumerate(names, 1):
+        with contextlib.suppress(FileExistsError):  # also if another command has just made it
+            if made == "folder" or depth < len(names):
+                os.mkdir(name, 0o755, dir_fd=at)
+            else:
+                os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o444, dir_fd=at))
+        at = _open_below(at, name, opened)
+    return at
 
 
-def _open_or_make(at: int, name: str, made: str, opened: list[int]) -> int:
-    with contextlib.suppress(FileExistsError):  # also if another command has just made it
-        if made == "folder":
-            os.mkdir(name, 0o755, dir_fd=at)
-        else:
-            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o444, dir_fd=at))
-    handle = _open_below(at, name)
-    opened.append(handle)
-    return handle
-
-
-def _open_below(folder: int, path: str) -> int:
+def _open_below(folder: int, path: str, opened: list[int]) -> int:
     # The last name may be a link that is kept as such, and not followed either.
     flags = _PATH_ONLY | os.O_CLOEXEC | os.O_NOFOLLOW
     how = _words(flags, 0, _NO_LINKS)  # struct open_how: flags, mode, resolve
     name = os.fsencode(path.strip("/"))
-    return _call(_OPENAT2, folder, name, ctypes.byref(how), ctypes.sizeof(how))
+    opened.append(_call(_OPENAT2, folder, name, ctypes.byref(how), ctypes.sizeof(how)))
+    return opened[-1]
 
 
 @cache
