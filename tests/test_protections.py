@@ -61,7 +61,8 @@ def own_namespace(kind: str) -> bool:
 
 def no_terminal() -> bool:
     """A command can't open the terminal that the agent was started in, no matter who starts it."""
-    from codingagent.process.runner import try_out
+    import subprocess
+
     from codingagent.process.select_sandbox import bubblewrap_for
 
     found = bubblewrap_for(Path.cwd(), (), Path("tmp"), has_network=False)
@@ -70,7 +71,12 @@ def no_terminal() -> bool:
     keyboard, screen = os.openpty()
     # A check leads its session: by its name this becomes its terminal.
     os.close(os.open(os.ttyname(screen), os.O_RDWR))
-    said = try_out(found.confine_trial("(: </dev/tty) 2>/dev/null && echo open || echo closed"))
+    trial = found.confine_trial("(: </dev/tty) 2>/dev/null && echo open || echo closed")
+    # In the session of this check: the sandbox alone leaves it.
+    words = [str(trial.handles[word]) if isinstance(word, int) else word for word in trial.argv]
+    said = subprocess.run(
+        words, env={}, capture_output=True, pass_fds=trial.handles, check=True, text=True
+    ).stdout
     os.close(keyboard)
     assert said in {"open\n", "closed\n"}, said
     return said == "closed\n"

@@ -343,7 +343,7 @@ def changed(line: ShellLine, workspace: str) -> list[str]:
 
 def _written(command: ShellCommand) -> Words:
     """Return the arguments that a command changes."""
-    words, how = command.arguments, presets.changes().get(command.name or "", ())
+    words, how = command.arguments, presets.usages("changes").get(command.name or "", ())
     operands = tuple(word for word in words if not word.sure.startswith("-"))
     if "-i" in how and not any(re.match(r"-[a-zA-Z]*i|--in-place", word.sure) for word in words):
         return ()

@@ -27,16 +27,11 @@ def reasons(*kinds: str) -> dict[str, str]:
     return {each: name.partition(": ")[2] for name in sections for each in _patterns(name)}
 
 
-def usages(name: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the names of programs in a section, and the words after each."""
-    lines = [line.partition(": ") for line in _SECTIONS[name].splitlines()]
-    return [(each, tuple(rest.split())) for names, _, rest in lines for each in names.split()]
-
-
 @cache
-def changes() -> dict[str, tuple[str, ...]]:
-    """Return how commands change files that they name."""
-    return dict(usages("changes"))
+def usages(name: str) -> dict[str, tuple[str, ...]]:
+    """Return the words that a section has for each program."""
+    lines = [line.partition(": ") for line in _SECTIONS[name].splitlines()]
+    return {each: tuple(rest.split()) for names, _, rest in lines for each in names.split()}
 
 
 BLOCKED_COMMANDS = _patterns("blocked")

@@ -138,7 +138,7 @@ class _Shape(Struct, frozen=True):
 @cache
 def _shapes() -> dict[str, _Shape]:
     shapes: dict[str, _Shape] = {}
-    for name, (*words, last) in usages("wrappers"):
+    for name, (*words, last) in usages("wrappers").items():
         options = [word[1:] for word in words if word.startswith("-")]
         shapes[name] = _Shape(
             "".join(each for each in options if each[0] != "-" and ":" not in each),
