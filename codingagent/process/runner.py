@@ -25,7 +25,6 @@ from codingagent.process.names import listed
 from codingagent.process.output import FLOOD_LIMIT_BYTES, Reading, Show
 from codingagent.workspace import programs
 
-_TRIAL_S = 20
 # How long a supervisor may take to end its commands and itself.
 _CLOSE_PATIENCE_S = 10.0
 # How long a transport program may take to end after its connection closes.
@@ -248,21 +247,6 @@ class Runner:
                         raise WorkError(f"{what}: {fault}") from fault
                 else:
                     return
-
-
-def try_out(confined: Confined) -> str:
-    """Run something short without a supervisor; return its output. If it fails, the WorkError has it."""
-    handles = confined.handles
-    words = [str(handles[w]) if isinstance(w, int) else w for w in confined.argv]
-    try:
-        done = run_tool(words, confined.variables, timeout_s=_TRIAL_S, handles=handles)
-    finally:
-        for handle in handles:
-            os.close(handle)
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip()
-        raise WorkError(said or f"{words[0]} ended with exit code {done.returncode}")
-    return done.stdout.decode("utf-8", "replace")
 
 
 def editor_of(variables: Variables) -> str:

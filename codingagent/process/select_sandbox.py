@@ -28,7 +28,7 @@ from codingagent.process.bubblewrap import (
     tools_for,
 )
 from codingagent.process.folders import repositories_in
-from codingagent.process.runner import Runner, environment, run_tool, try_out
+from codingagent.process.runner import Runner, environment, run_tool
 from codingagent.storage.settings_file import read_toml
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import find_program, persons_path
@@ -95,7 +95,7 @@ _TRIAL = (
     "while read -r name value; do case $name in CapEff:|NoNewPrivs:|Seccomp:)"
     " printf '%s%s ' $name $value;; esac; done < /proc/self/status"
 )
-_PROOF_S = 60
+_TRIAL_S, _PROOF_S = 20, 60
 # The first kernel that can make a mount read-only by descriptor (mount_setattr).
 _LINUX = (5, 12)
 _TRIAL_RESULT = "CapEff:0000000000000000 NoNewPrivs:1 Seccomp:2 "
@@ -161,13 +161,22 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
             return f"Linux {'.'.join(map(str, _LINUX))} or newer is needed"
         if os.geteuid() and os.stat(sandbox.program).st_mode & stat.S_ISUID:
             return f"{sandbox.program} runs as root: remove its setuid bit, or install a newer one"
+    handles: tuple[int, ...] = ()
     try:
         sandbox.make_temporary()
-        said = try_out(sandbox.confine_trial(_TRIAL))
-    except OSError as fault:
+        trial = sandbox.confine_trial(_TRIAL)
+        handles = trial.handles
+        words = [str(handles[word]) if isinstance(word, int) else word for word in trial.argv]
+        done = run_tool(words, trial.variables, timeout_s=_TRIAL_S, handles=handles)
+    except (OSError, WorkError) as fault:
         return str(fault)
-    except WorkError as fault:
-        return advice_on(" ".join(str(fault).split()))
+    finally:
+        for handle in handles:
+            os.close(handle)
+    if done.returncode:
+        told = " ".join(done.stderr.decode("utf-8", "replace").split())
+        return advice_on(told or f"{sandbox.program} ended with exit code {done.returncode}")
+    said = done.stdout.decode("utf-8", "replace")
     return "" if said == _TRIAL_RESULT else f"inside, the kernel says {said.strip() or 'nothing'}"
 
 
