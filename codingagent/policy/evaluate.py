@@ -166,11 +166,10 @@ def _places(command: ShellCommand, line: ShellLine) -> tuple[str, ...]:
     """Describe where the paths are that a command destroys; return nothing if that is unknown."""
     if command.name not in _OF_PATHS or any(each.name in ("cd", "pushd") for each in line.commands):
         return ()
-    operands = [word for word in command.arguments if not word.sure.startswith("-")]
-    if not operands or command.reads_from:
+    if not command.operands or command.reads_from:
         return ()
     places: dict[str, None] = {}
-    for word in operands:
+    for word in command.operands:
         parts = [part for part in word.text.split("/") if part not in ("", ".")]
         if not word.literal or ".." in parts or word.text.startswith(("/", "~")) or not parts:
             return ()
@@ -202,7 +201,7 @@ def _doubts(policy: Policy, command: ShellCommand, line: ShellLine) -> dict[str,
     for name, _ in command.assignments:
         found |= _setting(name)
     if command.name in with_subcommands:
-        operand = next((word for word in words if not word.sure.startswith("-")), None)
+        operand = next(iter(command.operands), None)
         if operand is not None and not operand.sure and not operand.literal:
             rule = f"shell.doubt: subcommand of {command.name}"
             found[rule] = f"what {command.name} does is known only when it runs"
@@ -331,9 +330,7 @@ def changed(line: ShellLine, workspace: str) -> list[str]:
     here = ""
     for command in line.commands:
         if command.name in ("cd", "pushd"):
-            operands = [word for word in command.arguments if not word.text.startswith("-")]
-            target = operands[0] if operands else Word("~")
-            here = _placed(target, here, workspace) or here
+            here = _placed((*command.operands, Word("~"))[0], here, workspace) or here
         for word in (*command.writes, *_written(command)):
             placed = _placed(word, here, workspace)
             if placed and not _HARMLESS.fullmatch(placed):
@@ -343,8 +340,8 @@ def changed(line: ShellLine, workspace: str) -> list[str]:
 
 def _written(command: ShellCommand) -> Words:
     """Return the arguments that a command changes."""
-    words, how = command.arguments, presets.usages("changes").get(command.name or "", ())
-    operands = tuple(word for word in words if not word.sure.startswith("-"))
+    words, operands = command.arguments, command.operands
+    how = presets.usages("changes").get(command.name or "", ())
     if "-i" in how and not any(re.match(r"-[a-zA-Z]*i|--in-place", word.sure) for word in words):
         return ()
     found = [*operands] if "ALL" in how else [*operands[1:]] if "REST" in how else []

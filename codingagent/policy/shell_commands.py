@@ -91,6 +91,11 @@ class ShellCommand(Struct, frozen=True, dict=True):
     def arguments(self) -> Words:
         return self.words[1:]
 
+    @property
+    def operands(self) -> Words:
+        """The arguments that are no options, as far as they tell."""
+        return tuple(word for word in self.words[1:] if not word.sure.startswith("-"))
+
 
 class ShellLine(Struct, frozen=True):
     """Everything that a shell line would run."""
