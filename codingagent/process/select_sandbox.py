@@ -139,18 +139,16 @@ def bubblewrap_for(
     if program is None:
         return None
     person_home = Path(os.environ.get("HOME") or Path("~").expanduser())
-    prefixes = (sys.prefix, sys.base_prefix)
     real = workspace.resolve()
-    tools = tools_for(real, persons_path(), person_home, prefixes)
+    tools = tools_for(real, persons_path(), person_home, (sys.prefix, sys.base_prefix))
     repositories = repositories_in(real)
     # Links on the way to its /tmp are resolved, but not in the workspace: a command may have made those.
     own = Path(os.path.abspath(temporary))
     around = next((each for each in own.parents if each.resolve() == real), None)
     own = real / own.relative_to(around) if around else own.parent.resolve() / own.name
-    return Bubblewrap(
-        *(program, real, hidden, own, person_home, has_network, tools, repositories),
-        others=homes_in_system(),
-    )
+    others = homes_in_system()
+    shown = (person_home, has_network, tools, repositories, others)
+    return Bubblewrap(program, real, hidden, own, *shown)
 
 
 def try_sandbox(sandbox: Bubblewrap) -> str:

@@ -139,11 +139,10 @@ def belonging(
     """
     asking = _Asking(root, git, tuple(hidden))
     waiting = asking.repository("")
-    number = 0
     while waiting:
         path = waiting.pop()
         asking.found.repositories.append(path)
-        if (number := number + 1) > repositories:
+        if len(asking.found.repositories) > repositories:
             asking.found.unread.append((path, f"more than {repositories} repositories at once"))
             continue
         try:
