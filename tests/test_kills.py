@@ -453,7 +453,7 @@ def live_at_rest(home: Path, session_id: str) -> Iterator[Conversation]:
     """Yield a session's conversation without letting it go on, as in the instant before a kill."""
     opened = homes.Home.at(home, create=False)
     session = opened.sessions.load(session_id)
-    settings = settings_for("bwrap" if session.sandbox == "require" else "none")
+    settings = settings_for("bwrap" if session.terms.sandbox == "require" else "none")
     with conversation_in(opened, session, settings, context.Person(lambda _: None)) as it:
         yield it
 

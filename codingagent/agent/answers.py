@@ -105,7 +105,7 @@ class AnswerReader:
             return reply.without_what_follows(found, half, cut)
         if not found.is_bare or found.has_outbox:
             return self._with_others(found)
-        if "{" in text or session.protocol == "json":
+        if "{" in text or session.terms.protocol == "json":
             # Imported late: it takes a third of a second, which tag blocks do not need.
             from codingagent.protocols.json import messages
 
@@ -143,7 +143,7 @@ class AnswerReader:
         other = parser.read(text, files)
         said = (*found.notes, *other.notes, *other.asides)
         if not other.items:
-            is_json = self._context.log.session.protocol == "json"
+            is_json = self._context.log.session.terms.protocol == "json"
             words = prose.items_of(text, files, is_json=is_json)
             if (new := self._only_file(text)) is not None:
                 words = words[0], Step(new, 1, foreign=self._foreign)

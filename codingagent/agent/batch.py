@@ -193,14 +193,16 @@ class Execution:
         if not broken:
             return None
         names = plain_text.some(broken, _FAILED_NAMED)
-        way_out = "" if self.session.protocol == "json" else ', or send it with unchecked="true"'
+        way_out = (
+            "" if self.session.terms.protocol == "json" else ', or send it with unchecked="true"'
+        )
         why = f"Not accepted, because this can't be parsed: {names}"
         return why, f"correct or delete it{way_out}"
 
     def _named(self, item: Step | Problem) -> str:
         """Name an item for the model, in the words of the session's protocol."""
         kind: str = item.kind
-        if self.session.protocol == "json":
+        if self.session.terms.protocol == "json":
             from codingagent.protocols.json.wire import type_of  # pydantic with it
 
             kind = type_of(item.kind)

@@ -253,7 +253,7 @@ class Requests:
             met = {p for p, digest in session.known_before.items() if digest} if is_anew else met
             files = {p: n for p, n in listing.files.items() if (p in met) is not is_anew}
             listing = replace(listing, files=files)
-        if not session.context or listing.files.keys() <= already:
+        if not session.terms.context or listing.files.keys() <= already:
             return None
         # Imported late: an empty folder needs none of it.
         from codingagent.agent.wanted_files import Guess, Wanted
@@ -262,7 +262,7 @@ class Requests:
         left_out, touched = session.leave_out, session.touched
         wish = session.new_wish or (session.question if session.is_asking else session.wish)
         how = (left_out, touched, already, check, session.is_asking, is_anew)
-        wanted = Wanted(wish, session.context, *how)
+        wanted = Wanted(wish, session.terms.context, *how)
         log = self.context.workspace.history() if is_first else []
         workspace, policy, hide = self.context.workspace, self.context.policy, self._hide
         return Guess(workspace, policy, listing, wanted, log, hide)
@@ -342,7 +342,7 @@ class Requests:
     def _dialect(self) -> render.Dialect:
         if self.session.is_asking:
             return render.question_dialect()
-        if self.session.protocol == "tags":
+        if self.session.terms.protocol == "tags":
             return render.tag_dialect()
         from codingagent.protocols.json.guide import dialect
 
@@ -369,7 +369,7 @@ class Requests:
                     attached.append(replace(view, reason="attached by the user before"))
         known.update(view.path for view in attached)
         conventions: list[file_contents.FileView] = []
-        if session.conventions and listing.files:
+        if session.terms.conventions and listing.files:
             from codingagent.agent import wanted_files
 
             policy, hide = self.context.policy, self._hide
@@ -406,7 +406,7 @@ class Requests:
                     wanted |= dict.fromkeys((path, start, end) for path in files)
                     named.add(event.asked)
                 # JSON events hold what they fetched.
-                case FileFetched() if session.protocol == "tags":
+                case FileFetched() if session.terms.protocol == "tags":
                     wanted[event.path, None, None] = None
                 case Refused() if event.digest and self.context.may_read(event.subject):
                     wanted[event.subject, None, None] = None

@@ -214,7 +214,7 @@ def _in_bytes(data: bytes, path: str, hide: Hides) -> bytes:
 
 def secrecy_of(sessions: Path, session: Session) -> Secrecy:
     """Return what to hide when a session is shown; of older sessions all that is found."""
-    return Secrecy(session.secrets or "redact", vault_file_of(sessions, session))
+    return Secrecy(session.terms.secrets or "redact", vault_file_of(sessions, session))
 
 
 NO_SECRECY = Secrecy()

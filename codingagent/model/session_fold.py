@@ -90,36 +90,18 @@ def states(records: Iterable[entries.Record]) -> Iterator[tuple[entries.Record, 
 def _begun(record: entries.Record) -> Session:
     match record:
         case entries.SessionStarted():
-            begun = Session(
-                record.session_id,
-                record.task,
-                record.workspace,
-                record.at,
-                record.at,
-                protocol=record.protocol,
-                check=record.check,
-                context=record.context,
-                leave_out=record.leave_out,
-                conventions=record.conventions,
-                secrets=record.secrets,
-                wanted_first=record.wants,
-                is_taught=record.wants == "edits",
-            )
-        case entries.RunStarted():
-            begun = Session(
-                record.run_id,
-                "",
-                record.workspace,
-                record.at,
-                record.at,
-                phase=_EXECUTING,
-                reply=entries.AnswerTaken(1, entries.MESSAGE_NAME, record.digest, record.at),
-                is_run=True,
-                secrets=record.secrets,
-            )
+            terms = record
+        case entries.RunStarted(run_id=name, workspace=folder, at=at):
+            rules = record.policy, record.sandbox, record.network
+            terms = entries.SessionStarted(name, "", folder, at, *rules, secrets=record.secrets)
         case _:
             raise ValueError("no start of a session")
-    return replace(begun, policy=record.policy, sandbox=record.sandbox, network=record.network)
+    head = terms.session_id, terms.task, terms.workspace, terms.at, terms.at
+    begun = Session(*head, check=terms.check, leave_out=terms.leave_out, terms=terms)
+    if isinstance(record, entries.RunStarted):
+        reply = entries.AnswerTaken(1, entries.MESSAGE_NAME, record.digest, record.at)
+        return replace(begun, phase=_EXECUTING, reply=reply, is_run=True)
+    return replace(begun, is_taught=terms.wants == "edits")
 
 
 def _step(session: Session, record: entries.Record, was: Phase) -> Session:

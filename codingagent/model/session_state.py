@@ -136,10 +136,6 @@ class Session(Struct, frozen=True):
     """What the person approved with "always", in words, without what they revoked."""
     denied: frozenset[str] = frozenset()
     """What they denied a secret: nothing but their own answer to a later question allows it."""
-    policy: str = ""
-    sandbox: str = ""
-    network: bool = False
-    secrets: str = ""
     tier: str = ""
     """What confined the last command."""
     checkpoints: CheckpointState = CheckpointState()
@@ -153,7 +149,6 @@ class Session(Struct, frozen=True):
     undos: int = 0
     """Undos since the last answer, and their net effect in words for the model."""
     undo_note: str = ""
-    protocol: entries.Protocol = "tags"
     name: str = ""
     is_run: bool = False
     """One message without a conversation: complete when that message is done."""
@@ -190,10 +185,7 @@ class Session(Struct, frozen=True):
     """The same when the last answer was taken: before the request that is due or waits."""
     parts: frozenset[str] = frozenset()
     """Files that a request showed in part because a guess chose them."""
-    context: int = 0
-    """Tokens for such files, and globs of those that are never chosen."""
     leave_out: tuple[str, ...] = ()
-    conventions: bool = False
     requested: int = 0
     """The number of the last request written."""
     is_rewritten: bool = False
@@ -207,11 +199,12 @@ class Session(Struct, frozen=True):
     found: tuple[entries.ProtectedChange, ...] = ()
     """Protected files that the turn changed without approval, once that was checked."""
     settled: entries.ProtectedSettled | None = None
-    wanted_first: entries.Wants = "edits"
     replies: AppendList[tuple[int, str]] = NONE
     """What the model said to the person, each with the number of the request that it answered."""
     worded: int = 0
     """The last request whose question was answered in words."""
+    terms: entries.SessionStarted = entries.SessionStarted("", "", "", "")
+    """What it began with; a run has fewer."""
     is_taught: bool = True
     """The chat has seen the guide to the commands that edit."""
     was_done: bool = False
@@ -223,7 +216,7 @@ class Session(Struct, frozen=True):
 
         One that began a session lasts until the person wants edits, any other until it is answered.
         """
-        goes_on, asked = self.wanted_first == "words", 0
+        goes_on, asked = self.terms.wants == "words", 0
         for said in self.said:
             if said.wants and said.sequence <= self.sequence:
                 goes_on = goes_on and said.wants == "words"
@@ -246,7 +239,7 @@ class Session(Struct, frozen=True):
     def wish(self) -> str:
         """What is to be done: after questions, what the person wanted done first."""
         done = (said.text for said in self.said if said.wants == "edits" and said.text)
-        return next(done, self.task) if self.wanted_first == "words" else self.task
+        return next(done, self.task) if self.terms.wants == "words" else self.task
 
     @property
     def all_notes(self) -> tuple[str, ...]:

@@ -254,7 +254,7 @@ def _prompt(
 ) -> str:
     """Return the task; words from before the last request take at most `room` characters."""
     parts, last = [dialect.task or session.task], list[str]()
-    began = "The user first asked" if session.wanted_first == "words" else "The whole task"
+    began = "The user first asked" if session.terms.wants == "words" else "The whole task"
     if session.sequence > 1 and session.is_asking:
         if all(said.sequence != session.sequence for said in session.said):
             last = [f"{dialect.go_on}\n{session.question}"]

@@ -176,13 +176,13 @@ def kept_settings(
     home is in the workspace: its record can't be trusted.
     """
     settings = for_program(resolved) if session.is_run else resolved.settings
-    if not session.policy:
+    if not session.terms.policy:
         return settings
     chosen: dict[str, object] = {}
     if resolved.origins["check"] != settings_.OPTION:
         chosen["check"] = session.check
     for name, ranks in _STRICTNESS.items():
-        kept, now_ = getattr(session, name), getattr(settings, name)
+        kept, now_ = getattr(session.terms, name), getattr(settings, name)
         if resolved.origins[name] == settings_.OPTION or kept in ("", now_):
             continue
         is_known = kept in ranks and now_ in ranks

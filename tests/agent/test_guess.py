@@ -304,7 +304,7 @@ def test_a_session_of_an_earlier_version_chooses_nothing() -> None:
         b'{"kind":"session_started","session_id":"a1b2c3d4","task":"t","workspace":"/w","at":"x"}'
     )
     session = fold(None, decode_record(line))
-    assert (session.context, session.leave_out) == (0, ())
+    assert (session.terms.context, session.leave_out) == (0, ())
 
 
 def test_an_empty_folder_costs_no_import(tmp_path: Path) -> None:

@@ -81,9 +81,8 @@ def test_other_texts_are_no_id(text: str) -> None:
 
 def test_a_session_begins_with_a_request_due() -> None:
     """Specification 003, sequence numbering: starts at 1 for the first outbox file."""
-    assert session_of() == Session(
-        SESSION_ID, "Create a calculator", "/work", CREATED_AT, CREATED_AT, 1, Phase.REQUEST_DUE
-    )
+    head = SESSION_ID, "Create a calculator", "/work", CREATED_AT, CREATED_AT
+    assert session_of() == Session(*head, 1, Phase.REQUEST_DUE, terms=started())
 
 
 def test_the_phases_follow_one_another() -> None:

@@ -373,9 +373,9 @@ def _kept(session: Session) -> Iterator[str]:
     """Yield the options of `new` that give another session what this one has."""
     for name in ("workspace", "policy", "sandbox", "context", "protocol"):
         yield f"--{name}={getattr(session, name)}"
-    yield "--network" if session.network else "--no-network"
+    yield "--network" if session.terms.network else "--no-network"
     yield from (f"--leave-out={glob}" for glob in session.leave_out)
-    if not session.conventions:
+    if not session.terms.conventions:
         yield "--no-conventions"
     if session.check:
         yield f"--check={session.check}"

@@ -117,7 +117,7 @@ def test_many_turns(live: LiveSession) -> None:
     assert take(live, message(READ))[0]["type"] == "readFile"
     assert live.conversation.session.sequence == 3
     again = live.home.sessions.load(live.session_id)
-    assert again.protocol == "json"
+    assert again.terms.protocol == "json"
 
 
 # --- either protocol in either session -------------------------------------------------------------

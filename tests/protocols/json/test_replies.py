@@ -299,7 +299,7 @@ def render_short(session: Session) -> str:
 
 
 def after(*events: Event, notes: tuple[str, ...] = ()) -> Session:
-    return replace(session_of(*turn(*events, notes=notes)), protocol="json")
+    return session_of(*turn(*events, notes=notes))
 
 
 def told(request: str) -> tuple[dict[str, Any], str]:
