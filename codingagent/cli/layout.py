@@ -21,6 +21,7 @@ Span = tuple[str, str]
 Line = Sequence[Span]
 # Narrower columns are unreadable.
 _FEWEST_CELLS = 20
+_QUOTED = lazy_pattern(r"`[^`]*`")
 
 
 class Look(Struct, frozen=True):
@@ -91,9 +92,6 @@ def _fit(text: str, start: int, width: int) -> int:
     return len(text)
 
 
-_QUOTED = lazy_pattern(r"`[^`]*`")
-
-
 def _breaks(text: str, first: int, later: int) -> Iterator[tuple[int, int]]:
     """Yield where each line begins and ends: between words, or within a word longer than a line.
 
@@ -151,9 +149,8 @@ def table(
             yield [first]
             for text, style in others:
                 lines = wrap(text, look.width - 2)
-                if cuts and len(lines) > _CARD_LINES:
-                    rest = " ".join(lines[_CARD_LINES - 1 :])
-                    lines = [*lines[: _CARD_LINES - 1], cut(rest, look.width - 2, look)]
+                if cuts and len(lines) > 2:
+                    lines = [lines[0], cut(" ".join(lines[1:]), look.width - 2, look)]
                 yield from ([("  ", ""), (line, style)] for line in lines if text)
         return
     for row in [heads, *rows]:
@@ -166,10 +163,6 @@ def table(
         yield [*spaced, (folded[0], style)]
         for more in folded[1:]:
             yield [(" " * taken, ""), (more, style)]
-
-
-# Lines shown of a long cell where each cell has its own lines.
-_CARD_LINES = 2
 
 
 def text_of(line: Line) -> str:

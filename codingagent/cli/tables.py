@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from codingagent.policy.rules import Policy
     from codingagent.storage.mailbox import Mailbox
 
+_TIME_CELLS = 21
 STATES = {
     Phase.AWAITING_ANSWER: "name",
     Phase.AWAITING_APPROVAL: "warn",
@@ -66,14 +67,12 @@ def show_sessions(sessions: list[Session], *, runs: int, json: bool) -> None:
     is_of_runs = any(session.is_run for session in sessions)
     for chosen in ((0, 1, 3),) if is_of_runs else ((0, 1, 2, 3, 4), (0, 1, 3, 4), (0, 1, 4)):
         widths = [max(len(headings[i]), *(layout.cells(row[i][0]) for row in rows)) for i in chosen]
-        if look.width - sum(width + 2 for width in widths[:-1]) >= _TASK_CELLS:
+        if (
+            look.width - sum(width + 2 for width in widths[:-1]) >= 20
+        ):  # a shorter task says nothing
             break
     picked = [[row[i] for i in chosen] for row in rows]
     show_lines(layout.table([headings[i] for i in chosen], picked, look, cuts=True))
-
-
-# A shorter task says nothing.
-_TASK_CELLS = 20
 
 
 def _session(session: Session, changed: str, limit: int) -> tuple[Span, ...]:
@@ -102,9 +101,6 @@ def timed(records: Iterable[Record], mailbox: "Mailbox") -> Iterator[Line]:
         for line in laid_out(lines_of(record, session, mailbox, room, beside), room):
             yield [*before, *line]
             before = [(" " * _TIME_CELLS, "")]
-
-
-_TIME_CELLS = 21
 
 
 def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> None:
@@ -344,12 +340,8 @@ def show_diff(
     if not text:
         _print("nothing was changed")
     if left_out:
-        first = ", ".join(left_out[:_LEFT_OUT_SHOWN])
-        more = len(left_out) - _LEFT_OUT_SHOWN
+        first, more = ", ".join(left_out[:3]), len(left_out) - 3
         _print(f"not covered: {first}{f' and {more:,} more (--json has all)' if more > 0 else ''}")
-
-
-_LEFT_OUT_SHOWN = 3
 
 
 def _show_names(

@@ -126,7 +126,8 @@ def opened(  # noqa: PLR0913
     settings = settings or settings_of(home, session, given.settings, executes=executes)
     file = home.root / FILE_NAME
     if executes and file.exists() and not homes.obeys_file(home.root, Path(session.workspace)):
-        screen.remark(_IGNORED.format(file))
+        why = "it is in the workspace, where an answer could have written it"
+        screen.remark(f"{file} is ignored: {why}; use options or CODINGAGENT_… variables")
     screen.obey(settings, home.mailbox, asked=given.diff is not None)
     terms = (given.yes, given.accept_formats, screen.sees_changes)
 
@@ -144,12 +145,6 @@ def opened(  # noqa: PLR0913
     shared = SharedSession(home, screen, open_session)
     with shared.opened(session):
         yield shared
-
-
-_IGNORED = (
-    "{} is ignored: it is in the workspace, where an answer could have written it; use options or"
-    " CODINGAGENT_… variables"
-)
 
 
 @contextlib.contextmanager

@@ -60,16 +60,13 @@ def _demo(json: Json = False) -> None:
                 replies = iter(sorted((recorded / "replies").glob("*.txt")))
                 person = _RecordedPerson(replies, home.mailbox.inbox, session.session_id, screen)
                 inbox_loop.follow(shared, inbox_loop.Inbox(home.mailbox.look), person.wait)
-        for line in _OWN_TASK:
+        for line in (
+            "Now your own, in the folder of your project:",
+            '  codingagent new --here "the task" --check "pytest -q"',
+            '  codingagent ask --here "a question about the code"',
+            "  codingagent commit",
+        ):
             screen.remark(line)
-
-
-_OWN_TASK = (
-    "Now your own, in the folder of your project:",
-    '  codingagent new --here "the task" --check "pytest -q"',
-    '  codingagent ask --here "a question about the code"',
-    "  codingagent commit",
-)
 
 
 class _RecordedPerson(Struct, frozen=True):

@@ -62,16 +62,13 @@ def _record(home: Home, state: Session, record: SessionClosed | SessionRenamed) 
         home.sessions.write_document(log.session)
 
 
-_NAME_CHARACTERS = 60
-
-
 @app.command(epilog='Example: codingagent rename a1b2c3d4 "verbose option"', name="rename")
 def _rename(
     context: typer.Context, session: _Named, name: Annotated[str, told("name")], json: Json = False
 ) -> None:
     """Name a session: lists show the name in place of the task."""
     home = home_of(context)
-    name = one_line(" ".join(name.split()), _NAME_CHARACTERS)
+    name = one_line(" ".join(name.split()), 60)
     with screen_for(json) as screen, home.lock.held(screen.remark):
         state = home.sessions.load(session)
         _record(home, state, SessionRenamed(name, now()))

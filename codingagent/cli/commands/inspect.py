@@ -112,17 +112,14 @@ def _readable(home: Home, states: list[Session]) -> "Iterator[tuple[Session, Sec
             yield state, secrecy
 
 
-# Each takes three calls of git; older turns need no exact counts.
-_COUNTED_STEPS = 20
-
-
 def _counts_of(home: Home, state: Session) -> dict[int, dict[str, tuple[int, int]]]:
     """Return the added and removed lines of the latest turns, as far as known."""
     from codingagent.checkpoints import undo
 
     found: dict[int, dict[str, tuple[int, int]]] = {}
     with contextlib.suppress(CodingAgentError), undo.history_of(home, state) as (kept, steps):
-        for step in steps[-_COUNTED_STEPS:]:
+        # Each takes three calls of git; older turns need no exact counts.
+        for step in steps[-20:]:
             if not step.after or not step.sequence:
                 continue
             counts = found.setdefault(step.sequence, {})

@@ -278,15 +278,13 @@ def _undo_here(home: Home, before: Session, what: "UndoChoice", screen: Screen) 
             made = [each for each in records if isinstance(each, CommitMade)][-1:]
             (began,) = [each for each in records if isinstance(each, UndoBegan)][-1:]
             if made and min(began.steps) < len(steps(records[: made[0].records])):
-                screen.remark(_COMMITTED.format(made[0].commit[:10]))
+                stays = f"commit {made[0].commit[:10]} stays as it is: an undo restores files"
+                screen.remark(f"{stays}; `codingagent commit` commits what it restored")
         conversation.recover()
         if not conversation.session.is_complete:
             announce(conversation)
     if left:
         raise WorkError(left)
-
-
-_COMMITTED = "commit {} stays as it is: an undo restores files; `codingagent commit` commits what it restored"
 
 
 def _answer(

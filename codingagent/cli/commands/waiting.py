@@ -53,10 +53,6 @@ _NUMBERS = lazy_pattern(r"[-+]\d{1,4}(?:\s+[-+]\d{1,4})*")
 # What a terminal shows before a line that is copied from it.
 _PROMPT = lazy_pattern(r"^(?:PS )?\S*[$>%#] +(?=\S)")
 _SENTENCE = lazy_pattern(r"\w\.$|[?!,]$")
-# One word, or our name, that is as like as this is probably misspelt.
-_NEAR = 0.75
-# A longer line is a sentence.
-_LINE_WORDS = 5
 _HELP = (
     "Paste the chat's answer to apply it. Anything you type goes to the model (Enter sends, Alt-Enter: new"
     " line, Ctrl-X Ctrl-E: editor). Tab completes:"
@@ -66,8 +62,6 @@ _SENT = (
     "yes: it goes out with the request",
     "no: forget it (commands here begin with /: see /help)",
 )
-_BY_ITSELF = "Put each request on the clipboard by itself, and take the answer when you copy it?"
-_MEANINGS = ("words for the model", "the chat's answer all the same", "neither: forget it")
 # Enough of a paste to recognize it.
 _SHOWN_CHARACTERS = 60
 
@@ -113,7 +107,8 @@ def _glance(home: Home, shared: SharedSession, screen: Screen, *, is_asked: bool
         return None
     if setting == "ask":
         is_new = requests.written and requests.session.sequence == 1
-        ask = partial(screen.choose, _BY_ITSELF, ("yes", "no"))
+        asked = "Put each request on the clipboard by itself, and take the answer when you copy it?"
+        ask = partial(screen.choose, asked, ("yes", "no"))
         chosen = shared.wait(ask) if is_new else None
         if chosen is None:
             return None
@@ -255,7 +250,8 @@ class Entered(Struct):
             size = f"{len(text):,} characters, {lines:,} {plural(lines, 'line')}"
             shown = one_line(text, _SHOWN_CHARACTERS)
             asked = f'what is this paste ({size}: "{shown}")? It does not look like an answer'
-            meaning = self._choice(asked, _MEANINGS)
+            meanings = "words for the model", "the chat's answer all the same", "neither: forget it"
+            meaning = self._choice(asked, meanings)
         if meaning == 1 and is_answered:
             raise UsageError(f"request {now} is answered: type what is next first")
         if meaning == 0:
@@ -365,8 +361,9 @@ def _command_in(text: str, *, is_asked: bool) -> str | None:
         return _ALIASES.get(said, None if is_asked else "")
     is_ours = not rest or rest[0][0] == "-"
     known = [each[1:] for each in _COMMANDS] if is_ours else ["codingagent"]
-    is_one = name in _PROGRAMS or difflib.get_close_matches(own_name, known, cutoff=_NEAR)
-    return "" if is_one and len(rest) < _LINE_WORDS and not _SENTENCE.search(line) else None
+    # One that is as like as this is probably misspelt; a longer line is a sentence.
+    is_one = name in _PROGRAMS or difflib.get_close_matches(own_name, known, cutoff=0.75)
+    return "" if is_one and len(rest) < 5 and not _SENTENCE.search(line) else None
 
 
 def _kept(session: Session) -> Iterator[str]:

@@ -38,6 +38,12 @@ _ENTER = (
 )
 
 
+_STALE = (
+    "This page is open to who started it only. Open the address that `codingagent page` printed, or start it"
+    " again."
+)
+
+
 class TooLargeError(UsageError):
     """The body of a request is larger than its path takes."""
 
@@ -122,9 +128,3 @@ class Walls:
         if not hmac.compare_digest(key.encode("latin-1"), self._key.encode()):
             return PlainTextResponse(_STALE, 403)
         return None
-
-
-_STALE = (
-    "This page is open to who started it only. Open the address that `codingagent page` printed, or start it"
-    " again."
-)
