@@ -31,10 +31,12 @@ if sys.platform == "darwin":
         "; allow your terminal this folder in System Settings > Privacy & Security > Files and"
         " Folders, or Full Disk Access"
     )
-
-
 # What people type for a command of another name.
 _OTHER_NAMES = {"sessions": "list", "ls": "list", "status": "show", "continue": "resume"}
+_BEFORE_COMMANDS = ("--home", "--version", "-V", "--install-completion", "--show-completion")
+_EXTRA = lazy_pattern(r"Got unexpected extra argument\S* \((.*)\)", re.DOTALL)
+# The parser's words about a value; the messages of our own checks stay as they are.
+_UNFIT = lazy_pattern(r"(.*) is not (?:a valid|in the range|one of) .*", re.DOTALL)
 
 
 class _Commands(TyperGroup):
@@ -179,12 +181,6 @@ def _usage(fault: typer.TyperException, arguments: list[str]) -> str:
     if unfit is None:
         return f"{name}: {message}"
     return f"{name} is {unfit[1]}; it must be {_must_be(param.type)}"
-
-
-_BEFORE_COMMANDS = ("--home", "--version", "-V", "--install-completion", "--show-completion")
-_EXTRA = lazy_pattern(r"Got unexpected extra argument\S* \((.*)\)", re.DOTALL)
-# The parser's words about a value; the messages of our own checks stay as they are.
-_UNFIT = lazy_pattern(r"(.*) is not (?:a valid|in the range|one of) .*", re.DOTALL)
 
 
 def _must_be(kind: object) -> str:

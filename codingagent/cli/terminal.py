@@ -38,8 +38,6 @@ _SHOW_THEM = "  Send them? [y]es, [n]o: "
 _PROMPTS = {Kind.FILES_CHANGED: _KEEP_IT, Kind.READ_FILE: _SHOW_THEM}
 # Longer lines of prose are hard to read.
 _PAGE_CELLS = 100
-_TYPED_BEFORE = "  what was typed before this question was discarded"
-_PASTED = "  pasted text is ignored: type the answer"
 _DECISIONS: tuple[Decision, ...] = ("yes", "no", "always")
 # Colours of the styles in `layout`.
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
@@ -48,12 +46,8 @@ _LINE_CHARACTERS = 1_000
 _SOON_S = 0.5
 
 # What begins a notification, in terminals that show one; others may print what they don't know.
-_NOTIFIERS = {
-    "iTerm.app": "\x1b]9;",
-    "WezTerm": "\x1b]9;",
-    "ghostty": "\x1b]9;",
-    "xterm-kitty": "\x1b]99;;",
-}
+_NOTIFIERS = dict.fromkeys(("iTerm.app", "WezTerm", "ghostty"), "\x1b]9;")
+_NOTIFIERS["xterm-kitty"] = "\x1b]99;;"
 # xterm, control sequences: keep the title, and bring it back.
 _KEEP_TITLE, _OLD_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 
@@ -220,7 +214,7 @@ class Console(Lines):
 
     def _ask(self, keys: Keyboard, prompt: str, elsewhere: ui.Elsewhere) -> Answer | None:
         if keys.discard():
-            self._say((_TYPED_BEFORE, "dim"))
+            self._say(("  what was typed before this question was discarded", "dim"))
         while True:
             found = self._line(keys, prompt, elsewhere)
             if found is None:
@@ -247,7 +241,7 @@ class Console(Lines):
             try:
                 return keys.line(lambda: self._rich.print(prompt, end="", markup=False), elsewhere)
             except PasteError:
-                self._say((_PASTED, "warn"))
+                self._say(("  pasted text is ignored: type the answer", "warn"))
             except (KeyboardInterrupt, EOFError):
                 self._rich.print()
                 raise

@@ -34,8 +34,6 @@ from codingagent.workspace.path_walk import is_too_much
 _WORDS = {True: "ok", False: "MISSING", None: "-"}
 _PROMISES = {True: "enforced", False: "NOT enforced", None: "does not apply"}
 _MARKS = {True: ("✓", "good"), False: ("✗", "bad"), None: ("–", "dim")}
-# An inbox event comes within milliseconds, or never.
-_WATCH_S = 1.0
 # The longest name of a finding, plus a mark.
 _NAME_CELLS = 12
 
@@ -153,7 +151,8 @@ def _watching(inbox: Path) -> Finding:
         try:
             with trial.open("xb"):
                 pass
-            heard = {} if watch.fault else watch.wait(_WATCH_S)
+            # An event comes within milliseconds, or never.
+            heard = {} if watch.fault else watch.wait(1.0)
         except OSError as fault:
             said = f"{inbox} can't be written: {system_reason(fault)}"
             return Finding("inbox", False, said, "fix its permissions")
