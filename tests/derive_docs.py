@@ -16,10 +16,9 @@ from msgspec.structs import fields
 from codingagent.agent.batch import RETURNED_LIMIT
 from codingagent.cli import command_table
 from codingagent.cli import main as command_line
-from codingagent.model.chats import Figure
-from codingagent.model.chats import chats as known_chats
 from codingagent.model.commands import COMMANDS
-from codingagent.model.settings import Settings, meanings
+from codingagent.model.settings import Figure, Settings, meanings
+from codingagent.model.settings import chats as known_chats
 from codingagent.policy.shell_parser import TEXT_LIMIT_BYTES
 from codingagent.process.output import STREAM_LIMIT_BYTES
 from codingagent.protocols.json import wire as json_wire

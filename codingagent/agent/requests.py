@@ -32,6 +32,7 @@ from codingagent.model.patterns import sections
 from codingagent.model.plain_text import estimated
 from codingagent.model.plain_text import size as size_of
 from codingagent.model.session_state import Phase, Session, no_request_waits
+from codingagent.model.settings import chats
 from codingagent.model.ui_events import Waiting
 from codingagent.policy.rules import advice
 from codingagent.process import memory
@@ -225,8 +226,6 @@ class Requests:
         for part in file_contents.cuts(brief or text, material.files):
             yield f"Only part of {part}"
         if is_first and settings.chat != "custom":
-            from codingagent.model.chats import chats
-
             if advice := chats()[settings.chat].advice(len(text)):
                 yield advice
         elif is_first and (size := tokens.estimate(text)) > _MUCH_TOKENS:

@@ -24,8 +24,6 @@ NAMED = 3
 _WARNINGS = lazy_pattern(
     r"^=+ warnings summary.*? =+\n.*?(?=^=+ |^\d+ (?:passed|failed)\b|\Z)", re.MULTILINE | re.DOTALL
 )
-# The last lines of a failure say what is wrong; those before, by which test.
-_SAME_LINES = 3
 _BRIEF_CHARACTERS = 6_000
 
 
@@ -161,7 +159,8 @@ def _folded(failures: Sequence[str], heads: Mapping[str, str]) -> list[str]:
     """Return the failures of which none ends as another one; each says which others do."""
     found: dict[str, list[str]] = {}
     for failure in failures:
-        end = _DIGITS.sub("0", "\n".join(failure.rstrip().split("\n")[-_SAME_LINES:]))
+        # The last lines say what is wrong; those before, by which test.
+        end = _DIGITS.sub("0", "\n".join(failure.rstrip().split("\n")[-3:]))
         found.setdefault(end, []).append(failure)
     folded = []
     for first, *others in found.values():

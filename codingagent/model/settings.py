@@ -1,4 +1,4 @@
-"""Settings, the source of each, and errors for values that can't be used."""
+"""Settings, the source of each, and errors for values that can't be used; what each chat takes."""
 
 import difflib
 import re
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from msgspec import Meta, Struct, ValidationError, convert, json
+from msgspec import Meta, Struct, ValidationError, convert, json, toml
 
 from codingagent.errors import UsageError
-from codingagent.model.patterns import sections, table
+from codingagent.model.patterns import sections, table, text_at
 
 FILE_NAME = "codingagent.toml"
 OPTION = "option"
@@ -58,6 +58,55 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     chat_pages: tuple[Annotated[str, Meta(pattern="^https://[^/]")], ...] = ()
 
 
+class Figure(Struct, frozen=True, forbid_unknown_fields=True):
+    """A number, who says it, and when that was looked up."""
+
+    value: int
+    source: str
+    seen: str
+
+
+class Chat(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a chat takes; None: nobody says."""
+
+    title: str
+    pasted: Figure | None = None
+    """Characters of a message."""
+    folds: Figure | None = None
+    """Characters beyond which a paste becomes an attachment."""
+    files: Figure | None = None
+    megabytes: Figure | None = None
+    """The size of each."""
+
+    def advice(self, size: int) -> str:
+        """Return how a request of so many characters is sent to it; empty: nothing is known."""
+        if self.pasted is not None and size > self.pasted.value:
+            return (
+                f"{self.title} takes about {self.pasted.value:,} characters pasted: attach the file, or paste"
+                " the parts that `codingagent copy` makes"
+            )
+        if self.pasted is not None:
+            how = "to send more at once, attach the file and raise context_chars"
+            return f"The request is made for {self.title}: {self.pasted.value:,} characters; {how}"
+        if self.folds is not None and size > self.folds.value:
+            return f"{self.title} makes an attachment of so long a paste; it reads it all the same"
+        return ""
+
+
+@cache
+def chats() -> Mapping[str, Chat]:
+    """Return what chats take, by the names that the setting `chat` takes."""
+    return toml.decode(
+        text_at(f"{__file__.removesuffix('settings.py')}chats.toml"), type=dict[str, Chat]
+    )
+
+
+def pasted(name: str) -> int | None:
+    """Return how many characters a chat takes in a message, if that is known."""
+    chat = chats().get(name) if name != "custom" else None
+    return None if chat is None or chat.pasted is None else chat.pasted.value
+
+
 class Source(Struct, frozen=True):
     """A source of values, described in words, and its values by setting name."""
 
@@ -85,11 +134,9 @@ def resolve(sources: list[Source]) -> Resolved:
                 raise UsageError(f"{source.name}: unknown setting '{name}'; {hint}")
             values[name] = _checked(name, value, source)
             origins[name] = source.name
-    if values.get("chat", "custom") != "custom" and "context_chars" not in values:
-        from codingagent.model import chats  # the table is read only where it says something
-
-        if (limit := chats.pasted(str(values["chat"]))) is not None:
-            values["context_chars"], origins["context_chars"] = limit, f"chat {values['chat']}"
+    limit = None if "context_chars" in values else pasted(str(values.get("chat", "custom")))
+    if limit is not None:
+        values["context_chars"], origins["context_chars"] = limit, f"chat {values['chat']}"
     return Resolved(Settings(**values), origins)  # type: ignore[arg-type]  # each was checked by name
 
 

@@ -35,9 +35,6 @@ _ANSWER_IT = (
     "The files you asked for are above, as far as they fit. READ_FILE what is still missing, or answer the"
     " question:"
 )
-_SEEN_CHARACTERS = 3_000
-# The share of what is left for files that nobody asked for.
-_OFFERED_SHARE = 3
 # Beyond this, changed files are not read one by one; nor are failures.
 _CHANGES_SHOWN = 100
 _FAILED_NAMED = 20
@@ -267,7 +264,7 @@ def _prompt(
         if has_more and not is_short:
             parts.append(f"{began}:\n{session.task}")
     parts += [*_words(session, room), *last]
-    if room and (names := file_contents.names_of(context.seen, min(room, _SEEN_CHARACTERS))):
+    if room and (names := file_contents.names_of(context.seen, min(room, 3_000))):
         parts.append(
             f"Earlier requests and answers showed or wrote {names}. If this chat has not seen them,"
             f" {dialect.name(Kind.READ_FILE)} those that you need."
@@ -445,6 +442,6 @@ def _contents(context: Material, room: int, *, is_whole: bool = False) -> str:
     text = file_contents.shares(views, room)
     room -= len(text)
     before = file_contents.attached(attached, room // 2)
-    room = (room - len(before)) // _OFFERED_SHARE
+    room = (room - len(before)) // 3  # nobody asked for what follows
     offered = file_contents.shares(list(file_contents.fitting(context.offered, room)), room)
     return f"{heading}{text}{unread}{before}{offered}\n"

@@ -6,8 +6,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from codingagent.model.chats import Figure, chats, pasted
-from codingagent.model.settings import DEFAULT, Settings, Source, resolve
+from codingagent.model.settings import DEFAULT, Figure, Settings, Source, chats, pasted, resolve
 from tests.helpers import run_here
 
 

@@ -21,9 +21,9 @@ from codingagent.cli.output import screen_for
 from codingagent.cli.stdio import be_utf8, is_terminal
 from codingagent.cli.task_input import edited
 from codingagent.errors import UsageError, WorkError, disk_errors
-from codingagent.model import chats
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Phase, Session, no_request_waits
+from codingagent.model.settings import pasted
 from codingagent.process.runner import run_tool
 from codingagent.prompt import split as parts
 from codingagent.prompt import tokens
@@ -65,7 +65,7 @@ def _copy(
         text = path.read_text("utf-8")
     # Its parts, also in `outbox/parts/`, if it is longer than the person's chat takes.
     settings = settings_of(home, state, {}, executes=False)
-    takes = chats.pasted(settings.chat) if is_terminal(sys.stdout) else None
+    takes = pasted(settings.chat) if is_terminal(sys.stdout) else None
     limit = split or (takes if takes and len(text) > takes else None)
     pieces = (text,) if limit is None else parts.split(text, limit)
     names = [path] if limit is None else home.mailbox.write_parts(path.stem, pieces)

@@ -20,14 +20,14 @@ from codingagent.cli.page.diffs import DiffView, files_of
 from codingagent.cli.page.workers import run
 from codingagent.cli.tables import changed_in
 from codingagent.errors import OperationError, UsageError
-from codingagent.model import chats, documents, paths
+from codingagent.model import documents, paths
 from codingagent.model.encoding import typed_text
 from codingagent.model.events import FolderEntry
 from codingagent.model.journal_entries import AnswerTaken
 from codingagent.model.observations import digest_of
 from codingagent.model.plain_text import on_screen, without_controls
 from codingagent.model.session_state import Session
-from codingagent.model.settings import Settings
+from codingagent.model.settings import Settings, chats
 from codingagent.prompt import guide, tokens
 from codingagent.protocols.foreign import parser
 from codingagent.protocols.tags import reply, tag_blocks, transcript
@@ -133,7 +133,7 @@ def bar(pieces: Sequence[tuple[str, int]], settings: Settings) -> dict[str, obje
 
     Widths are in hundredths: of the limit, or of the whole where that is larger.
     """
-    chat = chats.chats().get(settings.chat)
+    chat = chats().get(settings.chat)
     most = settings.context_chars // _CHARACTERS_PER_TOKEN
     total = sum(count for _, count in pieces)
     shown = [(name, count, round(100 * count / max(total, most, 1), 1)) for name, count in pieces]
