@@ -22,6 +22,8 @@ class Secret(Struct, frozen=True):
     start: int
     end: int
     kind: str
+    is_wide: bool = True
+    """Its value is hidden in every text, not only where it was found."""
 
 
 def find_secrets(text: str, path: str = "") -> list[Secret]:

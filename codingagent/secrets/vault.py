@@ -16,12 +16,13 @@ from itertools import accumulate
 from unicodedata import normalize
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.model.paths import glob_matcher, is_glob
 from codingagent.model.patterns import lazy_pattern
 from codingagent.secrets import values
 from codingagent.secrets.assigned import is_setting
-from codingagent.secrets.detect import find_secrets
+from codingagent.secrets.detect import Secret, find_secrets
 from codingagent.secrets.files import Copies, variables_in
 from codingagent.secrets.texts import ENCODED, decoded, end_of, forms_of, places
 
@@ -70,13 +71,6 @@ class WrongName(Struct, frozen=True):
 
     written: str
     true: str
-
-
-class Hit(Struct):
-    start: int
-    end: int
-    kind: str
-    is_wide: bool
 
 
 class Wishes(Struct, frozen=True):
@@ -138,7 +132,7 @@ class Vault:
         self._told, self.news = told, news
         return hidden
 
-    def _hidden(self, text: str, path: str, spans: list[Hit], *, is_on_disk: bool = True) -> str:
+    def _hidden(self, text: str, path: str, spans: list[Secret], *, is_on_disk: bool = True) -> str:
         if not spans:
             return text
         parts: list[str] = []
@@ -226,7 +220,7 @@ class Vault:
         held = [self.by_name[name] for name in self.names_in(text)]
         return dict(sorted(Counter(each.kind for each in held).items()))
 
-    def _named(self, bare: str, span: Hit, path: str, line: int) -> str:
+    def _named(self, bare: str, span: Secret, path: str, line: int) -> str:
         """Return the name of a line of a value; the line itself if it need not be hidden."""
         if not bare or bare in self.by_name or _FRAME.fullmatch(bare):
             return bare
@@ -283,12 +277,12 @@ class Vault:
     # --- find --------------------------------------------------------------------------------------
     def spans(
         self, text: str, path: str, names: Collection[str] = (), *, is_quote: bool = False
-    ) -> list[Hit]:
+    ) -> list[Secret]:
         """Return what to hide, in order and apart: of overlapping spans, all that they cover."""
         if not self.hides:
             return []
         form = "" if is_quote else path
-        found = [Hit(s.start, s.end, s.kind, is_wide=True) for s in find_secrets(text, form)]
+        found = find_secrets(text, form)
         if not (found or path or self.by_name or self.wishes.hide or _FIRST in text):
             return found
         if path and self.is_secret_file(path, None if is_quote else text):
@@ -297,7 +291,7 @@ class Vault:
                 value = text[first:last]
                 is_place = "://" in value or _PATH.fullmatch(value) or values.is_technical(value)
                 is_known = not values.is_random(value) and is_setting(name)
-                found.append(Hit(first, last, "VALUE", not (is_place or is_known)))
+                found.append(Secret(first, last, "VALUE", not (is_place or is_known)))
             found += self._short(text, [e for e in self.by_name.values() if path in e.places])
         found += self._short(text, [self.by_name[name] for name in names])
         for each in found:
@@ -308,43 +302,41 @@ class Vault:
         for start, end in self.copies.beside_variables(text):
             held = self._by_value.get(text[start:end])
             if held and not (held.is_wide or held.is_allowed):
-                found.append(Hit(start, end, held.kind, is_wide=False))
+                found.append(Secret(start, end, held.kind, is_wide=False))
         for words in self.wishes.hide:
             found += _at(text, words, _NAMED)
         if _FIRST in text:
             found = self._beside_names(text, found, is_file=bool(path))
-        merged: list[Hit] = []
+        merged: list[Secret] = []
         for each in sorted(found, key=lambda each: (each.start, -each.end)):
             if merged and each.end <= merged[-1].end:
                 continue
-            each.end = next(_REST.finditer(text, each.end)).end()  # a name must touch no word
-            if merged and each.start < merged[-1].end:
-                merged[-1].end = each.end
-            else:
-                merged.append(each)
+            end = next(_REST.finditer(text, each.end)).end()  # a name must touch no word
+            one = merged.pop() if merged and each.start < merged[-1].end else each
+            merged.append(one if one.end == end else replace(one, end=end))
         return merged
 
-    def _beside_names(self, text: str, found: list[Hit], *, is_file: bool) -> list[Hit]:
+    def _beside_names(self, text: str, found: list[Secret], *, is_file: bool) -> list[Secret]:
         """Return the spans that are not in a name; what only looks like a name in a file gets one."""
         written = [*_NAME.finditer(text)]
         names = [each.span() for each in written if each[0] in self.by_name]
         others = (each.span() for each in written if is_file and each[0] not in self.by_name)
-        found += (Hit(*span, LITERAL, is_wide=False) for span in others)
+        found += (Secret(*span, LITERAL, is_wide=False) for span in others)
         before = (bisect(names, (each.start, len(text))) - 1 for each in found)
         pairs = zip(found, before, strict=True)
         return [each for each, at in pairs if at < 0 or each.end > names[at][1]]
 
-    def _known(self, text: str) -> Iterator[Hit]:
+    def _known(self, text: str) -> Iterator[Secret]:
         """Yield where known values are, as they are or encoded."""
         for (start, end), entry in self._plain(text):
-            yield Hit(start, end, entry.kind, is_wide=text[start:end] in self._forms)
+            yield Secret(start, end, entry.kind, is_wide=text[start:end] in self._forms)
         if not self._forms:
             return
         runs = list(ENCODED.finditer(text))
         meanings = [decoded(match[0]) for match in runs]
         ends = list(accumulate(len(each) + 1 for each in meanings))
         for (start, _), entry in self._plain("\0".join(meanings)):
-            yield Hit(*runs[bisect(ends, start)].span(), entry.kind, is_wide=False)
+            yield Secret(*runs[bisect(ends, start)].span(), entry.kind, is_wide=False)
 
     def _plain(self, text: str) -> Iterator[tuple[tuple[int, int], HiddenValue]]:
         begin = self._beginnings
@@ -367,7 +359,7 @@ class Vault:
         return found
 
     @staticmethod
-    def _short(text: str, held: Iterable[HiddenValue]) -> Iterator[Hit]:
+    def _short(text: str, held: Iterable[HiddenValue]) -> Iterator[Secret]:
         """Yield where a text has those values that are not hidden everywhere."""
         for entry in [each for each in held if not each.is_wide][:_SEARCHED]:
             for span in _at(text, entry.value, entry.kind):
@@ -417,9 +409,9 @@ def _is_telling(value: str) -> bool:
     return len(value) > _LONGEST_WORD or not (value.isalpha() or value.isdigit())
 
 
-def _at(text: str, wanted: str, kind: str) -> Iterator[Hit]:
+def _at(text: str, wanted: str, kind: str) -> Iterator[Secret]:
     for at in places(text, wanted) if wanted else ():
-        yield Hit(at, at + len(wanted), kind, is_wide=True)
+        yield Secret(at, at + len(wanted), kind)
 
 
 def _shorter(code: str) -> Iterator[str]:
