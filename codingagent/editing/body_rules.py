@@ -15,10 +15,9 @@ from codingagent.editing import blank_lines, characters, file_kinds, indentation
 from codingagent.editing.characters import Ground
 from codingagent.editing.places import split
 from codingagent.model import chat_damage
-from codingagent.model.chat_damage import Arrival, Damage
+from codingagent.model.chat_damage import Arrival, Damage, Rule
 from codingagent.model.patterns import lazy_pattern, sections, words
 from codingagent.model.plain_text import blanks, joined
-from codingagent.model.rule import Rule
 
 _FENCE = lazy_pattern(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
 FENCE_NOTE = "the code fence around the body was removed"

@@ -15,10 +15,9 @@ from itertools import pairwise
 from codingagent.editing import file_kinds
 from codingagent.editing.characters import Ground, MendedLines
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import Arrival, Kept
+from codingagent.model.chat_damage import Arrival, Kept, Rule
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
-from codingagent.model.rule import Rule
 
 _LIKENESS = 0.6
 _COMPARED_CHARACTERS = 300

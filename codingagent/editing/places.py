@@ -9,10 +9,9 @@ from msgspec import Struct
 from codingagent.editing import indentation
 from codingagent.editing.nearest import around
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Channel
+from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Channel, Rule
 from codingagent.model.operations import FileEnd
 from codingagent.model.plain_text import blanks, plural
-from codingagent.model.rule import Rule
 
 SHOWN_PLACES = 3
 # Lines that are compared for one search; more are in a file of like lines alone.

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from codingagent.editing.characters import Ground
 from codingagent.editing.places import Sought
 from codingagent.model import citations
+from codingagent.model.chat_damage import Rule
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import blanks
-from codingagent.model.rule import Rule
 
 _FENCE = lazy_pattern(r"[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t]*")
 # As requests show the lines of a file.

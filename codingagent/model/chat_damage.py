@@ -8,11 +8,26 @@ import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
 from codingagent.model import citations
 from codingagent.model.patterns import lazy_pattern
+
+F = TypeVar("F")
+
+
+class Rule(Struct, Generic[F], frozen=True):
+    """A row of a table of rules by which a damaged answer is read; the help page `answers` proves each.
+
+    It has its name on that page, what the result says of it (`{…}` for what differs; empty: nothing), and
+    its function, which the table's loop calls.
+    """
+
+    name: str
+    said: str
+    run: F
 
 
 class Damage(Enum):

@@ -9,9 +9,8 @@ import pytest
 from codingagent.editing import apply, body_repair, body_rules, indentation, places, shapes
 from codingagent.editing.characters import Ground
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import AS_IT_IS, Arrival
+from codingagent.model.chat_damage import AS_IT_IS, Arrival, Rule
 from codingagent.model.operations import Replacement
-from codingagent.model.rule import Rule
 from codingagent.protocols.tags import repair, tag_lines
 from tests.rows import each_row
 

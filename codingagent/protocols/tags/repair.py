@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from codingagent.model import chat_damage, citations, commands
-from codingagent.model.chat_damage import Damage
+from codingagent.model.chat_damage import Damage, Rule
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.rule import Rule
 from codingagent.protocols.tags import block_repair, scanner, tag_blocks, tag_lines
 from codingagent.protocols.tags.block_repair import Mended
 from codingagent.protocols.tags.tag_blocks import Block

@@ -11,9 +11,8 @@ from functools import cache
 from msgspec import Struct
 
 from codingagent.model import chat_damage, citations
-from codingagent.model.chat_damage import Channel, Damage
+from codingagent.model.chat_damage import Channel, Damage, Rule
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.rule import Rule
 from codingagent.protocols.tags import scanner
 
 _HEAD = lazy_pattern(r"\[(/?)([A-Z][A-Z0-9_]*)(?=[ \t\]])")
