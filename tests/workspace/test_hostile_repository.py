@@ -153,7 +153,7 @@ PIPES = (
 )
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(7)
 @needs_git
 @pytest.mark.parametrize("folder", ["", "inner/"])
 @pytest.mark.parametrize("names", [*((name,) for name in PIPES), PIPES, ("loose",)])
