@@ -447,11 +447,15 @@ def _changed(
 
 
 @needs_git
-def test_diff_shows_what_operations_and_commands_changed(
+def test_diff_shows_what_undo_restores_byte_for_byte_and_it_can_be_undone(
     changed: tuple[Path, dict[str, tuple[int, str]]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Design, diff: what a session changed, also by commands, untracked files too."""
-    home, _ = changed
+    """Design, diff: what a session changed, also by commands, untracked files too.
+
+    Design, undo: the workspace is as before, modes and links included; undo can itself be undone. The
+    person's own work is not taken back with the model's, unless they say so.
+    """
+    home, before = changed
     assert run(home, "diff", "--turn", "1") == 0
     said = capsys.readouterr().out
     for line in ("+made", "+1", "-kept", "b/link"):
@@ -462,14 +466,6 @@ def test_diff_shows_what_operations_and_commands_changed(
     document = json.loads(capsys.readouterr().out)
     assert document["turns"] == [1]
     assert "+made" in document["diff"]
-
-
-@needs_git
-def test_undo_restores_byte_for_byte_and_can_be_undone(
-    changed: tuple[Path, dict[str, tuple[int, str]]],
-) -> None:
-    """Design, undo: the workspace is as before, modes and links included; undo can itself be undone."""
-    home, before = changed
     after = tree(home / "workspace")
     assert after != before
     assert run(home, "undo") == 0
@@ -487,7 +483,13 @@ def test_undo_restores_byte_for_byte_and_can_be_undone(
     # The two cancel out: the model need not hear of them.
     assert "the person" not in request(home).partition("## Previous")[2].partition("## ")[0]
     assert run(home, "undo", "--redo") == 2
+    made = home / "workspace" / "new" / "made.txt"
+    made.write_text("made\nand mine\n")
     assert run(home, "undo") == 0
+    assert made.read_text() == "made\nand mine\n"
+    assert "left as it is: new/made.txt" in request(home)
+    assert run(home, "undo", "--redo") == 0
+    assert run(home, "undo", "--force") == 0
     assert tree(home / "workspace") == before
 
 
@@ -510,22 +512,6 @@ def test_undo_takes_several_turns_back_and_leaves_what_they_did_not_touch(
     found = tree(home / "workspace")
     assert found.pop("mine")[1] == "mine\n"
     assert found == before
-
-
-@needs_git
-def test_undo_leaves_what_someone_changed_again_unless_it_is_forced(
-    changed: tuple[Path, dict[str, tuple[int, str]]],
-) -> None:
-    """Design, undo: the person's own work is not taken back with the model's, unless they say so."""
-    home, before = changed
-    made = home / "workspace" / "new" / "made.txt"
-    made.write_text("made\nand mine\n")
-    assert run(home, "undo") == 0
-    assert made.read_text() == "made\nand mine\n"
-    assert "left as it is: new/made.txt" in request(home)
-    assert run(home, "undo", "--redo") == 0
-    assert run(home, "undo", "--force") == 0
-    assert tree(home / "workspace") == before
 
 
 @needs_git
@@ -622,13 +608,21 @@ def test_several_undos_leave_one_note_for_the_model(waiting: Path) -> None:
 
 
 @needs_git
-def test_what_the_person_does_while_a_turn_awaits_approval_is_theirs(waiting: Path) -> None:
-    """Design, undo: a turn takes back what it did itself, not what happened while it paused."""
+def test_a_turn_that_awaits_approval_is_not_undone_and_what_the_person_does_meanwhile_is_theirs(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, undo: a turn under way is ended first; it takes back what it did itself, not what happened."""
     drop(waiting, CREATE + REMOVE)
     assert run(waiting, "resume", "--once") == 3
+    capsys.readouterr()
+    assert run(waiting, "undo") == 2
+    named = session_of(waiting)
+    commands = f"--home {waiting} approve {named}` or `codingagent --home {waiting} deny {named}`"
+    assert commands in capsys.readouterr().err
+    assert (waiting / "workspace" / "a.txt").exists()
     mine = waiting / "workspace" / "mine.txt"
     mine.write_text("mine\n")
-    assert run(waiting, "approve", session_of(waiting)) == 0
+    assert run(waiting, "approve", named) == 0
     assert run(waiting, "undo") == 0
     assert mine.read_text() == "mine\n"
     assert not (waiting / "workspace" / "a.txt").exists()
@@ -663,19 +657,6 @@ def test_undo_works_on_a_session_that_is_complete(waiting: Path) -> None:
     assert run(waiting, "resume", session_of(waiting), "--once") == 0
     text = (waiting / "outbox" / f"{session_of(waiting)}_seq0002.txt").read_text("utf-8")
     assert "the user undid turn 1: removed a.txt" in text
-
-
-@needs_git
-def test_undo_waits_for_a_turn_to_end(waiting: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Design, undo: a turn under way is ended first; nothing is taken back meanwhile."""
-    drop(waiting, CREATE + REMOVE)
-    assert run(waiting, "resume", "--once") == 3
-    capsys.readouterr()
-    assert run(waiting, "undo") == 2
-    named = session_of(waiting)
-    commands = f"--home {waiting} approve {named}` or `codingagent --home {waiting} deny {named}`"
-    assert commands in capsys.readouterr().err
-    assert (waiting / "workspace" / "a.txt").exists()
 
 
 @pytest.mark.with_git
