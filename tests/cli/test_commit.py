@@ -142,28 +142,39 @@ def test_again_after_another_turn_and_after_an_undo(repository: Repository) -> N
     assert repository.committed() == {"M\tcart.py", "A\told"}, "a commit that is gone holds nothing"
 
 
-def test_what_the_person_committed_themselves_is_not_committed_again(
-    repository: Repository,
-) -> None:
+def test_what_the_person_committed_or_staged_meanwhile(repository: Repository) -> None:
+    """It is not committed again, and a new file as the session left it; what no checkpoint holds is said."""
+    new = '[CREATE_FILE path="x.txt"]\n{}\n[/CREATE_FILE]\n'
+    command = "[RUN_COMMAND]\nhead -c 6000000 /dev/zero >big.bin\n[/RUN_COMMAND]\n"
     repository.begin()
     repository.turn(EDIT.format("cart.py", "g", "G"))
     repository.git("commit", "-qam", "mine")
-    repository.turn(EDIT.format("cart.py", "j", "J") + DONE)
-    repository.commit()
+    repository.turn(EDIT.format("cart.py", "j", "J") + new.format(1))
+    repository.git("add", "x.txt")
+    repository.turn(new.format(2) + command + DONE)
+    assert "not looked into: big.bin" in repository.commit()
     assert repository.git("show", "HEAD:cart.py") == LINES.replace("g", "G").replace("j", "J")
+    assert repository.git("show", "HEAD:x.txt") == "2\n"
+    assert repository.status == ["?? big.bin"]
 
 
-def test_changes_of_the_persons_in_the_same_lines(repository: Repository) -> None:
+def test_changes_of_the_persons_in_the_same_lines_or_file(repository: Repository) -> None:
     repository.write("cart.py", LINES.replace("g", "gg"))
+    repository.write("mine.txt", "one\ntwo\n")
     repository.begin()
-    repository.turn(EDIT.format("cart.py", "gg", "G") + DONE)
+    repository.turn(
+        EDIT.format("cart.py", "gg", "G") + EDIT.format("mine.txt", "two", "three") + DONE
+    )
+    assert "mine.txt: you have not committed it yet" in repository.commit(ok=2)
+    repository.git("add", "mine.txt")
+    repository.git("commit", "-q", "-m", "mine", "mine.txt")
     before = repository.git("rev-parse", "HEAD")
     said = repository.commit(ok=2)
     assert "cart.py: changes of your own are in the same lines" in said
     assert "--whole" in said
     assert (repository.git("rev-parse", "HEAD"), repository.status) == (before, [" M cart.py"])
     repository.commit("--whole")
-    assert repository.status == []
+    assert (repository.committed(), repository.status) == ({"M\tcart.py"}, [])
 
 
 @pytest.mark.parametrize(("mine", "status"), [("a", "MM cart.py"), ("g", " M")])
@@ -253,27 +264,20 @@ def test_hooks_run_and_see_only_what_is_committed(repository: Repository) -> Non
 
 
 def test_the_message_is_edited(repository: Repository) -> None:
-    """It has all that was done since the last commit, the latest first."""
+    """It has all that was done since the last commit, the latest first; an emptied one makes no commit."""
     repository.begin()
     repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
     assert run_here("say", "and a file", folder=repository.root).returncode == 0
     made = '[CREATE_FILE path="new"]\nx\n[/CREATE_FILE]\n'
     repository.turn(f"{made}[DONE]\nnew is there\n[/DONE]\n")
-    editor = {"GIT_EDITOR": "sed -i 1s/there/edited/"}
-    done = run_here("commit", "--edit", folder=repository.root, variables=editor)
-    assert done.returncode == 0, done.stderr
+    for editor, status in (("truncate -s0", 1), ("sed -i 1s/there/edited/", 0)):
+        variables = {"GIT_EDITOR": editor}
+        done = run_here("commit", "--edit", folder=repository.root, variables=variables)
+        assert done.returncode == status, done.stderr
+        assert repository.status == ([" M cart.py", "?? new"] if status else [])
     assert repository.git("show", "-s", "--format=%B").startswith(
         "new is edited\n\ng is G now\n\n# Why\n"
     )
-
-
-def test_an_emptied_message_makes_no_commit(repository: Repository) -> None:
-    repository.begin()
-    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
-    done = run_here(
-        "commit", "--edit", folder=repository.root, variables={"GIT_EDITOR": "truncate -s0"}
-    )
-    assert (done.returncode, repository.status) == (1, [" M cart.py"])
 
 
 def test_a_file_stays_as_git_was_told_of_it(repository: Repository) -> None:
@@ -369,33 +373,6 @@ def test_a_hook_that_fails_after_the_commit_takes_nothing_back(
     repository.commit(*options)
     assert repository.git("show", "HEAD:cart.py") == LINES.replace("g", "G")
     assert repository.status == []
-
-
-def test_what_no_checkpoint_holds_is_said(repository: Repository) -> None:
-    repository.begin()
-    command = "head -c 6000000 /dev/zero >big.bin; echo s >small"
-    repository.turn(f"[RUN_COMMAND]\n{command}\n[/RUN_COMMAND]\n" + DONE)
-    assert "not looked into: big.bin" in repository.commit()
-
-
-def test_a_new_file_that_the_person_has_staged(repository: Repository) -> None:
-    repository.begin()
-    repository.turn('[CREATE_FILE path="x.txt"]\n1\n[/CREATE_FILE]\n')
-    repository.git("add", "x.txt")
-    repository.turn('[CREATE_FILE path="x.txt"]\n2\n[/CREATE_FILE]\n' + DONE)
-    repository.commit()
-    assert repository.git("show", "HEAD:x.txt") == "2\n"
-    assert repository.status == []
-
-
-@pytest.mark.deep
-def test_a_file_that_the_person_has_not_committed(repository: Repository) -> None:
-    repository.write("mine.txt", "one\ntwo\n")
-    repository.begin()
-    repository.turn(EDIT.format("mine.txt", "two", "three") + DONE)
-    assert "mine.txt: you have not committed it yet" in repository.commit(ok=2)
-    repository.commit("--whole")
-    assert repository.committed() == {"A\tmine.txt"}
 
 
 def test_a_folder_of_a_repository_and_what_git_ignores(tmp_path: Path) -> None:
