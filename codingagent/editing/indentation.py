@@ -239,15 +239,11 @@ def _is_certainly_lost(moves: _Moves, *, is_thin: bool) -> bool:
         return bool(is_thin and deeper) or is_rewritten
     if deeper and (is_thin or is_inside or has_levels(moves.new)):
         return True
-    in_text = 0 in moves.ground.text_among(moves.new)
-    if _are_alike(moves):
-        return not in_text or (is_inside and file_kinds.is_code(moves.path))
-    if not is_inside or in_text:
-        return False
-    # A label and what is for a preprocessor may be at the margin.
-    is_structured = file_kinds.is_code(moves.path) or file_kinds.is_indented(moves.path)
     words = [line for line in moves.new if line.strip()]
-    return is_structured and not all(line.startswith("#") or line.endswith(":") for line in words)
+    # A label and what is for a preprocessor may be at the margin.
+    may_be_there = all(line.startswith("#") or line.endswith(":") for line in words)
+    is_in_place = _are_alike(moves) or (is_inside and not may_be_there)
+    return is_in_place and 0 not in moves.ground.text_among(moves.new)
 
 
 def _are_alike(moves: _Moves) -> bool:
@@ -295,12 +291,6 @@ def _is_too_deep(moves: _Moves, shift: str) -> bool:
     is_no_deeper = min(map(len, moves.old_leads), default=99) >= len(shift)
     if is_no_deeper or 0 in ground.text_among(moves.new):
         return False
-    ends, old_ends = (
-        [_last_line(part[::-1]), _last_line(part)] for part in (moves.new, ground.replaced)
-    )
-    if ends[0] != ends[1] and list(map(_key, ends)) == list(map(_key, old_ends)):
-        deeper = all(depth(a) > depth(b) for a, b in zip(ends, old_ends, strict=True))
-        return deeper and len(moves.leads) > 2 and any(map(str.strip, moves.fresh))
     before, first = _last_line(ground.lines[: ground.start]), _last_line(moves.new[::-1])
     step = depth(first) - depth(before)
     within = file_kinds.lines_of_text(ground.lines, moves.path)
