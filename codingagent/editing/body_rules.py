@@ -86,7 +86,9 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
         return (_fence(case, is_first=False) if is_first else None) or lines
     if (rest := _without_extra_fence(case)) is not None:
         return rest
-    if lines is not None and is_one_fence(case.lines):
+    words = [line for line in case.lines if line.strip()]
+    is_pair = len(words) > 1 and is_fence(words[0]) and is_fence(words[-1])
+    if lines is not None and is_pair and depth_after(words[1:-1], words[0]) == 0:
         case.say(
             "the body is one code fence from its first line to its last, and was written as it is"
         )
@@ -302,13 +304,6 @@ def has_label(lines: Sequence[str]) -> bool:
 
 def is_fence(line: str) -> bool:
     return _FENCE.fullmatch(line) is not None
-
-
-def is_one_fence(lines: Sequence[str]) -> bool:
-    """Return whether lines are one fence, open at the first and closed at the last that has a word."""
-    words = [line for line in lines if line.strip()]
-    is_pair = len(words) > 1 and is_fence(words[0]) and is_fence(words[-1])
-    return is_pair and depth_after(words[1:-1], words[0]) == 0
 
 
 def depth_after(lines: Sequence[str], opening: str) -> int:

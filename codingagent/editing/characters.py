@@ -77,13 +77,24 @@ class MendedLines(NamedTuple):
 def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
     """Return new lines without the damage to their characters that is proven; refuse what is lost by it."""
     notes: list[str] = []
-    if _has_wide_signs(new, ground):
-        raise refusal(f"it contains {_WIDE_SIGNS}, where a file of its kind has none", arrival)
+    # The signs of an input method where only code can be.
+    fresh = ["" if line in ground.known else line for line in new]
+    text = "\n".join(fresh)
+    if not text.isascii() and _WIDE.search(text):
+        within = ground.text_among(new)
+        if file_kinds.cannot_hold(_WIDE, fresh, ground.path, within):
+            what = "full-width punctuation, where a file of its kind has none"
+            raise refusal(f"it contains {what}", arrival)
     if not may_be_damaged("\n".join(new)):
         return MendedLines(new)
     for row in ROWS:
-        look = _look(row, new, ground)
-        if look is None or any(mark in ground.spared for mark in look.targets):
+        undone = [row.undo(line) for line in new]
+        if row.damage is Damage.CITATIONS:
+            undone = row.undo("\n".join(new)).split("\n")
+        if undone == new:
+            continue
+        look = _Look(row, new, undone, ground)
+        if any(mark in ground.spared for mark in look.targets):
             continue
         says, why = _verdict(look, arrival.way)
         if says == "ask":
@@ -98,27 +109,9 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
     return MendedLines(new, tuple(dict.fromkeys(notes)))
 
 
-_WIDE_SIGNS = "full-width punctuation"
 # In a line that has no other letters than ASCII.
 _LETTER = r"[\t\x20-\x7e\uff01-\uff5e]"
 _WIDE = lazy_pattern(rf"^(?=[^\n]*[（），；：｛｝＝＂！＜＞＋＊．]){_LETTER}+$", re.MULTILINE)
-
-
-def _has_wide_signs(new: Sequence[str], ground: Ground) -> bool:
-    """Return whether new lines of a program have the signs of an input method where only code can be."""
-    fresh = ["" if line in ground.known else line for line in new]
-    text = "\n".join(fresh)
-    if text.isascii() or _WIDE.search(text) is None:
-        return False
-    return file_kinds.cannot_hold(_WIDE, fresh, ground.path, ground.text_among(new))
-
-
-def _look(row: DamageRow, new: list[str], ground: Ground) -> "_Look | None":
-    if row.damage is Damage.CITATIONS:
-        undone = row.undo("\n".join(new)).split("\n")
-    else:
-        undone = [row.undo(line) for line in new]
-    return None if undone == new else _Look(row, new, undone, ground)
 
 
 class _Look:
@@ -198,7 +191,10 @@ class _Look:
         # Undone, an escape in a string would end it.
         ways = (self._others_undone, self.new)
         if all(file_kinds.cannot_hold(self.row.trace, way, self.path, text) for way in ways):
-            return not self._has_the_like()
+            # The file may have such marks already where only code can be.
+            lines = self.ground.lines
+            there = file_kinds.lines_of_text(lines, self.path)
+            return not file_kinds.cannot_hold(self.row.trace, lines, self.path, there)
         is_whole = len(self.ground.replaced) == len(self.ground.lines)
         if not is_whole or self.row.damage is not Damage.ENTITIES:
             return False
@@ -227,15 +223,14 @@ class _Look:
         is_there = any(map(self.row.trace.search, self.ground.lines))
         return is_there or any(c.isalpha() and not c.isascii() for c in text)
 
-    def _has_the_like(self) -> bool:
-        """Return whether the file has such marks already where only code can be."""
-        there = file_kinds.lines_of_text(self.ground.lines, self.path)
-        return file_kinds.cannot_hold(self.row.trace, self.ground.lines, self.path, there)
-
     def _is_odd_indentation(self) -> bool:
         is_indented = any(line.startswith("  ") for line in self.ground.lines)
-        is_indented = is_indented or self._is_in_fence()
-        if not (is_indented or file_kinds.is_program(self.path)):
+        # Or a line of code in a text is, and no line by ordinary spaces.
+        marks = [line.startswith(("```", "~~~")) for line in self.new]
+        plain = (index for index in self.changed if not self.new[index].startswith("&"))
+        has_blanks = any(line.startswith("  ") for line in self.new)
+        is_in_fence = not has_blanks and any(sum(marks[:index]) % 2 for index in plain)
+        if not (is_indented or is_in_fence or file_kinds.is_program(self.path)):
             return False
         if any(map(self.row.trace.search, self.ground.lines)):
             return False
@@ -243,13 +238,6 @@ class _Look:
             return False
         may_have_entities = file_kinds.is_markup(self.path)
         return not all(may_have_entities and "&nbsp;" in self.new[i] for i in self.changed)
-
-    def _is_in_fence(self) -> bool:
-        """Return whether a line of code in a text is indented so, and no line by ordinary spaces."""
-        marks = [line.startswith(("```", "~~~")) for line in self.new]
-        plain = [index for index in self.changed if not self.new[index].startswith("&")]
-        has_blanks = any(line.startswith("  ") for line in self.new)
-        return not has_blanks and any(sum(marks[:index]) % 2 for index in plain)
 
     @cached_property
     def is_odd_there(self) -> bool:

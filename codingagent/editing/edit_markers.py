@@ -11,6 +11,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import partial
+from itertools import zip_longest
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -85,14 +86,23 @@ def find_edits(lines: Sequence[str], *, is_prose: bool = False) -> tuple[MarkedE
         return ()
     skipped = _examples(lines) if is_prose else frozenset[int]()
     signs = [i for i, line in enumerate(lines) if _is_sign(line) and i not in skipped]
-    openings, middles, closings = (
+    openings, closings = (
         [marker for i in signs if (marker := read(lines[i], i)) is not None]
-        for read in (_opening, _middle, _closing)
+        for read in (_opening, _closing)
     )
+    plain = ((i, _plain(lines[i])[0]) for i in signs)
+    equals = ((i, _MIDDLE.fullmatch(line)) for i, line in plain if "====" in line[:200])
+    middles = [_Marker(i, len(found[1]), is_known=False) for i, found in equals if found]
     found: list[MarkedEdit] = []
-    for index, opening in enumerate(openings):
-        limit = openings[index + 1].index if index + 1 < len(openings) else len(lines)
-        inside = (_between(markers, opening.index, limit) for markers in (middles, closings))
+    for opening, after in zip_longest(openings, openings[1:]):
+        limit = len(lines) if after is None else after.index
+        inside = []
+        for markers in (middles, closings):
+            first, last = (
+                bisect_left(markers, at, key=lambda marker: marker.index)
+                for at in (opening.index, limit)
+            )
+            inside.append(markers[first:last])
         if (edit := _edit(lines, opening, *inside)) is not None:
             found.append(edit)
     return tuple(found)
@@ -187,18 +197,6 @@ def _edit(
     base = next((i for i, line in enumerate(old) if _BASE.fullmatch(line)), len(old))
     new = tuple(lines[middle + 1 : end])
     return replace(bare, old=tuple(old[:base]), new=new, way=opening.way | close.way)
-
-
-def _between(markers: list[_Marker], start: int, end: int) -> list[_Marker]:
-    first = bisect_left(markers, start, key=lambda marker: marker.index)
-    last = bisect_left(markers, end, key=lambda marker: marker.index)
-    return markers[first:last]
-
-
-def _middle(line: str, index: int) -> _Marker | None:
-    line = _plain(line)[0]
-    found = _MIDDLE.fullmatch(line) if "====" in line[:200] else None
-    return None if found is None else _Marker(index, len(found[1]), is_known=False)
 
 
 def _marker(

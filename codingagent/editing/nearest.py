@@ -66,10 +66,6 @@ def _likely_start(lines: list[str], search: list[str]) -> int | None:
     if votes:
         # The most votes; of equals the first in the file.
         return min(votes, key=lambda start: (-votes[start], start))
-    return _similar_start(lines, search)
-
-
-def _similar_start(lines: list[str], search: list[str]) -> int | None:
     wanted = max((line.strip()[:SHOWN_LINE_CHARACTERS] for line in search), key=len)
     offset = next(i for i, line in enumerate(search) if line.strip().startswith(wanted))
     stripped = [line.strip()[:SHOWN_LINE_CHARACTERS] for line in lines[:_FUZZY_LIMIT_LINES]]

@@ -70,14 +70,16 @@ def written(text: str, new: str) -> str:
         raise OperationError("the file is no notebook of nbformat 4")
     cells, sections = found
     lines = [line for line, _ in sections]
-    bodies = _split(new if new.endswith("\n") else f"{new}\n", lines)
-    if bodies is None:
+    whole, mark = new if new.endswith("\n") else f"{new}\n", lines[0].split()[1]
+    pieces = re.split(rf"^(# {mark} .*\n)", whole, flags=re.MULTILINE)
+    if pieces[0] or pieces[1::2] != lines:
         raise OperationError(
             "the lines that begin with '# %%' are those of the notebook's cells and must stay",
             advice=": edit the text of cells; to add or remove one, run a program that uses nbformat",
         )
     # Who writes the whole file may leave out the line of an empty cell.
-    bodies = [body or "\n" * (line in cells) for line, body in zip(lines, bodies, strict=True)]
+    both = zip(lines, pieces[2::2], strict=True)
+    bodies = [body or "\n" * (line in cells) for line, body in both]
     parts, at = [], 0
     for (line, before), after in zip(sections, bodies, strict=True):
         if before == after:
@@ -167,13 +169,6 @@ def _brief(text: str) -> str:
 def _within(lines: Sequence[str], room: int) -> list[str]:
     ends = itertools.accumulate(len(line) + 1 for line in lines)
     return [line for line, end in zip(lines, ends, strict=True) if end <= room]
-
-
-def _split(text: str, lines: Sequence[str]) -> list[str] | None:
-    """Return what is below each of these lines; None if they are not all there, or others of their kind."""
-    mark = lines[0].split()[1]
-    pieces = re.split(rf"^(# {mark} .*\n)", text, flags=re.MULTILINE)
-    return pieces[2::2] if pieces[0] == "" and pieces[1::2] == [*lines] else None
 
 
 def _members(text: str, at: int) -> Mapping[str | int, tuple[int, int]]:

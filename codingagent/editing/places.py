@@ -213,8 +213,13 @@ class File:
         found: list[Place] = []
         for start in starts:
             there = self.lines[start : start + count]
-            if (fit := rule.run(there, search)) is not None:
-                found.append(Place(start, count, *fit, _common_trail(there, search)))
+            if (fit := rule.run(there, search)) is None:
+                continue
+            # The blanks that each line of the search has at its end beyond those of the file.
+            both = (each for each in zip(there, search, strict=True) if each[1].strip())
+            ends = ([line[len(line.rstrip()) :] for line in each] for each in both)
+            trails = {b.removeprefix(a) if b.startswith(a) else "" for a, b in ends}
+            found.append(Place(start, count, *fit, trails.pop() if len(trails) == 1 else ""))
         return found
 
 
@@ -234,11 +239,3 @@ def _positions(text: str, search: Sequence[str]) -> list[int]:
 def _framed(lines: Iterable[str]) -> str:
     """Return lines as one text, in which a run of whole lines is between two "\\n": they hold none."""
     return "\n" + "\n".join(lines) + "\n"
-
-
-def _common_trail(place: Sequence[str], search: Sequence[str]) -> str:
-    """Return the blanks that each line of a search has at its end beyond those of the file."""
-    both = (each for each in zip(place, search, strict=True) if each[1].strip())
-    ends = ([line[len(line.rstrip()) :] for line in each] for each in both)
-    extra = {here.removeprefix(there) if here.startswith(there) else "" for there, here in ends}
-    return extra.pop() if len(extra) == 1 else ""
