@@ -65,24 +65,15 @@ class Fences:
     def __init__(self, lines: list[str]) -> None:
         marked = ((at, line) for at, line in enumerate(lines) if "```" in line or "~~~" in line)
         found = ((at, _FENCE.fullmatch(without_direction(line))) for at, line in marked)
-        self._all = [Fence(at, one[1], one[2], one[3]) for at, one in found if one]
-        self._lines = [fence.line for fence in self._all]
+        self.all = [Fence(at, one[1], one[2], one[3]) for at, one in found if one]
+        self._lines = [fence.line for fence in self.all]
         # What was found from which line on: openings without a close must not each look to the end.
         self._closes: dict[tuple[str, int], tuple[int, int | None]] = {}
-        self._by_line = {fence.line: fence for fence in self._all}
-
-    def count(self) -> int:
-        """Return how many fence lines there are."""
-        return len(self._all)
+        self._by_line = {fence.line: fence for fence in self.all}
 
     def at(self, line: int) -> Fence | None:
         """Return the fence at a line."""
         return self._by_line.get(line)
-
-    def next_from(self, line: int) -> Fence | None:
-        """Return the first fence from a line on."""
-        index = bisect_right(self._lines, line - 1)
-        return self._all[index] if index < len(self._all) else None
 
     def first_close(self, opening: Fence, start: int) -> int | None:
         """Return the first line from `start` on that could close a fence."""
@@ -91,8 +82,8 @@ class Fences:
         if known is not None and known[0] <= start and (known[1] is None or start <= known[1]):
             return known[1]
         found = None
-        for index in range(bisect_right(self._lines, start - 1), len(self._all)):
-            fence = self._all[index]
+        for index in range(bisect_right(self._lines, start - 1), len(self.all)):
+            fence = self.all[index]
             if not fence.info and _belongs(opening, fence):
                 found = fence.line
                 break
@@ -102,8 +93,8 @@ class Fences:
     def close(self, opening: Fence, *, is_markdown: bool) -> tuple[int | None, Ending]:
         """Return the line that closes a fence, and how certain that is; Markdown may hold bare fences."""
         inner, ending = False, Ending.PLAIN
-        for index in range(bisect_right(self._lines, opening.line), len(self._all)):
-            fence = self._all[index]
+        for index in range(bisect_right(self._lines, opening.line), len(self.all)):
+            fence = self.all[index]
             if not _belongs(opening, fence):
                 continue
             if fence.info:
@@ -113,7 +104,7 @@ class Fences:
             elif inner:
                 inner = False
             else:
-                behind = self._all[index + 1] if index + 1 < len(self._all) else None
+                behind = self.all[index + 1] if index + 1 < len(self.all) else None
                 bare = behind is not None and not behind.info and _belongs(opening, behind)
                 return fence.line, Ending.DOUBTFUL if bare and is_markdown else ending
         return None, Ending.DOUBTFUL
@@ -140,11 +131,10 @@ def _without_wrappers(lines: list[str]) -> list[str]:
     found = Fences(lines)
     closed: set[int] = set()
     at = 0
-    while (fence := found.next_from(at)) is not None:
-        at = fence.line + 1
-        if fence.line in closed:
+    for fence in found.all:
+        if fence.line < at or fence.line in closed:
             continue
-        close = found.first_close(fence, at)
+        close = found.first_close(fence, fence.line + 1)
         block = bisect_right(blocks, fence.line)
         if block < len(blocks) and (close is None or blocks[block] < close):
             kept[fence.line] = BLOCK_LINE
@@ -168,7 +158,7 @@ def unwrapped(lines: list[str]) -> list[str]:
     found = Fences(lines)
     opening = found.at(first)
     may_wrap = opening and opening.info in (*TEXT_LANGUAGES, *MARKDOWN_LANGUAGES)
-    if opening is None or not may_wrap or found.count() < 4:
+    if opening is None or not may_wrap or len(found.all) < 4:
         return lines
     close, ending = found.close(opening, is_markdown=False)
     if close != last or ending is Ending.DOUBTFUL:

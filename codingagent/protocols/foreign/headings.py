@@ -56,8 +56,14 @@ class Headings:
         outside = (
             _longer(info, heading) if info is not None and heading is not None else info or heading
         )
-        if fence.language in blocks.SHELLS and not _may_be_script(outside, fence, lines):
-            return None, False
+        if fence.language in blocks.SHELLS:
+            # Shell lines are to be typed, unless a script has its path or `#!` above them.
+            last = "" if outside is None else outside.texts[0].rpartition("/")[2]
+            is_script = "." not in last.strip(".") or last.endswith(_SCRIPTS)
+            if outside is None:
+                is_script = any(line.startswith("#!") for line in lines[:2])
+            if fence.language in _SESSIONS or not is_script:
+                return None, False
         inside = blocks.name_inside(lines, fence.line + 1, self._files, fence.language)
         if outside is None or inside is None or len(outside.texts) > 1:
             return outside or inside, outside is None
@@ -170,13 +176,3 @@ def _longer(one: Name, other: Name) -> Name:
     return replace(
         max(one, other, key=lambda name: len(name.texts[0])), is_new=one.is_new or other.is_new
     )
-
-
-def _may_be_script(name: Name | None, fence: Fence, lines: list[str]) -> bool:
-    """Return whether shell lines are a file, and not to be typed: a script has its path or `#!` above."""
-    if fence.language in _SESSIONS:
-        return False
-    if name is None:
-        return any(line.startswith("#!") for line in lines[:2])
-    last = name.texts[0].rpartition("/")[2]
-    return "." not in last.strip(".") or last.endswith(_SCRIPTS)

@@ -192,7 +192,13 @@ class _Mender:
         is_quoted = "quoted" in tag.how and "quoted" not in self._header_how
         if is_quoted and not self._is_all_quoted:
             self._doubt(tag, "it is quoted, and no [REPLY] line before it is")
-        if (inner := self._opens_alike(tag, close, closings)) is not None:
+        # An opening that was damaged as the block's own was: the next one, perhaps. One as it should be is
+        # seen by the grammar.
+        may_hold = not tag.how or tag_blocks.until_of(tag.text) is not None
+        inside = () if may_hold else closings.openings(tag.end, close.start)
+        alike = (each for each in inside if set(each.how) == set(tag.how))
+        inner = next((each for each in alike if each.name not in ("REPLY", "END")), None)
+        if inner is not None:
             where = f"{inner.text} opens in it, at line {self._lines.of(inner.start)}"
             self._doubt(tag, f"{where}, so a closing tag may be missing")
         self._put(tag)
@@ -220,18 +226,6 @@ class _Mender:
         # before it that was damaged alike shows that it is none.
         # Damage that nobody sees is another matter: in a document, too, the line would close the block.
         return damaged if set(damaged.how) <= self._how_before | _UNSEEN else None
-
-    @staticmethod
-    def _opens_alike(tag: Tag, close: Tag, closings: "_Closings") -> Tag | None:
-        """Return an opening in a block that was damaged as the block's own was: the next one, perhaps.
-
-        Openings as they should be are seen by the grammar.
-        """
-        if not tag.how or tag_blocks.until_of(tag.text) is not None:
-            return None
-        inside = closings.openings(tag.end, close.start)
-        alike = (inner for inner in inside if set(inner.how) == set(tag.how))
-        return next((inner for inner in alike if inner.name not in ("REPLY", "END")), None)
 
     def _put_unclosed(self, tag: Tag, following: list[Tag]) -> int:
         if not tag.how:

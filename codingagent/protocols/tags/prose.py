@@ -44,7 +44,7 @@ def items_of(text: str, files: Iterable[str], *, is_json: bool) -> tuple[Step | 
     """Return the words of an answer as a message to the person, and the missing command as a problem."""
     words = _OUR_LINES.sub("", text).strip("\n")
     fact, advice = _NO_MESSAGE if is_json else NO_BLOCK
-    example = _skeleton(words, _named(words, files), is_json=is_json)
+    example = _skeleton(words, files, is_json=is_json)
     if not words.strip():
         return (Problem(Kind.ANSWER, fact, 1, example, advice=advice),)
     problem = Problem(Kind.ANSWER, fact, 1, example, advice=_SHOWN + advice)
@@ -96,19 +96,18 @@ def whole_file(text: str, path: str, old: str) -> CreateFile | None:
     return CreateFile(path, joined(body), arrival=Arrival(in_code=True))
 
 
-def _named(words: str, files: Iterable[str]) -> str:
-    """Return the first file that a text names, by its path or by a name that no other has; or ""."""
+def _skeleton(words: str, files: Iterable[str], *, is_json: bool) -> str:
+    """Return one block to fill in: of a file that is named, else of a question, else of a file to read.
+
+    A file is named by its path, or by a name that no other has.
+    """
     known: dict[str, str] = {}
-    for path in files:
-        name = path.rpartition("/")[2]
-        known[name] = "" if name in known else path
-        known[path] = path
+    for file in files:
+        name = file.rpartition("/")[2]
+        known[name] = "" if name in known else file
+        known[file] = file
     found = (known.get(each[0].strip(".")) or known.get(each[0]) for each in _NAME.finditer(words))
-    return next(filter(None, found), "")
-
-
-def _skeleton(words: str, path: str, *, is_json: bool) -> str:
-    """Return one block to fill in: of the file, else of a question, else one that asks for a file."""
+    path = next(filter(None, found), "")
     old, new = "the lines exactly as in the file", "the lines that replace them"
     if is_json:
         operation: dict[str, object] = {"type": "readFile", "path": "src/main.py"}

@@ -7,7 +7,7 @@ and no byte of it is changed. Lines keep their numbers.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
@@ -67,15 +67,21 @@ def _thoughts(mended: Mended) -> _Said:
 
     A model may think again between its blocks. Marks within a sentence are only spoken of.
     """
-    text, blocks = mended.text, mended.scan.blocks
-    start, around = _start_of_text(text), mended.scan.around
+    text, blocks, around = mended.text, mended.scan.blocks, mended.scan.around
+    # The first word that is not a fence, a label or a byte-order mark.
+    before = re.match(
+        r"(?:[\s\ufeff\\]|&lt(?=;)|`{3,}[a-z]*\n|(?:plaintext|text|Copy code)\n)*", text
+    )
+    start = before.end() if before else 0
     header = next((m.start() for part in around for m in _HEADER.finditer(text, *part)), len(text))
     parts: list[tuple[int, int]] = []
     opened: re.Match[str] | None = None
     for mark in _THOUGHT.finditer(text):
         is_first = opened is not None and opened.start() == start
         end = parts[-1][1] if parts else 0
-        is_text = not is_first and _is_inside(blocks, mark.start(), end)
+        at = bisect_right(blocks, mark.start(), key=lambda block: block.start) - 1
+        is_inside = at >= 0 and end <= blocks[at].start and mark.start() < blocks[at].end
+        is_text = is_inside and not is_first
         if is_text or (opened is not None and (mark[2][:5] != opened[2][:5] or not mark[1])):
             continue
         begins = not text[text.rfind("\n", 0, mark.start()) + 1 : mark.start()].strip(" \t\\&lt")
@@ -95,20 +101,6 @@ def _thoughts(mended: Mended) -> _Said:
     drafts = sum(bisect_left(starts, end) - bisect_left(starts, at) for at, end in parts)
     mended.blank(*parts)
     return {"drafts": f", with {drafts} blocks in it that were not executed" if drafts else ""}
-
-
-def _start_of_text(text: str) -> int:
-    """Return the offset of the first word that is not a fence, a label or a byte-order mark."""
-    found = re.match(
-        r"(?:[\s\ufeff\\]|&lt(?=;)|`{3,}[a-z]*\n|(?:plaintext|text|Copy code)\n)*", text
-    )
-    return found.end() if found else 0
-
-
-def _is_inside(blocks: Sequence[Block], offset: int, after: int) -> bool:
-    """Return whether an offset is in a block that begins after another offset; blocks are in order."""
-    index = bisect_right(blocks, offset, key=lambda block: block.start) - 1
-    return index >= 0 and blocks[index].start >= after and offset < blocks[index].end
 
 
 def _encoded_twice(mended: Mended) -> _Said:

@@ -125,9 +125,16 @@ def _requests(text: str) -> tuple[_Request, ...] | None:
             return None
         session, sequence = header[1], int(header[2])
         prompt = _prompt(text, header.end())
-        last = -1 if prompt < 0 else _last_line(text, prompt, session, sequence)
-        if last < 0:
+        if prompt < 0:
             return None
+        # Its last line, letter by letter; of several the last one.
+        lines = [
+            guide.reminder(session, sequence, is_asking=asks).strip() for asks in (False, True)
+        ]
+        start, length = max((text.rfind(f"\n{said}", prompt), len(said)) for said in lines)
+        if start < 0:
+            return None
+        last = start + length + 1
         found.append(_Request(session, sequence, line, last))
         at = last
     return tuple(found)
@@ -147,16 +154,6 @@ def _prompt(text: str, at: int) -> int:
         if not text.startswith("--- end ", at):
             return -1
     return -1
-
-
-def _last_line(text: str, at: int, session: str, sequence: int) -> int:
-    """Return where a request ends, after its last line, letter by letter; -1 if that is not there.
-
-    With several such lines it is the last of them.
-    """
-    lines = [guide.reminder(session, sequence, is_asking=asks) for asks in (False, True)]
-    found = ((text.rfind(f"\n{line.strip()}", at), len(line.strip())) for line in lines)
-    return max(start + length + 1 if start >= 0 else -1 for start, length in found)
 
 
 def _said(text: str, requests: tuple[_Request, ...]) -> Iterator[ReplyLine]:
