@@ -123,7 +123,7 @@ class AnswerReader:
         taken = self._context.log.session.reply
         if not found.beside or found.has_outbox or (taken is not None and not taken.files):
             return found
-        from codingagent.protocols.foreign import mixing, parser
+        from codingagent.protocols.foreign import items, parser
 
         files = self._files()
         other = parser.read(found.beside, files)
@@ -132,7 +132,7 @@ class AnswerReader:
         if len(other.items) > _FOREIGN_LIMIT:
             mixed = replace(found, items=(_too_many(len(other.items)), *found.items))
         else:
-            mixed = mixing.mixed(found, other, self._foreign)
+            mixed = items.mixed(found, other, self._foreign)
         return replace(mixed, files=files or ("",))
 
     def _parse_other_formats(self, text: str, found: Reply) -> Reply:

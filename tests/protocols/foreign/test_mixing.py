@@ -7,7 +7,7 @@ from codingagent.model.operations import (
     RunCommand,
     ShowMessage,
 )
-from codingagent.protocols.foreign import mixing, parser
+from codingagent.protocols.foreign import items, parser
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 
@@ -27,7 +27,7 @@ def whole(path: str, text: str) -> str:
 
 def read(text: str) -> Reply:
     found = reply.read(text)
-    return mixing.mixed(found, parser.read(found.beside, FILES), "asked")
+    return items.mixed(found, parser.read(found.beside, FILES), "asked")
 
 
 def kinds(found: Reply) -> list[object]:
