@@ -241,14 +241,6 @@ def shift_notes(change: object, earlier: Iterable[Hunk]) -> tuple[str, ...]:
     return (note,) if by else ()
 
 
-def _moved(earlier: Hunk, later: Hunk) -> Hunk:
-    """Return an earlier hunk with its place in the text after a later one."""
-    if earlier.new_start <= later.old_start:
-        return earlier
-    by = later.new_count - later.old_count
-    return replace(earlier, new_start=max(1, earlier.new_start + by))
-
-
 class _Lines(Struct):
     """A text as raw lines, each still with its "\\r"; `ended` means that the last one has an end."""
 
@@ -295,9 +287,14 @@ class _Lines(Struct):
         """Put what was found; return its hunk after the earlier ones, which it may have moved."""
         hunk = self.put(found.start, found.count, found.new, found.same)
         self.finish(found.end)
-        if hunk.new_count != hunk.old_count:
-            earlier = [_moved(each, hunk) for each in earlier]
-        return [*earlier, hunk]
+        by = hunk.new_count - hunk.old_count
+        moved = (
+            replace(each, new_start=max(1, each.new_start + by))
+            if each.new_start > hunk.old_start
+            else each
+            for each in earlier
+        )
+        return [*(moved if by else earlier), hunk]
 
     def finish(self, end: FileEnd | None) -> None:
         if end in (None, FileEnd.KEPT) or not self.raw or self.ended is (end is FileEnd.ENDED):

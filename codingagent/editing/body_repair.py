@@ -124,7 +124,7 @@ def _readings(body: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield a body as it came, then without what a chat does to markers, and notes on that."""
     notes: tuple[str, ...] = ()
     yield body, notes
-    if body_rules.is_marked_up(body) and (bare := body_rules.without_fence(body)) is not None:
+    if (bare := body_rules.without_fence(body)) is not None:
         body, notes = bare, (body_rules.FENCE_NOTE,)
         yield body, notes
     if _with_markers(body) == body:

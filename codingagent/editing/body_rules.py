@@ -74,8 +74,6 @@ BodyRule = Callable[[BodyCase], list[str] | None]
 
 
 def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
-    if not is_marked_up(joined(case.lines)):
-        return None
     bare = without_fence(joined(case.lines))
     if (lines := None if bare is None else split(bare)) is not None and _wraps(case, lines):
         # In there no chat has escaped anything.
@@ -288,14 +286,6 @@ _YAML_ITEM = lazy_pattern(r"- (?!.*:(?:\s|$)).+")
 
 
 # --- code fences ---
-def is_marked_up(body: str) -> bool:
-    """Return, cheaply, whether a fence or a label can be round a body."""
-    head, tail = body[:200], body[-60:]
-    is_label = head.strip().partition("\n")[0].strip().lower() in _LANGUAGES
-    is_label = is_label or _COPY.search(head) is not None
-    return is_label or any(mark in part for mark in ("```", "~~~") for part in (head, tail))
-
-
 def has_label(lines: Sequence[str]) -> bool:
     """Return whether lines begin with a language and the button of a code box: nobody writes both."""
     words = [line.strip().lower() for line in lines[:4] if line.strip()]

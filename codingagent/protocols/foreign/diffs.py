@@ -218,9 +218,15 @@ def _read_hunks(lines: list[str], at: int, end: int, difference: FileDiff, *, fe
         read_hunk = _by_counts(lines, at, end, counts, fenced=fenced) if counts else None
         if read_hunk is None:
             read_hunk = _by_marks(lines, at, end, difference, fenced=fenced)
-            if counts and not fenced:
-                _check_not_cut(read_hunk, counts, lines, difference)
         hunk, at = read_hunk
+        if counts and not fenced and not hunk.is_counted:
+            old, new = counts
+            is_short = len(hunk.new) < new and (len(hunk.old) < old or old == 0)
+            if is_short and not any(line.strip() for line in lines[at:]):
+                difference.fault = OperationError(
+                    f"it may be cut off: its last header announces {new} lines, and {len(hunk.new)} arrived",
+                    advice="; send it again, in a fence (```diff)",
+                )
         hunk.line, hunk.is_verbatim = first + 1, fenced
         hunk.sections = sections_of(lines[first]) if numbers else ()
         if numbers and counts:
@@ -236,19 +242,6 @@ def _read_hunks(lines: list[str], at: int, end: int, difference: FileDiff, *, fe
             break
         at = behind
     return at
-
-
-def _check_not_cut(
-    found: tuple[DiffPart, int], counts: tuple[int, int], lines: list[str], difference: FileDiff
-) -> None:
-    """Doubt a hunk that ends with the answer though its header says more: it may be cut short."""
-    (hunk, at), (old, new) = found, counts
-    is_last = not any(line.strip() for line in lines[at:])
-    if is_last and len(hunk.new) < new and (len(hunk.old) < old or old == 0):
-        difference.fault = OperationError(
-            f"it may be cut off: its last header announces {new} lines, and {len(hunk.new)} arrived",
-            advice="; send it again, in a fence (```diff)",
-        )
 
 
 def sections_of(header: str) -> tuple[str, ...]:

@@ -375,24 +375,24 @@ class Arrivals:
         """
         last = block.line + block.body.count("\n") + 1
         way = frozenset(d for d, line in self._mended.ways.items() if line <= last)
-        lead, is_item = self._mended.leads.get(block.line, ("", False))
+        lead, is_moved = self._mended.leads.get(block.line, ("", False))
+        if lead and not is_moved:
+            # The text before a block is indented like it: then all of the answer moved.
+            if lead not in self._margins:
+                found = re.search(rf"^(?!{re.escape(lead)})[ \t]*\S", self._text, re.MULTILINE)
+                self._margins[lead] = len(self._text) if found is None else found.start()
+            first = len(self._text) - len(self._text.lstrip())
+            is_below = first < self._text.rfind("\n", 0, block.start)
+            is_moved = is_below and self._margins[lead] >= block.start
         return Arrival(
             way,
             lead,
-            is_moved=is_item or (bool(lead) and self._is_all_indented(block, lead)),
+            is_moved=is_moved,
             in_code=block.start in self._fenced,
             # A body of one blank line says nothing of how it came: it is taken as written.
             is_spaced=block.body[:1] == "\n" != block.body and block.end <= self._spaced_to,
             kept=self._kept.get(block.start, frozenset()),
         )
-
-    def _is_all_indented(self, block: Block, lead: str) -> bool:
-        """Return whether the text before a block is indented like it: then all of the answer moved."""
-        if lead not in self._margins:
-            found = re.search(rf"^(?!{re.escape(lead)})[ \t]*\S", self._text, re.MULTILINE)
-            self._margins[lead] = len(self._text) if found is None else found.start()
-        first = len(self._text) - len(self._text.lstrip())
-        return first < self._text.rfind("\n", 0, block.start) and self._margins[lead] >= block.start
 
 
 def _in_fences(mended: Mended) -> frozenset[int]:

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 
 from codingagent.editing import apply, body_repair
-from codingagent.editing.body_repair import Body
 from codingagent.errors import OperationError
 from codingagent.model import citations, paths
 from codingagent.model.chat_damage import AS_IT_IS, Arrival, Damage
-from codingagent.model.commands import COMMANDS, HAS_BODY, TIMEOUT_LIMIT_S
+from codingagent.model.commands import BY_TAG, HAS_BODY, TIMEOUT_LIMIT_S
 from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
@@ -40,13 +39,13 @@ class _Values:
         self.body = block.body
         self._came = arrival
         self.notes: tuple[str, ...] = ()
-        self._attributes = dict(block.attributes)
-        if len(self._attributes) < len(block.attributes):
+        self.attributes = dict(block.attributes)
+        if len(self.attributes) < len(block.attributes):
             ((name, _),) = Counter(name for name, _ in block.attributes).most_common(1)
             raise OperationError(f"Attribute '{name}' is given twice", advice="; give it once")
 
     def get(self, name: str) -> str | None:
-        return self._attributes.get(name)
+        return self.attributes.get(name)
 
     def need(self, name: str, example: str) -> str:
         value = self.get(name)
@@ -64,18 +63,6 @@ class _Values:
             self.body = "\n".join(line.removeprefix(self._came.lead) for line in lines)
         body_repair.check_letters(self.body, self.get("path") or "", self._came.way, self.tag)
         return None
-
-    def take(self, body: Body) -> str:
-        """Return the text of a repaired body and keep its notes."""
-        self.notes += body.notes
-        return body.text
-
-    def unknown(self, known: frozenset[str]) -> tuple[str, ...]:
-        """Return notes on the attributes that the command does not have."""
-        if known.issuperset(self._attributes):
-            return ()
-        names = (name for name in self._attributes if name not in known)
-        return tuple(f"unknown attribute '{paths.shown(name)}' was ignored" for name in names)
 
     def path(self) -> str:
         return paths.workspace_path(self.need("path", "relative/path"))
@@ -102,7 +89,7 @@ class _Values:
         return self.choice(name, ("true", "false")) == "true"
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str | None:
-        value = self._attributes.get(name)
+        value = self.attributes.get(name)
         if value is None or value in choices:
             return value
         allowed = " or ".join(f'{name}="{choice}"' for choice in choices)
@@ -136,7 +123,7 @@ def _edit_file(values: _Values) -> Operation:
         if arrival is None:
             return EditFile(path, apply.read_replacements(values.body), None, unchecked)
         change, body = body_repair.mend_replacements(values.body, apply.read_replacements)
-        values.take(body)
+        values.notes += body.notes
         return EditFile(path, change, arrival, unchecked)
     start, end = values.lines()
     if start is None or end is None:
@@ -168,7 +155,8 @@ def _words(values: _Values) -> str:
 def _run_command(values: _Values) -> Operation:
     arrival, command = values.arrival(), values.body
     if arrival is not None:
-        command = values.take(body_repair.mend_command(command, arrival))
+        mended = body_repair.mend_command(command, arrival)
+        command, values.notes = mended.text, values.notes + mended.notes
     command = command.strip()
     if all(line.strip()[:1] in ("", "#") for line in command.split("\n")):
         raise OperationError("The command is empty", advice="; write it between the tags")
@@ -194,10 +182,6 @@ DECODE: "dict[str, Callable[[_Values], Operation]]" = {
     "MESSAGE": lambda values: ShowMessage(_words(values)),
     "DONE": lambda values: Finish(_words(values)),
 }
-_KNOWN = {
-    str(command.kind): frozenset(attribute.name for attribute in command.attributes)
-    for command in COMMANDS
-}
 
 
 def decode(block: Block, arrival: Arrival = AS_IT_IS) -> tuple[Operation, tuple[str, ...]]:
@@ -210,4 +194,7 @@ def decode(block: Block, arrival: Arrival = AS_IT_IS) -> tuple[Operation, tuple[
         how = "write letters, digits and -_. only"
         raise OperationError(f"Invalid until '{paths.shown(until)}'", advice=f"; {how}")
     operation = DECODE[block.name](values)
-    return operation, values.unknown(_KNOWN[block.name]) + values.notes
+    known = {attribute.name for attribute in BY_TAG[block.name].attributes}
+    unknown = (paths.shown(name) for name in values.attributes if name not in known)
+    notes = tuple(f"unknown attribute '{name}' was ignored" for name in unknown)
+    return operation, notes + values.notes
