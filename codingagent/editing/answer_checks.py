@@ -9,7 +9,6 @@ from itertools import islice
 
 from codingagent.editing import (
     apply,
-    body_repair,
     edit_markers,
     elisions,
     file_kinds,
@@ -50,7 +49,7 @@ def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
     path, text = operation.path, operation.content
     if not isinstance(text, str) or operation.arrival is None or operation.unchecked:
         return None
-    is_prose = body_repair.is_prose(path)
+    is_prose = file_kinds.is_prose(path)
     if not edit_markers.has_edits(text, is_prose=is_prose):
         return None
     lines = text.split("\n")

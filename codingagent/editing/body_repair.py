@@ -22,7 +22,6 @@ from codingagent.model.plain_text import joined
 _MEANT = 'if it is intended, send it with until="TOKEN" and close it with [/{name} TOKEN]'
 _THE_BODY = lazy_pattern(r"\b[Tt]he body\b")
 _QUOTES = {"&quot;": '"', "&#34;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'"}
-is_prose = file_kinds.is_prose
 T = TypeVar("T")
 
 

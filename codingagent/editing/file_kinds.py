@@ -13,11 +13,7 @@ from codingagent.model.patterns import lazy_pattern, word_lists
 _WORDS = word_lists(__file__)
 _CODE = _WORDS["code"]
 _MARKUP = _WORDS["markup"]
-_LOOSE = _WORDS["loose"]
 _NAMES = _WORDS["names"]
-_PROSE = _WORDS["prose"]
-_WITH_AMPERSANDS = _WORDS["with ampersands"]
-_DASH_COMMENTS = _WORDS["dash comments"]
 
 
 @lru_cache(64)
@@ -33,12 +29,12 @@ def _name(path: str) -> str:
 
 def is_prose(path: str) -> bool:
     """Return whether a file is text for people, or has no ending that says otherwise."""
-    return _name(path) not in _NAMES and ending(path) in _PROSE | {""}
+    return _name(path) not in _NAMES and ending(path) in _WORDS["prose"] | {""}
 
 
 def is_program(path: str) -> bool:
     """Return whether no whole file of this kind begins or ends with a code fence."""
-    return _name(path) in _NAMES or ending(path) in _CODE | _MARKUP | _LOOSE
+    return _name(path) in _NAMES or ending(path) in _CODE | _MARKUP | _WORDS["loose"]
 
 
 def is_code(path: str) -> bool:
@@ -69,7 +65,6 @@ def is_python(path: str) -> bool:
 _ENDS = {'"""': '"""', "'''": "'''", "`": "`", "/*": "*/", "<!--": "-->", "<pre": "</pre"}
 _ENDS |= {"<textarea": "</textarea", "=begin": "=end", r"\begin{verbatim}": r"\end{verbatim}"}
 _ENDS |= {r"\begin{lstlisting}": r"\end{lstlisting}"}
-_TICKED = _WORDS["ticked"]
 _SCALAR = lazy_pattern(r"(\s*)(?:- )?[^#]*[:-][ \t]+[|>][-+0-9]*[ \t]*(?:#.*)?")
 _HEREDOC = lazy_pattern(r"<<[-~]?[ \t]*(['\"]?)(\w+)\1")
 STRING = lazy_pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\])*`')
@@ -82,7 +77,7 @@ def lines_of_text(lines: Sequence[str], path: str) -> frozenset[int]:
     """
     if is_prose(path) or not is_program(path):
         return frozenset(range(len(lines) + 1))
-    tokens = _tokens(ending(path) in _TICKED)
+    tokens = _tokens(ending(path) in _WORDS["ticked"])
     found: set[int] = set()
     end = ""
     scalar: int | None = None
@@ -133,7 +128,7 @@ def bare(line: str, path: str) -> str:
         return ""
     line = STRING.sub(" ", line)
     kind = ending(path)
-    mark = "#" if is_python(path) else "--" if kind in _DASH_COMMENTS else "//"
+    mark = "#" if is_python(path) else "--" if kind in _WORDS["dash comments"] else "//"
     # A string that does not end here, or has begun further up, is text to the end of the line.
     return re.split(rf"{mark}|/\*|[\"'`]", line, maxsplit=1)[0]
 
@@ -142,7 +137,7 @@ def cannot_hold(
     trace: re.Pattern[str], new: Iterable[str], path: str, text: frozenset[int]
 ) -> bool:
     """Return whether a trace is in lines of code where only code can be; `text` are those within text."""
-    has_ampersands = is_makefile(path) or ending(path) in _WITH_AMPERSANDS
+    has_ampersands = is_makefile(path) or ending(path) in _WORDS["with ampersands"]
     is_strict = is_code(path) or (trace is ENTITY and has_ampersands)
     return is_strict and any(
         index not in text and trace.search(line) and trace.search(bare(line, path))

@@ -172,8 +172,6 @@ _HOW = (
     "send <<<<<<< SEARCH, the old lines, =======, the new lines, >>>>>>> REPLACE again; if the text"
     " itself contains such a line, make all three markers longer, of equal length"
 )
-_ENDLESS = "it has no closing marker"
-_UNOPENED = "it has no opening marker"
 
 
 def find_edits(lines: Sequence[str]) -> tuple[MarkedEdit, ...]:
@@ -183,9 +181,13 @@ def find_edits(lines: Sequence[str]) -> tuple[MarkedEdit, ...]:
     for edit in (*edit_markers.find_edits(lines), None):
         for index in range(at, len(lines) if edit is None else edit.start):
             if edit_markers.asks(lines[index]):
-                found.append(MarkedEdit(index, index + 1, fault=_ENDLESS, asks=True))
+                found.append(
+                    MarkedEdit(index, index + 1, fault="it has no closing marker", asks=True)
+                )
             elif edit_markers.answers(lines[index]):
-                found.append(MarkedEdit(index, index + 1, fault=_UNOPENED, asks=True))
+                found.append(
+                    MarkedEdit(index, index + 1, fault="it has no opening marker", asks=True)
+                )
         if edit is not None:
             found.append(edit)
             at = edit.end
@@ -224,9 +226,6 @@ _FIRST = lazy_pattern(
     r"#!|<\?(?:xml|php)|<!doctype|---[ \t]*$|@charset|#[ \t]*-\*-|\ufeff", re.IGNORECASE
 )
 
-# Endings of files that can have no comment.
-_UNCOMMENTED = (".json", ".csv", ".txt")
-
 # Words for the same language, as a fence line and as an ending of names.
 _FAMILIES = """
     python py pyi pyx python3; javascript js jsx mjs cjs typescript ts tsx vue svelte node; json
@@ -261,7 +260,7 @@ def is_markdown(path: str, language: str) -> bool:
     return path.lower().endswith(_MARKDOWN) or language in MARKDOWN_LANGUAGES
 
 
-def name_inside(lines: list[str], at: int, files: Files, language: str = "") -> Name | None:
+def name_inside(lines: list[str], at: int, files: Files, language: str) -> Name | None:
     """Return the path that the first line of a file names in a comment, or None.
 
     A bare path is one too, where it can't be a line of the fence's language.
@@ -334,4 +333,4 @@ def _is_label(lines: list[str], path: str, files: Files) -> bool:
     if name is None or name.texts[0].rpartition("/")[2] != path.rpartition("/")[2]:
         return False
     is_first = len(lines) > 1 and _FIRST.match(lines[1]) is not None
-    return is_first or path.lower().endswith(_UNCOMMENTED)
+    return is_first or path.lower().endswith((".json", ".csv", ".txt"))

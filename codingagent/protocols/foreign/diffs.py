@@ -30,7 +30,6 @@ _HUNK = lazy_pattern(
     r"@@(?:[ \t]+-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?[ \t]+@@.*|(?!@).*)"
 )
 _NUMBERS = lazy_pattern(r"-\d+(?:,\d+)?[ \t]+\+\d+(?:,\d+)?[ \t]*")
-_WORD = lazy_pattern(r"\w")
 _EXTENDED = lazy_pattern(
     "index |old mode |new mode |deleted file mode|new file mode|similarity index|dissimilarity index"
     "|rename from |rename to |copy from |copy to |Binary files |GIT binary patch|====="
@@ -45,7 +44,6 @@ _NO_TEXT = {
 }
 # What diff and git put after a path: a tab, or a date.
 _TIMESTAMP = lazy_pattern(r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ).*)$")
-_NOTHING = "/dev/null"
 # How git names the bytes of an empty file.
 _EMPTY = "..e69de29"
 Asked = tuple[FileOperation, tuple[str, ...]]
@@ -247,7 +245,7 @@ def _read_hunks(lines: list[str], at: int, end: int, difference: FileDiff, *, fe
 def sections_of(header: str) -> tuple[str, ...]:
     """Return what a header names after its numbers: the function or the class that the hunk is in."""
     text = _NUMBERS.sub("", header.strip("@ \t")).strip("@ \t")
-    return (text,) if _WORD.search(text) else ()
+    return (text,) if re.search(r"\w", text) else ()
 
 
 def _by_counts(
@@ -412,7 +410,7 @@ def _sides(difference: FileDiff, files: Files) -> tuple[str | None, str | None]:
             index = difference.says("Index: ")
             return index, index
         old, new = map(_path_of, both)
-    old_path, new_path = (None if side == _NOTHING else side for side in (old, new))
+    old_path, new_path = (None if side == "/dev/null" else side for side in (old, new))
     is_git = difference.git.startswith(("a/", '"a/'))
     if old_path is not None and new_path is not None:
         old_path, new_path = _unprefixed(old_path, new_path, files, is_git=is_git)

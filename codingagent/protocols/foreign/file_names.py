@@ -42,9 +42,7 @@ _PLAIN_WORDS = _WORDS["plain words"]
 _NEW_WORDS = _WORDS["new words"]
 _GONE_WORDS = _WORDS["gone words"]
 _MOVE_WORDS = _WORDS["move words"]
-_SIDE_WORDS = _WORDS["side words"]
 _WHOLE_WORDS = _WORDS["whole words"]
-_BUILD_NAMES = _WORDS["build names"]
 _TEXT_NAMES = _WORDS["text names"]
 # Names of products that look like names of files.
 _PRODUCTS = lazy_pattern(
@@ -212,7 +210,7 @@ def name_in(line: str, at: int, files: Files) -> Name | None:
         any(word in _NEW_WORDS for word in beside),
         any(word in _WHOLE_WORDS for word in beside),
         len(distinct) == 1 and says(_GONE_WORDS, _PLAIN_WORDS | _GONE_WORDS),
-        len(distinct) == 2 and says(_MOVE_WORDS, known | _MOVE_WORDS | _SIDE_WORDS),
+        len(distinct) == 2 and says(_MOVE_WORDS, known | _MOVE_WORDS | _WORDS["side words"]),
         len(distinct) == 1 and _is_label(line, distinct[0], beside),
     )
 
@@ -270,7 +268,7 @@ def is_path(text: str, files: Files, *, labelled: bool = False) -> bool:
     if len(text) > 255 or "://" in text or not _PATH.fullmatch(text) or text[-1] in "/\\.":
         return False
     last = re.split(r"[/\\]", text)[-1]
-    if last in _BUILD_NAMES | _TEXT_NAMES:
+    if last in _WORDS["build names"] | _TEXT_NAMES:
         return labelled or last != text
     if (labelled or last != text) and _DOT_NAME.fullmatch(last):
         return True

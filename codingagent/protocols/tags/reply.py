@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import body_repair
+from codingagent.editing import file_kinds
 from codingagent.errors import OperationError
 from codingagent.model import commands, paths
 from codingagent.model.chat_damage import Arrival
@@ -280,7 +280,7 @@ def _read_block(
         return Problem(kind, fact, line, advice=advice)
     if (inner := block.inner) is not None:
         path = dict(block.attributes).get("path")
-        is_prose = kind in (Kind.MESSAGE, Kind.DONE) if path is None else body_repair.is_prose(path)
+        is_prose = kind in (Kind.MESSAGE, Kind.DONE) if path is None else file_kinds.is_prose(path)
         # In documentation whose end is certain, tags are examples.
         if not (is_whole and is_prose and inner.closed):
             fact = (
