@@ -57,7 +57,7 @@ def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
     outside = edit_markers.first_outside(lines, found)
     if outside is not None and (
         old is None
-        or syntax_check.can_read(path, text)
+        or syntax_check.parses(path, text) is True
         or edit_markers.has_edits(old, is_prose=is_prose)
     ):
         return None
@@ -160,7 +160,7 @@ def check_reading(
     if is_mangleable and fault.is_indentation:
         what = f"The body looks damaged by the chat: its indentation is gone ({where})"
         raise OperationError(f"{what}. Nothing was written", detail, advice=f"; {again}.{way_out}")
-    if old is None or not syntax_check.can_read(path, old):
+    if old is None or syntax_check.parses(path, old) is not True:
         return ()
     if _is_mended(path, new, later):
         return (f"until the changes after this one, '{shown(path)}' does not parse ({where})",)

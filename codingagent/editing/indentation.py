@@ -82,9 +82,13 @@ def _check_kind_of_part(moves: "_Moves") -> None:
     ground = moves.ground
     # Most lines are indented as those that they replace.
     is_alike = {lead[:1] for lead in moves.leads} <= {"", *(lead[:1] for lead in moves.old_leads)}
-    if is_alike or len(ground.replaced) == len(ground.lines) or file_kinds.is_prose(moves.path):
+    if (
+        is_alike
+        or len(ground.replaced) == len(ground.lines)
+        or file_kinds.is_prose(moves.ground.path)
+    ):
         return
-    there = file_kinds.lines_of_text(ground.lines, moves.path)
+    there = file_kinds.lines_of_text(ground.lines, moves.ground.path)
     code = [line for index, line in enumerate(ground.lines) if index not in there]
     text = ground.text_among(moves.new)
     new = [line for index, line in enumerate(moves.new) if index not in text]
@@ -158,10 +162,6 @@ class _Moves:
         """Whether nothing but the indentation changes: then the answer has moved the lines."""
         return [*map(str.strip, self.new)] == [*map(str.strip, self.ground.replaced)]
 
-    @property
-    def path(self) -> str:
-        return self.ground.path
-
     @cached_property
     def parses(self) -> bool | None:
         return self.ground.parses_with(self.new)
@@ -233,7 +233,7 @@ def _is_certainly_lost(moves: _Moves, *, is_thin: bool) -> bool:
         return bool(deeper) or is_inside
     if moves.arrival.in_code:
         return is_thin and bool(deeper)
-    if file_kinds.is_prose(moves.path):
+    if file_kinds.is_prose(moves.ground.path):
         # Lines of a text that only move are meant to; to move and to rewrite them is rare.
         is_rewritten = (deeper or _are_alike(moves)) and any(map(str.strip, moves.fresh))
         return bool(is_thin and deeper) or is_rewritten
@@ -267,9 +267,13 @@ def _shifted(moves: _Moves) -> MendedLines | None:
         if _is_too_deep(moves, shift) and not moves.arrival.in_code:
             raise moves.refusal("the body is deeper than the lines that it replaces")
         return None
-    if not moves.ground.lines and file_kinds.is_code(moves.path) and moves.parses is not True:
+    if (
+        not moves.ground.lines
+        and file_kinds.is_code(moves.ground.path)
+        and moves.parses is not True
+    ):
         return moves.undone(back, "the body was indented")
-    if not file_kinds.is_program(moves.path) or not moves.moved:
+    if not file_kinds.is_program(moves.ground.path) or not moves.moved:
         return None
     if all(any(shift + each == line for each in there) for line, there in moves.moved):
         return moves.undone(back, "the body was indented")
@@ -279,7 +283,7 @@ def _shifted(moves: _Moves) -> MendedLines | None:
 def _is_too_deep(moves: _Moves, shift: str) -> bool:
     """Return whether new lines are deeper than any that may follow the line before them."""
     ground = moves.ground
-    if not file_kinds.is_code(moves.path):
+    if not file_kinds.is_code(moves.ground.path):
         return False
     extra = {line.removesuffix(each) for line, there in moves.moved for each in there}
     least = min(map(len, moves.old_leads), default=0)
@@ -293,7 +297,7 @@ def _is_too_deep(moves: _Moves, shift: str) -> bool:
         return False
     before, first = _last_line(ground.lines[: ground.start]), _last_line(moves.new[::-1])
     step = depth(first) - depth(before)
-    within = file_kinds.lines_of_text(ground.lines, moves.path)
+    within = file_kinds.lines_of_text(ground.lines, moves.ground.path)
     words = [line for i, line in enumerate(ground.lines) if line.strip() and i not in within]
     steps = [depth(b) - depth(a) for a, b in pairwise(words)]
     return step > max(steps, default=0) or (step > 0 and first.lstrip()[:1] in ")]}")

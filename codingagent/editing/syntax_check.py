@@ -53,11 +53,6 @@ def fault_in(path: str, text: str) -> str:
     return "" if fault is None else f"line {fault.line}: {fault.message}"
 
 
-def can_read(path: str, text: str) -> bool:
-    """Return whether a text is certainly what its file's name says."""
-    return _check(path, text) is None
-
-
 def parses(path: str, text: str) -> bool | None:
     """Return whether a text is what its file's name says; None where that can't be told."""
     fault = _check(path, text)

@@ -38,7 +38,7 @@ def test_what_cannot_be_read_is_a_fault_with_its_line(
 ) -> None:
     """The model mends it from the line and the parser's words."""
     assert syntax_check.find_fault(path, text) == fault
-    assert not syntax_check.can_read(path, text)
+    assert syntax_check.parses(path, text) is not True
 
 
 @each_row(
@@ -54,7 +54,7 @@ def test_what_cannot_be_read_is_a_fault_with_its_line(
 )
 def test_what_can_be_read_is_no_fault(path: str, text: str) -> None:
     """No check of style, and none of meaning."""
-    assert syntax_check.can_read(path, text)
+    assert syntax_check.parses(path, text) is True
     assert syntax_check.find_fault(path, text) is None
 
 
@@ -82,21 +82,23 @@ def test_what_can_be_read_is_no_fault(path: str, text: str) -> None:
 def test_of_what_no_parser_here_can_judge_nothing_is_said(path: str, text: str) -> None:
     """Too deep, too long, of another kind: that is no reason to ask again."""
     assert syntax_check.find_fault(path, text) is None
-    assert not syntax_check.can_read(path, text)
+    assert syntax_check.parses(path, text) is not True
 
 
 def test_what_python_warns_of_is_not_shown() -> None:
     """A warning would stand in the person's terminal."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        assert syntax_check.can_read("a.py", "x = '\\d'\n1 is 1\n")
+        assert syntax_check.parses("a.py", "x = '\\d'\n1 is 1\n") is True
     assert heard == []
 
 
 @given(st.sampled_from(["a.py", "a.json", "a.toml"]), st.text())
 def test_reading_never_raises(path: str, text: str) -> None:
     """Whatever the text, there is one answer."""
-    assert (syntax_check.find_fault(path, text) is None) or not syntax_check.can_read(path, text)
+    assert (syntax_check.find_fault(path, text) is None) or syntax_check.parses(
+        path, text
+    ) is not True
 
 
 OLD = (

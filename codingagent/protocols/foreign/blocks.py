@@ -180,14 +180,11 @@ def find_edits(lines: Sequence[str]) -> tuple[MarkedEdit, ...]:
     at = 0
     for edit in (*edit_markers.find_edits(lines), None):
         for index in range(at, len(lines) if edit is None else edit.start):
-            if edit_markers.asks(lines[index]):
-                found.append(
-                    MarkedEdit(index, index + 1, fault="it has no closing marker", asks=True)
-                )
-            elif edit_markers.answers(lines[index]):
-                found.append(
-                    MarkedEdit(index, index + 1, fault="it has no opening marker", asks=True)
-                )
+            lacks = "closing" if edit_markers.asks(lines[index]) else ""
+            lacks = lacks or ("opening" if edit_markers.answers(lines[index]) else "")
+            if lacks:
+                fault = f"it has no {lacks} marker"
+                found.append(MarkedEdit(index, index + 1, fault=fault, asks=True))
         if edit is not None:
             found.append(edit)
             at = edit.end

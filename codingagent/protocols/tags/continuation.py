@@ -259,7 +259,10 @@ def _place(text: str, overlap: str, arrived: str, path: str) -> int | None:
         if is_sure and _is_said("".join(lines[: next(ends, None)]), arrived):
             whole = f"{arrived}{text[found.start() :]}".partition("\n")[2]
             direct = f"{arrived}{overlap}\n{text[first:]}".partition("\n")[2]
-            if syntax_check.can_read(path, whole) or not syntax_check.can_read(path, direct):
+            if (
+                syntax_check.parses(path, whole) is True
+                or syntax_check.parses(path, direct) is not True
+            ):
                 return found.start()
         if text.count("\n", 0, found.start()) > _LEAD_LINES:
             return None
