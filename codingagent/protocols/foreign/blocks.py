@@ -22,7 +22,7 @@ from codingagent.model.chat_damage import Arrival, Channel, Damage, without_dire
 from codingagent.model.operations import CreateFile, Replacement
 from codingagent.model.patterns import lazy_pattern, words
 from codingagent.model.plain_text import joined
-from codingagent.protocols.foreign.file_names import Files, Name, is_path, name_in_comment
+from codingagent.protocols.foreign.file_names import Files, Name, name_in_comment
 from codingagent.protocols.tags.reply import BLOCK_LINE
 
 _FENCE = lazy_pattern(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*")
@@ -234,7 +234,7 @@ _FAMILIES = """
 
 
 @lru_cache(1000)
-def _is_of_language(language: str, path: str) -> bool | None:
+def is_of_language(language: str, path: str) -> bool | None:
     """Return whether a fence says the language that its path's ending does; None: it can't be known."""
     ending = path.rpartition(".")[2].lower()
     families = list(map(words, _FAMILIES.split(";")))
@@ -245,7 +245,7 @@ def _is_of_language(language: str, path: str) -> bool | None:
 
 def check_language(language: str, path: str) -> None:
     """Refuse a fence of another language: it may be the output, the settings or the use of that file."""
-    if _is_of_language(language, path) is False:
+    if is_of_language(language, path) is False:
         raise OperationError(
             f"its fence says {language}, which '{paths.shown(path)}' is not",
             advice="; if it is that file, send it with the fence of its language",
@@ -255,20 +255,6 @@ def check_language(language: str, path: str) -> None:
 def is_markdown(path: str, language: str) -> bool:
     """Return whether a file's text may hold fences of its own."""
     return path.lower().endswith(_MARKDOWN) or language in MARKDOWN_LANGUAGES
-
-
-def name_inside(lines: list[str], at: int, files: Files, language: str) -> Name | None:
-    """Return the path that the first line of a file names in a comment, or None.
-
-    A bare path is one too, where it can't be a line of the fence's language.
-    """
-    if not lines:
-        return None
-    bare = lines[0].strip()
-    is_code = language not in MARKDOWN_LANGUAGES and _is_of_language(language, bare)
-    if is_code and "/" in bare and is_path(bare, files):
-        return Name((bare,), at)
-    return name_in_comment(lines[0], at, files)
 
 
 def whole_file(

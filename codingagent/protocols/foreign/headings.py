@@ -17,6 +17,7 @@ from codingagent.protocols.foreign.file_names import (
     is_line_quote,
     is_path,
     name_in,
+    name_in_comment,
     name_in_info,
 )
 
@@ -64,7 +65,14 @@ class Headings:
                 is_script = any(line.startswith("#!") for line in lines[:2])
             if fence.language in _SESSIONS or not is_script:
                 return None, False
-        inside = blocks.name_inside(lines, fence.line + 1, self._files, fence.language)
+        # The first line of a file may name its path in a comment, or bare where no line of code is so.
+        bare, inside = (lines[0].strip() if lines else ""), None
+        is_code = fence.language not in blocks.MARKDOWN_LANGUAGES
+        is_code = is_code and blocks.is_of_language(fence.language, bare) is True
+        if is_code and "/" in bare and is_path(bare, self._files):
+            inside = Name((bare,), fence.line + 1)
+        elif lines:
+            inside = name_in_comment(lines[0], fence.line + 1, self._files)
         if outside is None or inside is None or len(outside.texts) > 1:
             return outside or inside, outside is None
         if _differ(outside, inside) and inside.texts[0] not in self._files:

@@ -106,8 +106,16 @@ def join(cut: str, text: str) -> Joined | None:
     # Another tag of ours before the end: it starts the block again, or is about something else.
     if _OURS.search(text, _first(text), end):
         return None
-    if (fenced := _without_fence(text, end, cut)) is not None:
-        text, end = fenced
+    # The fence round what goes on, below a few lines that say so, is the chat's.
+    lead = _LEAD.match(text, _first(text), end)
+    first = _first(text) if lead is None else lead.end()
+    opened = text[:first].rstrip("\n").rpartition("\n")[2].strip()
+    *_, last = text[:end].rstrip("\n").rpartition("\n")
+    inner = text[first:end].rstrip("\n").splitlines()[:-1]
+    has_others = any(map(_FENCE.fullmatch, inner)) or _has_fence(cut)
+    if opened.startswith(("```", "~~~")) and _FENCE.fullmatch(last) and not has_others:
+        start = text[:end].rstrip("\n").rfind("\n") + 1
+        text, end = text[:start] + text[end:], start
     overlap = _overlap(body)
     arrived = cut[: len(cut) - len(overlap)]
     path = "" if head is None else dict(head.attributes).get("path", "")
@@ -190,20 +198,6 @@ def is_about(cut: str, name: str) -> bool:
 def _head(cut: str) -> Block | None:
     """Return the block that was cut, without its body."""
     return next(iter(scanner.scan_lines(cut.partition("\n")[0] + "\n").blocks), None)
-
-
-def _without_fence(text: str, end: int, cut: str) -> tuple[str, int] | None:
-    """Return a text without the fence round what goes on, and where that ends; None if there is none."""
-    lead = _LEAD.match(text, _first(text), end)
-    first = _first(text) if lead is None else lead.end()
-    opened = text[:first].rstrip("\n").rpartition("\n")[2].strip()
-    last = text[:end].rstrip("\n").rpartition("\n")[2]
-    inner = text[first:end].rstrip("\n").splitlines()[:-1]
-    has_others = any(map(_FENCE.fullmatch, inner)) or _has_fence(cut)
-    if not opened.startswith(("```", "~~~")) or not _FENCE.fullmatch(last) or has_others:
-        return None
-    start = text[:end].rstrip("\n").rfind("\n") + 1
-    return text[:start] + text[end:], start
 
 
 def _first(text: str) -> int:

@@ -123,8 +123,15 @@ def _second_copy(mended: Mended) -> _Said:
     halves are the same and change files. A command may be meant to run twice, and an answer that
     repeats itself many times is something else.
     """
-    text, blocks = mended.text, mended.scan.blocks
-    first, start = _headers(mended)
+    text, blocks, around = mended.text, mended.scan.blocks, mended.scan.around
+    first = text.find("[REPLY ", 0, blocks[0].start) if blocks else -1
+    start = -1
+    if first >= 0 and any(text.find("[REPLY ", *part) >= 0 for part in around if part[0]):
+        # Again, between two blocks.
+        header = text[first : tag_blocks.line_end(text, first)]
+        at = text.find(f"\n{header}\n", blocks[0].end - 1)
+        is_inside = any(block.start < at < block.end - 1 for block in blocks)
+        start = -1 if at < 0 or is_inside else at + 1
     count = sum(block.start < start for block in blocks) if start >= 0 else len(blocks) // 2
     again = blocks[count:]
     if not count or not 0 < len(again) <= count or again[0].behind_end:
@@ -146,20 +153,6 @@ def _second_copy(mended: Mended) -> _Said:
         return None
     mended.blank((start, again[-1].end))
     return {}
-
-
-def _headers(mended: Mended) -> tuple[int, int]:
-    """Return where the answer's [REPLY …] line is, and where it is again between two blocks; else -1."""
-    text, blocks = mended.text, mended.scan.blocks
-    if not blocks or (first := text.find("[REPLY ", 0, blocks[0].start)) < 0:
-        return -1, -1
-    if not any(text.find("[REPLY ", *part) >= 0 for part in mended.scan.around if part[0]):
-        return first, -1
-    header = text[first : tag_blocks.line_end(text, first)]
-    at = text.find(f"\n{header}\n", blocks[0].end - 1)
-    if at < 0 or any(block.start < at < block.end - 1 for block in blocks):
-        return first, -1
-    return first, at + 1
 
 
 def _is_same(one: Block, two: Block) -> bool:

@@ -169,7 +169,16 @@ class _Scanner:
             body = f"{body}\n" if body.strip() else ""
             self._add(name, head, body, start, line_end, notes=notes, fault=fault)
         elif behind:
-            self._read_text_behind(name, start, head, closing)
+            # A block only if its closing tag comes before another opening.
+            close = self._find_closing(closing, line_end, self._next_opening(line_end))
+            if close is None:
+                self._note(start, f"[{name}] has text after it and no closing tag: read as prose")
+                self._at = line_end
+                return
+            # One blank parts the tag from its text; it is no part of the text.
+            first = head.end + self._text.startswith(" ", head.end)
+            note = "the text after the opening tag was read as the first line of the body"
+            self._add_closed(name, head, start, (first, close), notes=(note,))
         elif (close := self._find_closing(closing, line_end, len(self._text))) is not None:
             is_inner = head.until is None
             self._add_closed(name, head, start, (line_end + 1, close), notes=notes, inner=is_inner)
@@ -179,20 +188,6 @@ class _Scanner:
             self._add(name, head, "", start, line_end, notes=(note,))
         else:
             self._add(name, head, self._text[line_end + 1 :], start, len(self._text), closed=False)
-
-    def _read_text_behind(self, name: str, start: int, head: _Head, closing: str) -> None:
-        """Read an opening with text after it: a block if its closing comes before another opening."""
-        line_end = self._line_end(head.end)
-        close = self._find_closing(closing, line_end, self._next_opening(line_end))
-        if close is None:
-            self._note(start, f"[{name}] has text after it and no closing tag: read as prose")
-            self._at = line_end
-            return
-        first = self._text[head.end : line_end]
-        # One blank parts the tag from its text; it is no part of the text.
-        body_start = head.end + (1 if first.startswith(" ") else 0)
-        note = "the text after the opening tag was read as the first line of the body"
-        self._add_closed(name, head, start, (body_start, close), notes=(note,))
 
     def _read_unreadable(self, name: str, start: int, head: _Head, closing: str) -> None:
         """Pass over an opening whose attributes can't be read, and its body: it is never executed.
