@@ -123,8 +123,8 @@ def _readings(body: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield a body as it came, then without what a chat does to markers, and notes on that."""
     notes: tuple[str, ...] = ()
     yield body, notes
-    if (bare := body_rules.without_fence(body)) is not None:
-        body, notes = bare, (body_rules.FENCE_NOTE,)
+    if (bare := body_rules.without_fence(split(body))) is not None:
+        body, notes = joined(bare), (body_rules.FENCE_NOTE,)
         yield body, notes
     if _with_markers(body) == body:
         return

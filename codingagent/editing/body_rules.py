@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from codingagent.editing import blank_lines, characters, file_kinds, indentation, shapes
 from codingagent.editing.characters import Ground
-from codingagent.editing.places import split
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Arrival, Damage, Rule
 from codingagent.model.patterns import lazy_pattern, sections, words
@@ -74,8 +73,8 @@ BodyRule = Callable[[BodyCase], list[str] | None]
 
 
 def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
-    bare = without_fence(joined(case.lines))
-    if (lines := None if bare is None else split(bare)) is not None and _wraps(case, lines):
+    lines = without_fence(case.lines)
+    if lines is not None and _wraps(case, lines):
         # In there no chat has escaped anything.
         way = case.arrival.way - {Damage.ESCAPES, Damage.UNDERSCORES}
         case.arrival = replace(case.arrival, way=way, in_code=True, is_spaced=False)
@@ -311,13 +310,12 @@ def depth_after(lines: Sequence[str], opening: str) -> int:
     return depth
 
 
-def without_fence(body: str) -> str | None:
-    """Return what a fence holds that opens on the first line of a body and closes on its last.
+def without_fence(lines: Sequence[str]) -> list[str] | None:
+    """Return what a fence holds that opens on the first of some lines and closes on the last.
 
     A line "Copy code" and the language before it belong to the fence. One of the two fences may be
     outside of the tags. A fence that is balanced inside is no wrapper.
     """
-    lines = body.split("\n")
     start, end = 0, len(lines)
     while start < end and not lines[start].strip():
         start += 1
@@ -344,14 +342,14 @@ def without_fence(body: str) -> str | None:
     if opened is None and closed is None and not has_label:
         return None
     begin = first + 1 if opened is not None else first
-    stop = end - 1 if closed is not None else len(lines) - (not lines[-1])
+    stop = end - 1 if closed is not None else len(lines)
     if opened is not None:
         depth = depth_after(lines[begin:stop], lines[first])
         if depth < 0 or (depth and closed is not None):
             return None
     elif closed is not None and sum(map(is_fence, lines[begin:stop])) % 2:
         return None
-    return joined(lines[begin:stop])
+    return list(lines[begin:stop])
 
 
 # --- commands ---
