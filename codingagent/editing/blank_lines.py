@@ -90,11 +90,12 @@ def _halved(lines: Sequence[str]) -> list[str] | None:
 
 def _gaps(lines: Sequence[str]) -> dict[tuple[str, str], int]:
     """Return how many blank lines are between any two that follow one another, if always as many."""
-    found: dict[tuple[str, str], set[int]] = {}
+    found: dict[tuple[str, str], int] = {}
     words = [index for index, line in enumerate(lines) if line.strip()]
     for at, after in pairwise(words):
-        found.setdefault((lines[at], lines[after]), set()).add(after - at - 1)
-    return {pair: counts.pop() for pair, counts in found.items() if len(counts) == 1}
+        pair, count = (lines[at], lines[after]), after - at - 1
+        found[pair] = count if found.get(pair, count) == count else -1
+    return {pair: count for pair, count in found.items() if count >= 0}
 
 
 def _is_spaced_out(spaced: Sequence[str], new: Sequence[str], ground: Ground) -> bool:

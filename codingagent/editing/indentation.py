@@ -71,7 +71,7 @@ def restore(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
         if (found := rule.run(moves)) is not None:
             return found
     _check_kind_of_part(moves)
-    if not moves.is_all_that_changes and _is_odd_at_the_margin(moves):
+    if _is_odd_at_the_margin(moves) and not moves.is_all_that_changes:
         what = "the body is not indented, unlike the lines that it replaces or stands between"
         raise moves.refusal(what)
     return MendedLines(new)
