@@ -149,16 +149,6 @@ def test_one_that_failed_is_run_again_at_the_next_done(tmp_path: Path) -> None:
 
 
 @pytest.mark.with_git
-def test_one_that_succeeded_is_not_run_again_for_a_done_alone(tmp_path: Path) -> None:
-    """Nothing has changed since."""
-    with live_with(tmp_path) as live:
-        live.answer(RIGHT)
-        live.drop(DONE)
-        live.conversation.take("reply.txt")
-        assert (runs(tmp_path), is_complete(live)) == (1, True)
-
-
-@pytest.mark.with_git
 def test_done_without_any_change_is_checked_too(tmp_path: Path) -> None:
     """Design, after DONE: the check succeeds on the files as they are, no matter who changed them."""
     with live_with(tmp_path) as live:

@@ -126,10 +126,15 @@ def settled(live: LiveSession) -> list[ProtectedSettled]:
 
 @pytest.mark.parametrize("reply", [PATCH, VARIABLE, PYTHON])
 def test_a_protected_file_that_a_command_changed_is_asked_about(tmp_path: Path, reply: str) -> None:
-    """Whatever way a command found, the person is shown the change before the next request is written."""
+    """Whatever way a command found, the person is shown the change before the next request is written.
+
+    After a no, a DONE about the files as they were does not count.
+    """
     live = sit_down(tmp_path)
     person = Person(Answer("no", reason="mine"))
-    after = take(live, reply, person)
+    after = take(live, f"{reply}[DONE]\nready\n[/DONE]\n", person)
+    assert not live.home.sessions.load(live.session_id).is_complete
+    assert "your DONE was about the files before that" in after.results()
     (asked,) = person.asked
     assert (asked.kind, asked.subject) == (Kind.FILES_CHANGED, ".envrc")
     assert "+export A=evil" in asked.shown
@@ -169,19 +174,14 @@ def test_a_command_hides_no_workflow_behind_a_rule_of_its_own(tmp_path: Path, ru
     assert [asked.subject for asked in person.asked] == [".github/workflows/x.yml"]
 
 
-def test_what_the_person_keeps_stays(tmp_path: Path) -> None:
-    live = sit_down(tmp_path)
-    after = take(live, PYTHON, Person(Answer("yes")))
-    assert (live.workspace / ".envrc").read_text("utf-8") == "export A=evil\n"
-    assert "files that commands changed: .envrc (modified)" in after.results()
-    assert "the user restored" not in after.results()
-
-
 def test_always_covers_the_same_file_and_no_other(tmp_path: Path) -> None:
     live = sit_down(tmp_path)
     person = Person(Answer("always"))
-    take(live, PYTHON, person)
+    after = take(live, PYTHON, person)
     assert person.asked[0].grants == ("changes of '.envrc'",)
+    assert (live.workspace / ".envrc").read_text("utf-8") == "export A=evil\n"
+    assert "files that commands changed: .envrc (modified)" in after.results()
+    assert "the user restored" not in after.results()
     nobody = Person()
     take(live, PYTHON.replace("evil", "worse"), nobody)
     assert not nobody.asked
@@ -275,13 +275,6 @@ def test_the_other_terminal_answers(tmp_path: Path) -> None:
     }
     assert after[".husky/pre-commit"][1] == b"the person's\n"
     assert "left as it is: .husky/pre-commit: it was changed" in " ".join((shown + fault).split())
-
-
-def test_a_done_about_files_that_were_put_back_does_not_count(tmp_path: Path) -> None:
-    live = sit_down(tmp_path)
-    after = take(live, PYTHON + "[DONE]\nready\n[/DONE]\n", Person(Answer("no")))
-    assert not live.home.sessions.load(live.session_id).is_complete
-    assert "your DONE was about the files before that" in after.results()
 
 
 @pytest.mark.parametrize(
