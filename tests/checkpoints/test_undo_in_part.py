@@ -47,30 +47,27 @@ def turns_undone(home: Path) -> str:
     return command_line(home, "show", session_id).stdout
 
 
-@pytest.mark.parametrize("words", [(), ("--redo",)], ids=["undo", "redo"])
 def test_where_nothing_can_be_restored_nothing_is_undone_and_it_can_be_repeated(
-    tmp_path: Path, words: tuple[str, ...]
+    tmp_path: Path,
 ) -> None:
-    """Design, undo: an undo that could restore nothing is none."""
+    """Design, undo: an undo that could restore nothing is none; nor is such a redo."""
     home = tmp_path / "home"
     with small_disk(home / "workspace") as mount_again:
         begin(home)
-        if words:
-            assert undo(home)[0] == 0
-        before, after = (OLD, NEW) if words else (NEW, OLD)
-        mount_again("ro")
-        for _ in range(2):
+        for words, before, after in (((), NEW, OLD), (("--redo",), OLD, NEW)):
+            mount_again("ro")
+            for _ in range(2):
+                status, said = undo(home, *words)
+                assert (status, files(home)) == (1, before), said
+                assert "nothing could be restored" in said
+                assert "the disk is read-only" in said
+                assert f" {' '.join(('undo', *words))}` does the rest" in said
+            request = min((home / "outbox").glob("*_seq0002.txt")).read_text("utf-8")
+            assert ("the user undid" in request) == bool(words)
+            mount_again("rw")
             status, said = undo(home, *words)
-            assert (status, files(home)) == (1, before), said
-            assert "nothing could be restored" in said
-            assert "the disk is read-only" in said
-            assert f" {' '.join(('undo', *words))}` does the rest" in said
-        request = min((home / "outbox").glob("*_seq0002.txt")).read_text("utf-8")
-        assert ("the user undid" in request) == bool(words)
-        mount_again("rw")
-        status, said = undo(home, *words)
-        assert (status, files(home)) == (0, after), said
-        assert undo(home, *words)[0] == 2
+            assert (status, files(home)) == (0, after), said
+            assert undo(home, *words)[0] == 2
 
 
 @pytest.mark.deep
