@@ -790,13 +790,13 @@ def test_an_edit_of_a_long_file_is_not_searched_for_what_all_of_the_file_says(
     live: LiveSession,
 ) -> None:
     """Design, speed: 1,500 edits of a file of 366 KB took 80 seconds."""
-    lines = [f"word {n} and more" for n in range(8_000)]
+    lines = [f"word {n} and more" for n in range(4_000)]
     (live.workspace / "a.md").write_text("\n".join(lines))
     edits = "".join(
         f'[EDIT_FILE path="a.md"]\n<<<<<<< SEARCH\n{line}\n=======\n{line}!\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
         for line in lines[:99]
     )
-    with cpu_below(40):
+    with cpu_below(20):
         live.answer(edits)
     assert (live.workspace / "a.md").read_text().count("!") == 99
 

@@ -193,8 +193,8 @@ def test_each_folder_is_given_once_and_none_within_another(machine: Machine) -> 
 
 def test_a_path_of_many_folders_costs_as_much_as_they_are_many(machine: Machine) -> None:
     """Package managers put hundreds of folders on PATH, and each start looks at them."""
-    path = [machine.tool(f"homes/person/tools/{number}/bin/x") for number in range(400)]
-    grows_with(100, lambda size: machine.given(*path[:size]))
+    path = [machine.tool(f"homes/person/tools/{number}/bin/x") for number in range(240)]
+    grows_with(60, lambda size: machine.given(*path[:size]))
 
 
 # --- what is never given ---------------------------------------------------------------------------
