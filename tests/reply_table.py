@@ -22,7 +22,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from codingagent.agent.context import bare_context
-from codingagent.agent.executor import Agent
+from codingagent.agent.executor import Executor
 from codingagent.agent.plan import Order, subject_of
 from codingagent.editing import file_kinds
 from codingagent.model import encoding
@@ -160,7 +160,7 @@ def execute(text: str, before: dict[str, bytes], root: Path) -> Done:
 
 
 def _done(found: Reply, workspace: Workspace, root: Path) -> Done:
-    agent = Agent(bare_context(workspace, _Echo(), rules.PRESETS["permissive"]))
+    agent = Executor(bare_context(workspace, _Echo(), rules.PRESETS["permissive"]))
     events: list[Event] = []
     for index, item in enumerate(found.items):
         if isinstance(item, Problem):

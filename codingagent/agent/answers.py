@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.agent import put_back
+from codingagent.agent import placeholders
 from codingagent.agent.context import Context
 from codingagent.errors import CodingAgentError, OperationError, UsageError
 from codingagent.model import chat_damage, documents, encoding
@@ -64,7 +64,7 @@ class AnswerReader:
         if said is not None and said > awaited:
             note = f"the answer says sequence {said}; it was applied as the one to {awaited}"
             found = reply.with_note(found, note)
-        restored = put_back.restored(self._context.secrecy.vault, found.items)
+        restored = placeholders.restored(self._context.secrecy.vault, found.items)
         items = tuple(reply.with_joined_edits(restored))
         return ReadAnswer(digest_of(data), decoded.text, replace(found, items=items))
 
@@ -120,7 +120,7 @@ class AnswerReader:
     def _with_others(self, found: Reply) -> Reply:
         """Add operations in other formats next to the commands."""
         # An answer that was taken without them has none after a kill either, whatever was made since.
-        taken = self._context.log.session.reply
+        taken = self._context.log.session.taken
         if not found.beside or found.has_outbox or (taken is not None and not taken.files):
             return found
         from codingagent.protocols.foreign import items, parser
@@ -176,11 +176,11 @@ class AnswerReader:
     def _files(self) -> tuple[str, ...]:
         """Return the file names by which paths in other formats are resolved."""
         session = self._context.log.session
-        if session.reply is None or not session.reply.files:
+        if session.taken is None or not session.taken.files:
             listing = self._context.workspace.listing(session.touched)
             return tuple(listing.files)
         # As when it was taken: its effects since must not change the meaning of the rest.
-        return session.reply.files
+        return session.taken.files
 
 
 def _decoded(data: bytes) -> encoding.ReplyText | None:

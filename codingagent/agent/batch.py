@@ -1,7 +1,7 @@
 """Execute the items of one answer or one message in order, with records and approvals.
 
-Each item records its end in the journal, and each change its start too. After a kill, `settle` and
-`perform` continue from there: what is in the journal is done, the rest is still to do.
+Each item records its end in the journal, and each change its start too. `after_kill` and `perform`
+continue what a kill interrupted: what is in the journal is done, the rest is still to do.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from codingagent.agent.check import Check, hidden_files
 from codingagent.agent.context import Context
-from codingagent.agent.executor import Agent
+from codingagent.agent.executor import Executor
 from codingagent.agent.plan import Order, subject_of
 from codingagent.agent.protected import NAME, Protection
 from codingagent.agent.spelling import Spellings
@@ -61,8 +61,8 @@ class Execution:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.log, self.checkpointer = context.log, context.checkpointer
-        self._agent = Agent(context)
-        self.check = Check(context, self._agent)
+        self._executor = Executor(context)
+        self.check = Check(context, self._executor)
         self.protection = Protection(context)
         self._spellings = Spellings(context.workspace)
         self._edits: dict[str, list[events.FileEdited]] = {}
@@ -72,10 +72,10 @@ class Execution:
     def session(self) -> Session:
         return self.log.session
 
-    def settle(self) -> None:
+    def after_kill(self) -> None:
         """End the operation that a kill interrupted, from the state of its file."""
-        started = self.session.started
-        if started is None or (event := self._agent.settle(started)) is None:
+        started = self.session.unfinished
+        if started is None or (event := self._executor.after_kill(started)) is None:
             return
         if started.kind is Kind.CHECK:
             self.log.record(entries.CheckEnded(event, now(), started.subject))
@@ -114,7 +114,7 @@ class Execution:
             self.context.workspace.check()
             self._perform(index, items)
             told()
-        if not self.session.found:
+        if not self.session.protected_found:
             if not any(isinstance(event, events.Finished) for event in self.session.results):
                 self.check.run(ends=False)
             self.context.workspace.check()
@@ -122,11 +122,11 @@ class Execution:
             if self.session.checkpoints.before or self.session.checkpoints.latest:
                 listed = self.checkpointer.after()
             self.protection.look()
-        if self.session.found and self.session.settled is None:
+        if self.session.protected_found and self.session.protected_settled is None:
             listed = None  # the question takes time, and its answer may restore files
             index, asked = len(self.session.results), self.session.asked
             question = self.protection.question() if asked is None else asked.question
-            self.protection.settle(self._answer_to(index, NAME, question))
+            self.protection.carry_out(self._answer_to(index, NAME, question))
         return listed
 
     def _operations(self, items: Sequence[Step | Problem], start: int = 0) -> Iterator[Operation]:
@@ -146,7 +146,7 @@ class Execution:
             event = events.Refused(
                 item.kind, item.fact, item.detail, item.subject, advice=item.advice
             )
-        elif self.session.reply is not None and index in self.session.reply.skipped:
+        elif self.session.taken is not None and index in self.session.taken.skipped:
             subject = subject_of(item.operation)
             event = events.Denied(item.kind, subject, ("review",), _LEFT_OUT, _AFTER_NO)
         else:
@@ -219,12 +219,12 @@ class Execution:
             assert asked is not None, "it was answered"
             if asked.index == order.index:
                 return _denied(order, asked.question, given)
-        found = self._agent.perform(order)
+        found = self._executor.perform(order)
         while isinstance(found, Question):
             answer = self._answer_to(order.index, order.id, found)
             if answer.decision == "no":
                 return _denied(order, found, answer)
-            found = self._agent.perform(order, found.digest)
+            found = self._executor.perform(order, found.digest)
         return found
 
     def _answer_to(self, index: int, name: str, question: Question) -> Answer:

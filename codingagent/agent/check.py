@@ -13,7 +13,7 @@ from typing import get_args
 
 from codingagent.agent import run_command
 from codingagent.agent.context import Context
-from codingagent.agent.executor import Agent
+from codingagent.agent.executor import Executor
 from codingagent.agent.plan import Order
 from codingagent.errors import CodingAgentError, OperationError
 from codingagent.model import check_outcome
@@ -56,8 +56,8 @@ def proposal(workspace: Workspace) -> str:
 
 
 class Check:
-    def __init__(self, context: Context, agent: Agent) -> None:
-        self._context, self._agent, self._log = context, agent, context.log
+    def __init__(self, context: Context, executor: Executor) -> None:
+        self._context, self._executor, self._log = context, executor, context.log
         self._ahead: _Ahead | None = None
 
     @property
@@ -80,7 +80,7 @@ class Check:
         if self.is_running or session.phase is not Phase.AWAITING_ANSWER or not is_first:
             return self.is_running
         self.end()  # a kill interrupted it
-        before = self._session.before
+        before = self._session.check_before
         if check and (before is None or before.command != check):
             context.checkpointer.before(hidden_files(context))
             self._log.record(entries.OperationStarted(0, Kind.CHECK, check, now()))
@@ -101,8 +101,8 @@ class Check:
 
     def end(self) -> None:
         """Record and tell what it said before the first answer; if it still runs, end it."""
-        started, ahead = self._session.started, self._ahead
-        if started is None or started.kind is not Kind.CHECK or self._session.reply is not None:
+        started, ahead = self._session.unfinished, self._ahead
+        if started is None or started.kind is not Kind.CHECK or self._session.taken is not None:
             return
         event = ahead.event() if ahead else Interrupted(Kind.CHECK, started.subject)
         self._ahead = None
@@ -146,7 +146,7 @@ class Check:
         was_run = session.checked is not None and not is_another
         if not was_run and ((ends and not self._is_checked) or self._has_changed):
             order = Order(len(session.results), self._operation, is_check=True)
-            found = self._agent.perform(order)
+            found = self._executor.perform(order)
             assert not isinstance(found, Question), "the person is not asked for what they want"
             self._log.record(entries.CheckEnded(found, now(), check))
         return not self._session.is_failing

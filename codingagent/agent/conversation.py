@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from codingagent.agent.answers import AnswerReader, Objection, Recipients
 from codingagent.agent.batch import Execution
 from codingagent.agent.context import Context, bare_context
-from codingagent.agent.executor import Agent
+from codingagent.agent.executor import Executor
 from codingagent.agent.plan import Order, Plan, subject_of
 from codingagent.agent.requests import Requests
 from codingagent.agent.spelling import Spellings
@@ -240,13 +240,13 @@ class Conversation:
         if self.session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL):
             why = "was interrupted" if self.session.asked is None else "waited for approval"
             self.context.remark(f"continuing with answer {self.session.sequence}, which {why}")
-            self._execution.settle()
+            self._execution.after_kill()
             listed = self._execute(self._read_again())
         self.write_due(listed)
 
     def _read_again(self) -> Reply:
         """Return the answer that a kill interrupted, from its file."""
-        taken = self.session.reply
+        taken = self.session.taken
         assert taken is not None, "a turn has a reply"
         data = self._mailbox.read_taken(taken.name)
         if data is None or digest_of(data) != taken.digest:
@@ -261,7 +261,7 @@ class Conversation:
             # Recovery after a kill takes an answer by name only; a power failure may have emptied it.
             fact = f"The answer {taken.name} can't be read"
         # Items that are done keep their positions; the one after them reports the loss, if one was to come.
-        count = len(self.session.results) + (not self.session.found)
+        count = len(self.session.results) + (not self.session.protected_found)
         lost = (Problem(Kind.ANSWER, fact, 1, advice=": send it again"),) * count
         return Reply(lost, None, has_outbox=False, notes=())
 
@@ -286,7 +286,7 @@ def _rehearsed(context: Context, index: int, item: Step | Problem) -> Rehearsed:
     told = replace(told, can_skip=True)
     try:
         order = Order(index, operation, id=item.id, foreign=item.foreign, later=tuple)
-        plan = Agent(context).plan(replace(order, names=item.names))
+        plan = Executor(context).plan(replace(order, names=item.names))
         if not isinstance(plan, Plan):
             fault = "" if succeeded(plan) else results.words_of(plan)
             return replace(told, fault=hide(fault))

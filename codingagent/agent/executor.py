@@ -9,7 +9,7 @@ import base64
 import contextlib
 from typing import assert_never
 
-from codingagent.agent import file_operations, put_back, run_command
+from codingagent.agent import file_operations, placeholders, run_command
 from codingagent.agent.context import Context
 from codingagent.agent.file_views import Views
 from codingagent.agent.plan import Order, Plan, subject_of
@@ -42,7 +42,7 @@ _VALUES = (
 _NAMES = "{} holds secrets: the chat sees the names of its variables only; to show it the values"
 
 
-class Agent:
+class Executor:
     """Execute operations of any protocol."""
 
     def __init__(self, context: Context) -> None:
@@ -127,7 +127,7 @@ class Agent:
             case _:
                 assert_never(operation)
 
-    def settle(self, started: OperationStarted) -> Event | None:
+    def after_kill(self, started: OperationStarted) -> Event | None:
         """Return the outcome of an operation that a kill interrupted; None: it had not begun."""
         if started.event is None:
             return Interrupted(started.kind, started.subject)
@@ -225,7 +225,7 @@ class Agent:
         path = context.workspace.resolved(path)
         if not secrecy.may_ask(path):
             return
-        if not secrecy.may_ask(path, put_back.reader(context.workspace)(path)):
+        if not secrecy.may_ask(path, placeholders.reader(context.workspace)(path)):
             return
         asked = Question(operations.Kind.READ_FILE, path, (), (_VALUES,), path, "")
         answer = None

@@ -6,7 +6,7 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.agent import put_back
+from codingagent.agent import placeholders
 from codingagent.agent.context import Context
 from codingagent.agent.plan import Order, Plan
 from codingagent.checkpoints.repository_files import gives_git_programs, holds_below
@@ -141,7 +141,7 @@ def _edit(
         data = text.encode(new)
     except OperationError as fault:
         raise fault.but(f"'{path}': {fault.fact}") from fault
-    put_back.check_cuts(context.secrecy.vault, shown, operation)
+    placeholders.check_cuts(context.secrecy.vault, shown, operation)
     notes += edited.notes + apply.shift_notes(change, earlier)
     notes += _check_reading(order, operation, shown, edited.text)
     if new == text.text:
@@ -179,10 +179,10 @@ def _move(context: Context, order: Order, operation: MoveFile) -> Plan | events.
     def shown() -> str:
         return f"'{path}' is moved to '{to}'\n{replaced.as_diff() if replaces else ''}"
 
-    text = put_back.text_of(path, _data_at(context, path))
-    old = put_back.text_of(to, None if seen is None else seen.data)
-    files = put_back.Texts(path, text, None), put_back.Texts(to, old, text or "")
-    asked, notes = put_back.leaks(context, order.names, *files)
+    text = placeholders.text_of(path, _data_at(context, path))
+    old = placeholders.text_of(to, None if seen is None else seen.data)
+    files = placeholders.Texts(path, text, None), placeholders.Texts(to, old, text or "")
+    asked, notes = placeholders.leaks(context, order.names, *files)
     event = replace(event, notes=notes)
     parts = (to, moved or "", before or "", *(reason for each in asked for reason in each.reasons))
     asked = (_FOREIGN, *asked) if order.foreign == "asked" else asked
@@ -196,9 +196,9 @@ def _write(
 ) -> Plan | events.Event:
     """Plan a change, unless it would overwrite a change by the person that the chat has not seen."""
     path, data, event = change.path, change.data, change.event
-    new = put_back.text_of(path, data)
+    new = placeholders.text_of(path, data)
     assert isinstance(order.operation, FileOperation), "it changes a file"
-    put_back.check_values(context.secrecy.vault, order.operation, order.names, new)
+    placeholders.check_values(context.secrecy.vault, order.operation, order.names, new)
     known = _known_otherwise(context, change)
     if known is not None:
         if (refused := _refusal(context, order, change, known)) is not None:
@@ -208,10 +208,10 @@ def _write(
     after = None if data is None else digest_of(data)
     old = deleted if change.seen is None else change.seen.data
     # A link may have a harmless name.
-    real = put_back.real(context, path)
+    real = placeholders.real(context, path)
     place = real if context.secrecy.vault.is_secret_file(real) else path
-    texts = put_back.Texts(place, put_back.text_of(path, old), new)
-    leaks, notes = put_back.leaks(context, order.names, texts)
+    texts = placeholders.Texts(place, placeholders.text_of(path, old), new)
+    leaks, notes = placeholders.leaks(context, order.names, texts)
     event = replace(event, notes=(*event.notes, *notes))
 
     def act() -> events.Event:
@@ -222,7 +222,7 @@ def _write(
         if old is not None and isinstance(event, events.FileCreated):
             context.secrecy.hide_bytes(old, path)  # its values are known from here on
         if order.names:
-            context.secrecy.vault.know(put_back.text_of(place, data) or "", place)
+            context.secrecy.vault.know(placeholders.text_of(place, data) or "", place)
         if context.person.sees_changes:
             context.person.show(FileChanged(path, old, data))
         return event
@@ -284,7 +284,7 @@ def _doubts(context: Context, order: Order, change: _Change) -> Iterator[Ask]:
     """Yield what needs approval whatever the policy says about the path."""
     path, seen, data, chat = paths.shown(change.path), change.seen, change.data, context.chat
     is_replaced = seen is not None and isinstance(change.event, events.FileCreated)
-    if is_replaced and chat is not None and change.path in chat.parts - chat.known.keys():
+    if is_replaced and chat is not None and change.path in chat.shown_in_part - chat.known.keys():
         reason = f"the model saw only a part of '{path}', and replaces all of it"
         yield Ask(("context.part",), (reason,), (f"'{path}' may be replaced unseen",))
     if order.foreign == "no" or (seen is not None and data == seen.data):
@@ -300,7 +300,7 @@ def _doubts(context: Context, order: Order, change: _Change) -> Iterator[Ask]:
 def _data_at(context: Context, path: str) -> bytes | None:
     """Return the bytes of a file that goes away here, if they may have secrets; of a link none goes."""
     workspace = context.workspace
-    is_link = put_back.real(context, path) != workspace.resolved(path, follow_last=False)
+    is_link = placeholders.real(context, path) != workspace.resolved(path, follow_last=False)
     if is_link or not context.secrecy.vault.hides:
         return None
     return workspace.read(path, whole=False).data

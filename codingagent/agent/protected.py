@@ -9,7 +9,7 @@ cover it. A file that differs from what was shown is left alone.
 import contextlib
 from collections.abc import Mapping
 
-from codingagent.agent import put_back
+from codingagent.agent import placeholders
 from codingagent.agent.context import Context
 from codingagent.checkpoints.history import NAMED, Change, LeftOut, named
 from codingagent.checkpoints.repository_files import holds_below, makes_git_run
@@ -61,7 +61,7 @@ class Protection:
             f"{path} ({what.kind})" for path, (what, *_) in changes.items() if path not in own
         ]
         said = [f"files that commands changed: {named(changed)}"] if changed else []
-        settled = session.settled
+        settled = session.protected_settled
         if settled is not None and (refused := settled.put_back or settled.left):
             reason = f": {settled.reason}" if settled.reason else ""
             how = "restored" if settled.put_back else "did not want"
@@ -116,7 +116,7 @@ class Protection:
         held = self._checkpointer.tried(lambda store: store.contents(ids), dict[str, bytes]())
         data = [None if each is None else held.get(each.blob) for each in states]
         files = zip(changes, data[::2], data[1::2], strict=True)
-        for path, ask in put_back.moved(self._context, files).items():
+        for path, ask in placeholders.moved(self._context, files).items():
             asks[path] = together(asks[path], ask) if path in asks else ask
         if self._rules.approval_required and self._has_commands():
             for each in self._checkpointer.unheld():
@@ -128,7 +128,7 @@ class Protection:
         return {path: asks[path] for path in sorted(asks)}
 
     def question(self) -> Question:
-        names = [change.path for change in self._log.session.found]
+        names = [change.path for change in self._log.session.protected_found]
         known = self._asks(self.changes())
         asks = [known[path] for path in names if path in known]
         reasons = [f"changed by a command: {ask.reason}" for ask in asks[:NAMED]]
@@ -154,7 +154,7 @@ class Protection:
     def _parts(self) -> dict[tuple[str, str], list[str]]:
         """Return the files found, by the checkpoints before and after their change; "" if there are none."""
         parts: dict[tuple[str, str], list[str]] = {}
-        for change in self._log.session.found:
+        for change in self._log.session.protected_found:
             parts.setdefault((change.before, change.after), []).append(change.path)
         return parts
 
@@ -164,10 +164,10 @@ class Protection:
         act = self._checkpointer.tried
         return act(lambda store: store.restore(old, new, names), unread) if old else unread
 
-    def settle(self, answer: Answer) -> None:
+    def carry_out(self, answer: Answer) -> None:
         """Keep the files found, or restore them."""
         if answer.decision != "no":
-            kept = tuple(change.path for change in self._log.session.found)
+            kept = tuple(change.path for change in self._log.session.protected_found)
             self._log.record(ProtectedSettled(kept, (), (), now()))
             return
         # Their current content must be durable before it is overwritten.

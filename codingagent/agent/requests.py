@@ -196,7 +196,7 @@ class Requests:
         before, self.choice = self.choice, () if first is None else first.numbered
         is_told = self.choice == before
         if not before and session.requested == session.sequence:  # another process told of it
-            is_told = {*session.known, *session.parts}.issuperset(self.choice)
+            is_told = {*session.known, *session.shown_in_part}.issuperset(self.choice)
         for line in () if first is None or is_told else first.told():
             self.context.remark(line)
         self._record_written(text, brief, material, first)
@@ -248,7 +248,7 @@ class Requests:
         listing, is_first = material.listing, is_anew or session.sequence == 1
         if session.sequence > 1:
             # A search of all files each turn would cost more than it finds.
-            met = {*session.known, *session.parts, *session.touched}
+            met = {*session.known, *session.shown_in_part, *session.touched}
             met = {p for p, digest in session.known_before.items() if digest} if is_anew else met
             files = {p: n for p, n in listing.files.items() if (p in met) is not is_anew}
             listing = replace(listing, files=files)

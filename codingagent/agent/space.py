@@ -20,7 +20,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from codingagent.agent import factory, put_back
+from codingagent.agent import factory, placeholders
 from codingagent.agent.batch import Execution
 from codingagent.agent.context import Context, Person, Resources, context_of
 from codingagent.checkpoints import undo
@@ -129,7 +129,7 @@ class Run:
         if self.session.is_complete:
             return
         try:
-            self._execution.settle()
+            self._execution.after_kill()
             self._execution.perform(self._items, self._catch_up)
             self._execution.end(1)
             self.finish()
@@ -364,7 +364,7 @@ class Space:
         received: Received = ()
         if not session.is_complete:
             data = self._home.runs.message(run_id)
-            if session.reply is None or digest_of(data) != session.reply.digest:
+            if session.taken is None or digest_of(data) != session.taken.digest:
                 raise WorkError(
                     f"the message of {run_id} was changed after it began; what is left of it is not"
                     " executed: send it again as a new run"
@@ -420,7 +420,7 @@ class Space:
             context,
             # The commands of a run have their own /tmp.
             lambda: self._ready().use_temporary(run_id),
-            put_back.restored(self._secrecy.vault, items_of(received)),
+            placeholders.restored(self._secrecy.vault, items_of(received)),
             self._on_event,
             home,
         )

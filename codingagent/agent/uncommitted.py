@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from codingagent.checkpoints.history import NO_CHECKPOINT, Change, State, UndoStep, named, steps
+from codingagent.checkpoints.history import NO_CHECKPOINT, Change, HistoryStep, State, named, steps
 from codingagent.model import journal_entries as entries
 from codingagent.model.events import Finished, MessageShown
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class WorkDone(NamedTuple):
     """What a session did since its last commit, and a message that says it."""
 
-    steps: tuple[UndoStep, ...]
+    steps: tuple[HistoryStep, ...]
     message: str
     records: int
     """How many records of the journal it is made of."""
@@ -72,7 +72,7 @@ def _message(records: Sequence[entries.Record], start: entries.Record) -> str:
 
 
 def chains_of(
-    checkpoints: "Checkpoints", found: Sequence[UndoStep]
+    checkpoints: "Checkpoints", found: Sequence[HistoryStep]
 ) -> tuple[dict[str, list[tuple[State | None, State | None]]], list[str]]:
     """Return how each file changed, step after step, and in words which changes are unknown."""
     chains: dict[str, list[tuple[State | None, State | None]]] = {}

@@ -197,9 +197,9 @@ class Checkpointer:
         That is all that changed, if no checkpoint could be taken: a full disk, or a huge .gitignore.
         """
         session, kept = self.log.session, self.log.session.checkpoints
-        if session.reply is None:
+        if session.taken is None:
             return ()
-        since = session.reply.at
+        since = session.taken.at
         left = [each for part in kept.parts for each in self._changed_outside(*part, since)]
         if kept.before or not kept.parts:
             left += self.tried(lambda store: store.younger(_since_ns(since)), ())

@@ -95,7 +95,7 @@ def named(names: Sequence[str]) -> str:
     return some([*map(paths.shown, names)], NAMED) or "no files"
 
 
-class UndoStep(Struct, frozen=True):
+class HistoryStep(Struct, frozen=True):
     """A turn, a part of one, or an undo, with the checkpoints before and after it.
 
     A turn that paused for approval has several parts: what the person did meanwhile is in none of them.
@@ -117,10 +117,10 @@ class UndoStep(Struct, frozen=True):
     """The only files that it undid; empty: all."""
     is_forced: bool = False
     """It undid what someone had changed, too."""
-    undo: "UndoStep | None" = None
+    undo: "HistoryStep | None" = None
     """The later undo that undid this step; several of some files each are told as one."""
 
-    def with_earlier(self, earlier: "UndoStep") -> "UndoStep":
+    def with_earlier(self, earlier: "HistoryStep") -> "HistoryStep":
         """Return this undo of a step and an earlier one of the same step as one."""
         if not self.files:
             return self if self.is_forced else replace(self, kept=(*earlier.kept, *self.kept))
@@ -132,9 +132,9 @@ class UndoStep(Struct, frozen=True):
         return replace(self, kept=kept, failed=failed, files=files)
 
 
-def steps(records: Iterable[entries.Record]) -> tuple[UndoStep, ...]:
+def steps(records: Iterable[entries.Record]) -> tuple[HistoryStep, ...]:
     """Return all steps of a journal that can be undone, or were, in order."""
-    found: list[UndoStep] = []
+    found: list[HistoryStep] = []
     began: entries.UndoBegan | None = None
     for record in records:
         # A read-only turn has no checkpoint before it.
@@ -142,7 +142,7 @@ def steps(records: Iterable[entries.Record]) -> tuple[UndoStep, ...]:
         match record:
             case entries.CheckpointTaken(before=True):
                 # The earlier one has no checkpoint after it, but its beginning is known.
-                found.append(UndoStep(record.sequence, record.name, "", record.left_out))
+                found.append(HistoryStep(record.sequence, record.name, "", record.left_out))
             case entries.CheckpointTaken() if record.sequence == awaited:
                 left_out = tuple(dict.fromkeys((*found[-1].left_out, *record.left_out)))
                 found[-1] = replace(
@@ -155,21 +155,21 @@ def steps(records: Iterable[entries.Record]) -> tuple[UndoStep, ...]:
                 began = None
             case _:
                 pass
-    return settled(found)
+    return with_undos(found)
 
 
-def undo_step(began: entries.UndoBegan, ended: entries.UndoEnded) -> UndoStep:
+def undo_step(began: entries.UndoBegan, ended: entries.UndoEnded) -> HistoryStep:
     """Return the step of an undo; one that restored nothing undoes nothing."""
     undoes = () if ended.is_void else began.steps
-    step = UndoStep(
+    step = HistoryStep(
         0, began.name, ended.name, undoes=undoes, files=began.files, is_forced=began.force
     )
     return replace(step, kept=ended.kept, failed=ended.failed)
 
 
-def settled(found: Sequence[UndoStep]) -> tuple[UndoStep, ...]:
+def with_undos(found: Sequence[HistoryStep]) -> tuple[HistoryStep, ...]:
     """Return the steps with what later undos left of each; an undone undo no longer counts."""
-    by: dict[int, UndoStep] = {}
+    by: dict[int, HistoryStep] = {}
     for index in reversed(range(len(found))):
         for earlier in () if index in by else found[index].undoes:
             by[earlier] = by[earlier].with_earlier(found[index]) if earlier in by else found[index]

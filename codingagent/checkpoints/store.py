@@ -208,7 +208,7 @@ class Checkpoints(Reader):
         with contextlib.closing(self._ground()) as ground:
             for change, data in itertools.chain(((each, b"") for each in made), additions):
                 try:
-                    ground.settle(change, data, self._limits.held_bytes)
+                    ground.restore(change, data, self._limits.held_bytes)
                 except (OSError, OperationError) as fault:
                     left.append(LeftOut(change.path, _obstacle(fault)))
         for path in {change.path for change in made}.difference(each.path for each in left):
@@ -395,7 +395,7 @@ class _Ground:
             return _Present(State(blob, mode), data, changed_ns)
         return None
 
-    def settle(self, change: Change, data: bytes, limit_bytes: int) -> None:
+    def restore(self, change: Change, data: bytes, limit_bytes: int) -> None:
         """Restore the old state of a path, with this content, if it is in its new one, or done already."""
         if self._is_settled(change, limit_bytes):
             return

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from codingagent.checkpoints import history
 from codingagent.checkpoints.checkpointer import Checkpointer, LazyStore, place_of
-from codingagent.checkpoints.history import Change, LeftOut, UndoStep, named, steps
+from codingagent.checkpoints.history import Change, HistoryStep, LeftOut, named, steps
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import OperationStarted, UndoBegan, UndoEnded
 from codingagent.model.paths import shown
@@ -47,7 +47,7 @@ _NEVER = (history.NO_CHECKPOINT, _UNCOVERED)
 @contextlib.contextmanager
 def history_of(
     home: Home, session: Session
-) -> "Iterator[tuple[Checkpoints, tuple[UndoStep, ...]]]":
+) -> "Iterator[tuple[Checkpoints, tuple[HistoryStep, ...]]]":
     """Yield a session's checkpoints, for reading, and the steps between them."""
     with contextlib.closing(LazyStore(place_of(home, session))) as store:
         yield store.needed(), steps(home.records(session.session_id))
@@ -246,7 +246,7 @@ class _Undo:
         if not differing and not left_alone:
             return ""
         before, since = (
-            {step.sequence for step in history.settled(told) if step.sequence and step.undo}
+            {step.sequence for step in history.with_undos(told) if step.sequence and step.undo}
             for told in (known[:first], known)
         )
         kinds = (("undid", since - before), ("redid", before - since))

@@ -265,7 +265,7 @@ def follow_command(
                 raise _end(
                     session, f"stopped after {taken} turns (--max-turns); the task is not done"
                 )
-            screen.settle()
+            screen.flush()
             screen.remark(f"request {session.sequence} goes to: {command.line}")
             screen.busy("waiting for that command", command.timeout_s)
             session_id, sequence = session.session_id, session.sequence

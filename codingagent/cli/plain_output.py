@@ -139,7 +139,7 @@ class Screen:
     def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
         """Show a sign of life until the next notice, if that takes long; it may count files."""
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Show what waits to be shown with what comes next."""
 
     def copied(self, sequence: int, done: str, if_not: str) -> None:
@@ -148,7 +148,7 @@ class Screen:
 
     def close(self) -> None:
         """Show what is left to show; restore the terminal, if it is one."""
-        self._output(self.settle)
+        self._output(self.flush)
 
     def _take_change(
         self, context: int = _SHORT_CONTEXT
@@ -224,7 +224,7 @@ class Lines(Screen):
         if isinstance(record, entries.RequestWritten):
             self._request = record, session
             return
-        self.settle()
+        self.flush()
         match record:
             case entries.TurnEnded() if not session.is_complete:
                 self._turn, *notes = lines_of(record, session, self.mailbox, self._look)
@@ -251,7 +251,7 @@ class Lines(Screen):
             case _:
                 pass
 
-    def settle(self, notice: ui.Waiting | None = None) -> None:
+    def flush(self, notice: ui.Waiting | None = None) -> None:
         """Show how the turn ended, its request, and what to do now, if a notice tells that."""
         turn, written = self._turn, self._request
         self._turn = self._request = None
@@ -319,7 +319,7 @@ class Lines(Screen):
     def _show(self, notice: ui.Notice) -> None:
         match notice:
             case ui.Waiting():
-                self.settle(notice)
+                self.flush(notice)
             case ui.OutputCame() | ui.FileChanged():
                 pass  # shown with the operation's result
             case ui.Remark():

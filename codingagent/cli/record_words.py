@@ -47,7 +47,7 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
     match record:
         case entries.OperationEnded():
             yield from _outcome(record.event, look, beside, below)
-        case entries.CheckEnded() if session.reply is None:
+        case entries.CheckEnded() if session.taken is None:
             yield _plain(told_before(record.event, record.sees))
         case entries.CheckEnded():
             yield from _outcome(record.event, look, beside, below, Kind.CHECK)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import to_builtins
 from msgspec.structs import asdict, replace
 
-from codingagent.checkpoints.history import UndoStep
+from codingagent.checkpoints.history import HistoryStep
 from codingagent.cli import layout
 from codingagent.cli.command_table import runnable
 from codingagent.cli.layout import Line, Look, Span, look_of
@@ -272,8 +272,8 @@ def _way_on(
 
 
 def changed_in(
-    checkpoints: "Checkpoints", steps: Sequence[UndoStep], turn: int | None
-) -> tuple[Sequence[UndoStep], str, str, set[str]]:
+    checkpoints: "Checkpoints", steps: Sequence[HistoryStep], turn: int | None
+) -> tuple[Sequence[HistoryStep], str, str, set[str]]:
     """Return the steps of a turn, or of all, the checkpoints before and after, and the files they changed.
 
     UsageError if there is none, or the last one has no checkpoint after it.
@@ -303,7 +303,7 @@ DiffForm = Literal["lines", "stat", "name-only"]
 
 def show_diff(
     checkpoints: "Checkpoints",
-    steps: Sequence[UndoStep],
+    steps: Sequence[HistoryStep],
     turn: int | None,
     hide: Callable[[str], str],
     how: DiffForm = "lines",

@@ -132,7 +132,7 @@ class Console(Lines):
 
     def _record(self, record: entries.Record, session: Session) -> None:
         kind = record.kind if isinstance(record, entries.OperationStarted) else None
-        is_beside = kind is Kind.CHECK and session.reply is None  # who waits is not disturbed
+        is_beside = kind is Kind.CHECK and session.taken is None  # who waits is not disturbed
         if is_beside or (kind and kind not in COMMANDS):
             return
         self._interrupt()
@@ -157,7 +157,7 @@ class Console(Lines):
                 entries.AnswerTaken()
                 | entries.OperationEnded(event=events.CommandRan())
                 | entries.CheckEnded()
-            ) if session.reply is not None:
+            ) if session.taken is not None:
                 self.busy("working", count=self.files_saved)
             case _:
                 pass
@@ -334,9 +334,9 @@ class Console(Lines):
     def colours(self) -> str:
         return _COLOUR_SYSTEMS.get(self._rich.color_system or "", "no colours")
 
-    def settle(self, notice: ui.Waiting | None = None) -> None:
+    def flush(self, notice: ui.Waiting | None = None) -> None:
         if notice is None or self._keys is None or self.is_passing:
-            super().settle(None if self.is_passing else notice)
+            super().flush(None if self.is_passing else notice)
             return
         turn, written = self._turn, self._request
         self._turn = self._request = None

@@ -62,7 +62,7 @@ def failures_in(event: CommandRan) -> Failures:
 
 def compared(session: Session) -> Compared:
     """Compare the last failure of the check with its outcome before any change, if that is known."""
-    before, event = session.before, session.last_checked
+    before, event = session.check_before, session.last_checked
     first = before.event if before and before.command == session.checked_by else None
     if not isinstance(first, CommandRan) or not isinstance(event, CommandRan):
         return Compared()

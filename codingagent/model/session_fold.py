@@ -99,8 +99,8 @@ def _begun(record: entries.Record) -> Session:
     head = terms.session_id, terms.task, terms.workspace, terms.at, terms.at
     begun = Session(*head, check=terms.check, leave_out=terms.leave_out, terms=terms)
     if isinstance(record, entries.RunStarted):
-        reply = entries.AnswerTaken(1, entries.MESSAGE_NAME, record.digest, record.at)
-        return replace(begun, phase=_EXECUTING, reply=reply, is_run=True)
+        taken = entries.AnswerTaken(1, entries.MESSAGE_NAME, record.digest, record.at)
+        return replace(begun, phase=_EXECUTING, taken=taken, is_run=True)
     return replace(begun, is_taught=terms.wants == "edits")
 
 
@@ -119,7 +119,7 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 session,
                 checkpoints=replace(kept, told=kept.latest),
                 known={**session.known, **known} if known else session.known,
-                parts=session.parts.union(record.parts),
+                shown_in_part=session.shown_in_part.union(record.parts),
                 requested=record.sequence,
                 is_rewritten=record.sequence == session.requested,
             )
@@ -158,7 +158,7 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 was_done=session.was_done and session.is_asking,
                 checked=None,
                 checkpoints=replace(kept, before="", starts=NONE, began="", parts=()),
-                reply=record,
+                taken=record,
                 last_digest=record.digest,
                 results=NONE,
                 ends=NONE,
@@ -170,8 +170,8 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
                 undoing=None,
                 written=NONE,
                 agreed=frozenset(),
-                found=(),
-                settled=None,
+                protected_found=(),
+                protected_settled=None,
             )
         case entries.OperationStarted():
             return _start(session, record)
@@ -186,11 +186,15 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
         case entries.CheckpointTaken():
             return _keep(session, record)
         case entries.ProtectedFound():
-            return replace(session, found=record.changes)
+            return replace(session, protected_found=record.changes)
         case entries.ProtectedSettled():
             is_unchecked = session.is_unchecked or bool(record.put_back)
             return replace(
-                session, asked=None, answered=None, settled=record, is_unchecked=is_unchecked
+                session,
+                asked=None,
+                answered=None,
+                protected_settled=record,
+                is_unchecked=is_unchecked,
             )
         case entries.UndoBegan():
             return replace(session, undoing=record)
@@ -239,18 +243,18 @@ def _refresh(session: Session, record: entries.RefreshAsked) -> Session:
 
 
 def _start(session: Session, record: entries.OperationStarted) -> Session:
-    if session.reply is None and (
+    if session.taken is None and (
         record.kind is not Kind.CHECK or (session.last_digest and session.is_taught)
     ):
         raise ValueError("an operation without an answer")
     kept = session.checkpoints
     if kept.before:
         kept = replace(kept, starts=kept.starts.with_one(record))
-    return replace(session, started=record, checkpoints=kept)
+    return replace(session, unfinished=record, checkpoints=kept)
 
 
 def _end_operation(session: Session, record: entries.OperationEnded) -> Session:
-    event, started = record.event, session.started
+    event, started = record.event, session.unfinished
     is_change = bool(file_changes((event,)))
     # A command counts only after a check has run.
     undoes_check = is_change or (bool(session.checked_by) and EVERYWHERE in event.changes)
@@ -272,7 +276,7 @@ def _end_operation(session: Session, record: entries.OperationEnded) -> Session:
             pass
     return replace(
         session,
-        started=None,
+        unfinished=None,
         asked=None,
         answered=None,
         replies=replies,
@@ -289,10 +293,10 @@ def _end_operation(session: Session, record: entries.OperationEnded) -> Session:
 
 
 def _end_check(session: Session, record: entries.CheckEnded) -> Session:
-    session = replace(session, started=None, spans=_spans(session, record.event, record.at))
-    if session.reply is None:
+    session = replace(session, unfinished=None, spans=_spans(session, record.event, record.at))
+    if session.taken is None:
         # Before the first answer: what fails is not the model's to mend.
-        return replace(session, before=record)
+        return replace(session, check_before=record)
     is_failing = not events.succeeded(record.event)
     told = replace(session, checked=record.event, last_checked=record.event, is_failing=is_failing)
     return replace(told, checked_by=record.command, checked_on="", is_unchecked=False)
@@ -300,7 +304,7 @@ def _end_check(session: Session, record: entries.CheckEnded) -> Session:
 
 def _spans(session: Session, event: events.Event, at: str) -> AppendList[tuple[str, str]]:
     """Return when commands ran, including one that has just ended; the end of a killed one is unknown."""
-    started = session.started
+    started = session.unfinished
     ran = started is not None and isinstance(event, events.CommandRan)
     return session.spans.with_one((started.at, at)) if started and ran else session.spans
 
@@ -345,11 +349,12 @@ def _keep(session: Session, record: entries.CheckpointTaken) -> Session:
 def _end_turn(session: Session, record: entries.TurnEnded) -> Session:
     done = any(isinstance(event, events.Finished) for event in session.results)
     # The DONE referred to the files as they were before.
-    done = done and not (session.settled and (session.settled.put_back or session.settled.left))
+    decision = session.protected_settled
+    done = done and not (decision and (decision.put_back or decision.left))
     is_answered = session.is_asking and session.is_only_words
     ended = replace(
         session,
-        reply=None,
+        taken=None,
         notes=record.notes,
         touched=session.touched.union(*map(_paths, session.results)),
         cut=record.cut,

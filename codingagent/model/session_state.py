@@ -118,8 +118,8 @@ class Session(Struct, frozen=True):
     updated_at: str
     sequence: int = 1
     phase: Phase = Phase.REQUEST_DUE
-    reply: entries.AnswerTaken | None = None
-    started: entries.OperationStarted | None = None
+    taken: entries.AnswerTaken | None = None
+    unfinished: entries.OperationStarted | None = None
     results: AppendList[Event] = NONE
     ends: AppendList[entries.OperationEnded] = NONE
     """The records of these results."""
@@ -156,7 +156,7 @@ class Session(Struct, frozen=True):
     attached: tuple[str, ...] = ()
     """Files that the person attaches to the request that is due or waits."""
     check: str = ""
-    before: entries.CheckEnded | None = None
+    check_before: entries.CheckEnded | None = None
     """The outcome of the check before the first answer; None: it was not run then."""
     checked: Event | None = None
     """The outcome of the check in this turn or the last one; None: it was not run."""
@@ -183,7 +183,7 @@ class Session(Struct, frozen=True):
     """
     known_before: Mapping[str, str] = field(default_factory=dict)
     """The same when the last answer was taken: before the request that is due or waits."""
-    parts: frozenset[str] = frozenset()
+    shown_in_part: frozenset[str] = frozenset()
     """Files that a request showed in part because a guess chose them."""
     leave_out: tuple[str, ...] = ()
     requested: int = 0
@@ -196,9 +196,9 @@ class Session(Struct, frozen=True):
     """Start and end of each command, check and undo that may have changed files."""
     agreed: frozenset[str] = frozenset()
     """Grants given to commands of the turn before they ran."""
-    found: tuple[entries.ProtectedChange, ...] = ()
+    protected_found: tuple[entries.ProtectedChange, ...] = ()
     """Protected files that the turn changed without approval, once that was checked."""
-    settled: entries.ProtectedSettled | None = None
+    protected_settled: entries.ProtectedSettled | None = None
     replies: AppendList[tuple[int, str]] = NONE
     """What the model said to the person, each with the number of the request that it answered."""
     worded: int = 0

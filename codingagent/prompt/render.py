@@ -135,7 +135,7 @@ def render(
     prompt = _prompt(session, context, dialect, settings.context_chars // _EARLIER_SHARE)
     tail = f"{environment}\n=== PROMPT ===\n{prompt}"
     room = max(settings.context_chars - len(head) - len(tail), 0)
-    likely = (*session.touched, *context.likely, *session.parts, *session.known)
+    likely = (*session.touched, *context.likely, *session.shown_in_part, *session.known)
     listed = file_list.lines(
         context.listing, dict.fromkeys(likely), settings.list_entries, room // 4
     )

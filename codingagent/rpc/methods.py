@@ -17,9 +17,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from codingagent.agent import put_back
+from codingagent.agent import placeholders
 from codingagent.agent.context import bare_context
-from codingagent.agent.executor import Agent
+from codingagent.agent.executor import Executor
 from codingagent.agent.factory import secrecy_for
 from codingagent.agent.plan import Order
 from codingagent.errors import OperationError, UsageError, WorkError
@@ -135,7 +135,7 @@ class RemoteMethods:
         # Threads share no vault: names hold for one connection.
         self._secrecy = secrecy_for(host.settings)
         context = bare_context(host.workspace, runner, host.policy, secrecy=self._secrecy)
-        self._agent = Agent(context)
+        self._executor = Executor(context)
 
     def cancel(self) -> None:
         """End the current command, if any; called from another thread."""
@@ -194,10 +194,10 @@ class RemoteMethods:
     def _perform(self, operation: Operation) -> Event:
         try:
             self._host.workspace.check()
-            (item,) = put_back.restored(self._secrecy.vault, [Step(operation, 0)])
+            (item,) = placeholders.restored(self._secrecy.vault, [Step(operation, 0)])
             if isinstance(item, Problem):
                 return Refused(item.kind, item.fact, advice=item.advice)
-            found = self._agent.perform(Order(0, item.operation, names=item.names))
+            found = self._executor.perform(Order(0, item.operation, names=item.names))
         except WorkError as fault:
             raise MethodError(Code.INTERNAL_ERROR, self._secrecy.hide(str(fault))) from fault
         if isinstance(found, Question):

@@ -112,7 +112,7 @@ def find_program(name: str, *outside: Path) -> str | None:
     """Return the path of a program of our own; None if there is none where no answer could have put it."""
     if os.name == "nt" and name == "git":
         name = "git.exe"  # cmd.exe would read what stands in the arguments of a batch file
-    places = [*settle(), *(each.resolve() for each in outside)]
+    places = [*distrusted(), *(each.resolve() for each in outside)]
     not_ours = _not_ours(outside)
     for folder in persons_path().split(os.pathsep):
         # With its folder: a bare name is looked for in the current folder first, on Windows.
@@ -193,7 +193,7 @@ def command_line(line: str) -> list[str]:
         found = find_program(name)
         other = None if found else shutil.which(name, path=persons_path())
     else:
-        is_apart = _is_apart(name, settle())
+        is_apart = _is_apart(name, distrusted())
         found, other = (_program_at(name), None) if is_apart else (None, name)
     if found:
         return [found, *words]
@@ -212,7 +212,7 @@ def _program_at(path: str) -> str | None:
     return next(filter(shutil.which, [path] if is_whole else [path + each for each in known]), None)
 
 
-def settle() -> Iterable[Path]:
+def distrusted() -> Iterable[Path]:
     """Return the distrusted folders; look for those now that were to be found when needed."""
     while _unknown:
         distrust(*_unknown.pop()())

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from codingagent.agent.context import bare_context
-from codingagent.agent.executor import Agent
+from codingagent.agent.executor import Executor
 from codingagent.agent.plan import Order
 from codingagent.checkpoints.store import Checkpoints, Site
 from codingagent.model.journal_entries import SessionStarted
@@ -107,7 +107,7 @@ def journalled_turn() -> Iterator[Figure]:
         runner = Runner(Unconfined(), {})
 
         def turn(log: SessionLog) -> Work:
-            agent = Agent(bare_context(workspace, runner, PRESETS["standard"], log))
+            agent = Executor(bare_context(workspace, runner, PRESETS["standard"], log))
 
             def do() -> None:
                 for index in range(100):

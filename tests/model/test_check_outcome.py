@@ -34,7 +34,7 @@ def test_what_a_check_says_before_any_change(case: tuple[Any, ...], expected: st
 
 def compared(first: CommandRan, last: CommandRan, task: str = "task") -> check_outcome.Compared:
     before = CheckEnded(first, "", first.command)
-    session = Session("0" * 8, task, "/", "", "", before=before, last_checked=last)
+    session = Session("0" * 8, task, "/", "", "", check_before=before, last_checked=last)
     return check_outcome.compared(replace(session, checked_by=last.command))
 
 

@@ -153,8 +153,8 @@ def test_a_start_without_its_end_is_remembered() -> None:
     """Design, nothing is lost: a command that had started is never started again."""
     start = OperationStarted(0, Kind.RUN_COMMAND, "make", LATER)
     under_way = session_of(RequestWritten(1, LATER), _TAKEN, start)
-    assert under_way.started == start
-    assert fold(under_way, OperationEnded(0, _MADE, LATER)).started is None
+    assert under_way.unfinished == start
+    assert fold(under_way, OperationEnded(0, _MADE, LATER)).unfinished is None
 
 
 def test_the_session_knows_the_files_it_touched() -> None:

@@ -187,7 +187,7 @@ def program() -> str:
     """Return the name of the program that reaches the clipboard here; empty if none does."""
     import pyperclip
 
-    programs.settle()  # it takes its programs from our PATH
+    programs.distrusted()  # it takes its programs from our PATH
     copying, _ = pyperclip.determine_clipboard()
     made_by = str(getattr(copying, "__qualname__", "")).partition(".")[0]
     if not made_by:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from codingagent.agent.secrecy import secrecy_of
-from codingagent.checkpoints.history import UndoStep, steps
+from codingagent.checkpoints.history import HistoryStep, steps
 from codingagent.cli import layout
 from codingagent.cli.layout import Line, Look
 from codingagent.cli.plain_output import diff_style
@@ -122,7 +122,7 @@ class SessionView:
         self.all_changed = [*dict.fromkeys(itertools.chain.from_iterable(kept))]
         self.can_redo = self.session.undos > 0
         self.question = self._question()
-        self.started = self.hidden.started
+        self.started = self.hidden.unfinished
         self.request = self._request(home) if self.session.is_awaiting_answer else None
         held = vault_file_of(home.sessions.folder, self.session).load().by_name.values()
         self.secrets = sorted(held, key=lambda each: each.name)
@@ -189,7 +189,7 @@ def _carried(records: Iterable[entries.Record]) -> str:
 
 
 def _timeline(
-    home: Home, records: Iterable[entries.Record], found: Iterable[UndoStep]
+    home: Home, records: Iterable[entries.Record], found: Iterable[HistoryStep]
 ) -> list[Turn]:
     turns = [Turn(0, "", [])]
     parts = [step for step in found if step.sequence]

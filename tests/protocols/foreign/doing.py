@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codingagent.agent.context import bare_context
-from codingagent.agent.executor import Agent
+from codingagent.agent.executor import Executor
 from codingagent.agent.plan import Order, subject_of
 from codingagent.model.approval import Question
 from codingagent.model.events import Denied, Event, FileEdited, Interrupted, Refused
@@ -54,7 +54,7 @@ def do(text: str, before: Mapping[str, bytes | str], root: Path) -> Done:
     own = reply.read(text)
     found = read(text, set(before)) if own.is_bare else ForeignAnswer(own.items, own.notes)
     workspace, runner = Workspace(root), Runner(Unconfined(), {})
-    agent = Agent(bare_context(workspace, runner, PRESETS["standard"]))
+    agent = Executor(bare_context(workspace, runner, PRESETS["standard"]))
     failures = []
     events: list[Event] = []
     try:
