@@ -193,7 +193,7 @@ def _too_many(count: int) -> Problem:
 
 
 class Objection(Struct, frozen=True):
-    """Why a file is not an answer to this session, and what to do; no remedy means: accept it."""
+    """Why a file is not an answer to this session, and what to do about it; no `remedy`: offer `--accept`."""
 
     reason: str
     remedy: str

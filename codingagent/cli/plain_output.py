@@ -50,8 +50,9 @@ class Screen:
     """An output that shows notices. If it fails (`| head`, a full disk), the work goes on without it."""
 
     told: Kinds = ()
+    """The records that it shows of this process's own work."""
     told_elsewhere: Kinds = ()
-    """The records that it shows: of this process's own work, and of another's."""
+    """Those that it shows of another's."""
 
     def __init__(self, stream: TextIO, changes: str = "never") -> None:
         self._stream = stream

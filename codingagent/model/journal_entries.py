@@ -236,7 +236,7 @@ class OperationEnded(Tagged, frozen=True, tag="operation_ended"):
 
 
 class CheckEnded(Tagged, frozen=True, tag="check_ended"):
-    """The outcome of the person's check after this turn; it started under the tag CHECK."""
+    """The outcome of the person's check after this turn, or before the first answer."""
 
     event: Event
     at: str
@@ -314,7 +314,7 @@ class UndoBegan(Tagged, frozen=True, tag="undo_began"):
     """The files that these steps changed are about to be restored to their state before them."""
 
     steps: tuple[int, ...]
-    """Indexes into the journal's `steps`, each a turn or an earlier undo."""
+    """Indexes into `checkpoints.history.steps`, each a turn or an earlier undo."""
     name: str
     """The checkpoint of the workspace as it is now."""
     at: str

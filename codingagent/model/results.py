@@ -1,4 +1,4 @@
-"""Word events as specification 003 does: `[OK] CREATE_FILE: Created 'src/Calculator.cs'`."""
+"""Word events, for the model and the person, as specification 003: `[OK] CREATE_FILE: Created 'a.cs'`."""
 
 import signal
 from typing import assert_never
