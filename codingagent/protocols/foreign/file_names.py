@@ -17,6 +17,7 @@ from codingagent.model.patterns import lazy_pattern, word_lists, words
 
 # A longer line is no heading, whatever it says.
 _LINE_LIMIT = 300
+_BRACKETS = str.maketrans("：【】", ":[]")
 _MARKS = lazy_pattern(r"(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+")
 _TICKED = lazy_pattern(r"`+([^`\n]+)`+")
 _LINK = lazy_pattern(r"\[([^\]\n]+)\]\([^)\n]*\)")
@@ -172,7 +173,7 @@ def name_in(line: str, at: int, files: Files) -> Name | None:
     """Return the paths that a line of prose names, or None."""
     if len(line) > _LINE_LIMIT or not line.strip():
         return None
-    rest = TURN.sub("", line).replace("：", ":").strip()
+    rest = TURN.sub("", line).translate(_BRACKETS).strip()
     if (marks := _MARKS.match(rest)) is not None and rest not in files:
         rest = rest[marks.end() :]
     if (element := element_in(rest)) is not None:

@@ -38,10 +38,14 @@ from codingagent.protocols.tags import tag_blocks
 from codingagent.protocols.tags.reply import BLOCK_LINE
 
 _DIFF_LANGUAGES = words("diff patch udiff unidiff git-diff")
-_STARTS = ("```", "~~~", "<", "*** ", "--- ", "diff --git ", "Index: ", "@@")
+_STARTS = ("```", "~~~", "[", "%%", "===", "<", "*** ", "--- ", "diff --git ", "Index: ", "@@")
 _BEGIN, _END, _END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
 _MOVE = "*** Move to:"
 _SECTIONS = ("*** Add File:", "*** Update File:", "*** Delete File:")
+# How some models begin a file that stands in no fence.
+_FRAME = lazy_pattern(
+    r"(?:\[file ?name\]:|%%writefile[ \t]|={3,}[ \t]*file:)[ \t]*(\S+)[ \t]*=*[ \t]*", re.IGNORECASE
+)
 # Words of a line that may tell of a deletion or a renaming.
 _CHANGE = lazy_pattern(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
 
@@ -108,6 +112,16 @@ class _AnswerReader:
             return self._read_patch(at, end, fenced=False)
         if diffs.begins(lines, at, end):
             return self._read_diff(at, end, fenced=False, name=self._names.near(at))
+        frame = _FRAME.fullmatch(lines[at].strip()[:300])
+        if frame is not None and is_path(frame[1], self._files, labelled=True):
+            behind = self._first_line(at + 1, end)
+            if behind is not None and self._fences.at(behind) is None and behind not in self._edits:
+                fault = OperationError(
+                    "it stands in no fence",
+                    advice="; send it again in a fence, with its path on the line above",
+                )
+                self._items.refuse(Kind.FILE, at + 1, fault, frame[1])
+                return at + 1
         return None
 
     # --- fences --------------------------------------------------------------------------------
