@@ -252,7 +252,7 @@ def test_another_session_has_what_this_one_has(home: Path) -> None:
     found = {each.task: each for each in map(sessions.load, sessions.ids())}
     before, after = found["first"], found["second"]
     for name in ("context", "leave_out", "conventions", "check", "protocol", "sandbox"):
-        assert getattr(after, name) == getattr(before, name), name
+        assert getattr(after.terms, name) == getattr(before.terms, name), name
 
 
 @pytest.mark.with_git

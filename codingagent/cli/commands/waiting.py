@@ -368,11 +368,13 @@ def _command_in(text: str, *, is_asked: bool) -> str | None:
 
 def _kept(session: Session) -> Iterator[str]:
     """Yield the options of `new` that give another session what this one has."""
-    for name in ("workspace", "policy", "sandbox", "context", "protocol"):
-        yield f"--{name}={getattr(session, name)}"
-    yield "--network" if session.terms.network else "--no-network"
+    terms = session.terms
+    yield from (f"--workspace={session.workspace}", f"--policy={terms.policy}")
+    yield from (f"--sandbox={terms.sandbox}", f"--context={terms.context}")
+    yield f"--protocol={terms.protocol}"
+    yield "--network" if terms.network else "--no-network"
     yield from (f"--leave-out={glob}" for glob in session.leave_out)
-    if not session.terms.conventions:
+    if not terms.conventions:
         yield "--no-conventions"
     if session.check:
         yield f"--check={session.check}"
