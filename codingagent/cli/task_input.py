@@ -5,9 +5,10 @@ import sys
 from pathlib import Path
 
 from codingagent.cli.stdio import is_terminal
-from codingagent.errors import UsageError, disk_errors
+from codingagent.errors import UsageError
 from codingagent.model.encoding import typed_text
 from codingagent.model.plain_text import without_halves
+from codingagent.storage.mailbox import read_bounded
 
 
 def read_task(
@@ -44,8 +45,9 @@ def _read(what: str, words: list[str], file: Path | None, edit: bool) -> str:
         raise UsageError(f"{what} is given twice; give it as words, with --file, or with --edit")
     if file is not None:
         try:
-            with disk_errors(f"{file} can't be read", UsageError):
-                task = typed_text(file.read_bytes())
+            if (data := read_bounded(file, UsageError)) is None:
+                raise UsageError(f"{file} is too large to be {what or 'words'}; name another file")
+            task = typed_text(data)
         except UnicodeDecodeError:
             raise UsageError(f"{file} is not UTF-8 text; save it as UTF-8") from None
     elif edit or words == ["-"]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from codingagent.errors import WorkError, disk_errors, system_reason
+from codingagent.errors import CodingAgentError, WorkError, disk_errors, system_reason
 from codingagent.model.observations import InboxFile
 from codingagent.model.patterns import lazy_pattern
 from codingagent.storage import atomic_write
@@ -108,7 +108,7 @@ class Mailbox:
 
     def read(self, name: str) -> bytes | None:
         """Return the bytes of an inbox file; None if it is too large to be an answer."""
-        return _read(self.inbox / name)
+        return read_bounded(self.inbox / name)
 
     def take(self, name: str, session_id: str, sequence: int) -> str:
         """Move an inbox file to `processed/`; return its new name, with session id and sequence number."""
@@ -127,7 +127,7 @@ class Mailbox:
 
     def read_taken(self, name: str) -> bytes | None:
         """Return the bytes of an answer in `processed/`; None if it is gone."""
-        return _read(self.processed / name) if (self.processed / name).is_file() else None
+        return read_bounded(self.processed / name) if (self.processed / name).is_file() else None
 
     def set_aside(self, name: str, reason: str) -> str:
         """Move an inbox file to `rejected/` with a file that says why; return its new name."""
@@ -250,7 +250,8 @@ def _is_refused(path: str, access: int, shared: int) -> bool | None:
     return is_refused
 
 
-def _read(path: Path) -> bytes | None:
-    with disk_errors(f"{path} can't be read"), retried(lambda: path.open("rb")) as file:
+def read_bounded(path: Path, error: type[CodingAgentError] = WorkError) -> bytes | None:
+    """Return the bytes of a file; None if it is too large to be an answer, or has no end."""
+    with disk_errors(f"{path} can't be read", error), retried(lambda: path.open("rb")) as file:
         data = file.read(REPLY_LIMIT_BYTES + 1)
     return data if len(data) <= REPLY_LIMIT_BYTES else None

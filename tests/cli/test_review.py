@@ -1,6 +1,7 @@
 """Look at an answer before it is done, and leave parts of it out: `resume --dry-run`, `--skip`."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,11 @@ def test_what_is_skipped_is_denied_and_the_rest_is_done(answer: Path) -> None:
         (["--accept", "FILE", "--skip", "x"], "must be numbers"),
         (["--accept", "FILE", "--skip", "0"], "must be numbers"),
         (["--dry-run", "nothing.txt"], "nothing.txt can't be read"),
+        pytest.param(
+            ["--dry-run", "/dev/zero"],
+            "too large to be an answer",
+            marks=pytest.mark.skipif(sys.platform == "win32", reason="no file without an end"),
+        ),
     ],
 )
 def test_a_wrong_review_is_refused_in_words(answer: Path, words: list[str], why: str) -> None:

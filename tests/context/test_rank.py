@@ -2,6 +2,7 @@
 
 from codingagent.context.rank import Ranked, look, named_in, query, rank
 from codingagent.model.observations import PastCommit as Commit
+from tests.helpers import cpu_below
 
 TEXTS = {
     "shop/cart.py": "class Cart:\n    def total(self): return self.discount\n    discountRate = 1\n",
@@ -20,6 +21,11 @@ def ranked(task: str, *log: Commit, attached: tuple[str, ...] = ()) -> list[Rank
 
 def order(task: str, *log: Commit, attached: tuple[str, ...] = ()) -> list[str]:
     return [file.path for file in ranked(task, *log, attached=attached)]
+
+
+def test_one_very_long_word_takes_no_time() -> None:
+    with cpu_below(30):
+        query("y" * 100_000)
 
 
 def test_the_file_that_holds_the_words_comes_first() -> None:

@@ -20,7 +20,7 @@ from codingagent.cli.commands.options import REPLY, RULES, Given, taking
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.plain_output import Screen, write_json_line
 from codingagent.cli.shared_session import announce, locked
-from codingagent.errors import UsageError, WorkError, disk_errors
+from codingagent.errors import UsageError, WorkError
 from codingagent.model.approval import Answer, nothing_awaits
 from codingagent.model.journal_entries import CommitMade, UndoBegan, is_run_id, is_session_id
 from codingagent.model.paths import shown
@@ -28,6 +28,7 @@ from codingagent.model.session_state import Phase, Session
 from codingagent.storage import homes
 from codingagent.storage.homes import Home
 from codingagent.storage.lock import is_held
+from codingagent.storage.mailbox import read_bounded
 from codingagent.workspace.real_paths import typed_in, with_slashes
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
     from msgspec import to_builtins
 
     state = home.sessions.load(name) if name else latest_of(home)
-    with disk_errors(f"{file} can't be read", UsageError):
-        data = file.read_bytes()
+    if (data := read_bounded(file, UsageError)) is None:
+        raise UsageError(f"{file} is too large to be an answer; name another file")
     with (
         screen_for(json) as screen,
         home.lock.held(screen.remark),
