@@ -7,6 +7,7 @@ from tests.damage_table import ROWS, answers, is_unknowable
 from tests.rows import each_row
 
 
+@pytest.mark.long
 def test_no_damaged_answer_becomes_a_file_that_was_not_meant() -> None:
     """Right, asked again, or a text that an author may have meant; the module itself runs all."""
     sample = [*ROWS[6::18], *(row for row in ROWS if row.name == "a byte-order mark per line")]

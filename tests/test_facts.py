@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from codingagent.cli.layout import PIPE, text_of
 from codingagent.cli.record_words import lines_of
 from codingagent.model.events import Event, Refused
@@ -33,7 +35,7 @@ def _done(tmp_path: Path) -> Iterator[tuple[tuple[Event, ...], tuple[str, ...]]]
         yield foreign.events, foreign.notes
     for row in reply_table.run_all(one_in=96):
         yield row.done.events, row.done.notes
-    for cell in damage_table.run(damage_table.ROWS[6::18], damage_table.answers()):
+    for cell in damage_table.run(damage_table.ROWS[6::24], damage_table.answers()):
         yield cell.done.events, cell.done.notes
 
 
@@ -43,6 +45,7 @@ def _new(folder: Path, name: str) -> Path:
     return root
 
 
+@pytest.mark.long
 def test_the_person_reads_nothing_that_is_for_the_model(tmp_path: Path) -> None:
     """Issue of words: an order to "send this block again" is none to the person."""
     done = list(_done(tmp_path))

@@ -29,6 +29,7 @@ def test_a_reply_as_it_was_written_does_what_it_says(case: Case, tmp_path: Path)
         assert not done.problems
 
 
+@pytest.mark.long
 def test_no_mangling_makes_a_reply_do_anything_else(request: pytest.FixtureRequest) -> None:
     """The right bytes, or nothing and a problem that names the block: never wrong, never silent."""
     one_in = 1 if request.config.getoption("--deep") else 6

@@ -162,6 +162,7 @@ def test_a_later_turn_is_undone_alike(tmp_path: Path) -> None:
     assert tree(live.workspace) == before
 
 
+@pytest.mark.long
 def test_what_is_too_much_to_be_kept_is_asked_about(tmp_path: Path) -> None:
     """Above the limit the person is asked first; what a yes destroys is left as it is by undo."""
     live = sit_down(tmp_path)

@@ -181,6 +181,7 @@ TEXTS = {"five_turns.txt": five_turns}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pty is what is tested")
+@pytest.mark.long
 def test_a_session_of_five_turns() -> None:
     """`python -m tests.golden` writes it anew: `git diff` then shows what a person reads otherwise."""
     assert five_turns() == golden.text(__file__, "five_turns.txt")
