@@ -19,7 +19,7 @@ from codingagent.checkpoints.history import State, named
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.patterns import sections, table, words
 from codingagent.process.runner import run_in_terminal, run_tool
-from codingagent.workspace.git_files import GitResult
+from codingagent.workspace.git_files import GitResult, contents_in
 from codingagent.workspace.git_repository import text_of
 from codingagent.workspace.programs import find_program, persons_variables
 
@@ -326,13 +326,9 @@ class PersonsRepository:
         return self._git("hash-object", "-w", "--stdin", *options, data=data).decode().strip()
 
     def _contents(self, *blobs: str) -> list[bytes]:
-        told, found = self._git("cat-file", "--batch", data="\n".join(blobs).encode() + b"\n"), []
-        for _ in blobs:
-            head, _, told = told.partition(b"\n")
-            size = int(head.rpartition(b" ")[2])
-            found.append(told[:size])
-            told = told[size + 1 :]
-        return found
+        told = self._git("cat-file", "--batch", data="\n".join(blobs).encode() + b"\n")
+        where = "the objects of your repository"
+        return [data for _, data in contents_in(told, blobs, where)]
 
     def _is_set(self, name: str) -> bool:
         """Return a setting of git's that is true unless set otherwise."""

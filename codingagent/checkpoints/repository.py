@@ -4,10 +4,8 @@ git compares files with the index and stores what a pipe brings: no filter, hook
 """
 
 import hashlib
-import io
 import itertools
 import os
-import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +23,8 @@ from codingagent.workspace.git_files import (
     OWN_CONFIG,
     Git,
     GitError,
+    contents_in,
+    objects_in,
     own_variables,
     together,
 )
@@ -196,24 +196,21 @@ class Store:
 
     def sizes(self, ids: Iterable[str]) -> dict[str, int]:
         """Return the size of each object; GitError if one does not exist."""
-        return {name: size for name, size, _ in self._objects("--batch-check", list(ids))}
+        names = list(ids)
+        told = self._told("--batch-check", names)
+        return {name: size for name, size, _ in objects_in(told, names, self._where)}
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the content of each object, all read at once; GitError if one does not exist."""
-        for name, size, answer in self._objects("--batch", names):
-            yield name, answer.read(size)
-            answer.read(1)  # the end of a line
+        yield from contents_in(self._told("--batch", names), names, self._where)
 
-    def _objects(self, how: str, names: Sequence[str]) -> Iterator[tuple[str, int, io.BytesIO]]:
-        """Yield what git says of each object: its name, its size, and the answer from there on."""
+    def _told(self, how: str, names: Sequence[str]) -> bytes:
         lines = "".join(f"{name}\n" for name in names)
-        answer = io.BytesIO(self.git("cat-file", how, data=lines.encode()) if names else b"")
-        for name in names:
-            if (found := re.fullmatch(rb"\w+ blob (\d+)\n", answer.readline())) is None:
-                raise GitError(
-                    f"the checkpoints in {self.path} are damaged: {name[:50]} is missing"
-                )
-            yield name, int(found[1]), answer
+        return self.git("cat-file", how, data=lines.encode()) if names else b""
+
+    @property
+    def _where(self) -> str:
+        return f"the checkpoints in {self.path}"
 
 
 class Import(Struct):

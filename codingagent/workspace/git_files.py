@@ -7,6 +7,7 @@ person's own configuration applies. A nested repository is listed by its own rul
 
 import contextlib
 import hashlib
+import io
 import os
 import re
 import stat
@@ -116,6 +117,27 @@ class Git(Struct, frozen=True):
 
 class GitError(WorkError):
     """git failed."""
+
+
+def objects_in(
+    told: bytes, names: Sequence[str], where: str
+) -> Iterator[tuple[str, int, io.BytesIO]]:
+    """Yield what `git cat-file` told of each object: its name, its size, and the answer from there on.
+
+    GitError if one is missing in the repository that `where` is in words.
+    """
+    answer = io.BytesIO(told)
+    for name in names:
+        if (found := re.fullmatch(rb"\w+ blob (\d+)\n", answer.readline())) is None:
+            raise GitError(f"{where} are damaged: {name[:50]} is missing")
+        yield name, int(found[1]), answer
+
+
+def contents_in(told: bytes, names: Sequence[str], where: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the content of each object that `git cat-file --batch` told; GitError if one is missing."""
+    for name, size, answer in objects_in(told, names, where):
+        yield name, answer.read(size)
+        answer.read(1)  # the end of a line
 
 
 class Belonging(Struct):

@@ -177,6 +177,16 @@ def test_changes_of_the_persons_in_the_same_lines_or_file(repository: Repository
     assert (repository.committed(), repository.status) == ({"M\tcart.py"}, [])
 
 
+def test_an_object_that_is_missing_is_named(repository: Repository) -> None:
+    repository.write("cart.py", LINES.replace("a", "aa"))
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    blob = repository.git("rev-parse", "HEAD:cart.py").strip()
+    (repository.top / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    said = repository.commit(ok=1)
+    assert f"the objects of your repository are damaged: {blob} is missing" in said
+
+
 @pytest.mark.parametrize(("mine", "status"), [("a", "MM cart.py"), ("g", " M")])
 def test_what_is_staged_of_the_same_file(repository: Repository, mine: str, status: str) -> None:
     """It stays staged, apart from the commit; in the same lines it is refused."""
