@@ -47,7 +47,7 @@ _NO_TEXT = Objection("it is not text in UTF-8", _SAVE_AGAIN)
 
 
 class Rehearsed(Struct, frozen=True):
-    """What one item of an answer would do.
+    """One item of an answer, as it would be done.
 
     `difference` is the diff of a file change, or the text of a command or a message. `fault` says why it
     would fail, `reasons` what the person would be asked.

@@ -40,7 +40,7 @@ class Order(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """What is about to be done, for the journal and for approval.
+    """A change or a command that is about to be made, for the journal and for approval.
 
     `parts` are everything that a yes depends on, `shown` what the person sees of it. `asked` is what needs
     their approval. `changes` and `event` say what will be true once `act` is done; a command has neither.
