@@ -2,8 +2,12 @@
 
 import contextlib
 import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -142,6 +146,38 @@ def test_the_two_command_lines_name_what_is_there() -> None:
     assert first[0] == "echo"  # says what comes, and how long it takes
     assert first[-1] == "demo"
     assert "python3 tests/check.py" in (ROOT / ".ci" / "run").read_text("utf-8")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="its programs are scripts of a shell")
+def test_the_second_command_sees_nothing_that_was_set_up_by_hand(tmp_path: Path) -> None:
+    """Each program but pip has a home folder of its own, which is empty, and no variable of the person's."""
+    (tmp_path / "tests").mkdir()
+    script = Path(shutil.copy(ROOT / "tests" / "check.py", tmp_path / "tests"))
+    (tmp_path / "pyproject.toml").touch()
+    programs = tmp_path / ".venv-test" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("python", "ruff", "lint-imports", "pytest", "mypy"):
+        told = f'{{ printf "%s\\n" "$*"; ls -A "$HOME"; env; }} >>{tmp_path}/{name}'
+        (programs / name).write_text(f"#!/bin/sh\n{told}\n")
+        (programs / name).chmod(0o755)
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text("[user]\n\tname = By Hand\n\temail = by@hand\n")
+    names = ("GIT_AUTHOR_NAME", "XDG_CONFIG_HOME", "PYTHONPATH", "PYTEST_ADDOPTS", "PIP_INDEX_URL")
+    own = {**dict.fromkeys(names, "by-hand"), "HOME": str(home), "PATH": os.environ["PATH"]}
+    words = [sys.executable, "-E", str(script), "tests/model"]
+    done = subprocess.run(words, env=own | {"CI": "1"}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = {each: (tmp_path / each).read_text("utf-8") for each in ("ruff", "pytest", "mypy")}
+    assert "tests/model\n" in said["pytest"]
+    for each in said.values():
+        assert not re.search(r"by.hand|\.gitconfig", each)
+        assert f"HOME={home}\n" not in each
+        assert "\nCI=1\n" in each
+    pip = (tmp_path / "python").read_text("utf-8")
+    assert "PIP_INDEX_URL=by-hand\n" in pip
+    assert f"\nHOME={home}\n" in pip
+    assert "PYTHONPATH" not in pip
 
 
 def test_the_messages_in_the_docs_are_valid() -> None:

@@ -97,6 +97,10 @@ class PersonsRepository:
             )
         if self._git("ls-files", "-u", "-z"):
             raise UsageError("files of this repository are unmerged: resolve them, then commit")
+        who = 'git config --global user.name "YOUR NAME"; git config --global user.email YOU@EXAMPLE.ORG'
+        lacks = f"git doesn't know who commits: type `{who}`, then commit again"
+        for role in ("AUTHOR", "COMMITTER"):
+            self._said("var", f"GIT_{role}_IDENT", why=lacks)
         if branch is None and not self.branch:
             raise UsageError(
                 "HEAD is on no branch, so a commit would be easily lost: add --branch NAME"

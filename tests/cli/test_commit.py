@@ -1,7 +1,9 @@
 """Design, the command line: `commit` commits exactly what the session changed, and never pushes."""
 
+import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -441,6 +443,83 @@ def test_a_hidden_variable_of_git_leads_nowhere_else(
     assert done.returncode == 0, done.stderr
     assert len(repository.git("log", "--format=%h").split()) == 2
     assert len(other.git("log", "--format=%h").split()) == 1
+
+
+def test_where_git_knows_nobody_it_says_what_to_type(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Before anybody writes a message: none is lost. Then the same command commits."""
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    for role, what in itertools.product(("AUTHOR", "COMMITTER"), ("NAME", "EMAIL")):
+        monkeypatch.delenv(f"GIT_{role}_{what}")
+    config = tmp_path / "config"
+    config.write_text("[user]\n\tuseConfigOnly = true\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    said = repository.commit("--message", "Mine", ok=2)
+    assert said.count("\n") == 1, said
+    unread = tmp_path / "message"
+    unread.write_text("Piped\n")
+    with unread.open() as piped, monkeypatch.context() as typing:
+        typing.setattr(sys, "stdin", piped)
+        assert repository.commit("--message", "-", ok=2) == said
+        assert piped.read() == "Piped\n"
+    assert repository.git("log", "--format=%s") == "first\n"
+    for line in re.findall(r"git config --global [^;`]+", said):
+        subprocess.run(line, shell=True, check=True)
+    assert "committed 1 file" in repository.commit("--message", "Mine")
+    assert repository.git("log", "-1", "--format=%s %an %ae") == "Mine YOUR NAME YOU@EXAMPLE.ORG\n"
+
+
+def test_a_working_tree_has_the_files_that_are_named_here(
+    repository: Repository, tmp_path: Path
+) -> None:
+    """Relative to the current folder, by a glob, or absolute, also by a link: always those of the branch."""
+    repository.write("sub/docs/guide.md", "guide\n")
+    repository.write("sub/docs/more.md", "more\n")
+    repository.git("add", "-A")
+    repository.git("commit", "-qm", "docs")
+    repository.write("sub/docs/guide.md", "not committed\n")
+    repository.write("sub/docs/new.md", "new\n")
+    (tmp_path / "way").symlink_to(repository.top)
+    task = tmp_path / "task.txt"
+    task.write_text("Change g to G\n")
+
+    def begin(branch: str, attached: str) -> "subprocess.CompletedProcess[str]":
+        words = ("new", "--worktree", branch, f"--attach={attached}", "--file=../../task.txt")
+        return run_here(*words, "--no-wait", folder=repository.root / "sub")
+
+    names = (
+        "docs/guide.md",
+        "docs/../docs/guide.md",
+        "docs/**",
+        "docs",
+        str(tmp_path / "way/sub/docs"),
+    )
+    absolute = (repository.top / "sub/docs/guide.md", tmp_path / "r-b0" / "sub/docs/guide.md")
+    for number, name in enumerate([*names, *map(str, absolute)]):
+        branch = "b0" if "r-b0" in name else f"b{number}"
+        done = begin(branch, name)
+        assert done.returncode == 0, (name, done.stderr)
+        home = tmp_path / f"r-{branch}" / "sub" / ".codingagent"
+        texts = [each.read_text("utf-8") for each in (home / "outbox").glob("*.txt")]
+        for text in texts:
+            assert "--- docs/guide.md" in text, name
+            assert "not committed" not in text, name
+    before = sorted(tmp_path.iterdir())
+    refused = {
+        "docs/new.md": "that is not on branch other, where the task works: commit it there first",
+        str(repository.top / "sub/docs/new.md"): "that is not on branch other",
+        "docs/none.md": "no file in the workspace matches",
+        "../cart.py": "outside the workspace",
+        "/etc/passwd": "outside the workspace",
+        "": "it is empty",
+    }
+    for name, why in refused.items():
+        done = begin("other", name)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), (name, done.stderr)
+        assert why in done.stderr, name
+        assert sorted(tmp_path.iterdir()) == before
 
 
 def test_two_tasks_at_once_in_working_trees_of_their_own(repository: Repository) -> None:

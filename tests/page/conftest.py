@@ -15,7 +15,12 @@ expect.set_options(timeout=_LONG_MS)
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with a repository; git knows nobody who could commit, wherever the tests run."""
+    configuration = tmp_path / "gitconfig"
+    configuration.write_text("[user]\n\tuseConfigOnly = true\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(configuration))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     folder = demo_folder(tmp_path)
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@b.c")
     for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "first")):

@@ -18,11 +18,13 @@ from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_task
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import Wants
+from codingagent.model.paths import shown
 from codingagent.model.settings import Settings
 from codingagent.process import select_sandbox
 from codingagent.storage import homes, own_prompts
 from codingagent.storage.homes import Home
 from codingagent.workspace.programs import quoted
+from codingagent.workspace.real_paths import typed_in
 
 if TYPE_CHECKING:
     from codingagent.cli.shared_session import SharedSession
@@ -181,7 +183,8 @@ def _checked(
     resolved, folder = homes.settings_for(root, options, os.environ)
     settings = resolved.settings
     rules = select_sandbox.possible_policy(settings, folder)
-    files = factory.attached(root, folder, given.attach or (), rules, screen.show)
+    patterns = [_there(each, folder, given.worktree) for each in given.attach or ()]
+    files = factory.attached(root, folder, patterns, rules, screen.show)
     for pattern in settings.always_attach if folder.is_dir() else ():
         try:
             own = [os.path.join(folder, pattern)]
@@ -189,6 +192,20 @@ def _checked(
         except UsageError as fault:  # it need not fit each workspace
             screen.remark(f"always_attach {fault}")
     return settings, folder, files
+
+
+def _there(pattern: str, tree: Path, branch: str | None) -> str:
+    """Return what names in a branch's working tree the files that a pattern names in the current folder."""
+    near = typed_in(Path.cwd(), pattern, Path.cwd()) if branch and pattern else None
+    if near is None:
+        return pattern
+    found = os.path.join(tree, near)
+    if os.path.lexists(near) and not os.path.lexists(found):
+        raise UsageError(
+            f"--attach '{shown(pattern)}': that is not on branch {branch}, where the task works: commit it"
+            " there first, or begin with --here"
+        )
+    return found
 
 
 def _agreed(name: str, workspace: Path, screen: Screen) -> str:

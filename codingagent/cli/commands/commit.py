@@ -45,12 +45,11 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
     """
     home = home_of(context)
     state = latest_of(home) if session is None else home.sessions.load(session)
-    message = (
-        read_words([message], None, edit=False, may_be_empty=False) if message == "-" else message
-    )
     is_asked = is_terminal(sys.stdin) and is_terminal(sys.stdout) and message is None
     with screen_for(json) as screen:
         repository, plan, told, count = _prepared(home, state, screen, branch, whole=whole)
+        if message == "-":  # not before: what is typed, and then refused, would be lost
+            message = read_words([message], None, edit=False, may_be_empty=False)
         edits = is_asked if edit is None else edit
         if edits and is_asked:
             screen.remark("your editor opens with the message: save and close it to commit")
