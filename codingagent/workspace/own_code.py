@@ -37,6 +37,8 @@ class OwnCode(Struct, frozen=True):
     fault: str = ""
     """Why the workspace can't be used at all; empty if it can."""
     remark: str = ""
+    shared: str = ""
+    """Says what is kept only because it shares files with what this program runs from."""
 
 
 def own_code_in(workspace: Path) -> OwnCode:
@@ -73,9 +75,8 @@ def _own_code_in(
     imported = [Path(entry) for entry in path if os.path.isabs(entry)]
     kept: set[Path] = set()
     whole = {_PACKAGE.resolve(), Path(os.__file__).parent.resolve(), *map(resolved, of_person)}
-    linked = tuple(_linked(root))
     loaded = (Path(os.path.abspath(each)) for each in libraries.split(os.pathsep) if each)
-    places = (*_installed(root), *imported, *loaded, *linked, *_told(root, of_person))
+    places = (*_installed(root), *imported, *loaded, *_told(root, of_person))
     for place in places:
         kept.update(_steps(place, root))
         if sys.platform != "linux":  # written by another spelling, or a mapped drive
@@ -89,16 +90,24 @@ def _own_code_in(
                 f" ({place}): an answer could change the program that confines it; name another, or"
                 f" {_INSTALL}"
             )
-    outermost = tuple(sorted(each for each in kept if kept.isdisjoint(each.parents)))
+    linked = {step for place in _linked(root) for step in _steps(place, root)} - kept
+    every = kept | linked
+    outermost = tuple(sorted(each for each in every if every.isdisjoint(each.parents)))
     around = {above for each in outermost for above in each.parents if root in above.parents}
-    names = ", ".join(os.fspath(each.relative_to(root)) for each in outermost[:3])
+    own, others = (
+        ", ".join([os.fspath(each.relative_to(root)) for each in outermost if each in held][:3])
+        for held in (kept, linked)
+    )
     remark = (
-        f"codingagent itself runs from {names} in the workspace, or by what it says, so answers can't change"
+        f"codingagent itself runs from {own} in the workspace, or by what it says, so answers can't change"
         f" anything there; to let them, {_INSTALL}"
     )
-    if linked:
-        remark += "; what shares files with it, reinstall with UV_LINK_MODE=copy"
-    return OwnCode(outermost, tuple(sorted(around)), remark=remark) if outermost else OwnCode()
+    shared = (
+        f"{others} shares files with codingagent's own packages, as uv and conda link one file into several"
+        " places, so answers can't change it; to let them, reinstall it with UV_LINK_MODE=copy"
+    )
+    told = {"remark": remark * bool(own), "shared": shared * bool(others)}
+    return OwnCode(outermost, tuple(sorted(around)), **told)
 
 
 def _told(root: Path, folders: Iterable[Path]) -> Iterator[Path]:

@@ -146,8 +146,8 @@ class PathWalk:
                     _refuse_other_names(place, name, path)
                 found = place.folder.lstat(name)
                 if writing and found is not None and _identity(found) in self._kept:
-                    what = "codingagent itself, its Python or its settings: that is read-only here"
-                    raise dirfd.refused(f"REJECTED: {{}} belongs to {what}", path)
+                    what = "codingagent itself, its Python or settings, or shares files with them"
+                    raise dirfd.refused(f"REJECTED: {{}} belongs to {what}: read-only here", path)
                 if found is not None and dirfd.is_link(found) and (left or follow_last):
                     links += 1
                     if links > _LINK_LIMIT:
