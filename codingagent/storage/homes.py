@@ -270,12 +270,20 @@ def check_home(root: Path, *, was_found: bool) -> None:
             raise UsageError(f"{root / name} is a link; a home needs real folders: remove it")
     if was_found and is_link_at(root):
         raise UsageError(f"{root} is a link; if it is yours, name its target with --home")
-    holds = [n for n in ("sessions", settings_.FILE_NAME) if os.path.lexists(root / n)]
+    holds = [n for n in ("sessions", settings_.FILE_NAME) if _holds_files(root / n)]
     if was_found and holds and not is_registered(root):
         raise UsageError(
             f"{root} holds {' and '.join(holds)} that codingagent did not make here (a copy, or someone"
             " else's), so it is not used; `codingagent help troubleshooting` says what to do"
         )
+
+
+def _holds_files(folder: Path) -> bool:
+    """Return whether there is more than a folder with what has git keep it though it is empty."""
+    try:
+        return any(not name.startswith(".git") for name in os.listdir(folder))
+    except OSError:
+        return os.path.lexists(folder)
 
 
 def own_folders(home: Path, root: Path) -> tuple[Path, ...]:

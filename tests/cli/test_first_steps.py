@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,30 @@ def test_who_works_here_or_in_an_empty_folder_is_told_nothing(
     os.chdir(empty)
     assert "gets no files" not in run("new", "--no-wait", "x", capsys=capsys)[1]
     assert project.is_dir()
+
+
+@pytest.mark.with_git
+def test_a_clone_that_brings_empty_folders_is_nobodys_home(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such as this repository's: git keeps a folder only with a file in it."""
+    for name in ("sessions", "inbox", "outbox", "workspace"):
+        (project / name).mkdir()
+        (project / name / (".gitkeep" if name == "inbox" else ".gitignore")).write_text("*\n")
+    _, out, _ = run("doctor", capsys=capsys)
+    assert f"home: {project}\n" in out
+    status, _, err = run("new", "--no-wait", "x", capsys=capsys)
+    assert (status, err) == (0, "")
+    # A copy of it then is somebody's.
+    shutil.copytree(project, project.parent / "copy")
+    os.chdir(project.parent / "copy")
+    status, _, err = run("new", "--no-wait", "x", capsys=capsys)
+    assert (status, "holds sessions that codingagent did not make here" in err) == (2, True)
+    assert run("doctor", capsys=capsys)[0] == 1
+    for path in Path("sessions").iterdir():
+        if path.name not in {".gitignore", ".home"}:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert run("list", capsys=capsys)[0] == 2
 
 
 def test_attaching_without_here_says_what_is_missing(

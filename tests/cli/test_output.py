@@ -505,8 +505,11 @@ def test_a_request_that_is_copied_is_said_in_the_same_words(waiting: Path) -> No
 def findings(
     home: Path, *, variables: Mapping[str, str] | None = None
 ) -> dict[str, dict[str, object]]:
-    told = piped(home, "doctor", "--json", variables=variables)
-    return {entry["name"]: entry for entry in map(json.loads, told.splitlines())}
+    done = run_here("--home", str(home), "doctor", "--json", variables=variables)
+    found = {entry["name"]: entry for entry in map(json.loads, done.stdout.splitlines())}
+    is_missing = any(each["isNeeded"] and each["holds"] is False for each in found.values())
+    assert (done.returncode, done.stderr) == (is_missing, "")
+    return found
 
 
 def test_doctor_tries_out_this_very_inbox_and_leaves_nothing(waiting: Path) -> None:

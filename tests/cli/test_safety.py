@@ -13,7 +13,7 @@ import pytest
 
 from codingagent.cli import main
 from tests.cli.test_cli import CREATE, DONE, drop, outboxes, run, session_of
-from tests.helpers import REPOSITORY, command_line
+from tests.helpers import REPOSITORY, command_line, run_here
 from tests.sandboxes import needs_bwrap
 
 pytestmark = pytest.mark.usefixtures("plain")
@@ -692,7 +692,7 @@ def test_a_git_that_an_answer_could_have_made_is_not_used(
     assert run(home, "new", "--no-wait", "x") == 0
     drop(home, CREATE)
     assert run(home, "resume", "--once") == 0
-    assert run(home, "doctor") == 0
+    assert run(home, "doctor") in {0, 1}
     assert not (home / "escaped").exists()
 
 
@@ -761,8 +761,9 @@ def test_doctor_tells_every_promise_of_the_sandbox(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Design, command line: doctor: what this machine offers, one line each, with the remedy."""
-    assert run(home, "doctor", "--json") == 0
+    status = run(home, "doctor", "--json")
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert status == any(each["isNeeded"] and each["holds"] is False for each in found)
     names = [entry["name"] for entry in found]
     assert names[:3] == ["Python", "git", "sandbox"]
     sandbox = found[2]
@@ -772,9 +773,9 @@ def test_doctor_tells_every_promise_of_the_sandbox(
         assert all(entry["holds"] is not False for entry in promises)
     else:
         assert sandbox["detail"]
-    assert run(home, "doctor", "--verbose") == 0
+    assert run(home, "doctor", "--verbose") == status
     assert len(capsys.readouterr().out.splitlines()) == len(found) + 1
-    assert run(home, "doctor") == 0
+    assert run(home, "doctor") == status
     *lines, verdict = capsys.readouterr().out.splitlines()
     faults = {entry["name"] for entry in found if entry["holds"] is False}
     needed = faults & {"sandbox", "git", "home", "inbox"}
@@ -791,8 +792,17 @@ def test_doctor_tells_every_promise_of_the_sandbox(
 def test_doctor_without_a_home_and_without_programs(tmp_path: Path) -> None:
     """Design, command line: commands that only look need nothing and make nothing."""
     done = command_line(tmp_path / "none", "doctor")
-    assert (done.returncode, done.stderr) == (0, "")
+    is_missing = done.stdout.splitlines()[-1].startswith("missing: ")
+    assert (done.returncode, done.stderr) == (is_missing, "")
     assert not (tmp_path / "none").exists()
+    for more in ((), ("--json",)):
+        done = run_here("doctor", *more, folder=tmp_path, variables={"PATH": str(tmp_path)})
+        assert (done.returncode, done.stderr) == (1, "")
+    # Only what is needed counts.
+    git = {"PATH": str(Path(shutil.which("git") or "").parent)}
+    done = run_here("doctor", folder=tmp_path, variables={**git, "EDITOR": "no-such-editor"})
+    assert done.returncode == is_missing
+    assert "editor" in done.stdout.splitlines()[-1]
 
 
 @pytest.mark.with_git
@@ -804,7 +814,8 @@ def test_doctor_in_a_home_that_can_not_be_written_goes_on_to_its_end(home: Path)
     ours = [sys.executable, "-m", "codingagent", "--home", str(home), "doctor"]
     confined = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *ours]
     done = subprocess.run(confined, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (1, "")
     assert re.search("MISSING +inbox: .* can't be written", done.stdout)
+    assert re.search("MISSING +home: .* can't be written; name another", done.stdout)
     assert "terminal: " in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("missing: sandbox, inbox")
+    assert done.stdout.splitlines()[-1].startswith("missing: sandbox, inbox, home")

@@ -266,7 +266,7 @@ def test_a_whole_machine_is_permissive_unless_said(
 
 
 def test_a_home_of_somebody_else_is_not_served(tmp_path: Path) -> None:
-    (tmp_path / "sessions").mkdir()
+    (tmp_path / "sessions" / "a1b2c3d4").mkdir(parents=True)
     done = warm.run_command(
         *("serve", "--stdio"),
         cwd=tmp_path,

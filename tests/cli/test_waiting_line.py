@@ -243,6 +243,9 @@ def test_another_session_has_what_this_one_has(home: Path) -> None:
         asked.says("/new needs a value: /new TASK")
         enter(asked, '/attach "')
         asked.says('/attach ": no closing quotation')
+        # What is left out by hand is this task's own choice.
+        enter(asked, "/leave other.py")
+        asked.says("Request 1 was rewritten")
         enter(asked, "/new second")
         asked.says("Request 1", 2)
         asked.says("your check passes already", 2)
@@ -253,6 +256,7 @@ def test_another_session_has_what_this_one_has(home: Path) -> None:
     before, after = found["first"], found["second"]
     for name in ("context", "leave_out", "conventions", "check", "protocol", "sandbox"):
         assert getattr(after.terms, name) == getattr(before.terms, name), name
+    assert (before.leave_out, after.leave_out) == (("*.md", "other.py"), ("*.md",))
 
 
 @pytest.mark.with_git

@@ -44,8 +44,8 @@ app = typer.Typer()
 @app.command(epilog="Example: codingagent doctor", name="doctor")
 def _doctor(
     context: typer.Context, verbose: Annotated[bool, told("verbose")] = False, json: Json = False
-) -> None:
-    """Check this machine, and say how to get what is missing."""
+) -> int:
+    """Check this machine, and say how to get what is missing: exit status 1 if it is needed."""
     home = homes.find_home(context.obj, Path.cwd(), os.environ)
     # The test from inside needs an existing folder, and a home may not exist yet.
     outside = next((folder for folder in (home, *home.parents) if folder.is_dir()), home)
@@ -56,20 +56,20 @@ def _doctor(
     missing: dict[str, bool] = {}
     # Each line is printed as soon as it is known: the sandbox takes a second.
     for finding in itertools.chain(of_sandbox, _own(home, was_found=home_was_found(context))):
+        if finding.holds is False:
+            missing["sandbox" if finding.is_promise else finding.name] = finding.is_needed
         if json:
             write_json_line(sys.stdout, to_builtins(finding))
         else:
             show_lines(_lines(finding, look))
             sys.stdout.flush()
-            if finding.holds is False:
-                missing["sandbox" if finding.is_promise else finding.name] = finding.is_needed
-    if json:
-        return
     needed = ", ".join(name for name, is_needed in missing.items() if is_needed)
     others = ", ".join(name for name, is_needed in missing.items() if not is_needed)
     without = f"; not as it could be: {others}" if others else ""
     verdict = f"missing: {needed}{without}" if needed else f"ready{without}"
-    show_lines([[(verdict, "bold")]])
+    if not json:
+        show_lines([[(verdict, "bold")]])
+    return 1 if needed else 0
 
 
 def _summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
@@ -101,18 +101,22 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
     except CodingAgentError as fault:
         yield Finding("home", False, str(fault), is_needed=True)
     else:
-        is_there = (home / "sessions").is_dir()
+        is_there = (home / "sessions").is_dir() and (home / "inbox").is_dir()
         none = Finding("inbox", None, f"none yet in {home}; `codingagent new` creates it")
         yield replace(_watching(home / "inbox") if is_there else none, is_needed=True)
         made = "" if is_there else " (not there yet; `codingagent new` creates it)"
-        yield Finding("home", True, f"{home}{made}", is_needed=True)
+        near = next(each for each in (home / "sessions", home, *home.parents) if each.is_dir())
+        is_ours = os.access(near, os.W_OK)
+        made = made if is_ours else f": {near} can't be written; name another with --home"
+        yield Finding("home", is_ours, f"{home}{made}", is_needed=True)
         origin = resolved.origins["workspace"]
         made = "" if workspace.is_dir() else " (not there yet; `codingagent new` creates it)"
         yield Finding("workspace", True, f"{workspace} (from {origin}){made}")
         places.append(workspace.resolve())
     for code in {own_code_in(each) for each in places if not is_too_much(each)}:
-        if said := code.fault or code.remark:
-            yield Finding("installation", False, said)
+        for holds, said in ((False, code.fault or code.remark), (None, code.shared)):
+            if said:
+                yield Finding("installation", holds, said)
     yield _encoding()
     yield _terminal()
     editor = editor_of(os.environ)

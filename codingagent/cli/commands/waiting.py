@@ -372,8 +372,9 @@ def _kept(session: Session) -> Iterator[str]:
     yield from (f"--workspace={session.workspace}", f"--policy={terms.policy}")
     yield from (f"--sandbox={terms.sandbox}", f"--context={terms.context}")
     yield f"--protocol={terms.protocol}"
+    # Not what was left out by hand since: each task has its own choice.
+    yield from (f"--leave-out={glob}" for glob in terms.leave_out)
     yield "--network" if terms.network else "--no-network"
-    yield from (f"--leave-out={glob}" for glob in session.leave_out)
     if not terms.conventions:
         yield "--no-conventions"
     if session.check:
