@@ -17,23 +17,31 @@ from typing import TYPE_CHECKING, NamedTuple
 from codingagent.agent.uncommitted import WorkDone, chains_of
 from codingagent.checkpoints.history import State, named
 from codingagent.errors import UsageError, WorkError
-from codingagent.model.patterns import sections, table, words
+from codingagent.model.patterns import sections, table
 from codingagent.process.runner import run_in_terminal, run_tool
-from codingagent.workspace.git_files import GitResult, contents_in
+from codingagent.workspace.git_files import Git, GitResult, contents_in
+from codingagent.workspace.git_programs import (
+    AT_COMMIT,
+    GitProgram,
+    git_variables,
+    programs_of,
+)
 from codingagent.workspace.git_repository import text_of
-from codingagent.workspace.programs import find_program, persons_variables
+from codingagent.workspace.programs import find_program, persons_path
+from codingagent.workspace.real_paths import from_root, resolved
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
 
 _TOLD = sections(__file__)
-# git-rev-parse(1), --local-env-vars: what leads git to another repository, as in a hook.
-_LOCAL = words(_TOLD["local"])
 # By the file of git's that says so.
 _IN_PROGRESS = table(_TOLD["in progress"])
 _LINK_MODE = "120000"
 _NOT_SET = (b"unspecified", b"unset")
+TRUST = "--trust-ignored"
 _PATIENCE_S = 600
+# Only `git commit` runs the person's hooks.
+_NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
 _scratch = partial(TemporaryDirectory, prefix="codingagent-", ignore_cleanup_errors=True)
 
 
@@ -54,6 +62,15 @@ class CommitPlan(NamedTuple):
     left: tuple[str, ...]
 
 
+class Runs(NamedTuple):
+    """What of the person's runs at a commit, with their rights."""
+
+    said: str
+    """Hooks and filters in words, and the files of the workspace that they run; empty if there are none."""
+    unseen: tuple[str, ...]
+    """Those that git ignores: no one sees what commands do to them."""
+
+
 class Committed(NamedTuple):
     """A commit that was made: its id, its branch, and its files, by paths from the top."""
 
@@ -67,16 +84,19 @@ class _OverlapError(Exception):
 
 
 class PersonsRepository:
-    """The person's repository around a workspace, through their own git."""
+    """The person's repository around a workspace, through their own git.
 
-    def __init__(self, root: Path) -> None:
+    What that runs is found where no answer could have put it, unless the person trusts what git ignores.
+    """
+
+    def __init__(self, root: Path, *, trusts_ignored: bool = False) -> None:
         """Find the repository of a workspace; UsageError if there is none, or no git."""
         program = find_program("git", root)
         if program is None:
             raise UsageError("committing needs git, which is not installed here")
-        self._program, self._at = program, root
-        own = persons_variables().items()
-        self._variables = {name: value for name, value in own if name not in _LOCAL}
+        self._program, self._at, self._root = program, root, resolved(root)
+        self._trusts_ignored = trusts_ignored
+        self._variables = git_variables(root, trusts_all=trusts_ignored)
         top = self._said(
             "rev-parse", "--show-toplevel", why="the workspace is in no git repository"
         )
@@ -140,12 +160,51 @@ class PersonsRepository:
                 raise UsageError(f"{place} is there already, and is no working tree of {branch}")
             is_there = self._said("rev-parse", "-q", "--verify", f"refs/heads/{branch}", ok=(0, 1))
             named = (str(place), branch) if is_there else ("-b", branch, str(place))
+            filters = [each for each in self._programs() if each.what.startswith("filter.")]
+            _check_seen(self._unseen(filters), "make the working tree with git")
             ok = range(-64, 256)  # it may not have come to that
             if not is_there:
                 made.callback(self._run, "branch", "-q", "-D", branch, ok=ok)
             made.callback(self._run, "worktree", "remove", "--force", str(place), ok=ok)
             self._said("worktree", "add", "-q", *named)
         return place / self._prefix
+
+    # --- what runs at a commit -----------------------------------------------------------------
+    def runs(self, paths: Iterable[str]) -> Runs:
+        """Return what of the person's a commit of some files of the workspace runs."""
+        names = _nul_ended(self._prefix + path for path in paths)
+        values = self._git("check-attr", "-z", "--stdin", "filter", data=names).split(b"\0")[2::3]
+        used = {f"filter.{text_of(name)}." for name in values if name not in _NOT_SET}
+        every = [
+            each
+            for each in self._programs()
+            if AT_COMMIT.fullmatch(each.what) or each.what.rpartition(".")[0] + "." in used
+        ]
+        files = sorted({path for each in every for path in self._there(each) if each.named[path]})
+        told = dict.fromkeys(each.told for each in every if each.told or {*each.named} & {*files})
+        said = f"your git runs with your rights, on what answers wrote: {', '.join(told)}"
+        said += f"; of the workspace: {named(files)}" if files else ""
+        known = self._variables.get("PATH", "").split(os.pathsep)
+        gone = [each for each in persons_path().split(os.pathsep) if each and each not in known]
+        if gone:
+            where = named([from_root(each, self._root) for each in dict.fromkeys(gone)])
+            said += f"; not from {where}, where an answer could have put programs, without {TRUST}"
+        return Runs(said if told else "", self._unseen(every))
+
+    def _programs(self) -> list[GitProgram]:
+        return programs_of(self._root, Git(self._program, run_tool, self._variables))
+
+    def _there(self, program: GitProgram) -> list[str]:
+        return [path for path in program.named if os.path.lexists(self._root / path)]
+
+    def _unseen(self, programs: Iterable[GitProgram]) -> tuple[str, ...]:
+        """Return what git ignores of the files and folders that programs name."""
+        paths = {path for each in programs for path in self._there(each)}
+        # What a link on the way leads to is named, too; git looks behind none.
+        real = {p for p in paths if (self._root / p).parent.resolve() == (self._root / p).parent}
+        data = _nul_ended(self._prefix + path for path in real)
+        told = self._run("check-ignore", "-z", "--stdin", data=data, ok=(0, 1)).stdout.split(b"\0")
+        return tuple(sorted(path for path in real if os.fsencode(self._prefix + path) in told))
 
     # --- what is committed ---------------------------------------------------------------------
     def plan(
@@ -155,13 +214,18 @@ class PersonsRepository:
         addable_of: Callable[[Collection[str]], set[str]],
         *,
         whole: bool,
+        tell: Callable[[str], None],
     ) -> CommitPlan:
         """Return what a commit of some work sets: with `whole`, files as they are on disk.
 
-        `addable_of` returns those of some paths that `git add` takes. UsageError if it changes nothing, or
-        changes of the person's are in the same lines.
+        `addable_of` returns those of some paths that `git add` takes; `tell` is told what runs. UsageError if
+        it changes nothing, changes of the person's are in the same lines, or nobody saw what would run.
         """
         chains, left = chains_of(checkpoints, work.steps)
+        runs = self.runs(chains)
+        if runs.said:
+            tell(runs.said)
+        _check_seen(() if self._trusts_ignored else runs.unseen, f"add {TRUST}")
         addable = addable_of(chains)
         unadded = [path for path in chains if path not in addable]
         if unadded:
@@ -438,7 +502,7 @@ class PersonsRepository:
         variables: Mapping[str, str] | None = None,
         why: str = "",
     ) -> GitResult:
-        argv = (self._program, "-C", os.fspath(self._at), *args)
+        argv = (self._program, "-C", os.fspath(self._at), *_NO_HOOKS, *args)
         done = run_tool(argv, variables or self._variables, data, _PATIENCE_S)
         if done.returncode not in ok:
             lines = done.stderr.decode(errors="replace").strip().split("\n")
@@ -455,6 +519,14 @@ class PersonsRepository:
 
     def _said(self, *args: str, ok: Collection[int] = (0,), why: str = "") -> str:
         return text_of(self._run(*args, ok=ok, why=why).stdout).removesuffix("\n")
+
+
+def _check_seen(unseen: Collection[str], remedy: str) -> None:
+    if unseen:
+        raise UsageError(
+            f"your hooks or filters use {named([*unseen])}, which git ignores, so nobody saw what commands"
+            f" changed there: look at it, then {remedy}"
+        )
 
 
 def _nul_ended(lines: Iterable[str]) -> bytes:
