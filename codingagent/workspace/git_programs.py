@@ -5,7 +5,6 @@ commit names them. Only git reads its settings, in all places that it has; `git 
 """
 
 import contextlib
-import itertools
 import os
 import re
 from collections import deque
@@ -204,13 +203,11 @@ class _Search:
         )
         inner = [place for place in there if os.path.isdir(place) and any(self._inside(place))]
         folders = dict.fromkeys((self._top, beside, *inner[:_FOLDERS_LIMIT]))
-        for word, each in ways.items():
-            tried = {
-                os.path.normpath(os.path.join(*pair)) for pair in itertools.product(folders, each)
-            }
+        for word, both in ways.items():
+            tried = {os.path.normpath(os.path.join(f, way)) for f in folders for way in both}
             found = {*filter(os.path.lexists, tried)}
             if "/" in word and not _GLOB.search(word):  # an answer could make it
-                found.update(os.path.normpath(os.path.join(self._top, way)) for way in each)
+                found.update(os.path.normpath(os.path.join(self._top, way)) for way in both)
             for place in found:
                 yield place, os.path.dirname(place)
                 if os.path.isdir(place):
