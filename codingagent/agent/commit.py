@@ -14,21 +14,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
+from codingagent.agent.at_commit import ASKED, AtCommit, PersonsPrograms, check_seen
 from codingagent.agent.uncommitted import WorkDone, chains_of
 from codingagent.checkpoints.history import State, named
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.patterns import sections, table
 from codingagent.process.runner import run_in_terminal, run_tool
 from codingagent.workspace.git_files import Git, GitResult, contents_in
-from codingagent.workspace.git_programs import (
-    AT_COMMIT,
-    GitProgram,
-    git_variables,
-    programs_of,
-)
+from codingagent.workspace.git_programs import git_variables
 from codingagent.workspace.git_repository import text_of
-from codingagent.workspace.programs import find_program, persons_path
-from codingagent.workspace.real_paths import from_root, resolved
+from codingagent.workspace.programs import find_program
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
@@ -38,7 +33,6 @@ _TOLD = sections(__file__)
 _IN_PROGRESS = table(_TOLD["in progress"])
 _LINK_MODE = "120000"
 _NOT_SET = (b"unspecified", b"unset")
-TRUST = "--trust-ignored"
 _PATIENCE_S = 600
 # Only `git commit` runs the person's hooks.
 _NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
@@ -62,15 +56,6 @@ class CommitPlan(NamedTuple):
     left: tuple[str, ...]
 
 
-class Runs(NamedTuple):
-    """What of the person's runs at a commit, with their rights."""
-
-    said: str
-    """Hooks and filters in words, and the files of the workspace that they run; empty if there are none."""
-    unseen: tuple[str, ...]
-    """Those that git ignores: no one sees what commands do to them."""
-
-
 class Committed(NamedTuple):
     """A commit that was made: its id, its branch, and its files, by paths from the top."""
 
@@ -84,19 +69,18 @@ class _OverlapError(Exception):
 
 
 class PersonsRepository:
-    """The person's repository around a workspace, through their own git.
-
-    What that runs is found where no answer could have put it, unless the person trusts what git ignores.
-    """
+    """The person's repository around a workspace, through their own git."""
 
     def __init__(self, root: Path, *, trusts_ignored: bool = False) -> None:
         """Find the repository of a workspace; UsageError if there is none, or no git."""
         program = find_program("git", root)
         if program is None:
             raise UsageError("committing needs git, which is not installed here")
-        self._program, self._at, self._root = program, root, resolved(root)
+        self._program, self._at = program, root
         self._trusts_ignored = trusts_ignored
         self._variables = git_variables(root, trusts_all=trusts_ignored)
+        git = Git(program, run_tool, self._variables)
+        self._persons = PersonsPrograms(root, git, self._ignored)
         top = self._said(
             "rev-parse", "--show-toplevel", why="the workspace is in no git repository"
         )
@@ -160,8 +144,7 @@ class PersonsRepository:
                 raise UsageError(f"{place} is there already, and is no working tree of {branch}")
             is_there = self._said("rev-parse", "-q", "--verify", f"refs/heads/{branch}", ok=(0, 1))
             named = (str(place), branch) if is_there else ("-b", branch, str(place))
-            filters = [each for each in self._programs() if each.what.startswith("filter.")]
-            _check_seen(self._unseen(filters), "make the working tree with git")
+            check_seen(self._persons.filters(), "make the working tree with git")
             ok = range(-64, 256)  # it may not have come to that
             if not is_there:
                 made.callback(self._run, "branch", "-q", "-D", branch, ok=ok)
@@ -169,42 +152,19 @@ class PersonsRepository:
             self._said("worktree", "add", "-q", *named)
         return place / self._prefix
 
-    # --- what runs at a commit -----------------------------------------------------------------
-    def runs(self, paths: Iterable[str]) -> Runs:
+    def runs(self, paths: Iterable[str]) -> AtCommit:
         """Return what of the person's a commit of some files of the workspace runs."""
-        names = _nul_ended(self._prefix + path for path in paths)
-        values = self._git("check-attr", "-z", "--stdin", "filter", data=names).split(b"\0")[2::3]
-        used = {f"filter.{text_of(name)}." for name in values if name not in _NOT_SET}
-        every = [
-            each
-            for each in self._programs()
-            if AT_COMMIT.fullmatch(each.what) or each.what.rpartition(".")[0] + "." in used
-        ]
-        files = sorted({path for each in every for path in self._there(each) if each.named[path]})
-        told = dict.fromkeys(each.told for each in every if each.told or {*each.named} & {*files})
-        said = f"your git runs with your rights, on what answers wrote: {', '.join(told)}"
-        said += f"; of the workspace: {named(files)}" if files else ""
-        known = self._variables.get("PATH", "").split(os.pathsep)
-        gone = [each for each in persons_path().split(os.pathsep) if each and each not in known]
-        if gone:
-            where = named([from_root(each, self._root) for each in dict.fromkeys(gone)])
-            said += f"; not from {where}, where an answer could have put programs, without {TRUST}"
-        return Runs(said if told else "", self._unseen(every))
+        told = self._git(*ASKED, data=_nul_ended(self._prefix + path for path in paths))
+        return self._persons.at_commit(told)
 
-    def _programs(self) -> list[GitProgram]:
-        return programs_of(self._root, Git(self._program, run_tool, self._variables))
-
-    def _there(self, program: GitProgram) -> list[str]:
-        return [path for path in program.named if os.path.lexists(self._root / path)]
-
-    def _unseen(self, programs: Iterable[GitProgram]) -> tuple[str, ...]:
-        """Return what git ignores of the files and folders that programs name."""
-        paths = {path for each in programs for path in self._there(each)}
-        # What a link on the way leads to is named, too; git looks behind none.
-        real = {p for p in paths if (self._root / p).parent.resolve() == (self._root / p).parent}
-        data = _nul_ended(self._prefix + path for path in real)
-        told = self._run("check-ignore", "-z", "--stdin", data=data, ok=(0, 1)).stdout.split(b"\0")
-        return tuple(sorted(path for path in real if os.fsencode(self._prefix + path) in told))
+    def _ignored(self, paths: Iterable[str]) -> list[str]:
+        """Return those of some paths of the workspace that git ignores."""
+        data, how = (
+            _nul_ended(self._prefix + path for path in paths),
+            ("check-ignore", "-z", "--stdin"),
+        )
+        found = self._run(*how, data=data, ok=(0, 1)).stdout.split(b"\0")[:-1]
+        return [text_of(each).removeprefix(self._prefix) for each in found]
 
     # --- what is committed ---------------------------------------------------------------------
     def plan(
@@ -222,10 +182,7 @@ class PersonsRepository:
         it changes nothing, changes of the person's are in the same lines, or nobody saw what would run.
         """
         chains, left = chains_of(checkpoints, work.steps)
-        runs = self.runs(chains)
-        if runs.said:
-            tell(runs.said)
-        _check_seen(() if self._trusts_ignored else runs.unseen, f"add {TRUST}")
+        self.runs(chains).begin(tell, trusts_ignored=self._trusts_ignored)
         addable = addable_of(chains)
         unadded = [path for path in chains if path not in addable]
         if unadded:
@@ -519,14 +476,6 @@ class PersonsRepository:
 
     def _said(self, *args: str, ok: Collection[int] = (0,), why: str = "") -> str:
         return text_of(self._run(*args, ok=ok, why=why).stdout).removesuffix("\n")
-
-
-def _check_seen(unseen: Collection[str], remedy: str) -> None:
-    if unseen:
-        raise UsageError(
-            f"your hooks or filters use {named([*unseen])}, which git ignores, so nobody saw what commands"
-            f" changed there: look at it, then {remedy}"
-        )
 
 
 def _nul_ended(lines: Iterable[str]) -> bytes:

@@ -39,7 +39,6 @@ _VARIABLE = lazy_pattern(r"\$\{[^}]*\}|\$\w+")
 _TOKEN = lazy_pattern(r""""((?:[^"\\]|\\.)*)"|'([^']*)'|((?:[^\s"'\\]|\\.)+)""", re.DOTALL)
 _PIECE = lazy_pattern(r"[\w./~@%+-]+")
 _ESCAPED = lazy_pattern(r"\\(?=.)", re.DOTALL)
-_GLOB = lazy_pattern(r"[*?\[]|//")
 _UPWARDS = lazy_pattern(r"^(?:\.{0,2}/)+")
 _MODULE = lazy_pattern(r"(?:^|[\s\"'])-m\s*([\w.]+)")
 _IMPORT = lazy_pattern(r"(?m)^\s*(?:from|import)\s+([\w.]+)")
@@ -63,8 +62,7 @@ class GitProgram(NamedTuple):
     @property
     def told(self) -> str:
         """Itself as a hook or filter in words; empty for others."""
-        found = re.fullmatch(r"(hook .*)|(filter|hook)\.(.*)\.\w+", self.what)
-        return (found[1] or f"{found[2]} {found[3]}") if found else ""
+        return re.sub(r"^(filter|hook)\.(.*)\.\w+|^(?!hook ).*", r"\1 \2", self.what).strip()
 
 
 def git_variables(*outside: Path, trusts_all: bool = False) -> dict[str, str]:
@@ -197,7 +195,7 @@ class _Search:
         said |= {piece for token in said for piece in _PIECE.findall(token)}
         said = {os.path.expanduser(word) for word in said if "\0" not in word and len(word) < 1000}
         # As written, and after a beginning that nobody knows.
-        ways = {word: {word, _UPWARDS.sub("", word)} for word in sorted(said)}
+        ways = {word: {word, _UPWARDS.sub("", word) or word} for word in sorted(said)}
         there = (
             os.path.normpath(os.path.join(self._top, way)) for each in ways.values() for way in each
         )
@@ -206,7 +204,9 @@ class _Search:
         for word, both in ways.items():
             tried = {os.path.normpath(os.path.join(f, way)) for f in folders for way in both}
             found = {*filter(os.path.lexists, tried)}
-            if "/" in word and not _GLOB.search(word):  # an answer could make it
+            if (
+                "/" in word and "//" not in word and _PIECE.fullmatch(word)
+            ):  # an answer could make it
                 found.update(os.path.normpath(os.path.join(self._top, way)) for way in both)
             for place in found:
                 yield place, os.path.dirname(place)

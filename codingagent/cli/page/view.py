@@ -30,7 +30,7 @@ from codingagent.storage.lock import is_held
 from codingagent.storage.vault_file import vault_file_of
 
 if TYPE_CHECKING:
-    from codingagent.agent.commit import Runs
+    from codingagent.agent.at_commit import AtCommit
     from codingagent.cli.page.workers import Worker
 
 # The browser wraps lines itself.
@@ -180,7 +180,7 @@ class SessionView:
         )
 
 
-def _runs(root: Path, changed: Iterable[str]) -> "Runs | None":
+def _runs(root: Path, changed: Iterable[str]) -> "AtCommit | None":
     from codingagent.agent.commit import PersonsRepository
 
     try:
