@@ -14,26 +14,28 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
+from codingagent.agent.at_commit import ASKED, AtCommit, PersonsPrograms, check_seen
 from codingagent.agent.uncommitted import WorkDone, chains_of
 from codingagent.checkpoints.history import State, named
 from codingagent.errors import UsageError, WorkError
-from codingagent.model.patterns import sections, table, words
+from codingagent.model.patterns import sections, table
 from codingagent.process.runner import run_in_terminal, run_tool
-from codingagent.workspace.git_files import GitResult, contents_in
+from codingagent.workspace.git_files import Git, GitResult, contents_in
+from codingagent.workspace.git_programs import git_variables
 from codingagent.workspace.git_repository import text_of
-from codingagent.workspace.programs import find_program, persons_variables
+from codingagent.workspace.programs import find_program
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
 
 _TOLD = sections(__file__)
-# git-rev-parse(1), --local-env-vars: what leads git to another repository, as in a hook.
-_LOCAL = words(_TOLD["local"])
 # By the file of git's that says so.
 _IN_PROGRESS = table(_TOLD["in progress"])
 _LINK_MODE = "120000"
 _NOT_SET = (b"unspecified", b"unset")
 _PATIENCE_S = 600
+# Only `git commit` runs the person's hooks.
+_NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
 _scratch = partial(TemporaryDirectory, prefix="codingagent-", ignore_cleanup_errors=True)
 
 
@@ -69,14 +71,16 @@ class _OverlapError(Exception):
 class PersonsRepository:
     """The person's repository around a workspace, through their own git."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, trusts_ignored: bool = False) -> None:
         """Find the repository of a workspace; UsageError if there is none, or no git."""
         program = find_program("git", root)
         if program is None:
             raise UsageError("committing needs git, which is not installed here")
         self._program, self._at = program, root
-        own = persons_variables().items()
-        self._variables = {name: value for name, value in own if name not in _LOCAL}
+        self._trusts_ignored = trusts_ignored
+        self._variables = git_variables(root, trusts_all=trusts_ignored)
+        git = Git(program, run_tool, self._variables)
+        self._persons = PersonsPrograms(root, git, self._ignored)
         top = self._said(
             "rev-parse", "--show-toplevel", why="the workspace is in no git repository"
         )
@@ -144,12 +148,27 @@ class PersonsRepository:
                 raise UsageError(f"{place} is there already, and is no working tree of {branch}")
             is_there = self._said("rev-parse", "-q", "--verify", f"refs/heads/{branch}", ok=(0, 1))
             named = (str(place), branch) if is_there else ("-b", branch, str(place))
+            check_seen(self._persons.filters(), "make the working tree with git")
             ok = range(-64, 256)  # it may not have come to that
             if not is_there:
                 made.callback(self._run, "branch", "-q", "-D", branch, ok=ok)
             made.callback(self._run, "worktree", "remove", "--force", str(place), ok=ok)
             self._said("worktree", "add", "-q", *named)
         return place / self._prefix
+
+    def runs(self, paths: Iterable[str]) -> AtCommit:
+        """Return what of the person's a commit of some files of the workspace runs."""
+        told = self._git(*ASKED, data=_nul_ended(self._prefix + path for path in paths))
+        return self._persons.at_commit(told)
+
+    def _ignored(self, paths: Iterable[str]) -> list[str]:
+        """Return those of some paths of the workspace that git ignores."""
+        data, how = (
+            _nul_ended(self._prefix + path for path in paths),
+            ("check-ignore", "-z", "--stdin"),
+        )
+        found = self._run(*how, data=data, ok=(0, 1)).stdout.split(b"\0")[:-1]
+        return [text_of(each).removeprefix(self._prefix) for each in found]
 
     # --- what is committed ---------------------------------------------------------------------
     def plan(
@@ -159,13 +178,15 @@ class PersonsRepository:
         addable_of: Callable[[Collection[str]], set[str]],
         *,
         whole: bool,
+        tell: Callable[[str], None],
     ) -> CommitPlan:
         """Return what a commit of some work sets: with `whole`, files as they are on disk.
 
-        `addable_of` returns those of some paths that `git add` takes. UsageError if it changes nothing, or
-        changes of the person's are in the same lines.
+        `addable_of` returns those of some paths that `git add` takes; `tell` is told what runs. UsageError if
+        it changes nothing, changes of the person's are in the same lines, or nobody saw what would run.
         """
         chains, left = chains_of(checkpoints, work.steps)
+        self.runs(chains).begin(tell, trusts_ignored=self._trusts_ignored)
         addable = addable_of(chains)
         unadded = [path for path in chains if path not in addable]
         if unadded:
@@ -442,7 +463,7 @@ class PersonsRepository:
         variables: Mapping[str, str] | None = None,
         why: str = "",
     ) -> GitResult:
-        argv = (self._program, "-C", os.fspath(self._at), *args)
+        argv = (self._program, "-C", os.fspath(self._at), *_NO_HOOKS, *args)
         done = run_tool(argv, variables or self._variables, data, _PATIENCE_S)
         if done.returncode not in ok:
             lines = done.stderr.decode(errors="replace").strip().split("\n")

@@ -29,7 +29,8 @@ from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, check_apart, make_workspace, own_folders
 from codingagent.storage.journal import SessionLog, ShownTexts
 from codingagent.storage.vault_file import VaultFile
-from codingagent.workspace.git_repository import is_bare, named_in_config
+from codingagent.workspace.git_programs import named_by_git
+from codingagent.workspace.git_repository import is_bare
 from codingagent.workspace.own_code import own_code_in
 from codingagent.workspace.programs import find_program, persons_variables, quoted
 from codingagent.workspace.real_paths import resolved
@@ -88,12 +89,14 @@ def open_workspace(
     place: WorkLayout, settings: Settings, folders: tuple[Path, ...] = ()
 ) -> Iterator[Resources]:
     """Prepare a workspace; at the end close everything that it holds open, and end its commands."""
-    policy = with_named(policy_of(settings, place.root), named_in_config(place.root))
+    git = partial(git_for, place.root)
+    policy = policy_of(settings, place.root)
+    if policy.filesystem.approval_required:
+        policy = with_named(policy, named_by_git(place.root, git()))
     sandbox = choose_sandbox(settings, policy, place.root, place.hidden, place.temporary)
     if sandbox.tier != "none":
         policy = in_sandbox(policy, has_network=sandbox.has_network)
     with contextlib.ExitStack() as stack:
-        git = partial(git_for, place.root)
         opened = Workspace(place.root, place.hidden, git=git)
         workspace = stack.enter_context(contextlib.closing(opened))
         variables = environment(persons_variables(), settings.pass_env)

@@ -22,6 +22,7 @@ from codingagent.agent.context import bare_context
 from codingagent.agent.executor import Executor
 from codingagent.agent.factory import secrecy_for
 from codingagent.agent.plan import Order
+from codingagent.checkpoints.checkpointer import git_for
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import paths
 from codingagent.model.approval import Question
@@ -39,7 +40,7 @@ from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.rpc.protocol import Code, Method, MethodError, method
 from codingagent.storage import atomic_write
 from codingagent.storage.homes import own_folders
-from codingagent.workspace.git_repository import named_in_config
+from codingagent.workspace.git_programs import named_by_git
 from codingagent.workspace.programs import persons_variables
 from codingagent.workspace.real_paths import below, with_slashes
 from codingagent.workspace.workspace import Workspace
@@ -106,7 +107,7 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
             policy = policy_of(settings, Path(os.devnull))
             sandbox: Bubblewrap | Unconfined = Unconfined("the root is the whole machine")
         else:
-            policy = with_named(policy_of(settings, root), named_in_config(root))
+            policy = with_named(policy_of(settings, root), named_by_git(root, git_for(root)))
             # /tmp of a whole machine is one of the folders served: no files of ours go there.
             temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
             stack.callback(atomic_write.remove_folder, temporary)

@@ -14,9 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from codingagent.errors import OperationError
-from codingagent.model.patterns import lazy_pattern
 from codingagent.workspace import dirfd
-from codingagent.workspace.real_paths import from_root, with_slashes
 
 # Far more of an ignore file than anyone writes by hand.
 RULES_LIMIT_BYTES = 1 << 20
@@ -25,11 +23,6 @@ OF_FINDER = ".DS_Store\n._*\n" if sys.platform == "darwin" else ""
 # About 600,000 files. A larger index is not read in part, because its end identifies it.
 _INDEX_LIMIT_BYTES = 1 << 26
 _LINE_LIMIT_BYTES = 1 << 13
-_SETTING = lazy_pattern(r"(?m)^\s*(?:\[.*\])?\s*([\w-]+)\s*=\s*(.*?)\s*$")
-_COMMENT = lazy_pattern(r"\s+[#;].*")
-_OWN = ("~/.gitconfig", "~/.config/git/config")
-_INCLUDES_LIMIT = 20
-_NO_PATHS = ("url", "pushurl", "fetch", "push", "merge", "remote", "worktree")
 
 
 class Repository(Struct, frozen=True):
@@ -83,42 +76,6 @@ def _repository_in(folder: dirfd.Folder, names: tuple[str, ...]) -> Repository |
     if not own or any(folder.stat(name) is None for name in needed):
         return None
     return Repository(folder, own, common, names)
-
-
-def named_in_config(root: Path) -> Iterator[str]:
-    """Yield the paths in a folder that its repository's configuration names: git runs or obeys them.
-
-    They are hooks, filters, `include.path` and the like, each relative to the folder, and where links among
-    the hooks lead. Of the person's own configuration, what is relative counts in each repository.
-    """
-    with contextlib.suppress(OSError, ValueError), repository_of(root, looks_above=False) as found:
-        if found is None:
-            return
-        names = [f"{found.common}/config", f"{found.own}/config.worktree"]
-        names += map(os.path.expanduser, _OWN)
-        for name in names:
-            beside = os.path.join(root, os.path.dirname(name))
-            text = _read(found.folder, name, RULES_LIMIT_BYTES).decode("utf-8", "replace")
-            for key, value in _SETTING.findall(text):
-                for path in _paths_in(key.lower(), value, root, beside):
-                    yield path
-                    if key.lower() == "path" and len(names) < _INCLUDES_LIMIT:
-                        names.append(path)
-        with os.scandir(os.path.join(root, found.common, "hooks")) as hooks:
-            links = [os.path.realpath(each.path) for each in hooks if each.is_symlink()]
-        yield from (path for link in links for path in _paths_in("path", link, root, ""))
-
-
-def _paths_in(key: str, value: str, root: Path, beside: str) -> Iterator[str]:
-    is_path = key in ("path", "hookspath", "attributesfile")
-    bare = _COMMENT.sub("", value)
-    for said in () if key in _NO_PATHS else [bare] if is_path else value.split():
-        word = os.path.expanduser(said.strip("\"';!"))
-        place = os.path.normpath(os.path.join(beside if key == "path" else root, word))
-        inside = from_root(place, root)
-        is_one = is_path or (("/" in with_slashes(word) or "." in word) and os.path.lexists(place))
-        if is_one and inside != "." and not inside.startswith(".."):
-            yield f"./{with_slashes(inside)}"
 
 
 def is_bare(root: Path) -> bool:

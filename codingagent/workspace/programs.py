@@ -15,13 +15,18 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from codingagent.errors import UsageError
-from codingagent.model.patterns import lazy_pattern
+from codingagent.model.patterns import lazy_pattern, words
 from codingagent.workspace.real_paths import IGNORES_CASE, from_root, leads_through, resolved
 
 # A process serves one person: where it or another once let an answer write is never trusted again.
 _untrusted: set[Path] = set()
 _unknown: list[Callable[[], Iterable[Path]]] = []
 _persons: list[str] = []
+# Variables with folders, files or options by which a program loads code.
+_CODE = words(
+    "PATH PYTHONPATH PYTHONHOME PYTHONSTARTUP NODE_PATH NODE_OPTIONS PERL5LIB PERL5OPT RUBYLIB RUBYOPT",
+    "LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT DYLD_INSERT_LIBRARIES DYLD_LIBRARY_PATH BASH_ENV ENV GIT_EXEC_PATH",
+)
 # Without one of the tools, these of macOS only ask the person to install them (xcode-select(1)).
 _STUBS = frozenset(f"/usr/bin/{name}" for name in ("git", "python3", "make", "clang", "gcc", "g++"))
 _TOOLS = (
@@ -94,9 +99,22 @@ def own_path(*outside: Path) -> str:
 
     Those are distrusted ones, relative ones, and those in `outside` or the project around the current folder.
     """
-    places = _not_ours(outside)
-    folders = persons_path().split(os.pathsep)
-    return os.pathsep.join(each for each in folders if _is_apart(each, places))
+    return _apart(persons_path(), _not_ours(outside))
+
+
+def clean_variables(*outside: Path) -> dict[str, str]:
+    """Return the person's variables without what leads to code that an answer could have written.
+
+    That is PATH as `own_path` has it, and what interpreters and loaders take code from.
+    """
+    distrusted()
+    places, found = _not_ours(outside), persons_variables()
+    cleaned = {name: _apart(found[name], places) for name in _CODE & found.keys()}
+    return {name: value for name, value in (found | cleaned).items() if value or name not in _CODE}
+
+
+def _apart(folders: str, places: Iterable[Path]) -> str:
+    return os.pathsep.join(each for each in folders.split(os.pathsep) if _is_apart(each, places))
 
 
 def _not_ours(outside: Iterable[Path]) -> list[Path]:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from codingagent.checkpoints import repository_files
+from codingagent.checkpoints.checkpointer import git_for
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import ProtectedSettled
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Remark
-from codingagent.workspace.git_repository import named_in_config
+from codingagent.workspace.git_programs import named_by_git
 from tests.checkpoints.test_protected_files import Person, sit_down, take
 from tests.helpers import LiveSession
 from tests.sandboxes import needs_bwrap
@@ -221,7 +222,7 @@ NAMED = {
     "diff.x.textconv 'sh tools/conv.sh'": "tools/conv.sh",
     "core.attributesFile tools/attributes": "tools/attributes",
     # As `git config --comment` writes it.
-    "core.hooksPath 'tools/hooks' # ours": "tools/hooks/pre-commit",
+    'core.hooksPath "tools/hooks" # ours': "tools/hooks/pre-commit",
     "include.path ../tools/team": "tools/watch",  # the file that it includes names this one
     "a link among the hooks": "tools/check",
 }
@@ -253,9 +254,116 @@ def test_what_the_configuration_of_a_repository_names_is_found(
         (tmp_path / ".git" / name).mkdir(parents=True)
     (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/m\n")
     path = configured(tmp_path, setting)
-    named = {name.removeprefix("./") for name in named_in_config(tmp_path)}
+    named = {name.removeprefix("./") for name in named_by_git(tmp_path, git_for(tmp_path))}
     assert named & {path, str(Path(path).parent)}
     assert "tools/other" not in named
+
+
+# What git starts, as a file of its settings has it; and a file that is run then, of "tools" and "clean".
+RUN = {
+    # Words as a shell reads them.
+    '[filter "x"]\nclean = "\\"tools/my clean\\" %f"': "tools/my clean",
+    '[filter "x"]\nclean = \\"$(git rev-parse --show-toplevel)/tools/clean\\" %f': "tools/clean",
+    '[filter "x"]\nsmudge = "sh -c \'cd tools && ./clean\'"': "tools/clean",
+    '[filter "x"]\nclean = sh \\\n  tools/clean': "tools/clean",
+    '[filter "X"]\nclean = sh clean': "clean",
+    '[filter "x"]\nprocess = python3 -m tools.new': "tools/new.py",
+    '[filter "x"]\nclean = make -s clean': "Makefile",
+    "[gpg]\nprogram = ./tools/clean": "tools/clean",
+    "[core]\neditor = tools/clean --wait": "tools/clean",
+    "[alias]\nst = !sh tools/clean": "tools/clean",
+    '[credential "https://x"]\nhelper = "!./tools/clean"': "tools/clean",
+    '[includeIf "onbranch:x"]\npath = ../new.cfg': "new.cfg",
+}
+HOOKS = {
+    "./tools/clean": "tools/clean",
+    'ROOT=$(git rev-parse --show-toplevel)\n"$ROOT"/tools/clean || exit 1': "tools/clean",
+    'cd "$(dirname "$0")/../.." && sh tools/clean': "tools/clean",
+    "PATH=$PWD/tools:$PATH\nclean": "tools/clean",
+    "[ -x tools/local ] && exec tools/local": "tools/local",
+    "sh tools/chain.sh": "tools/clean",
+    "python3 tools/script.py": "tools/helper.py",
+    "exec pre-commit hook-impl --config=.pre-commit-config.yaml": "tools/clean",
+    "npm test": "package.json",
+    "node tools/main.js": "tools/part.js",
+    "python3 tools": "tools/__main__.py",
+    "test -x ./clean.sh || (cd tools && true)": "clean.sh",
+    "# ./tools/clean\ntrue": "",
+    "ruff check tools": "",
+}
+
+
+def laid_out(top: Path, folder: str = "") -> Path:
+    """Make a repository, and files in a folder of it, which is returned."""
+    subprocess.run(["git", "init", "-q", top], check=True)
+    root = top / folder
+    (root / "tools").mkdir(parents=True)
+    for name, text in (
+        ("clean", "1\n"),
+        ("tools/clean", "1\n"),
+        ("tools/my clean", "1\n"),
+        ("tools/chain.sh", '. "$(dirname "$0")/clean"\n'),
+        ("tools/script.py", "import helper\n"),
+        ("tools/main.js", "const part = require('./part')\n"),
+        ("tools/part.js", ""),
+        ("tools/clean.sh", ""),
+        (".pre-commit-config.yaml", "repos:\n- hooks:\n  - entry: tools/clean\n"),
+    ):
+        (root / name).write_text(text)
+    return root
+
+
+def run_by_git(root: Path) -> set[str]:
+    return {name.removeprefix("./") for name in named_by_git(root, git_for(root))}
+
+
+@pytest.mark.parametrize("setting", RUN)
+def test_what_git_starts_is_found(tmp_path: Path, setting: str) -> None:
+    root = laid_out(tmp_path)
+    before = run_by_git(root)
+    with (root / ".git" / "config").open("a") as config:
+        config.write(f"{setting}\n[init]\ndefaultBranch = clean\n")
+    assert RUN[setting] in run_by_git(root) - before
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_what_a_hook_starts_is_found(tmp_path: Path, hook: str) -> None:
+    """Whether it is there or not; of a script that it starts, too. Not what it is about."""
+    root = laid_out(tmp_path)
+    before = run_by_git(root)
+    place = root / ".git" / "hooks" / "pre-commit"
+    place.write_text(f"#!/bin/sh\n{hook}\n")
+    assert run_by_git(root) == before
+    place.chmod(0o755)
+    found = run_by_git(root) - before
+    assert found >= {HOOKS[hook]} if HOOKS[hook] else "tools/clean" not in found
+
+
+@pytest.mark.parametrize("place", ["includeIf", "global", "variables", "worktree", "EDITOR"])
+def test_wherever_git_is_told_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """The workspace is a folder of the repository: paths count from the top."""
+    top = tmp_path / "top"
+    root = laid_out(top, "sub")
+    assert not run_by_git(root) & {"tools", "tools/clean"}
+    text = "[core]\nhooksPath = sub/tools\n"
+    (tmp_path / "outside.cfg").write_text(text)
+    with (top / ".git" / "config").open("a") as config:
+        if place == "includeIf":
+            config.write(f'[includeIf "gitdir:{top}/"]\npath = {tmp_path}/outside.cfg\n')
+        elif place == "worktree":
+            config.write("[extensions]\nworktreeConfig = true\n")
+            (top / ".git" / "config.worktree").write_text(text)
+    if place == "global":
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "outside.cfg"))
+    elif place == "variables":
+        for name, value in (("KEY", "core.hooksPath"), ("VALUE", "sub/tools")):
+            monkeypatch.setenv(f"GIT_CONFIG_{name}_0", value)
+        monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    elif place == "EDITOR":
+        monkeypatch.setenv("EDITOR", "sub/tools/clean --wait")
+    assert run_by_git(root) & {"tools", "tools/clean"}
 
 
 @pytest.mark.one_in(4)

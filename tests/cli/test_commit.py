@@ -275,6 +275,89 @@ def test_hooks_run_and_see_only_what_is_committed(repository: Repository) -> Non
     assert repository.status == ["A  staged.txt", "?? seen"]
 
 
+def hook(repository: Repository, name: str, text: str) -> None:
+    place = repository.top / ".git" / "hooks" / name
+    place.write_text(f"#!/bin/sh\n{text}\n", "ascii")
+    place.chmod(0o755)
+
+
+PLANTED = '[RUN_COMMAND]\nprintf "#!/bin/sh\\ntouch {}/ran; cat" >{}; chmod +x {}\n[/RUN_COMMAND]\n'
+
+
+@pytest.mark.parametrize(
+    ("started", "told"),
+    [
+        ("hook", "hook pre-commit"),
+        ("filter", "filter x"),
+        ("gpg.program", ""),
+        ("core.editor", ""),
+        ("PYTHONPATH", "hook pre-commit"),
+    ],
+)
+def test_programs_that_an_answer_put_on_path_do_not_run(
+    repository: Repository, started: str, told: str
+) -> None:
+    """What git ignores in the workspace, no one sees: it runs where the person says so, and only there."""
+    place = ".venv/bin/planted"
+    (repository.root / place).parent.mkdir(parents=True)
+    repository.write(".gitignore", ".venv\n")
+    if started in ("hook", "PYTHONPATH"):
+        hook(repository, "pre-commit", "planted\npython3 -c 1")
+    elif started == "filter":
+        repository.git("config", "filter.x.clean", "planted")
+    else:
+        repository.git("config", started, "planted")
+        repository.git("config", "commit.gpgsign", str(started == "gpg.program"))
+    repository.begin()
+    if started == "PYTHONPATH":
+        run = f"echo \"open('{repository.root}/ran', 'w')\" >.venv/bin/sitecustomize.py"
+        planted = f"[RUN_COMMAND]\n{run}\n[/RUN_COMMAND]\n"
+    else:
+        planted = PLANTED.format(repository.root, place, place)
+    attributes = '[CREATE_FILE path=".gitattributes"]\n*.py filter=x\n[/CREATE_FILE]\n'
+    repository.turn(planted + attributes + EDIT.format("cart.py", "g", "G"), "--yes")
+    (repository.root / "ran").unlink(missing_ok=True)
+    folder = f"{repository.root}/.venv/bin"
+    variables = {"PATH": f"{folder}:.venv/bin:{os.environ['PATH']}"}
+    variables |= {"PYTHONPATH": folder} if started == "PYTHONPATH" else {}
+    options = ["commit", "--edit" if started == "core.editor" else "--no-edit"]
+    done = run_here(*options, folder=repository.root, variables=variables)
+    assert not (repository.root / "ran").exists()
+    if told:
+        said = (
+            f"your git runs with your rights, on what answers wrote: {told}; not from .venv/bin, "
+        )
+        assert (done.stdout + done.stderr).count(said) == 1
+    repository.turn(EDIT.format("cart.py", "a", "A"))
+    more = ("--whole", "--trust-ignored")
+    run_here(*options, *more, folder=repository.root, variables=variables)
+    assert (repository.root / "ran").exists()
+
+
+def test_files_of_the_workspace_that_hooks_run_are_told_before(tmp_path: Path) -> None:
+    """Once, with the hooks of a commit; of those that git ignores nobody saw what commands changed."""
+    repository = Repository(tmp_path / "r", "sub")
+    repository.write(".gitignore", "local/\n")
+    for name in ("check.sh", "local/check.sh"):
+        repository.write(name, "#!/bin/sh\n")
+        (repository.root / name).chmod(0o755)
+    repository.first()
+    hook(repository, "pre-commit", "./sub/check.sh && echo hook")
+    hook(repository, "pre-push", "./sub/local/check.sh")
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G"))
+    told = "your git runs with your rights, on what answers wrote: hook pre-commit"
+    assert f"{told}; of the workspace: check.sh\n" in repository.commit()
+    hook(repository, "commit-msg", "sub/local/check.sh")
+    repository.turn(EDIT.format("cart.py", "a", "A"))
+    said = repository.commit(ok=2)
+    assert "your hooks or filters use local/check.sh, which git ignores" in said
+    assert "add --trust-ignored" in said
+    both = told.replace("hook pre", "hook commit-msg, hook pre")
+    said = repository.commit("--trust-ignored")
+    assert f"{both}; of the workspace: check.sh, local/check.sh\n" in said
+
+
 def test_the_message_is_edited(repository: Repository) -> None:
     """It has all that was done since the last commit, the latest first; an emptied one makes no commit."""
     repository.begin()
@@ -524,6 +607,7 @@ def test_a_working_tree_has_the_files_that_are_named_here(
 
 def test_two_tasks_at_once_in_working_trees_of_their_own(repository: Repository) -> None:
     """A second one of the same branch takes the tree that is there; commands that are printed find it."""
+    tmp = repository.top.parent
     repository.write("cart.py", "MINE\n" + LINES)
 
     def begin(*options: str, folder: Path = repository.root) -> tuple[int, str]:
@@ -549,6 +633,17 @@ def test_two_tasks_at_once_in_working_trees_of_their_own(repository: Repository)
     (repository.top.parent / "r-taken").mkdir()
     assert "is no working tree of taken" in begin("taken")[1]
     assert "in no git repository" in begin("x", folder=repository.top.parent)[1]
+    # Only a commit runs the person's hooks.
+    for name in ("post-checkout", "reference-transaction", "post-index-change"):
+        hook(repository, name, f"touch {tmp}/ran")
+    repository.git("config", "core.fsmonitor", f"touch {tmp}/ran;")
+    (tmp / "ran").unlink(missing_ok=True)
+    assert begin("fix/two")[0] == 0
+    assert not (tmp / "ran").exists()
+    repository.write("local", "cat")
+    repository.write(".gitignore", "/local\n")
+    repository.git("config", "filter.x.smudge", f"sh {repository.root}/local")
+    assert "use local, which git ignores" in begin("fix/three")[1]
 
 
 @pytest.mark.one_in(2)

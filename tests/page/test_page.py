@@ -64,6 +64,9 @@ def look(request: pytest.FixtureRequest) -> Look:
 
 def test_the_demo_from_begin_to_done(page: Page, project: Path, look: Look) -> None:
     """First by keyboard alone; axe-core finds no violation in a view, which fits 400 to 1,600 pixels."""
+    hook = project / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\ntouch .git/ran\n")
+    hook.chmod(0o755)
     with served(project) as found:
         page.goto(found.address)
         page.get_by_label("Your task, or your question").wait_for()
@@ -103,26 +106,33 @@ def test_the_demo_from_begin_to_done(page: Page, project: Path, look: Look) -> N
         assert "CLOCK" not in before
         look(text, "before and after")
         text.close()
-        _commit(page, "Add up the parts")
-        log = subprocess.run(
-            ["git", "log", "-1", "--format=%s"], cwd=project, capture_output=True, check=True
-        )
-        assert log.stdout.strip() == b"Add up the parts"
+        _commit(page, project, look)
         page.locator("section.file", has_text="durations/text.py").get_by_role("button").click()
         expect(page.get_by_text("restored durations/text.py")).to_be_visible()
         assert "CLOCK" not in (project / "durations" / "text.py").read_text("utf-8")
 
 
-def _commit(page: Page, message: str) -> None:
-    """Commit where git knows nobody yet: what to type is told, and the message stays in its field."""
+def _commit(page: Page, project: Path, look: Look) -> None:
+    """Commit, after the form has told what runs then.
+
+    Git knows nobody yet: what to type is told, and the message stays in its field.
+    """
     page.locator("summary", has_text="Commit").click()
-    page.get_by_label("Message").fill(message)
+    told = "your git runs with your rights, on what answers wrote: hook pre-commit"
+    expect(page.get_by_text(told)).to_be_visible()
+    assert not (project / ".git" / "ran").exists()
+    look(page, "commit")
+    page.get_by_label("Message").fill("Add up the parts")
     page.get_by_role("button", name="Commit").click()
     expect(page.get_by_role("alert")).to_contain_text('git config --global user.name "YOUR NAME"')
     for name in ("name", "email"):
         subprocess.run(["git", "config", "--global", f"user.{name}", "a@b.c"], check=True)
     page.get_by_role("button", name="Commit").click()
     expect(page.get_by_text("committed on")).to_be_visible()
+    assert (project / ".git" / "ran").exists()
+    words = ["git", "log", "-1", "--format=%s"]
+    log = subprocess.run(words, cwd=project, capture_output=True, check=True)
+    assert log.stdout.strip() == b"Add up the parts"
 
 
 def _has_request(page: Page, number: int) -> None:

@@ -423,10 +423,12 @@ def test_what_the_configuration_of_git_names_with_slashes_is_protected(tmp_path:
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools/clean").touch()
     with (tmp_path / ".git/config").open("a") as config:
-        config.write("[filter x]\nclean = tools/clean --all\n")
+        config.write('[filter "x"]\nclean = tools/clean --all\n')
     program = (
-        "from codingagent.workspace.git_repository import named_in_config; os.sep = chr(92)\n"
-        "print(*named_in_config(Path(here)))"
+        "from codingagent.checkpoints.checkpointer import git_for\n"
+        "from codingagent.workspace.git_programs import named_by_git\n"
+        "git = git_for(Path(here)); os.sep = chr(92)\n"
+        "print(*named_by_git(Path(here), git))"
     )
     assert _said(program, tmp_path) == "./tools/clean\n"
 

@@ -37,6 +37,7 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
     message: Annotated[str | None, told("message")] = None,
     edit: Annotated[bool | None, told("edited")] = None,
     whole: Annotated[bool, told("whole files")] = False,
+    trust_ignored: Annotated[bool, told("ignored")] = False,
     json: Json = False,
 ) -> None:
     """Commit what a session changed since its last commit, with your git, and push nothing.
@@ -47,7 +48,8 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
     state = latest_of(home) if session is None else home.sessions.load(session)
     is_asked = is_terminal(sys.stdin) and is_terminal(sys.stdout) and message is None
     with screen_for(json) as screen:
-        repository, plan, told, count = _prepared(home, state, screen, branch, whole=whole)
+        how = {"whole": whole, "trusts_ignored": trust_ignored}
+        repository, plan, told, count = _prepared(home, state, screen, branch, **how)
         if message == "-":  # not before: what is typed, and then refused, would be lost
             message = read_words([message], None, edit=False, may_be_empty=False)
         edits = is_asked if edit is None else edit
@@ -82,7 +84,13 @@ def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequenc
 
 
 def _prepared(
-    home: Home, state: Session, screen: Screen, branch: str | None, *, whole: bool
+    home: Home,
+    state: Session,
+    screen: Screen,
+    branch: str | None,
+    *,
+    whole: bool,
+    trusts_ignored: bool,
 ) -> "tuple[PersonsRepository, CommitPlan, str, int]":
     """Return what is to be committed, the message, how many records tell of it; UsageError says why not."""
     from codingagent.agent.commit import PersonsRepository
@@ -98,7 +106,7 @@ def _prepared(
             )
         with opened(home, state, screen, executes=False) as shared:
             context = shared.work.context
-            repository = PersonsRepository(Path(state.workspace))
+            repository = PersonsRepository(Path(state.workspace), trusts_ignored=trusts_ignored)
             repository.check(branch)
             checkpoints = context.lazy_store.needed()
             work = work_since_commit(home.records(session_id), repository.holds)
@@ -106,6 +114,7 @@ def _prepared(
                 raise UsageError(
                     f"session {told_as(state)} has changed nothing since its last commit"
                 )
-            plan = repository.plan(checkpoints, work, context.workspace.addable, whole=whole)
+            addable, tell = context.workspace.addable, screen.remark
+            plan = repository.plan(checkpoints, work, addable, whole=whole, tell=tell)
             message = context.secrecy.hide(without_controls(work.message))
             return repository, plan, message, work.records

@@ -413,6 +413,7 @@ def _words(action: str, session: Session, form: Form) -> tuple[list[str], bytes 
         case "commit":
             branch = form.get("branch", "").strip()
             more = [f"--branch={branch}"] if branch else []
+            more += ["--trust-ignored"] if form.get("trust") else []
             message = form.get("message", "").strip()
             more += ["--message=-"] if message else ["--no-edit"]
             return ["commit", session_id, "--json", *more], message.encode()

@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from codingagent.cli import layout
 from codingagent.cli.layout import Line, Look
 from codingagent.cli.plain_output import diff_style
 from codingagent.cli.record_words import Hung, laid_out, lines_of, sent_size
-from codingagent.errors import WorkError
+from codingagent.errors import CodingAgentError, WorkError
 from codingagent.model import events
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Question
@@ -29,6 +30,7 @@ from codingagent.storage.lock import is_held
 from codingagent.storage.vault_file import vault_file_of
 
 if TYPE_CHECKING:
+    from codingagent.agent.at_commit import AtCommit
     from codingagent.cli.page.workers import Worker
 
 # The browser wraps lines itself.
@@ -120,6 +122,9 @@ class SessionView:
         """A process waits for the answer, here or in a terminal."""
         kept = (turn.changed for turn in self.turns if not turn.is_undone)
         self.all_changed = [*dict.fromkeys(itertools.chain.from_iterable(kept))]
+        is_commit = self.session.is_complete and self.all_changed
+        self.runs = _runs(Path(self.session.workspace), self.all_changed) if is_commit else None
+        """What a commit runs; None where there is no repository."""
         self.can_redo = self.session.undos > 0
         self.question = self._question()
         self.started = self.hidden.unfinished
@@ -173,6 +178,15 @@ class SessionView:
         return RequestView(
             session.sequence, about, is_short, pieces, [*map(tuple, _BESIDE.findall(sent))]
         )
+
+
+def _runs(root: Path, changed: Iterable[str]) -> "AtCommit | None":
+    from codingagent.agent.commit import PersonsRepository
+
+    try:
+        return PersonsRepository(root).runs(changed)
+    except CodingAgentError:  # the commit says it
+        return None
 
 
 def _carried(records: Iterable[entries.Record]) -> str:
