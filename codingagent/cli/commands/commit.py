@@ -4,10 +4,11 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from codingagent.checkpoints.history import steps
 from codingagent.cli.commands.common import at_rest, home_of, latest_of, opened
 from codingagent.cli.commands.options import Json, SessionName, told
 from codingagent.cli.output import screen_for
@@ -15,10 +16,10 @@ from codingagent.cli.plain_output import Screen, write_json_line
 from codingagent.cli.shared_session import AT_WORK, locked
 from codingagent.cli.stdio import is_terminal
 from codingagent.cli.task_input import read_words
-from codingagent.errors import UsageError
-from codingagent.model.journal_entries import CommitMade
+from codingagent.errors import UsageError, WorkError
+from codingagent.model.journal_entries import CommitMade, HookChanged
 from codingagent.model.paths import shown
-from codingagent.model.plain_text import plural, without_controls
+from codingagent.model.plain_text import plural, without_unseen
 from codingagent.model.session_state import Phase, Session
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, told_as
@@ -34,7 +35,7 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     session: SessionName = None,
     branch: Annotated[str | None, told("branch")] = None,
-    message: Annotated[str | None, told("message")] = None,
+    message: Annotated[list[str] | None, told("message")] = None,
     edit: Annotated[bool | None, told("edited")] = None,
     whole: Annotated[bool, told("whole files")] = False,
     json: Json = False,
@@ -45,31 +46,63 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
     """
     home = home_of(context)
     state = latest_of(home) if session is None else home.sessions.load(session)
-    message = (
-        read_words([message], None, edit=False, may_be_empty=False) if message == "-" else message
-    )
-    is_asked = is_terminal(sys.stdin) and is_terminal(sys.stdout) and message is None
+    own_words = "\n\n".join(message or ())
+    if message == ["-"]:
+        own_words = read_words(message, None, edit=False, may_be_empty=False)
+    is_asked = is_terminal(sys.stdin) and is_terminal(sys.stdout) and not own_words
     with screen_for(json) as screen:
-        repository, plan, told, count = _prepared(home, state, screen, branch, whole=whole)
+        prepared = _prepared(home, state, screen, branch, whole=whole)
+        repository, plan, words, _, _ = prepared
         edits = is_asked if edit is None else edit
         if edits and is_asked:
             screen.remark("your editor opens with the message: save and close it to commit")
-        make = partial(repository.commit, plan, message or told, edit=edits, branch=branch)
+        make = partial(repository.commit, plan, own_words or words, edit=edits, branch=branch)
         # The editor may stay open for long: nothing is locked meanwhile.
-        made = own.wait(make) if (own := AT_WORK.get()) else make()
-        _record(home, state, screen, CommitMade(*made, count, now()))
-        yours = repository.differing(made.files)
+        try:
+            made = own.wait(make) if (own := AT_WORK.get()) else make()
+        except WorkError as fault:
+            if hooked := _record(home, state, screen, prepared, None)[0]:
+                raise WorkError(f"{fault}; {hooked}") from fault
+            raise
+        hooked, not_in_it = _record(home, state, screen, prepared, made)
+        yours = [path for path in repository.differing(made.files) if path not in not_in_it]
         if json:
             found = made._asdict() | {"left": plan.left, "uncommitted": yours}
-            write_json_line(sys.stdout, found)
+            write_json_line(sys.stdout, found | {"hooked": hooked})
         else:
             _tell(screen, made, plan.left, yours)
+            if hooked:
+                screen.remark(hooked)
 
 
-def _record(home: Home, state: Session, screen: Screen, record: CommitMade) -> None:
+def _record(
+    home: Home, state: Session, screen: Screen, prepared: "_Prepared", made: "Committed | None"
+) -> tuple[str, set[str]]:
+    """Record a commit, if one was made, and what hooks made of the session's files.
+
+    Return the latter in words, and those files that the commit has otherwise, by paths from the top.
+    """
+    repository, plan, _, count, before = prepared
     with at_rest(home, state.session_id, screen) as shared:
-        shared.work.context.log.record(record)
-        shared.work.context.log.sync()
+        log, checkpoints = shared.work.context.log, shared.work.context.lazy_store.needed()
+        records = [*home.records(state.session_id)]
+        after = checkpoints.take().id
+        # What came while the editor was open is of a turn, or the person's.
+        own = repository.hooked(plan) if len(records) == count else {}
+        found = [each.path for each in checkpoints.changes(before, after) if each.path in own]
+        if found:
+            sequence = next(step.sequence for step in steps(records)[::-1] if step.sequence)
+            log.record(HookChanged(sequence, before, after, tuple(found), now()))
+        left = {own[path] for path in found}
+        if made is not None:
+            left -= repository.altered(plan)
+            log.record(CommitMade(*made, count + (bool(found) and not left), now()))
+        log.sync()
+        counts = checkpoints.counts(before, after) if found else {}
+    told = ", ".join(f"{shown(p)} (+{counts[p][0]} -{counts[p][1]})" for p in found if p in counts)
+    how = "`codingagent diff` shows it, `codingagent commit` commits it so"
+    said = f"a hook changed {told}: {how if left else 'the commit has it so'}"
+    return said if found else "", left
 
 
 def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequence[str]) -> None:
@@ -82,10 +115,20 @@ def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequenc
         screen.remark(f"your own changes stay uncommitted in: {', '.join(map(shown, yours))}")
 
 
+class _Prepared(NamedTuple):
+    """What is to be committed, its message, how many records tell of it, and the checkpoint before."""
+
+    repository: "PersonsRepository"
+    plan: "CommitPlan"
+    message: str
+    records: int
+    before: str
+
+
 def _prepared(
     home: Home, state: Session, screen: Screen, branch: str | None, *, whole: bool
-) -> "tuple[PersonsRepository, CommitPlan, str, int]":
-    """Return what is to be committed, the message, how many records tell of it; UsageError says why not."""
+) -> _Prepared:
+    """Prepare a commit; UsageError says why not."""
     from codingagent.agent.commit import PersonsRepository
     from codingagent.agent.uncommitted import work_since_commit
 
@@ -102,11 +145,15 @@ def _prepared(
             repository = PersonsRepository(Path(state.workspace))
             repository.check(branch)
             checkpoints = context.lazy_store.needed()
-            work = work_since_commit(home.records(session_id), repository.holds)
+
+            def clean(text: str) -> str:
+                return without_unseen(context.secrecy.hide(text))
+
+            work = work_since_commit(home.records(session_id), repository.holds, clean)
             if not work.steps:
                 raise UsageError(
                     f"session {told_as(state)} has changed nothing since its last commit"
                 )
             plan = repository.plan(checkpoints, work, context.workspace.addable, whole=whole)
-            message = context.secrecy.hide(without_controls(work.message))
-            return repository, plan, message, work.records
+            before = checkpoints.take().id
+            return _Prepared(repository, plan, work.message, work.records, before)
