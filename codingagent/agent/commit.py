@@ -85,8 +85,7 @@ class PersonsRepository:
         own = persons_variables().items()
         self._variables = {name: value for name, value in own if name not in _LOCAL}
         top = self._said(
-            "rev-parse",
-            "--show-toplevel",
+            *("rev-parse", "--show-toplevel"),
             why="the workspace is in no git repository that this git can read",
         )
         self._prefix = self._said("rev-parse", "--show-prefix")
@@ -176,8 +175,8 @@ class PersonsRepository:
         wanted = how(chains, head, index)
         found = {path: new for path, new in wanted.items() if new != head.get(path)}
         if not found:
-            why = f" ({'; '.join(left)})" if left else ""
-            raise UsageError(f"there is nothing to commit: HEAD has what the session changed{why}")
+            why = "; ".join(left) or "HEAD has what the session changed"
+            raise UsageError(f"there is nothing to commit: {why}")
         # What the session took from under another name that the person staged.
         found |= {
             path: None for path in wanted.keys() & index if not (wanted[path] or path in head)
@@ -210,17 +209,21 @@ class PersonsRepository:
         `known` are the files of HEAD and of the index.
         """
         chains, left = chains_of(checkpoints, work.steps)
-        paths = {path: self._prefix + path for path in chains}
-        taken = addable_of(chains) | {path for path in paths if paths[path] in known}
-        others = [path for path in chains if path not in taken]
-        if unadded := [path for path in others if self._is_there(paths[path])]:
-            left.append(f"{named(unadded)}: ignored by git, or of another repository")
-        # Of a file that the session made and deleted, nothing is left.
-        if gone := [path for path in others if path not in unadded and chains[path][-1][1]]:
-            left.append(
-                f"{named(gone)}: you have deleted or renamed it, so that commit is yours (git commit -a)"
-            )
-        return {paths[path]: chain for path, chain in chains.items() if path in taken}, left
+        addable, unadded, gone = addable_of(chains), [], []
+        found = {}
+        for path, chain in chains.items():
+            if path in addable or self._prefix + path in known:
+                found[self._prefix + path] = chain
+            elif self._is_there(self._prefix + path):
+                unadded.append(path)
+            elif chain[-1][1]:  # else the session made and deleted it
+                gone.append(path)
+        for paths, why in (
+            (unadded, "ignored by git, or of another repository"),
+            (gone, "you have deleted or renamed it: commit that with git"),
+        ):
+            left += [f"{named(paths)}: {why}"] if paths else []
+        return found, left
 
     def _is_there(self, path: str) -> bool:
         return os.path.lexists(self._at / path)
@@ -264,10 +267,9 @@ class PersonsRepository:
     def _on_disk(self, chains: _Chains, head: _Tree, index: _Tree) -> dict[str, IndexEntry | None]:
         """Return files as `git add` takes them now; of one that the person renamed, both names."""
         paths = {*chains}
-        if renamed := {p for p, chain in chains.items() if p not in head and chain[0][0]}.union(
-            p for p, chain in chains.items() if chain[-1][1] and not self._is_there(p)
-        ):
-            paths |= index.keys() - head.keys() | head.keys() - index.keys()
+        gone = {p for p, chain in chains.items() if chain[-1][1] and not self._is_there(p)}
+        if gone or any(p not in head and chain[0][0] for p, chain in chains.items()):
+            paths |= index.keys() ^ head.keys()
             paths |= {*filter(None, map(text_of, self._git("ls-files", "-dz").split(b"\0")))}
         with self._index() as variables:
             # git refuses a name that neither HEAD nor the disk has.
@@ -275,17 +277,12 @@ class PersonsRepository:
             how = ("add", "-A", "-f", "--pathspec-from-file=-", "--pathspec-file-nul")
             self._run("--literal-pathspecs", *how, data=data, variables=variables)
             now = _parsed(self._git("ls-files", "-s", "-z", variables=variables))
-            told = (
-                "diff-index",
-                "--cached",
-                "-M",
-                "--diff-filter=R",
-                "--name-status",
-                "-z",
-                "HEAD",
-            )
-            pairs = self._git(*told, variables=variables) if renamed and head else b""
-        names = [*map(text_of, pairs.split(b"\0"))]
+            asked = ("diff-index", "--cached", "-M", "--diff-filter=R", "--name-status", "-z")
+            told = self._git(*asked, "HEAD", variables=variables) if paths > {*chains} else b""
+        if lost := [p for p in chains if self._is_there(p) and not (p in now or p in head)]:
+            why = "git takes it for another name of a file in HEAD"
+            raise UsageError(f"{named(lost)}: {why}; commit the rename first (git commit)")
+        names = [*map(text_of, told.split(b"\0"))]
         both = (pair for pair in zip(names[1::3], names[2::3], strict=False))
         more = (path for pair in both if not chains.keys().isdisjoint(pair) for path in pair)
         return {path: now.get(path) for path in (*chains, *more)}
@@ -472,17 +469,12 @@ class PersonsRepository:
         return {path for path, entry in plan.entries.items() if now.get(path) != entry}
 
     def hooked(self, plan: CommitPlan) -> dict[str, str]:
-        """Return a plan's files, by their paths in the workspace, that a hook may have changed.
-
-        The others were changed while the person edited the message.
-        """
-        found = {}
-        for path in plan.entries:
-            with contextlib.suppress(FileNotFoundError):
-                if os.lstat(self._at / path).st_mtime > self._edited_at:
-                    continue
-            found[path.removeprefix(self._prefix)] = path
-        return found
+        """Return a plan's files by their paths in the workspace, but for what was written after hooks ran."""
+        return {
+            path.removeprefix(self._prefix): path
+            for path in plan.entries
+            if not self._is_there(path) or os.lstat(self._at / path).st_mtime <= self._edited_at
+        }
 
     def differing(self, files: Iterable[str]) -> list[str]:
         """Return those files in which the person has changes that are not committed."""

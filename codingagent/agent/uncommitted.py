@@ -48,6 +48,7 @@ _SENTENCE = lazy_pattern(r"\w\w[.!?](?=\s+(\S))|[。！？]")
 # git-interpret-trailers(1).
 _TRAILER = lazy_pattern(r"(?m)^(?=[A-Za-z0-9-]+[ \t]*:)")
 _SIGNATURE = lazy_pattern(r"(?m)^(?=[A-Za-z0-9]+-[A-Za-z0-9-]+[ \t]*:|\(cherry picked from )")
+_BLANK = lazy_pattern(r"\n\s*\n")
 _HEADING = lazy_pattern(r"(?:#+|[*>-]|\d+[.)])\s+")
 
 
@@ -92,15 +93,16 @@ def _message(
                 pass
     subjects = [clean(wish) or f"{kind}{clean(wishes[-1]).strip()}", *map(clean, done)]
     subject = next(filter(None, map(_subject, subjects)), "Changes of a session")
-    body = (_unsigned(part) for text in done for part in clean(text).strip().split("\n\n"))
-    return "\n\n".join(dict.fromkeys((subject, *filter(None, body)))) + "\n"
+    parts = dict.fromkeys((subject, *(_unsigned(clean(text).strip()) for text in done)))
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _subject(text: str) -> str:
     """Return the first line of a text, as much as a list of commits shows of it."""
-    line = _HEADING.sub("", unicodedata.normalize("NFC", text).strip().partition("\n")[0], 1)
+    line = unicodedata.normalize("NFC", text).strip().partition("\n")[0]
+    line = " ".join(_HEADING.sub("", line, 1).split())
     if len(line) <= _SUBJECT_CHARACTERS:
-        return line.strip()
+        return line
     for end in _SENTENCE.finditer(line, 0, _SUBJECT_CHARACTERS + 2):
         if end.end() <= _SUBJECT_CHARACTERS and (end[1] is None or end[1].isupper()):
             return line[: end.end()]
@@ -114,11 +116,14 @@ def _subject(text: str) -> str:
     return f"{kept.rstrip(' ,;:')}…"
 
 
-def _unsigned(paragraph: str) -> str:
+def _unsigned(text: str) -> str:
     """Indent what git would take for trailers: only the person signs, and names who else did."""
-    lines = paragraph.split("\n")
-    is_block = all(_TRAILER.match(line) or line[:1].isspace() for line in lines)
-    return (_TRAILER if is_block else _SIGNATURE).sub("    ", paragraph)
+    paragraphs = _BLANK.split(text)
+    for index, paragraph in enumerate(paragraphs):
+        lines = paragraph.split("\n")
+        is_block = all(_TRAILER.match(line) or line[:1].isspace() for line in lines)
+        paragraphs[index] = (_TRAILER if is_block else _SIGNATURE).sub("    ", paragraph)
+    return "\n\n".join(paragraphs)
 
 
 def chains_of(

@@ -1,10 +1,11 @@
 """The command commit."""
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,6 +27,8 @@ from codingagent.storage.homes import Home, told_as
 
 if TYPE_CHECKING:
     from codingagent.agent.commit import CommitPlan, Committed, PersonsRepository
+
+    _Prepared = tuple[PersonsRepository, CommitPlan, str, int, str]
 
 app = typer.Typer()
 
@@ -52,7 +55,7 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
     is_asked = is_terminal(sys.stdin) and is_terminal(sys.stdout) and not own_words
     with screen_for(json) as screen:
         prepared = _prepared(home, state, screen, branch, whole=whole)
-        repository, plan, words, _, _ = prepared
+        repository, plan, words, *_ = prepared
         edits = is_asked if edit is None else edit
         if edits and is_asked:
             screen.remark("your editor opens with the message: save and close it to commit")
@@ -83,26 +86,30 @@ def _record(
     Return the latter in words, and those files that the commit has otherwise, by paths from the top.
     """
     repository, plan, _, count, before = prepared
+    told: list[str] = []
+    left = set[str]()
     with at_rest(home, state.session_id, screen) as shared:
-        log, checkpoints = shared.work.context.log, shared.work.context.lazy_store.needed()
-        records = [*home.records(state.session_id)]
-        after = checkpoints.take().id
+        log, records = shared.work.context.log, [*home.records(state.session_id)]
         # What came while the editor was open is of a turn, or the person's.
         own = repository.hooked(plan) if len(records) == count else {}
-        found = [each.path for each in checkpoints.changes(before, after) if each.path in own]
-        if found:
-            sequence = next(step.sequence for step in steps(records)[::-1] if step.sequence)
-            log.record(HookChanged(sequence, before, after, tuple(found), now()))
-        left = {own[path] for path in found}
+        with contextlib.suppress(WorkError):  # the commit is recorded in any case
+            checkpoints = shared.work.context.lazy_store.needed()
+            after = checkpoints.take().id
+            changed = [each.path for each in checkpoints.changes(before, after) if each.path in own]
+            counts = checkpoints.counts(before, after) if changed else {}
+            told = [f"{shown(p)} (+{counts[p][0]} -{counts[p][1]})" for p in changed if p in counts]
+            told += [shown(path) for path in changed if path not in counts]
+            left = {own[path] for path in changed}
+        if told:
+            there = (s.sequence for s in steps(records)[::-1] if s.sequence and not s.undo)
+            log.record(HookChanged(next(there, 0), before, after, tuple(changed), now()))
         if made is not None:
             left -= repository.altered(plan)
-            log.record(CommitMade(*made, count + (bool(found) and not left), now()))
+            log.record(CommitMade(*made, count + (bool(told) and not left), now()))
         log.sync()
-        counts = checkpoints.counts(before, after) if found else {}
-    told = ", ".join(f"{shown(p)} (+{counts[p][0]} -{counts[p][1]})" for p in found if p in counts)
     how = "`codingagent diff` shows it, `codingagent commit` commits it so"
-    said = f"a hook changed {told}: {how if left else 'the commit has it so'}"
-    return said if found else "", left
+    said = f"a hook changed {', '.join(told)}: {how if left else 'the commit has it so'}"
+    return said if told else "", left
 
 
 def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequence[str]) -> None:
@@ -115,20 +122,13 @@ def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequenc
         screen.remark(f"your own changes stay uncommitted in: {', '.join(map(shown, yours))}")
 
 
-class _Prepared(NamedTuple):
-    """What is to be committed, its message, how many records tell of it, and the checkpoint before."""
-
-    repository: "PersonsRepository"
-    plan: "CommitPlan"
-    message: str
-    records: int
-    before: str
-
-
 def _prepared(
     home: Home, state: Session, screen: Screen, branch: str | None, *, whole: bool
-) -> _Prepared:
-    """Prepare a commit; UsageError says why not."""
+) -> "_Prepared":
+    """Return what is to be committed, its message, how many records tell of it, and the checkpoint before.
+
+    UsageError says why it can't be.
+    """
     from codingagent.agent.commit import PersonsRepository
     from codingagent.agent.uncommitted import work_since_commit
 
@@ -156,4 +156,4 @@ def _prepared(
                 )
             plan = repository.plan(checkpoints, work, context.workspace.addable, whole=whole)
             before = checkpoints.take().id
-            return _Prepared(repository, plan, work.message, work.records, before)
+            return repository, plan, work.message, work.records, before
