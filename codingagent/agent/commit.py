@@ -3,6 +3,8 @@
 The session's changes of each file are replayed on HEAD, in order, each as a merge of three texts. The
 result is committed from a temporary index by the person's own git, with their hooks and their signature. What
 the person changed beside it, staged or not, stays as it is.
+
+Over 500 lines: what is planned and what is done of it share the person's git, HEAD and index.
 """
 
 import contextlib

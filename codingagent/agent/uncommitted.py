@@ -8,6 +8,7 @@ from codingagent.checkpoints.history import NO_CHECKPOINT, Change, HistoryStep, 
 from codingagent.model import journal_entries as entries
 from codingagent.model.events import Finished
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import without_unseen
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
@@ -27,24 +28,22 @@ class WorkDone(NamedTuple):
 def work_since_commit(
     records: Iterable[entries.Record],
     holds: Callable[[str], bool],
-    clean: Callable[[str], str] = str,
+    hide: Callable[[str], str] = str,
 ) -> WorkDone:
     """Return what a session did since the last commit of its changes that HEAD still `holds`.
 
-    `clean` takes out of a text what no message may have.
+    `hide` takes the secrets out of a text for the message.
     """
     every = [*records]
     made = (each for each in every if isinstance(each, entries.CommitMade) and holds(each.commit))
     last = max(made, key=lambda each: each.records, default=None)
     count = last.records if last else 0
     found = steps(every)[len(steps(every[:count])) :]
-    message = _message(every, count, found, clean)
+    message = _message(every, count, found, lambda text: without_unseen(hide(text)))
     return WorkDone(found, message, len(every), last.commit if last else "")
 
 
 _SUBJECT_CHARACTERS = 72
-# The end of a sentence, and what the next one begins with.
-_SENTENCE = lazy_pattern(r"\w\w[.!?](?=\s+(\S))|[。！？]")
 # git-interpret-trailers(1).
 _TRAILER = lazy_pattern(r"(?m)^(?=[A-Za-z0-9-]+[ \t]*:)")
 _SIGNATURE = lazy_pattern(r"(?m)^(?=[A-Za-z0-9]+-[A-Za-z0-9-]+[ \t]*:|\(cherry picked from )")
@@ -103,9 +102,6 @@ def _subject(text: str) -> str:
     line = " ".join(_HEADING.sub("", line, 1).split())
     if len(line) <= _SUBJECT_CHARACTERS:
         return line
-    for end in _SENTENCE.finditer(line, 0, _SUBJECT_CHARACTERS + 2):
-        if end.end() <= _SUBJECT_CHARACTERS and (end[1] is None or end[1].isupper()):
-            return line[: end.end()]
     end_at = _SUBJECT_CHARACTERS - 1
     # No mark is parted from what it is on.
     while unicodedata.category(line[end_at])[0] == "M" or "🏻" <= line[end_at] <= "🏿":

@@ -3,7 +3,6 @@
 from codingagent.agent.uncommitted import work_since_commit
 from codingagent.model import journal_entries as entries
 from codingagent.model.events import Finished
-from codingagent.model.plain_text import without_unseen
 from tests import golden
 from tests.rows import each_row
 
@@ -35,7 +34,7 @@ def records(case: list[str]) -> list[entries.Record]:
 
 
 def show(case: list[str]) -> str:
-    return repr(work_since_commit(records(case), lambda _: True, without_unseen).message)
+    return repr(work_since_commit(records(case), bool).message)
 
 
 TABLES: dict[str, golden.Show] = {"commit_messages.txt": show}

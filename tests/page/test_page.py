@@ -104,6 +104,7 @@ def test_the_demo_from_begin_to_done(page: Page, project: Path, look: Look) -> N
         look(text, "before and after")
         text.close()
         page.locator("summary", has_text="Commit").click()
+        expect(page.get_by_label("Message")).to_have_value(re.compile(f"^{TASK[:60]}"))
         page.get_by_label("Message").fill("Add up the parts")
         page.get_by_role("button", name="Commit").click()
         expect(page.get_by_text("committed on")).to_be_visible()

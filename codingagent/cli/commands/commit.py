@@ -20,7 +20,7 @@ from codingagent.cli.task_input import read_words
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.journal_entries import CommitMade, HookChanged
 from codingagent.model.paths import shown
-from codingagent.model.plain_text import plural, without_unseen
+from codingagent.model.plain_text import plural
 from codingagent.model.session_state import Phase, Session
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, told_as
@@ -64,18 +64,15 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
         try:
             made = own.wait(make) if (own := AT_WORK.get()) else make()
         except WorkError as fault:
-            if hooked := _record(home, state, screen, prepared, None)[0]:
-                raise WorkError(f"{fault}; {hooked}") from fault
-            raise
+            hooked, _ = _record(home, state, screen, prepared, None)
+            raise WorkError("; ".join(filter(None, (str(fault), hooked)))) from fault
         hooked, not_in_it = _record(home, state, screen, prepared, made)
         yours = [path for path in repository.differing(made.files) if path not in not_in_it]
         if json:
             found = made._asdict() | {"left": plan.left, "uncommitted": yours}
             write_json_line(sys.stdout, found | {"hooked": hooked})
         else:
-            _tell(screen, made, plan.left, yours)
-            if hooked:
-                screen.remark(hooked)
+            _tell(screen, made, plan.left, yours, hooked)
 
 
 def _record(
@@ -112,7 +109,9 @@ def _record(
     return said if told else "", left
 
 
-def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequence[str]) -> None:
+def _tell(
+    screen: Screen, made: "Committed", left: Sequence[str], yours: Sequence[str], hooked: str
+) -> None:
     count = len(made.files)
     what = f"{count} {plural(count, 'file')}"
     screen.remark(f"committed {what} on {made.branch}: {made.commit[:10]}")
@@ -120,6 +119,8 @@ def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequenc
         screen.remark(f"not in it: {line}")
     if yours:
         screen.remark(f"your own changes stay uncommitted in: {', '.join(map(shown, yours))}")
+    if hooked:
+        screen.remark(hooked)
 
 
 def _prepared(
@@ -145,11 +146,8 @@ def _prepared(
             repository = PersonsRepository(Path(state.workspace))
             repository.check(branch)
             checkpoints = context.lazy_store.needed()
-
-            def clean(text: str) -> str:
-                return without_unseen(context.secrecy.hide(text))
-
-            work = work_since_commit(home.records(session_id), repository.holds, clean)
+            hide, records = context.secrecy.hide, home.records(session_id)
+            work = work_since_commit(records, repository.holds, hide)
             if not work.steps:
                 raise UsageError(
                     f"session {told_as(state)} has changed nothing since its last commit"
