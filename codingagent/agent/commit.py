@@ -3,16 +3,23 @@
 The session's changes of each file are replayed on HEAD, in order, each as a merge of three texts. The
 result is committed from a temporary index by the person's own git, with their hooks and their signature. What
 the person changed beside it, staged or not, stays as it is.
+
+Over 500 lines: what is planned and what is done of it share the person's git, HEAD and index.
 """
 
 import contextlib
+import math
 import os
+import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import json
 
 from codingagent.agent.at_commit import ASKED, AtCommit, PersonsPrograms, check_seen
 from codingagent.agent.uncommitted import WorkDone, chains_of
@@ -47,6 +54,8 @@ class IndexEntry(NamedTuple):
 
 
 _Tree = Mapping[str, IndexEntry]
+# How each file changed, step after step.
+_Chains = Mapping[str, Sequence[tuple[State | None, State | None]]]
 
 
 class CommitPlan(NamedTuple):
@@ -76,13 +85,14 @@ class PersonsRepository:
         program = find_program("git", root)
         if program is None:
             raise UsageError("committing needs git, which is not installed here")
-        self._program, self._at = program, root
+        self._program, self._at, self._edited_at = program, root, math.inf
         self._trusts_ignored = trusts_ignored
         self._variables = git_variables(root, trusts_all=trusts_ignored)
         git = Git(program, run_tool, self._variables)
         self._persons = PersonsPrograms(root, git, self._ignored)
         top = self._said(
-            "rev-parse", "--show-toplevel", why="the workspace is in no git repository"
+            *("rev-parse", "--show-toplevel"),
+            why="the workspace is in no git repository that this git can read",
         )
         self._prefix = self._said("rev-parse", "--show-prefix")
         self._directory = Path(self._said("rev-parse", "--absolute-git-dir"))
@@ -185,20 +195,25 @@ class PersonsRepository:
         `addable_of` returns those of some paths that `git add` takes; `tell` is told what runs. UsageError if
         it changes nothing, changes of the person's are in the same lines, or nobody saw what would run.
         """
-        chains, left = chains_of(checkpoints, work.steps)
-        self.runs(chains).begin(tell, trusts_ignored=self._trusts_ignored)
-        addable = addable_of(chains)
-        unadded = [path for path in chains if path not in addable]
-        if unadded:
-            left.append(f"{named(unadded)}: ignored by git, or of another repository")
-        chains = {self._prefix + path: chain for path, chain in chains.items() if path in addable}
         head, index = self._tree(self.head), self._indexed()
-        wanted = self._on_disk(chains, head) if whole else self._replayed(checkpoints, chains, head)
+        chains, left = self._own(checkpoints, work, addable_of, {*head, *index}, tell)
+        how = self._on_disk if whole else partial(self._replayed, checkpoints)
+        wanted = how(chains, head, index)
         found = {path: new for path, new in wanted.items() if new != head.get(path)}
         if not found:
-            why = f" ({'; '.join(left)})" if left else ""
-            raise UsageError(f"there is nothing to commit: HEAD has what the session changed{why}")
+            why = "; ".join(left) or "HEAD has what the session changed"
+            raise UsageError(f"there is nothing to commit: {why}")
+        # What the session took from under another name that the person staged.
+        found |= {
+            path: None for path in wanted.keys() & index if not (wanted[path] or path in head)
+        }
         for path, new in found.items():
+            if new and path in head and path not in index and chains[path][0][0]:
+                or_both = "" if self._is_there(path) else ", or take both with --whole"
+                raise UsageError(
+                    f"you have staged that {path} is deleted or renamed, and the session changed it: commit"
+                    f" that first (git commit){or_both}"
+                )
             try:
                 self._staged(index.get(path), head.get(path), new)
             except _OverlapError:
@@ -208,11 +223,41 @@ class PersonsRepository:
                 ) from None
         return CommitPlan(found, tuple(left))
 
-    def _replayed(
+    def _own(
         self,
         checkpoints: "Checkpoints",
-        chains: Mapping[str, list[tuple[State | None, State | None]]],
-        head: _Tree,
+        work: WorkDone,
+        addable_of: Callable[[Collection[str]], set[str]],
+        known: Collection[str],
+        tell: Callable[[str], None],
+    ) -> tuple[_Chains, list[str]]:
+        """Return how each file changed that git may take, by path from the top, and what is left out.
+
+        `known` are the files of HEAD and of the index.
+        """
+        chains, left = chains_of(checkpoints, work.steps)
+        self.runs(chains).begin(tell, trusts_ignored=self._trusts_ignored)
+        addable, unadded, gone = addable_of(chains), [], []
+        found = {}
+        for path, chain in chains.items():
+            if path in addable or self._prefix + path in known:
+                found[self._prefix + path] = chain
+            elif self._is_there(self._prefix + path):
+                unadded.append(path)
+            elif chain[-1][1]:  # else the session made and deleted it
+                gone.append(path)
+        for paths, why in (
+            (unadded, "ignored by git, or of another repository"),
+            (gone, "you have deleted or renamed it: commit that with git"),
+        ):
+            left += [f"{named(paths)}: {why}"] if paths else []
+        return found, left
+
+    def _is_there(self, path: str) -> bool:
+        return os.path.lexists(self._at / path)
+
+    def _replayed(
+        self, checkpoints: "Checkpoints", chains: _Chains, head: _Tree, index: _Tree
     ) -> dict[str, IndexEntry | None]:
         """Return each file as HEAD has it with the session's changes replayed on it."""
         wanted = {
@@ -231,6 +276,8 @@ class PersonsRepository:
             # Some of it may be committed already, by the person.
             done = [number for number, (_, after) in enumerate(changes, 1) if after == new]
             try:
+                if chain[0][0] and path in index and path not in head:
+                    raise _OverlapError  # noqa: TRY301  # it goes on as one of git's own
                 for old, after in changes[done[-1] if done else 0 :]:
                     new = self._merged(new, old, after)
             except _OverlapError:
@@ -245,16 +292,28 @@ class PersonsRepository:
             raise UsageError(f"{named(overlaps)}: {why}; {remedy}")
         return found
 
-    def _on_disk(self, paths: Iterable[str], head: _Tree) -> dict[str, IndexEntry | None]:
-        """Return files as `git add` takes them now."""
-        # git refuses a name that neither HEAD nor the disk has.
-        names = [p for p in paths if p in head or os.path.lexists(self._at / p)]
+    def _on_disk(self, chains: _Chains, head: _Tree, index: _Tree) -> dict[str, IndexEntry | None]:
+        """Return files as `git add` takes them now; of one that the person renamed, both names."""
+        paths = {*chains}
+        gone = {p for p, chain in chains.items() if chain[-1][1] and not self._is_there(p)}
+        if gone or any(p not in head and chain[0][0] for p, chain in chains.items()):
+            paths |= index.keys() ^ head.keys()
+            paths |= {*filter(None, map(text_of, self._git("ls-files", "-dz").split(b"\0")))}
         with self._index() as variables:
-            data = _nul_ended(names)
-            how = ("add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul")
+            # git refuses a name that neither HEAD nor the disk has.
+            data = _nul_ended(path for path in paths if path in head or self._is_there(path))
+            how = ("add", "-A", "-f", "--pathspec-from-file=-", "--pathspec-file-nul")
             self._run("--literal-pathspecs", *how, data=data, variables=variables)
             now = _parsed(self._git("ls-files", "-s", "-z", variables=variables))
-        return {path: now.get(path) for path in names}
+            asked = ("diff-index", "--cached", "-M", "--diff-filter=R", "--name-status", "-z")
+            told = self._git(*asked, "HEAD", variables=variables) if paths > {*chains} else b""
+        if lost := [p for p in chains if self._is_there(p) and not (p in now or p in head)]:
+            why = "git takes it for another name of a file in HEAD"
+            raise UsageError(f"{named(lost)}: {why}; commit the rename first (git commit)")
+        names = [*map(text_of, told.split(b"\0"))]
+        both = (pair for pair in zip(names[1::3], names[2::3], strict=False))
+        more = (path for pair in both if not chains.keys().isdisjoint(pair) for path in pair)
+        return {path: now.get(path) for path in (*chains, *more)}
 
     def _merged(
         self, ours: IndexEntry | None, old: IndexEntry | None, new: IndexEntry | None
@@ -288,8 +347,8 @@ class PersonsRepository:
     def _staged(
         self, staged: IndexEntry | None, old: IndexEntry | None, new: IndexEntry | None
     ) -> IndexEntry | None:
-        """Return what stays staged after a commit; of a file that is new in it, the committed one."""
-        return new if old is None else self._merged(staged, old, new)
+        """Return what stays staged after a commit; of a file that is new in either, the committed one."""
+        return self._merged(staged, old, new) if old and staged else new
 
     def _hidden(self) -> dict[str, list[str]]:
         """Return the files at which the person told git not to look, by the option that says so."""
@@ -382,7 +441,7 @@ class PersonsRepository:
                 self._go_back(old_branch, before, branch)
             raise
         try:
-            files = self._follow(before)
+            files = self._follow(before, plan)
         except UsageError as fault:
             made = f"commit {self.head[:10]} was made, and git's index could not follow it"
             raise WorkError(f"{made} ({fault}): `git reset` fixes that") from fault
@@ -397,13 +456,16 @@ class PersonsRepository:
             # A line of Markdown may begin with #.
             cleanup = ("--edit", "--cleanup=scissors") if edit else ("--cleanup=whitespace",)
             how = ("-C", os.fspath(self._at), "commit", "-q", "-F", os.fspath(file), *cleanup)
-            status = run_in_terminal([self._program, *how], variables)
+            events = file.with_name("events")
+            traced = {"GIT_TRACE2_EVENT": os.fspath(events)} if edit else {}
+            status = run_in_terminal([self._program, *how], variables | traced)
+            self._edited_at = _editor_start(events)
             is_made = self.head != before
             if is_made and status:  # a hook after it failed, or somebody else committed
                 tree = self._said("rev-parse", "HEAD^{tree}")
                 is_made = tree == self._git("write-tree", variables=variables).decode().strip()
         if not is_made:
-            raise WorkError("git made no commit (see above); your files are as they were")
+            raise WorkError("git made no commit (see above)")
 
     def _go_back(self, old: str, head: str, branch: str) -> None:
         """Leave a branch that was made for nothing, unless the person has gone on meanwhile."""
@@ -414,12 +476,12 @@ class PersonsRepository:
         if head:
             self._git("branch", "-q", "-D", branch)
 
-    def _follow(self, before: str) -> tuple[str, ...]:
+    def _follow(self, before: str, plan: CommitPlan) -> tuple[str, ...]:
         """Have the person's index agree with the commit, but for what they staged; return its files."""
         old, new, index = self._tree(before), self._tree(self.head), self._indexed()
         files = tuple(sorted(path for path in {*old, *new} if old.get(path) != new.get(path)))
         changed: dict[str, IndexEntry | None] = {}
-        for path in files:
+        for path in {*files, *plan.entries}:
             with contextlib.suppress(_OverlapError):  # of a hook's change with what was staged
                 changed[path] = self._staged(index.get(path), old.get(path), new.get(path))
         hidden = self._hidden()
@@ -428,6 +490,19 @@ class PersonsRepository:
             data = _nul_ended(path for path in paths if changed.get(path))
             self._git("update-index", option, "-z", "--stdin", data=data)
         return files
+
+    def altered(self, plan: CommitPlan) -> set[str]:
+        """Return the files of a plan that HEAD has in another form: as a hook added them."""
+        now = self._tree(self.head)
+        return {path for path, entry in plan.entries.items() if now.get(path) != entry}
+
+    def hooked(self, plan: CommitPlan) -> dict[str, str]:
+        """Return a plan's files by their paths in the workspace, but for what was written after hooks ran."""
+        return {
+            path.removeprefix(self._prefix): path
+            for path in plan.entries
+            if not self._is_there(path) or os.lstat(self._at / path).st_mtime <= self._edited_at
+        }
 
     def differing(self, files: Iterable[str]) -> list[str]:
         """Return those files in which the person has changes that are not committed."""
@@ -466,7 +541,9 @@ class PersonsRepository:
         argv = (self._program, "-C", os.fspath(self._at), *_NO_HOOKS, *args)
         done = run_tool(argv, variables or self._variables, data, _PATIENCE_S)
         if done.returncode not in ok:
-            lines = done.stderr.decode(errors="replace").strip().split("\n")
+            # What is named may stand in lines of its own.
+            told = re.sub(r"\n\s+", " ", done.stderr.decode(errors="replace").strip())
+            lines = told.split("\n")
             said = next(
                 (line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1]
             )
@@ -480,6 +557,15 @@ class PersonsRepository:
 
     def _said(self, *args: str, ok: Collection[int] = (0,), why: str = "") -> str:
         return text_of(self._run(*args, ok=ok, why=why).stdout).removesuffix("\n")
+
+
+def _editor_start(events: Path) -> float:
+    """Return when git, by its events, opened an editor, in seconds since the epoch; infinity: it did not."""
+    with contextlib.suppress(FileNotFoundError):
+        for line in events.read_bytes().splitlines():
+            if b'"child_class":"editor"' in line:
+                return datetime.fromisoformat(json.decode(line)["time"]).timestamp()
+    return math.inf
 
 
 def _nul_ended(lines: Iterable[str]) -> bytes:

@@ -114,11 +114,15 @@ class HistoryStep(Struct, frozen=True):
     """Files of the undone steps that it left because someone had changed them."""
     failed: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    """The only files that it undid; empty: all."""
+    """Its only files: of an undo, or of a hook's changes; empty: all."""
     is_forced: bool = False
     """It undid what someone had changed, too."""
     undo: "HistoryStep | None" = None
     """The later undo that undid this step; several of some files each are told as one."""
+
+    def its(self, changes: Iterable[Change]) -> tuple[Change, ...]:
+        """Return those of the changes between its checkpoints that are its own."""
+        return tuple(each for each in changes if not self.files or each.path in self.files)
 
     def with_earlier(self, earlier: "HistoryStep") -> "HistoryStep":
         """Return this undo of a step and an earlier one of the same step as one."""
@@ -148,6 +152,9 @@ def steps(records: Iterable[entries.Record]) -> tuple[HistoryStep, ...]:
                 found[-1] = replace(
                     found[-1], after=record.name, left_out=left_out, uncovered=record.uncovered
                 )
+            case entries.HookChanged():
+                part = HistoryStep(record.sequence, record.before, record.after, files=record.files)
+                found.append(part)
             case entries.UndoBegan():
                 began = record
             case entries.UndoEnded() if began is not None:

@@ -265,7 +265,7 @@ class _Undo:
     def _changes(self, index: int, present: str) -> tuple[Change, ...]:
         step, later = self.steps[index], (other.before for other in self.steps[index + 1 :])
         # Without a checkpoint after it, a step lasts until the next, or to now.
-        return self.checkpoints.changes(step.before, step.after or next(later, present))
+        return step.its(self.checkpoints.changes(step.before, step.after or next(later, present)))
 
     def _words(self, began: UndoBegan) -> str:
         first = self.steps[began.steps[0]]

@@ -183,7 +183,7 @@ class Lines(Screen):
     )
     told_elsewhere: Kinds = (
         *(*told, entries.PersonSaid, entries.RefreshAsked, entries.CheckNamed),
-        *(entries.ApprovalAnswered, entries.SessionClosed, entries.CommitMade),
+        *(entries.ApprovalAnswered, entries.SessionClosed, entries.CommitMade, entries.HookChanged),
     )
     _look = layout.PIPE
     _can_ask = False

@@ -293,7 +293,7 @@ def changed_in(
     touched = {
         change.path
         for step in chosen
-        for change in checkpoints.changes(step.before, step.after or after)
+        for change in step.its(checkpoints.changes(step.before, step.after or after))
     }
     return chosen, chosen[0].before, after, touched
 

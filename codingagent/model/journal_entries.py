@@ -367,6 +367,17 @@ class CommitMade(Tagged, frozen=True, tag="commit_made"):
     at: str
 
 
+class HookChanged(Tagged, frozen=True, tag="hook_changed"):
+    """Hooks of the person changed files of the session, as they were committed: a part of its last turn."""
+
+    sequence: int
+    before: str
+    """The checkpoint before it."""
+    after: str
+    files: tuple[str, ...]
+    at: str
+
+
 class SessionReopened(Tagged, frozen=True, tag="session_reopened"):
     at: str
 
@@ -407,6 +418,7 @@ Record = (
     | UndoEnded
     | TurnEnded
     | CommitMade
+    | HookChanged
     | SessionReopened
     | SessionClosed
     | SessionRenamed

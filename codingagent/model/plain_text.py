@@ -68,6 +68,13 @@ def on_screen(text: str) -> str:
     return _SELECTOR.sub(_selected, clean)
 
 
+def without_unseen(text: str) -> str:
+    """Return the text without controls, direction marks and all else that nobody sees."""
+    clean = without_controls(text)
+    clean = clean.translate({ord(c): None for c in set(clean) - {"\t"} if _is_unseen(c)})
+    return _SELECTOR.sub(lambda found: found[1] or "", clean)
+
+
 def _is_unseen(character: str) -> bool:
     # Wide spaces are seen as such, and private characters are the icons of some fonts.
     if character.isprintable():

@@ -144,7 +144,7 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
             )
         case entries.RefreshAsked():
             return _refresh(session, record)
-        case entries.AnswerSetAside() | entries.CommitMade():
+        case entries.AnswerSetAside() | entries.CommitMade() | entries.HookChanged():
             return session
         case entries.GrantsRevoked():
             return replace(session, granted=session.granted.difference(record.grants))

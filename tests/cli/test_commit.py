@@ -62,6 +62,10 @@ class Repository:
         assert done.returncode == ok, done.stderr
         return done.stdout + done.stderr
 
+    def diff(self, *options: str, name_only: bool = True) -> str:
+        how = () if options[:1] in (("--stat",), ("--turn",)) or not name_only else ("--name-only",)
+        return run_here("diff", *how, *options, folder=self.root).stdout
+
     def committed(self) -> set[str]:
         return set(self.git("show", "--format=", "--name-status").splitlines())
 
@@ -114,7 +118,7 @@ def test_exactly_what_the_session_changed(repository: Repository) -> None:
         "100755",
     ]
     assert "A\tneu/ä b.txt" in raw
-    told = "g is G now\n\n# Why\nIt was asked for.\n\nOnly g changes.\n"
+    told = "Change g to G\n\ng is G now\n\n# Why\nIt was asked for.\n"
     assert repository.git("show", "-s", "--format=%B").strip() == told.strip()
     assert repository.status == [" M cart.py", "A  staged.txt"]
     assert repository.git("diff").count("\n+") == 2  # a heading, and the person's line
@@ -130,9 +134,16 @@ def test_again_after_another_turn_and_after_an_undo(repository: Repository) -> N
     assert "\nChanged: cart.py\n" in repository.turn(edits + DONE)
     for redo in ("--force", "--redo"):  # what no commit has
         assert "stays" not in run_here("undo", redo, folder=repository.root).stdout
-    assert "1 file" in repository.commit("--message", "second")
+    # Since the commit, it is told of all others.
+    assert repository.diff() == "cart.py\n"
+    assert "what came since commit" in repository.diff("--stat")
+    assert "\n+H\n" in repository.diff("--turn", "3")
+    assert "1 file" in repository.commit("-m", "second", "-m", "why")
     assert "has changed nothing since" in repository.commit(ok=2)
-    assert repository.git("log", "--format=%s").splitlines()[0] == "second"
+    assert repository.git("log", "-1", "--format=%B").strip() == "second\n\nwhy"
+    assert repository.diff("--stat").startswith("nothing came since commit")
+    assert json.loads(repository.diff("--json", name_only=False))["turns"] == []
+    assert repository.diff("--all") == "cart.py\nold\n"
     undone = run_here("undo", folder=repository.root).stdout
     assert "stays" in undone
     repository.commit()
@@ -358,28 +369,212 @@ def test_files_of_the_workspace_that_hooks_run_are_told_before(tmp_path: Path) -
     assert f"{both}; of the workspace: check.sh, local/check.sh\n" in said
 
 
+# It puts blanks around = in what is committed, as formatters do, and says in `changed` whether it had to.
+FORMATTER = """#!/bin/sh
+changed=0
+format() {
+  for name in $(git diff --cached --name-only --diff-filter=d); do
+    sed 's/\\([a-zA-Z]\\)=\\([0-9]\\)/\\1 = \\2/' "$name" >formatted
+    cmp -s "$name" formatted || { cat formatted >"$name"; changed=1; }
+  done
+  rm formatted
+}
+add() { git diff --cached --name-only -z | xargs -0 git add; }
+"""
+FORMATTERS = {
+    "fails": "format; exit $changed",
+    "passes": "format",
+    "adds": "format; add",
+    "adds and fails": "format; add; exit $changed",
+    # As pre-commit, lint-staged and their like do, for the files of the person.
+    "stashes": "git diff --binary >.git/own; git checkout -q -- .; format; git apply .git/own; exit $changed",
+    "stashes and adds": "git diff --binary >.git/own; git checkout -q -- .; format; add; git apply .git/own",
+}
+
+
+@pytest.mark.parametrize("how", FORMATTERS)
+@pytest.mark.one_in(3)
+def test_what_a_formatting_hook_made_of_the_files_is_committed(
+    repository: Repository, how: str
+) -> None:
+    """At once if the hook adds it, else at the second try; the person's own stays theirs, an undo holds."""
+    own = "" if how.startswith("add") else "MINE\n"
+    repository.write("other.txt", "o\n")
+    repository.first()
+    hook = repository.top / ".git" / "hooks" / "pre-commit"
+    hook.write_text(FORMATTER + FORMATTERS[how], "ascii")
+    hook.chmod(0o755)
+    repository.write("cart.py", own + LINES)
+    for name in ("other.txt", "staged.txt"):
+        repository.write(name, "z=1\n")
+    repository.git("add", "staged.txt")
+    repository.begin()
+    new = '[CREATE_FILE path="new.py"]\nn=1\n[/CREATE_FILE]\n'
+    repository.turn(EDIT.format("cart.py", "g", "G=1") + new + DONE)
+    fails = how.endswith(("fails", "stashes"))
+    said = repository.commit(ok=int(fails))
+    assert "a hook changed cart.py (+1 -1), new.py (+1 -1)" in said
+    assert ("git made no commit" in said) == fails
+    assert "as they were" not in said
+    if how in ("adds", "stashes and adds"):
+        assert "the commit has it so" in said
+    else:
+        assert "\n+G = 1\n" in repository.diff(name_only=False)
+        assert "a hook" not in repository.commit()
+        assert (
+            repository.git("log", "-1", "--format=%s")
+            == f"{'' if fails else 'Format: '}Change g to G\n"
+        )
+    assert "has changed nothing since" in repository.commit(ok=2)
+    formatted = LINES.replace("g", "G = 1")
+    assert repository.git("show", "HEAD:cart.py") == formatted
+    assert repository.git("show", "HEAD:new.py") == "n = 1\n"
+    assert (repository.root / "cart.py").read_text() == own + formatted
+    assert [repository.git("show", f":{name}") for name in ("other.txt", "staged.txt")] == [
+        "o\n",
+        "z=1\n",
+    ]
+    theirs = [" M other.txt", "A  staged.txt"]
+    assert repository.status == [" M cart.py"] * bool(own) + theirs
+    undone = run_here("undo", folder=repository.root).stdout
+    assert "Undid turn 1: restored cart.py, removed new.py\n" in undone
+    assert (repository.root / "cart.py").read_text() == own + LINES
+    assert repository.git("log", "--format=%s").count("\n") == (4 if how == "passes" else 3)
+
+
+CREATE = '[CREATE_FILE path="cart.py"]\nG\n[/CREATE_FILE]\n'
+MOVE = "[RUN_COMMAND]\nmv shop.py new.py\n[/RUN_COMMAND]\n"
+NEW = '[CREATE_FILE path="new.py"]\nG\n[/CREATE_FILE]\n'
+UNCOMMITTED = "you have not committed it yet"
+STAGED = "you have staged that cart.py is deleted or renamed"
+# What the person does before and after an answer; what is said then, and what `--whole` commits.
+RENAMES = {
+    "git mv": (
+        "mv cart.py shop.py",
+        EDIT.format("shop.py", "g", "G"),
+        "",
+        UNCOMMITTED,
+        "R\tcart.py\tshop.py",
+    ),
+    "git mv, moved on": ("mv cart.py shop.py", MOVE, "", UNCOMMITTED, "R\tcart.py\tnew.py"),
+    "git mv later": (
+        "",
+        EDIT.format("cart.py", "g", "G"),
+        "mv cart.py shop.py",
+        STAGED,
+        "R\tcart.py\tshop.py",
+    ),
+    "git rm later": ("", EDIT.format("cart.py", "g", "G"), "rm -qf cart.py", STAGED, "D\tcart.py"),
+    "git rm, made anew": ("rm -q cart.py", CREATE, "", "changes of your own", "M\tcart.py"),
+    "another case": (
+        "mv cart.py Cart.py",
+        EDIT.format("Cart.py", "g", "G"),
+        "",
+        UNCOMMITTED,
+        "R\tcart.py\tCart.py",
+    ),
+    "a folder": ("mv a b", EDIT.format("b/x", "g", "G"), "", UNCOMMITTED, "R\ta/x\tb/x"),
+    "no git": (
+        "!mv cart.py shop.py",
+        EDIT.format("shop.py", "g", "G"),
+        "",
+        UNCOMMITTED,
+        "R\tcart.py\tshop.py",
+    ),
+    "intent to add": (
+        "!cp cart.py new.py; git add -N new.py",
+        EDIT.format("new.py", "g", "G"),
+        "",
+        UNCOMMITTED,
+        "A\tnew.py",
+    ),
+    "rm --cached": ("", EDIT.format("cart.py", "g", "G"), "rm -q --cached cart.py", STAGED, ""),
+    "case is ignored": (
+        "!git config core.ignoreCase true; git mv cart.py Cart.py",
+        EDIT.format("Cart.py", "g", "G"),
+        "",
+        UNCOMMITTED,
+        "",
+    ),
+    "committed": (
+        "",
+        EDIT.format("cart.py", "g", "G"),
+        "!git mv cart.py shop.py; git commit -qm mine",
+        "you have deleted or renamed it",
+        "",
+    ),
+    "of a new file": (
+        "",
+        NEW,
+        "!git add new.py; git mv new.py newer.py",
+        "you have deleted or renamed it",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RENAMES)
+@pytest.mark.one_in(4)
+def test_what_the_person_renamed_or_deleted(repository: Repository, case: str) -> None:
+    """It is refused with what helps; HEAD, index and disk agree after that and after `--whole`."""
+    before, reply, after, why, whole = RENAMES[case]
+
+    def do(words: str) -> None:
+        if words:
+            shell = words.removeprefix("!") if words[0] == "!" else f"git {words}"
+            subprocess.run(["sh", "-ec", shell], cwd=repository.top, check=True)
+
+    for name in ("a/x", "a/y"):
+        repository.write(name, f"{name}\n{LINES}")
+    repository.first()
+    do(before)
+    repository.begin()
+    repository.turn(reply + DONE)
+    do(after)
+    status = repository.status
+    said = repository.commit(ok=2)
+    assert why in said
+    assert "ignored by git" not in said
+    assert repository.status == status
+    if whole:
+        assert "--whole" in said
+        repository.commit("--whole")
+        assert {re.sub(r"R\d+", "R", line) for line in repository.committed()} == {whole}
+        assert repository.status == (["R  a/y -> b/y"] if case == "a folder" else [])
+    else:
+        assert "(git commit)" in (said := repository.commit("--whole", ok=2)) or "with git" in said
+
+
 def test_the_message_is_edited(repository: Repository) -> None:
-    """It has all that was done since the last commit, the latest first; an emptied one makes no commit."""
+    """It has all that was done since the last commit; an emptied one makes no commit.
+
+    What is written meanwhile is the person's, not a hook's.
+    """
     repository.begin()
     repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
     assert run_here("say", "and a file", folder=repository.root).returncode == 0
     made = '[CREATE_FILE path="new"]\nx\n[/CREATE_FILE]\n'
     repository.turn(f"{made}[DONE]\nnew is there\n[/DONE]\n")
-    for editor, status in (("truncate -s0", 1), ("sed -i 1s/there/edited/", 0)):
+    name = repository.root / "cart.py"
+    (repository.root / "started").touch()
+    write = f"until echo mine >>{name}; [ {name} -nt {repository.root / 'started'} ]; do :; done"
+    write = f"touch {repository.root / 'started'}; {write}; "
+    for editor, status in (("truncate -s0", 1), (f"{write} sed -i 1s/G/H/", 0)):
         variables = {"GIT_EDITOR": editor}
         done = run_here("commit", "--edit", folder=repository.root, variables=variables)
         assert done.returncode == status, done.stderr
-        assert repository.status == ([" M cart.py", "?? new"] if status else [])
+        started = "?? started"
+        own = [" M cart.py", "?? new", started] if status else [" M cart.py", started]
+        assert repository.status == own
+    assert "your own changes stay uncommitted in: cart.py" in done.stdout
+    assert "a hook" not in done.stdout
     assert repository.git("show", "-s", "--format=%B").startswith(
-        "new is edited\n\ng is G now\n\n# Why\n"
+        "Change g to H\n\ng is G now\n\n# Why\nIt was asked for.\n\nnew is there\n"
     )
 
 
 def test_a_file_stays_as_git_was_told_of_it(repository: Repository) -> None:
-    """Line ends as its filters make them, or CRLF as committed; modes where it heeds none; what is unwatched.
-
-    Of the words of DONE, the first line is cut at a word, and stands whole below.
-    """
+    """Line ends as its filters make them, or CRLF as committed; modes where it heeds none; unwatched ones."""
     dos = LINES.replace("\n", "\r\n")
     for name in ("run.sh", "gone.sh", "old.bat", "unwatched.py"):
         repository.write(name, LINES)
@@ -402,11 +597,10 @@ def test_a_file_stays_as_git_was_told_of_it(repository: Repository) -> None:
     edited = ("cart.py", "dos.txt", "run.sh", "unwatched.py")
     deleted = ("gone.sh", "old.bat", "link")
     command = "python3 -c \"open('a.bin','ab').write(bytes(9))\"; rm gone.txt"
-    said = "The letter g is written in its large form, " + "as was asked for, " * 5 + "everywhere"
     repository.turn(
         "".join(EDIT.format(name, "g", "G") for name in edited)
         + "".join(f'[DELETE_FILE path="{name}"]\n' for name in deleted)
-        + f"[RUN_COMMAND]\n{command}\n[/RUN_COMMAND]\n[DONE]\n{said}\nmore\n[/DONE]\n"
+        + f"[RUN_COMMAND]\n{command}\n[/RUN_COMMAND]\n{DONE}"
     )
     repository.commit("--no-edit")
     kinds = {"M": (*edited, "a.bin"), "D": (*deleted, "gone.txt")}
@@ -418,10 +612,6 @@ def test_a_file_stays_as_git_was_told_of_it(repository: Repository) -> None:
     assert repository.git("ls-tree", "HEAD", "run.sh").startswith("100755")
     assert "h unwatched.py" in repository.git("ls-files", "-v")
     assert repository.status == [" M cart.py", " M dos.txt"]
-    subject, _, rest = repository.git("log", "-1", "--format=%B").partition("\n\n")
-    assert (len(subject) <= 72, subject[-1]) == (True, "…")
-    assert said.startswith(f"{subject[:-1]} ")
-    assert rest.strip() == f"{said}\nmore"
 
 
 @pytest.mark.deep
@@ -484,6 +674,14 @@ def test_a_folder_of_a_repository_and_what_git_ignores(tmp_path: Path) -> None:
     assert told["left"] == ["a.log: ignored by git, or of another repository"]
     assert told["uncommitted"] == []
     assert told["commit"] == repository.git("rev-parse", "HEAD").strip()
+
+
+def test_a_repository_that_git_does_not_know(repository: Repository) -> None:
+    repository.begin()
+    repository.turn(EDIT.format("cart.py", "g", "G") + DONE)
+    repository.git("config", "core.repositoryFormatVersion", "1")
+    repository.git("config", "extensions.ofTomorrow", "true")
+    assert "extension found: oftomorrow" in repository.commit(ok=2)
 
 
 def test_a_linked_worktree(repository: Repository, tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_each_command_that_is_printed_works(
     assert "+two" in shell(diff, folder, variables)
     shell(keep, folder, variables)
     assert git(project, "show", "--no-renames", "--format=%s", "--name-status", "-z").split("\0") == [
-        "All done.", "\nA", "[a].txt", "A", "it's new.py", "M", "kept.txt", "D", "old.txt", "",
+        "the task", "\nA", "[a].txt", "A", "it's new.py", "M", "kept.txt", "D", "old.txt", "",
     ]  # fmt: skip
     assert git(project, "status", "--porcelain") == " M mine.txt\n"
     shell(undo, folder, variables)

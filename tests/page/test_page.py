@@ -122,6 +122,7 @@ def _commit(page: Page, project: Path, look: Look) -> None:
     expect(page.get_by_text(told)).to_be_visible()
     assert not (project / ".git" / "ran").exists()
     look(page, "commit")
+    expect(page.get_by_label("Message")).to_have_value(re.compile(f"^{TASK[:60]}"))
     page.get_by_label("Message").fill("Add up the parts")
     page.get_by_role("button", name="Commit").click()
     expect(page.get_by_role("alert")).to_contain_text('git config --global user.name "YOUR NAME"')

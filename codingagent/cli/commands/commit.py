@@ -1,5 +1,6 @@
 """The command commit."""
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from codingagent.checkpoints.history import steps
 from codingagent.cli.commands.common import at_rest, home_of, latest_of, opened
 from codingagent.cli.commands.options import Json, SessionName, told
 from codingagent.cli.output import screen_for
@@ -15,16 +17,18 @@ from codingagent.cli.plain_output import Screen, write_json_line
 from codingagent.cli.shared_session import AT_WORK, locked
 from codingagent.cli.stdio import is_terminal
 from codingagent.cli.task_input import read_words
-from codingagent.errors import UsageError
-from codingagent.model.journal_entries import CommitMade
+from codingagent.errors import UsageError, WorkError
+from codingagent.model.journal_entries import CommitMade, HookChanged
 from codingagent.model.paths import shown
-from codingagent.model.plain_text import plural, without_controls
+from codingagent.model.plain_text import plural
 from codingagent.model.session_state import Phase, Session
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, told_as
 
 if TYPE_CHECKING:
     from codingagent.agent.commit import CommitPlan, Committed, PersonsRepository
+
+    _Prepared = tuple[PersonsRepository, CommitPlan, str, int, str]
 
 app = typer.Typer()
 
@@ -34,7 +38,7 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     session: SessionName = None,
     branch: Annotated[str | None, told("branch")] = None,
-    message: Annotated[str | None, told("message")] = None,
+    message: Annotated[list[str] | None, told("message")] = None,
     edit: Annotated[bool | None, told("edited")] = None,
     whole: Annotated[bool, told("whole files")] = False,
     trust_ignored: Annotated[bool, told("ignored")] = False,
@@ -46,34 +50,70 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
     """
     home = home_of(context)
     state = latest_of(home) if session is None else home.sessions.load(session)
-    is_asked = is_terminal(sys.stdin) and is_terminal(sys.stdout) and message is None
+    own_words = "\n\n".join(message or ())
+    is_asked = is_terminal(sys.stdin) and is_terminal(sys.stdout) and not own_words
     with screen_for(json) as screen:
         how = {"whole": whole, "trusts_ignored": trust_ignored}
-        repository, plan, told, count = _prepared(home, state, screen, branch, **how)
-        if message == "-":  # not before: what is typed, and then refused, would be lost
-            message = read_words([message], None, edit=False, may_be_empty=False)
+        prepared = _prepared(home, state, screen, branch, **how)
+        repository, plan, words, *_ = prepared
+        if message == ["-"]:  # not before: what is typed, and then refused, would be lost
+            own_words = read_words(message, None, edit=False, may_be_empty=False)
         edits = is_asked if edit is None else edit
         if edits and is_asked:
             screen.remark("your editor opens with the message: save and close it to commit")
-        make = partial(repository.commit, plan, message or told, edit=edits, branch=branch)
+        make = partial(repository.commit, plan, own_words or words, edit=edits, branch=branch)
         # The editor may stay open for long: nothing is locked meanwhile.
-        made = own.wait(make) if (own := AT_WORK.get()) else make()
-        _record(home, state, screen, CommitMade(*made, count, now()))
-        yours = repository.differing(made.files)
+        try:
+            made = own.wait(make) if (own := AT_WORK.get()) else make()
+        except WorkError as fault:
+            hooked, _ = _record(home, state, screen, prepared, None)
+            raise WorkError("; ".join(filter(None, (str(fault), hooked)))) from fault
+        hooked, not_in_it = _record(home, state, screen, prepared, made)
+        yours = [path for path in repository.differing(made.files) if path not in not_in_it]
         if json:
             found = made._asdict() | {"left": plan.left, "uncommitted": yours}
-            write_json_line(sys.stdout, found)
+            write_json_line(sys.stdout, found | {"hooked": hooked})
         else:
-            _tell(screen, made, plan.left, yours)
+            _tell(screen, made, plan.left, yours, hooked)
 
 
-def _record(home: Home, state: Session, screen: Screen, record: CommitMade) -> None:
+def _record(
+    home: Home, state: Session, screen: Screen, prepared: "_Prepared", made: "Committed | None"
+) -> tuple[str, set[str]]:
+    """Record a commit, if one was made, and what hooks made of the session's files.
+
+    Return the latter in words, and those files that the commit has otherwise, by paths from the top.
+    """
+    repository, plan, _, count, before = prepared
+    told: list[str] = []
+    left = set[str]()
     with at_rest(home, state.session_id, screen) as shared:
-        shared.work.context.log.record(record)
-        shared.work.context.log.sync()
+        log, records = shared.work.context.log, [*home.records(state.session_id)]
+        # What came while the editor was open is of a turn, or the person's.
+        own = repository.hooked(plan) if len(records) == count else {}
+        with contextlib.suppress(WorkError):  # the commit is recorded in any case
+            checkpoints = shared.work.context.lazy_store.needed()
+            after = checkpoints.take().id
+            changed = [each.path for each in checkpoints.changes(before, after) if each.path in own]
+            counts = checkpoints.counts(before, after) if changed else {}
+            told = [f"{shown(p)} (+{counts[p][0]} -{counts[p][1]})" for p in changed if p in counts]
+            told += [shown(path) for path in changed if path not in counts]
+            left = {own[path] for path in changed}
+        if told:
+            there = (s.sequence for s in steps(records)[::-1] if s.sequence and not s.undo)
+            log.record(HookChanged(next(there, 0), before, after, tuple(changed), now()))
+        if made is not None:
+            left -= repository.altered(plan)
+            log.record(CommitMade(*made, count + (bool(told) and not left), now()))
+        log.sync()
+    how = "`codingagent diff` shows it, `codingagent commit` commits it so"
+    said = f"a hook changed {', '.join(told)}: {how if left else 'the commit has it so'}"
+    return said if told else "", left
 
 
-def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequence[str]) -> None:
+def _tell(
+    screen: Screen, made: "Committed", left: Sequence[str], yours: Sequence[str], hooked: str
+) -> None:
     count = len(made.files)
     what = f"{count} {plural(count, 'file')}"
     screen.remark(f"committed {what} on {made.branch}: {made.commit[:10]}")
@@ -81,6 +121,8 @@ def _tell(screen: Screen, made: "Committed", left: Sequence[str], yours: Sequenc
         screen.remark(f"not in it: {line}")
     if yours:
         screen.remark(f"your own changes stay uncommitted in: {', '.join(map(shown, yours))}")
+    if hooked:
+        screen.remark(hooked)
 
 
 def _prepared(
@@ -91,8 +133,11 @@ def _prepared(
     *,
     whole: bool,
     trusts_ignored: bool,
-) -> "tuple[PersonsRepository, CommitPlan, str, int]":
-    """Return what is to be committed, the message, how many records tell of it; UsageError says why not."""
+) -> "_Prepared":
+    """Return what is to be committed, its message, how many records tell of it, and the checkpoint before.
+
+    UsageError says why it can't be.
+    """
     from codingagent.agent.commit import PersonsRepository
     from codingagent.agent.uncommitted import work_since_commit
 
@@ -109,12 +154,13 @@ def _prepared(
             repository = PersonsRepository(Path(state.workspace), trusts_ignored=trusts_ignored)
             repository.check(branch)
             checkpoints = context.lazy_store.needed()
-            work = work_since_commit(home.records(session_id), repository.holds)
+            hide, records = context.secrecy.hide, home.records(session_id)
+            work = work_since_commit(records, repository.holds, hide)
             if not work.steps:
                 raise UsageError(
                     f"session {told_as(state)} has changed nothing since its last commit"
                 )
             addable, tell = context.workspace.addable, screen.remark
             plan = repository.plan(checkpoints, work, addable, whole=whole, tell=tell)
-            message = context.secrecy.hide(without_controls(work.message))
-            return repository, plan, message, work.records
+            before = checkpoints.take().id
+            return repository, plan, work.message, work.records, before

@@ -10,6 +10,7 @@ import typer
 from msgspec import to_builtins
 
 from codingagent.cli import tables
+from codingagent.cli.command_table import runnable
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import home_of, latest_of, trusted_home
 from codingagent.cli.commands.options import Json, SessionName, told
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from codingagent.agent.secrecy import Secrecy
+    from codingagent.checkpoints.history import HistoryStep
 
 app = typer.Typer()
 
@@ -154,15 +156,16 @@ def _log(
 
 
 @app.command(epilog="Example: codingagent diff --turn 2", name="diff")
-def _diff(
+def _diff(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     session: SessionName = None,
     turn: Annotated[int | None, told("turn", min=1)] = None,
     stat: Annotated[bool, told("stat")] = False,
     name_only: Annotated[bool, told("name only")] = False,
+    whole: Annotated[bool, told("whole session")] = False,
     json: Json = False,
 ) -> None:
-    """Show what a session changed, by file operations and by commands."""
+    """Show what a session changed since its last commit, by file operations and by commands."""
     from codingagent.checkpoints import undo
 
     home = home_of(context)
@@ -170,7 +173,31 @@ def _diff(
     with undo.history_of(home, state) as (checkpoints, steps):
         hide = _hider(home, state).hide_diffs
         how: tables.DiffForm = "name-only" if name_only else "stat" if stat else "lines"
-        tables.show_diff(checkpoints, steps, turn, hide, how, json=json)
+        is_all = whole or turn is not None
+        chosen, since = (steps, "") if is_all else _since_commit(home, state)
+        if since and not json:
+            what = f"{'what' if chosen else 'nothing'} came since commit {since[:10]}"
+            told = runnable(f"{what}; `codingagent diff --all` shows all of the session\n")
+            # Names may be for a program.
+            (sys.stderr if name_only else sys.stdout).write(told)
+        if chosen or not since:
+            tables.show_diff(checkpoints, chosen, turn, hide, how, json=json)
+        elif json and how == "lines":
+            write_json_line(sys.stdout, {"turns": [], "diff": "", "left_out": []})
+
+
+def _since_commit(home: Home, state: Session) -> "tuple[tuple[HistoryStep, ...], str]":
+    """Return what a session did since its last commit, and that commit; all, if HEAD holds none."""
+    from codingagent.agent.commit import PersonsRepository
+    from codingagent.agent.uncommitted import work_since_commit
+
+    def holds(commit: str) -> bool:
+        with contextlib.suppress(CodingAgentError):  # the repository may be gone
+            return PersonsRepository(Path(state.workspace)).holds(commit)
+        return False
+
+    work = work_since_commit(home.records(state.session_id), holds)
+    return work.steps, work.since
 
 
 @app.command(epilog='Example: codingagent context "Add a --verbose option"', name="context")

@@ -62,7 +62,7 @@ def told(key: str, words: str = "", **more: Any) -> Any:
     if spec[0] != "-":
         return typer.Argument(metavar=spec, help=meaning, **more)
     name, _, metavar = spec.partition(" ")
-    return typer.Option(name, metavar=metavar or None, help=meaning, **more)
+    return typer.Option(*name.split(","), metavar=metavar or None, help=meaning, **more)
 
 
 _Text = str | None

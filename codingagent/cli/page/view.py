@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from codingagent.agent.secrecy import secrecy_of
+from codingagent.agent.uncommitted import work_since_commit
 from codingagent.checkpoints.history import HistoryStep, steps
 from codingagent.cli import layout
 from codingagent.cli.layout import Line, Look
@@ -141,6 +142,7 @@ class SessionView:
         )
         self.carried = _carried(records)
         summary = [e.summary for e in self.hidden.results if isinstance(e, events.Finished)]
+        self.message = work_since_commit(records, bool, secrecy.hide).message
         self.summary = summary[-1] if summary and self.session.is_complete else ""
 
     def _question(self) -> "tuple[str, str, list[Line], Question] | None":
