@@ -305,7 +305,9 @@ class Requests:
         )
         shown = tuple(entries.ShownFile(path, digest) for path, (digest, _) in whole.items())
         parts = () if guess is None else guess.parts
-        self.log.record(entries.RequestWritten(self.session.sequence, now(), shown, parts, egress))
+        beside = {each.path: each.beside_bytes for each in material.views if each.beside_bytes}
+        written = (self.session.sequence, now(), shown, parts, egress, beside)
+        self.log.record(entries.RequestWritten(*written))
         self.written += 1
         texts.prune(self.session.known.values())
 

@@ -18,7 +18,7 @@ from codingagent.cli.task_input import read_words
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import CommitMade
 from codingagent.model.paths import shown
-from codingagent.model.plain_text import plural, without_controls
+from codingagent.model.plain_text import on_screen, plural
 from codingagent.model.session_state import Phase, Session
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, told_as
@@ -108,5 +108,5 @@ def _prepared(
                     f"session {told_as(state)} has changed nothing since its last commit"
                 )
             plan = repository.plan(checkpoints, work, context.workspace.addable, whole=whole)
-            message = context.secrecy.hide(without_controls(work.message))
+            message = context.secrecy.hide(on_screen(work.message))
             return repository, plan, message, work.records
