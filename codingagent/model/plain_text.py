@@ -121,6 +121,24 @@ def uniform(*texts: str) -> tuple[str, ...]:
     return texts if has_bare else tuple(text.replace("\r\n", "\n") for text in texts)
 
 
+# A form feed parts the pages of some sources, and moves nothing.
+_RAW = {c: f"\\u{c:04x}" for c in (*range(32), *range(127, 160)) if chr(c) not in "\t\n\f"}
+WRITTEN = lazy_pattern(r"\\u(00(?:[01][0-9a-f]|7f|[89][0-9a-f]))")
+
+
+def in_request(text: str) -> str:
+    """Return a text as a request holds it: with no control character that the terminal of a chat would obey.
+
+    The form is that of JSON, so that texts in JSON stay the same.
+    """
+    return text.translate(_RAW)
+
+
+def with_controls(text: str) -> str:
+    """Return a text that a model copied from a request, with the control characters of the file."""
+    return WRITTEN.sub(lambda found: chr(int(found[1], 16)), text)
+
+
 def clip_middle(text: str, limit: int, dropped: int = 0) -> str:
     """Return at most about `limit` characters of a text, its head and its tail, and what was left out.
 
