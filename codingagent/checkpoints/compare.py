@@ -177,15 +177,8 @@ class Reader:
             if size <= limit_bytes and len(shown) < _SHOWN_FILES:
                 limit_bytes -= size
                 shown.append(f"{FILES}/{stored(each.path)}")
-        words = [
-            "-c",
-            "core.quotePath=off",
-            "diff",
-            "--no-color",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--no-renames",
-        ]
+        words = ["-c", "core.quotePath=off", "diff", "--no-color", "--no-ext-diff"]
+        words += ["--no-textconv", "--no-renames"]
         words += [f"--relative={FILES}", "--ignore-submodules=all", *options, old, new, "--"]
         ends = itertools.accumulate(len(name) + 1 for name in shown)
         batches = itertools.groupby(zip(ends, shown, strict=True), lambda e: e[0] // _WORDS_LIMIT)

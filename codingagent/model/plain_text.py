@@ -85,9 +85,7 @@ _SELECTORS = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 # Signs that are joined to one, and scripts whose letters are.
 _JOINERS = "\u180e\u200c\u200d"
 _EMOJI = "[\u2190-\u2bff\U0001f000-\U0001faff]"
-_CURSIVE = (
-    "[\u0600-\u061b\u061d-\u109f\u1780-\u180a\u1810-\u1aff\ua840-\ua9ff\U00010a00-\U00011fff]"
-)
+_CURSIVE = "[\u0600-\u061b\u061d-\u109f\u1780-\u180a\u1810-\u1aff\ua840-\ua9ff]"
 _IN_CONTEXT = lazy_pattern(
     rf"((?:[^\w\s{_SELECTORS}]|ℹ|Ⓜ)[\ufe0e\ufe0f]|[0-9]\ufe0f(?=\u20e3)|[\u1800-\u18af][\u180b-\u180f]"
     r"|[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff][\ufe00-\ufe02\U000e0100-\U000e01ef]"

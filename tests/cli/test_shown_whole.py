@@ -41,9 +41,9 @@ EVIL_DONE\rdone
 [/DONE]
 [END]
 """
-IN_FILES = ("EVIL_RETURN\\r# fine", '\\x9d"; EVIL_STRING', "\\x1b]*/ EVIL_ESCAPE;")
-SAID = ("EVIL_MESSAGE\\rall", "EVIL_DONE\\rdone")
-RAN = ("EVIL_COMMAND #\\r ls",)
+IN_FILES: tuple[str, ...] = ("EVIL_RETURN\\r# fine", '\\x9d"; EVIL_STRING', "\\x1b]*/ EVIL_ESCAPE;")
+SAID: tuple[str, ...] = ("EVIL_MESSAGE\\rall", "EVIL_DONE\\rdone")
+RAN: tuple[str, ...] = ("EVIL_COMMAND #\\r ls",)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_what_is_looked_at_is_all_there_on_every_face(home: Path) -> None:
     root = home.parent
     drop(home, HIDING)
     tried = run_here("resume", "--dry-run", str(home / "inbox" / "a.txt"), folder=root).stdout
-    faces = {"dry run": (tried, (*IN_FILES, *SAID, *RAN))}
+    faces: dict[str, tuple[str, tuple[str, ...]]] = {"dry run": (tried, (*IN_FILES, *SAID, *RAN))}
     words = ("resume", "--once", "--yes", "--sandbox", "off")
     faces["turn"] = (on_terminal(words, 200, folder=root).text, (*IN_FILES, *SAID, *RAN))
     for name, wanted in (("diff", IN_FILES), ("log", (*SAID, *RAN)), ("show", (*SAID, *RAN))):

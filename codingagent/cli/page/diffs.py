@@ -88,7 +88,7 @@ def files_of(text: str, named: Iterable[str] = ()) -> list[DiffView]:
             found[-1].rows.append(DiffRow(sign, *at, pieces))
             old, new = old + (sign != "+"), new + (sign != "-")
         elif line[:1] in ("\\", "…"):
-            found[-1].rows.append(DiffRow("@", None, None, [(line, "")]))
+            found[-1].rows.append(DiffRow("@", None, None, [(on_screen(line), "")]))
     known = {each.path for each in found}
     found += (DiffView(path, [], _NOT_HERE) for path in named if path not in known)
     # By its language, then the words in which a line changed.

@@ -176,11 +176,8 @@ class SessionView:
 
 def beside_in(records: Iterable[entries.Record]) -> dict[str, int]:
     """Return the files to attach beside the latest request, and their sizes, as they were recorded."""
-    found = dict[str, int]()
-    for record in records:
-        if isinstance(record, entries.RequestWritten):
-            found = record.beside
-    return found
+    written = [each.beside for each in records if isinstance(each, entries.RequestWritten)]
+    return written[-1] if written else {}
 
 
 def _carried(records: Iterable[entries.Record]) -> str:
