@@ -25,10 +25,18 @@ from codingagent.checkpoints.history import steps
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import documents, results
 from codingagent.model.approval import Answer
-from codingagent.model.events import succeeded
+from codingagent.model.events import Denied, succeeded
 from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, CommitMade, TurnEnded
 from codingagent.model.observations import digest_of
-from codingagent.model.operations import Finish, Kind, RunCommand, ShowMessage, named
+from codingagent.model.operations import (
+    FileOperation,
+    Finish,
+    Kind,
+    RunCommand,
+    ShowMessage,
+    named,
+    text_of,
+)
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.ui_events import Changes
 from codingagent.protocols.tags import continuation
@@ -50,7 +58,8 @@ class Rehearsed(Struct, frozen=True):
     """One item of an answer, as it would be done.
 
     `difference` is the diff of a file change, or the text of a command or a message. `fault` says why it
-    would fail, `reasons` what the person would be asked.
+    would fail as the files are now; `difference` is then the text of the operation, and `depends` are the
+    numbers, from 1, of the commands before it, which may mend that. `reasons` are what would be asked.
     """
 
     index: int
@@ -60,6 +69,7 @@ class Rehearsed(Struct, frozen=True):
     fault: str = ""
     reasons: tuple[str, ...] = ()
     can_skip: bool = False
+    depends: tuple[int, ...] = ()
 
 
 class Conversation:
@@ -154,8 +164,11 @@ class Conversation:
             context = bare_context(
                 copies, context.runner, context.policy, self._log, context.texts, secrecy
             )
+            commands: tuple[int, ...] = ()
             for index, item in enumerate(items):
-                yield _rehearsed(context, index, item)
+                yield _rehearsed(context, index, item, commands)
+                if isinstance(item, Step) and isinstance(item.operation, RunCommand):
+                    commands += (index + 1,)
 
     def _reject(self, name: str, objection: Objection) -> None:
         """Move an answer to `rejected/`, and say why and what to do."""
@@ -266,7 +279,9 @@ class Conversation:
         return Reply(lost, None, has_outbox=False, notes=())
 
 
-def _rehearsed(context: Context, index: int, item: Step | Problem) -> Rehearsed:
+def _rehearsed(
+    context: Context, index: int, item: Step | Problem, commands: tuple[int, ...]
+) -> Rehearsed:
     hide = context.secrecy.hide
     if isinstance(item, Problem):
         return Rehearsed(index, item.kind, hide(item.subject), fault=hide(item.fact))
@@ -274,25 +289,26 @@ def _rehearsed(context: Context, index: int, item: Step | Problem) -> Rehearsed:
     told = Rehearsed(index, operation.kind, subject)
     match operation:
         case RunCommand():
-            return replace(told, difference=subject, can_skip=True)
-        case ShowMessage():
-            return replace(told, difference=hide(operation.text))
-        case Finish():
-            return replace(told, difference=hide(operation.summary))
-        case _ if not operation.changes:
+            text = subject
+        case ShowMessage(text=text) | Finish(summary=text):
+            return replace(told, difference=hide(text))
+        case _ if not isinstance(operation, FileOperation):
             return told
         case _:
-            pass
-    told = replace(told, can_skip=True)
+            text = context.secrecy.hide_diff(text_of(operation), subject)
+    told = replace(told, difference=text, can_skip=True)
     try:
         order = Order(index, operation, id=item.id, foreign=item.foreign, later=tuple)
         plan = Executor(context).plan(replace(order, names=item.names))
         if not isinstance(plan, Plan):
             fault = "" if succeeded(plan) else results.words_of(plan)
-            return replace(told, fault=hide(fault))
+            # No command changes what a policy says.
+            depends = commands * (bool(fault) and not isinstance(plan, Denied))
+            return replace(told, fault=hide(fault), depends=depends)
         shown = context.secrecy.hide_diff(plan.shown(), plan.subject)
-        plan.act()
+        if not isinstance(operation, RunCommand):
+            plan.act()
     except OperationError as fault:
-        return replace(told, fault=hide(fault.fact))
+        return replace(told, fault=hide(fault.fact), depends=commands)
     reasons = tuple(reason for each in plan.asked for reason in each.reasons)
     return replace(told, difference=shown, reasons=tuple(map(hide, reasons)))

@@ -121,7 +121,7 @@ class Executor:
             case operations.RunCommand():
                 return run_command.plan(context, order, operation)
             case operations.ShowMessage():
-                return MessageShown(plain_text.without_controls(operation.text))
+                return MessageShown(operation.text)
             case operations.Finish():
                 return Finished(operation.summary)
             case _:

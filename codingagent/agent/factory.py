@@ -166,7 +166,7 @@ def session_in(
         person = replace(
             person,
             show=lambda notice, show=person.show: show(secrecy.notice(notice)),
-            ask=lambda awaited, ask=person.ask: ask(secrecy.hide_all(awaited)),
+            ask=lambda awaited, ask=person.ask: ask(secrecy.asked(awaited)),
             record=lambda *told, record=person.record: record(*secrecy.record(*told)),
         )
         log = SessionLog(journal, session, person.record)

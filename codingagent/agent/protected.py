@@ -146,7 +146,7 @@ class Protection:
             named(names),
             tuple(dict.fromkeys(rule for ask in asks for rule in ask.rules)),
             tuple(reasons),
-            plain_text.clip_middle(plain_text.without_controls(shown), _SHOWN_CHARACTERS),
+            plain_text.clip_middle(shown, _SHOWN_CHARACTERS),
             digest_of("\0".join((*names, *map("".join, parts))).encode(errors="replace")),
             () if is_long else tuple(dict.fromkeys(grant for ask in asks for grant in ask.grants)),
         )

@@ -29,7 +29,7 @@ from codingagent.model.events import (
 )
 from codingagent.model.observations import digest_of
 from codingagent.model.patterns import sections
-from codingagent.model.plain_text import estimated
+from codingagent.model.plain_text import estimated, in_request
 from codingagent.model.plain_text import size as size_of
 from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.model.settings import chats
@@ -175,6 +175,7 @@ class Requests:
         )
         dialect, hidden, brief = self._dialect(), secrecy.session(session), ""
         text = secrecy.seal(render.render(hidden, material, settings, dialect), dialect.guide)
+        text = in_request(text)
         path = mailbox.outbox_path(session.session_id, session.sequence)
         mailbox.write_beside(path, text)
         short = mailbox.short_path(session.session_id, session.sequence)
@@ -182,7 +183,7 @@ class Requests:
             changed = self.context.checkpointer.changed_since_request()
             brief = render.render_short(hidden, material, settings, dialect, changed)
             guide = dialect.guide if dialect.guide in brief else "=== PROTOCOL ==="
-            brief = secrecy.seal(brief, guide)
+            brief = in_request(secrecy.seal(brief, guide))
             mailbox.write_beside(short, brief)
         # Names that nobody could put back must not leave.
         secrecy.save()
@@ -282,7 +283,8 @@ class Requests:
         for event in fetched:
             content = self.context.secrecy.content(event)
             # Events as JSON hold the text themselves, unless it was cut to fit.
-            if event.encoding == "utf-8" and json.dumps(content, ensure_ascii=False) in text:
+            told = in_request(json.dumps(content, ensure_ascii=False))
+            if event.encoding == "utf-8" and told in text:
                 digest = digest_of(event.content.encode())
                 whole[event.path] = (digest, content.replace("\r\n", "\n"))
         texts = self.context.texts
@@ -305,7 +307,9 @@ class Requests:
         )
         shown = tuple(entries.ShownFile(path, digest) for path, (digest, _) in whole.items())
         parts = () if guess is None else guess.parts
-        self.log.record(entries.RequestWritten(self.session.sequence, now(), shown, parts, egress))
+        beside = {each.path: each.beside_bytes for each in material.views if each.beside_bytes}
+        written = (self.session.sequence, now(), shown, parts, egress, beside)
+        self.log.record(entries.RequestWritten(*written))
         self.written += 1
         texts.prune(self.session.known.values())
 

@@ -13,8 +13,15 @@ from msgspec.structs import replace
 from codingagent.errors import OperationError
 from codingagent.model import encoding, events
 from codingagent.model.events import FileFetched
-from codingagent.model.journal_entries import OperationEnded, OperationStarted, Record, TurnEnded
-from codingagent.model.paths import is_glob, shown
+from codingagent.model.journal_entries import (
+    ApprovalAsked,
+    OperationEnded,
+    OperationStarted,
+    Record,
+    TurnEnded,
+)
+from codingagent.model.operations import Kind
+from codingagent.model.paths import is_glob, shown, unquoted
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Session
@@ -32,7 +39,7 @@ _FILES_READ = 500
 _BYTES_READ = 1_000_000
 _WORDS_READ = 50
 # The path in git's diff: of a deleted file that before.
-_CHANGED = lazy_pattern(r"^(?:\+\+\+ b/|--- a/(?=.*\n\+\+\+ /dev/null))(.*?)\t?$", re.MULTILINE)
+_CHANGED = lazy_pattern(r"^(?:\+\+\+ (?!/dev)|--- (?=.*\n\+\+\+ /dev/null))(.*?)\t?$", re.MULTILINE)
 _HEADINGS = lazy_pattern(r"^(=== [A-Z]+ ===|## [A-Z][a-z]+(?: [A-Z][a-z]+){0,2})$", re.MULTILINE)
 _PROMPT = "\n=== PROMPT ===\n"
 _MEANING = (
@@ -81,7 +88,7 @@ class Secrecy:
     def hide_diffs(self, text: str) -> str:
         """Return a diff of several files, as git writes it, with names for their secrets."""
         parts = re.split(r"^(?=diff --git )", text, flags=re.MULTILINE)
-        paths = (next(iter(_CHANGED.findall(part)), "") for part in parts)
+        paths = (unquoted(next(iter(_CHANGED.findall(part)), ""))[2:] for part in parts)
         return "".join(map(self.hide_diff, parts, paths))
 
     def notice(self, notice: Notice) -> Notice:
@@ -106,9 +113,23 @@ class Secrecy:
                 record = replace(record, event=self.event(record.event))
             case TurnEnded() if session.is_complete:  # told with its results
                 session = self.session(session)
+            case ApprovalAsked():
+                return self.asked(record), session
             case _:
                 pass
         return self.hide_all(record), session
+
+    def asked(self, record: ApprovalAsked) -> ApprovalAsked:
+        """Return a question as a screen may show it: what a command has just written can be read."""
+        hidden = self.hide_all(record)
+        question, shown = record.question, hidden.question.shown
+        if question.kind is Kind.FILES_CHANGED:
+            files = {unquoted(name)[2:] for name in _CHANGED.findall(question.shown)}
+            old = "\n".join(re.findall(r"^[- ](.*)", question.shown, re.MULTILINE))
+            for held in self.vault.by_name.values():
+                if held.places and files.issuperset(held.places) and held.value not in old:
+                    shown = shown.replace(held.name, held.value)
+        return replace(hidden, question=replace(hidden.question, shown=shown))
 
     def hide_bytes(self, data: bytes, path: str) -> bytes:
         """Return a file's bytes with names for its secrets, if it is text."""

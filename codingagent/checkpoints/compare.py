@@ -15,6 +15,7 @@ from codingagent.checkpoints.repository import FILES, NOTES, Store, names_of
 from codingagent.checkpoints.repository_files import is_of_git, real, stored
 from codingagent.model.encoding import decode_file
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import uniform
 from codingagent.workspace.dirfd import composed, is_link
 from codingagent.workspace.git_files import GitError
 
@@ -148,7 +149,9 @@ class Reader:
         parts, left = self._compared_by_git(old, new, differing, limit_bytes)
         files = (file for part in parts for file in re.split(rb"(?m)^(?=diff --git )", part))
         texts = [
-            real(found.text) for each in files if (found := decode_file(each, neighbours=tuple))
+            real(_as_shown(found.text))
+            for each in files
+            if (found := decode_file(each, neighbours=tuple))
         ]
         if left:
             texts.append(f"({left} more files differ; too much to show at once)\n")
@@ -174,7 +177,8 @@ class Reader:
             if size <= limit_bytes and len(shown) < _SHOWN_FILES:
                 limit_bytes -= size
                 shown.append(f"{FILES}/{stored(each.path)}")
-        words = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"]
+        words = ["-c", "core.quotePath=off", "diff", "--no-color", "--no-ext-diff"]
+        words += ["--no-textconv", "--no-renames"]
         words += [f"--relative={FILES}", "--ignore-submodules=all", *options, old, new, "--"]
         ends = itertools.accumulate(len(name) + 1 for name in shown)
         batches = itertools.groupby(zip(ends, shown, strict=True), lambda e: e[0] // _WORDS_LIMIT)
@@ -257,3 +261,9 @@ class Reader:
             self._notes(commit)
             return bool(self._store.git("ls-tree", "-r", "--name-only", "-z", commit))
         return False
+
+
+def _as_shown(part: str) -> str:
+    """Return the diff of a file without the carriage returns that end all of its lines."""
+    head, mark, hunks = part.partition("\n@@ ")
+    return f"{head}{mark[:1]}{''.join(uniform(mark[1:] + hunks))}"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from codingagent.cli import layout
 from codingagent.cli.command_table import runnable
 from codingagent.cli.layout import Line, Span
-from codingagent.cli.record_words import Hung, laid_out, lines_of, margin, request_line
+from codingagent.cli.record_words import Hung, asked_in, laid_out, lines_of, margin, request_line
 from codingagent.cli.stdio import has_no_reader, silence
 from codingagent.editing import diff
 from codingagent.editing.diff import LINES_LIMIT, Difference
@@ -26,7 +26,7 @@ from codingagent.model.approval import Answer
 from codingagent.model.check_outcome import first_failure
 from codingagent.model.events import Event, succeeded
 from codingagent.model.operations import Kind
-from codingagent.model.plain_text import on_screen, plural, unmasked
+from codingagent.model.plain_text import on_screen, plural
 from codingagent.model.results import is_refused_by_check
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
@@ -234,7 +234,7 @@ class Lines(Screen):
             case entries.OperationEnded() | entries.CheckEnded():
                 beside, below = self._details(record.event)
             case entries.ApprovalAsked():
-                shown = unmasked(record.question.shown).split("\n")
+                shown = asked_in(record.question)
                 below = [self._below(line, diff_style(line)) for line in shown]
             case _:
                 pass

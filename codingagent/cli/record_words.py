@@ -12,6 +12,7 @@ from codingagent.cli.command_table import runnable
 from codingagent.cli.layout import Line, Look
 from codingagent.model import events, results
 from codingagent.model import journal_entries as entries
+from codingagent.model.approval import Question
 from codingagent.model.check_outcome import passed_in, told_before
 from codingagent.model.events import Event, succeeded
 from codingagent.model.journal_entries import Record
@@ -225,6 +226,12 @@ def _started(record: entries.OperationStarted) -> Line:
         return [(f"  {record.kind} begins: {record.subject}", "dim")]
     whose = " (your check)" * (record.kind is Kind.CHECK)
     return [("  ", ""), ("$", "bold"), (f" {one_line(record.subject)}", ""), (whose, "dim")]
+
+
+def asked_in(question: Question) -> list[str]:
+    """Return the lines of what is approved: a command, or the diff of files."""
+    show = unmasked if question.kind in COMMANDS else on_screen
+    return show(question.shown).split("\n")
 
 
 def _question(record: entries.ApprovalAsked, shown: Sequence[Hung], look: Look) -> Iterator[Hung]:

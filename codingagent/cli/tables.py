@@ -323,7 +323,7 @@ def show_diff(
         _show_names(found, how, json=json)
         return
     text = checkpoints.diff(before, after, sorted(touched)) if touched else ""
-    text = hide(plain_text.without_controls(text))
+    text = hide(text)
     left_out = tuple(dict.fromkeys(line for step in chosen for line in step.left_out))
     if json:
         turns = [step.sequence for step in chosen if step.sequence]
@@ -331,12 +331,12 @@ def show_diff(
         return
     if is_living(sys.stdout):
         coloured: Iterable[Line] = (
-            [(on_screen(line), diff_style(line))] for line in text.splitlines()
+            [(on_screen(line), diff_style(line))] for line in text.removesuffix("\n").split("\n")
         )
         show_lines(coloured, may_page=True)
     else:
-        be_utf8(sys.stdout)  # it may be kept as a patch
-        sys.stdout.write(text)
+        be_utf8(sys.stdout)
+        sys.stdout.write("\n".join(map(on_screen, text.split("\n"))))
     if not text:
         _print("nothing was changed")
     if left_out:

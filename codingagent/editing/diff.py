@@ -8,6 +8,7 @@ from msgspec import Struct
 from codingagent.editing import nearest
 from codingagent.model.encoding import decode_file
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import uniform
 
 # Of a difference so many lines are shown; the rest is counted.
 LINES_LIMIT = 200
@@ -46,7 +47,8 @@ def between(old: bytes, new: bytes, context: int = 3) -> Difference:
     new_text = decode_file(new, lambda: text.codec if text and old else "", tuple)
     if text is None or new_text is None:
         return Difference(instead=f"{len(new)} bytes that are not text")
-    before, after = text.text.splitlines(), new_text.text.splitlines()
+    both = uniform(text.text, new_text.text)
+    before, after = (each.removesuffix("\n").split("\n") if each else [] for each in both)
     lines = tuple(_unified(before, after, context))
     added = sum(line.startswith("+") for line in lines)
     removed = sum(line.startswith("-") for line in lines)

@@ -22,11 +22,13 @@ from codingagent.editing.places import AS_IT_CAME, RULES, File, Found, Place, So
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Damage
-from codingagent.model.plain_text import blanks, joined
+from codingagent.model.plain_text import WRITTEN, blanks, joined, with_controls
 
 # --- what may be undone ----------------------------------------------------------------------------
 
 _ROWS = [row for row in chat_damage.ROWS if row.trace is not chat_damage.LEADING_BLANK]
+# Requests show them so.
+_ROWS.append(chat_damage.DamageRow(Damage.CONTROLS, WRITTEN, with_controls, ""))
 # Of several extents of one damage the widest.
 _TRACE_OF = {row.damage: row.trace for row in reversed(_ROWS)}
 

@@ -48,6 +48,7 @@ class Damage(Enum):
     BREAKS = "<br> at the ends of lines"
     CITATIONS = "citation marks"
     DIRECTION = "direction marks"
+    CONTROLS = "control characters written out"
 
 
 class Kept(Enum):

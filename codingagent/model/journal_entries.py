@@ -130,6 +130,8 @@ class RequestWritten(Tagged, frozen=True, tag="outbox_written"):
     parts: tuple[str, ...] = ()
     """Files of which it shows some lines that nobody asked for."""
     egress: Egress | None = None
+    beside: dict[str, int] = field(default_factory=dict)
+    """Files that are no text, to be attached beside it, and the size of each in bytes."""
 
 
 class PersonSaid(Tagged, frozen=True, tag="person_said"):

@@ -3,6 +3,7 @@
 Lines of text in an operation end with "\\n"; `encoding` and `edits` make it of a file's bytes, and back.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import ClassVar, Literal
@@ -322,6 +323,27 @@ class Finish(Struct, frozen=True):
 
 FileOperation = CreateFile | EditFile | DeleteFile | MoveFile
 Operation = FileOperation | ReadFile | FetchFile | ListFolder | RunCommand | ShowMessage | Finish
+
+
+def text_of(operation: FileOperation) -> str:
+    """Return what an operation of an answer says, as lines that go and come."""
+    match operation:
+        case EditFile(change=Diff(hunks=hunks)):
+            return "\n".join(mark + text for hunk in hunks for mark, text in hunk.lines)
+        case EditFile(change=LineRange(start_line=first, end_line=last, text=text)):
+            pairs = [(f"lines {first} to {last}", text)]
+        case EditFile(change=tuple(parts)):
+            pairs = [(each.search, each.replace) for each in parts]
+        case EditFile(change=Substitutions(edits=edits)):
+            pairs = [(each.old, each.new) for each in edits]
+        case MoveFile(to=to):
+            pairs = [(operation.path, to)]
+        case _:
+            pairs = [("", text) for text in operation.written]
+    sides = ((mark, text) for pair in pairs for mark, text in zip("-+", pair, strict=True) if text)
+    return "\n".join(
+        mark + re.sub(r"\n(?!\Z)", f"\n{mark}", text).rstrip("\n") for mark, text in sides
+    )
 
 
 def named(operation: Operation) -> Changes:

@@ -187,6 +187,16 @@ def _literal(text: str) -> str:
     return ".".join(map(re.escape, text.split("?")))
 
 
+def unquoted(name: str) -> str:
+    """Return a name as it is; in a line, git quotes one with a control character, a quote or a backslash."""
+    if not name.startswith('"') or (close := name.rfind('"')) <= 0:
+        return name
+    try:
+        return name[1:close].encode().decode("unicode_escape").encode("latin-1").decode()
+    except UnicodeError:
+        return name[1:close]
+
+
 def shown(text: str, limit: int = 200) -> str:
     """Return text for a message: on one line, of bounded length, unprintable characters escaped."""
     line = "".join(

@@ -59,60 +59,89 @@ def without_controls(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
-def on_screen(text: str) -> str:
-    """Return the text as a terminal may show it: without controls; what is invisible is escaped."""
-    clean = without_controls(text)
-    if clean.isascii():
-        return clean
-    clean = clean.translate({ord(c): _unmasked_character(c) for c in set(clean) if _is_unseen(c)})
-    return _SELECTOR.sub(_selected, clean)
+def on_screen(text: str, spaces: tuple[str, ...] = ("Zs", "Co")) -> str:
+    """Return a text as a person may see it: each character that is no sign, or shows as none, is escaped.
+
+    All that is looked at or agreed to is shown so: nothing is left out or drawn over. CRLF is a line end
+    where all lines have it. `spaces` are the categories that stay besides what is printed.
+    """
+    (text,) = uniform(text) if spaces and "\r\n" in text else (text,)
+    unseen = {ord(c): escaped(c) for c in set(text) if _is_unseen(c, spaces)}
+    text = text.translate(unseen) if unseen else text
+    return text if text.isascii() else _IN_CONTEXT.sub(_seen, text)
 
 
 def without_unseen(text: str) -> str:
     """Return the text without controls, direction marks and all else that nobody sees."""
-    clean = without_controls(text)
-    clean = clean.translate({ord(c): None for c in set(clean) - {"\t"} if _is_unseen(c)})
-    return _SELECTOR.sub(lambda found: found[1] or "", clean)
+    text = without_controls(text)
+    clean = text.translate({ord(c): None for c in set(text) if _is_unseen(c, ("Zs", "Co"))})
+    return _IN_CONTEXT.sub(lambda found: found[1] or "", clean)
 
 
-def _is_unseen(character: str) -> bool:
+def _is_unseen(character: str, spaces: tuple[str, ...]) -> bool:
     # Wide spaces are seen as such, and private characters are the icons of some fonts.
     if character.isprintable():
         return character in _EMPTY
-    return character != "\n" and unicodedata.category(character) not in ("Zs", "Co")
+    return character not in "\n\t" + _JOINERS and unicodedata.category(character) not in spaces
 
 
 # Letters and marks that show nothing.
 _EMPTY = frozenset(map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0)))
 # A variation selector chooses the form of a sign before it; any other hides text that nobody sees.
 _SELECTORS = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
-_SELECTOR = lazy_pattern(
+# Signs that are joined to one, and scripts whose letters are.
+_JOINERS = "\u180e\u200c\u200d"
+_EMOJI = "[\u2190-\u2bff\U0001f000-\U0001faff]"
+_CURSIVE = "[\u0600-\u061b\u061d-\u109f\u1780-\u180a\u1810-\u1aff\ua840-\ua9ff]"
+_IN_CONTEXT = lazy_pattern(
     rf"((?:[^\w\s{_SELECTORS}]|ℹ|Ⓜ)[\ufe0e\ufe0f]|[0-9]\ufe0f(?=\u20e3)|[\u1800-\u18af][\u180b-\u180f]"
-    r"|[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff][\ufe00-\ufe02\U000e0100-\U000e01ef])"
-    rf"|[{_SELECTORS}]"
+    r"|[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff][\ufe00-\ufe02\U000e0100-\U000e01ef]"
+    rf"|(?:(?<={_EMOJI})|(?<={_EMOJI}\ufe0f))\u200d(?={_EMOJI})|(?<={_CURSIVE})[{_JOINERS}](?={_CURSIVE}))"
+    rf"|[{_SELECTORS}{_JOINERS}]"
 )
 
 
-def _selected(found: re.Match[str]) -> str:
-    return found[1] or found[0].encode("unicode_escape").decode()
+def _seen(found: re.Match[str]) -> str:
+    return found[1] or escaped(found[0])
+
+
+def escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def unmasked(text: str) -> str:
-    """Escape every character that is invisible or changes how the text shows.
+    """Return a command as a person may see it: no space passes for another, and no line end."""
+    return on_screen(text, ())
 
-    What a person approves must not be overwritten by its own carriage returns, or shown in another order.
+
+_BARE_END = lazy_pattern(r"^(?!@@ |\\ No)[^\n]*(?<!\r)\n(?!\\ No)", re.MULTILINE)
+
+
+def uniform(*texts: str) -> tuple[str, ...]:
+    """Return texts, or hunks of a diff, without the carriage returns that end all of their lines.
+
+    Where a line has none, all are left: they are what differs.
     """
-    if text.isascii() and text.isprintable():
-        return text
-    lines = (line.rstrip("\r") for line in text.split("\n"))
-    clean = "\n".join("".join(map(_unmasked_character, line)) for line in lines)
-    return _SELECTOR.sub(_selected, clean)
+    has_bare = any(map(_BARE_END.search, texts))
+    return texts if has_bare else tuple(text.replace("\r\n", "\n") for text in texts)
 
 
-def _unmasked_character(character: str) -> str:
-    if (character.isprintable() and character not in _EMPTY) or character == "\t":
-        return character
-    return character.encode("unicode_escape").decode()
+# A form feed parts the pages of some sources, and moves nothing.
+_RAW = {c: f"\\u{c:04x}" for c in (*range(32), *range(127, 160)) if chr(c) not in "\t\n\f"}
+WRITTEN = lazy_pattern(r"\\u(00(?:[01][0-9a-f]|7f|[89][0-9a-f]))")
+
+
+def in_request(text: str) -> str:
+    """Return a text as a request holds it: with no control character that the terminal of a chat would obey.
+
+    The form is that of JSON, so that texts in JSON stay the same.
+    """
+    return text.translate(_RAW)
+
+
+def with_controls(text: str) -> str:
+    """Return a text that a model copied from a request, with the control characters of the file."""
+    return WRITTEN.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 def clip_middle(text: str, limit: int, dropped: int = 0) -> str:

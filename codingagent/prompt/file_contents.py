@@ -76,7 +76,8 @@ class FileView(Struct, frozen=True):
 
 def shows_whole(request: str, view: FileView) -> bool:
     """Return whether a request, as rendered, holds all lines of a file."""
-    return view.is_whole and f" ---\n{view.text}--- end {shown_path(view.path)} ---\n" in request
+    text = plain_text.in_request(view.text)
+    return view.is_whole and f" ---\n{text}--- end {shown_path(view.path)} ---\n" in request
 
 
 def conventions(views: Sequence[FileView], room: int) -> str:

@@ -29,7 +29,7 @@ class Prompt(Struct, frozen=True):
         try:
             failed = f"{self.path} can't be read"
             with disk_errors(failed, UsageError), self.path.open("rb") as file:
-                text = typed_text(file.read(4 * _LIMIT + 1)).strip()
+                text = typed_text(file.read(4 * _LIMIT + 1)).strip().replace("\r\n", "\n")
         except UnicodeDecodeError:
             text = ""
         if not 0 < len(text) <= _LIMIT:

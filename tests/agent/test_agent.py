@@ -429,7 +429,7 @@ def test_a_message_is_shown_to_the_person(live: LiveSession) -> None:
     assert text == "[OK] MESSAGE: Message was shown"
     (told,) = said(live, OperationEnded)
     assert isinstance(told, OperationEnded)
-    assert told.event == MessageShown("I will read\n  first.")
+    assert told.event == MessageShown("I will \x1b[31mread\n  first.")
 
 
 def test_done_ends_the_session(live: LiveSession) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from codingagent.model.events import MessageShown
-from codingagent.model.plain_text import without_controls
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Step
 from tests.agent.test_requests_asked import short, working
@@ -14,7 +13,7 @@ from tests.helpers import plain_session
 from tests.killing import command_line_here, kill_when
 
 WORDS = "Should \x1b[31mtotal()\x1b[0m take them off?\n\nI think so.\u202e"
-LINES = ("Should total() take them off?", "I think so.")
+LINES = (r"Should \x1b[31mtotal()\x1b[0m take them off?", r"I think so.\u202e")
 
 
 def in_a_line(text: str) -> str:
@@ -34,14 +33,14 @@ def test_the_words_are_shown_in_full_and_can_be_answered(tmp_path: Path, flag: s
     if flag == "--json":
         told = [json.loads(line) for line in out.splitlines()]
         out = "\n".join(each["event"].get("text", "") for each in told if "event" in each)
+        assert WORDS in out  # a program gets them as they are
     else:
         home = f"codingagent --home {tmp_path}"
         assert f'`{home} say {live.session_id} "…"`; or send request 2' in in_a_line(out)
-        assert "\u202e" not in out
-    assert "\x1b" not in out
+        assert not {*"\u202e\x1b"} & {*out}
+        assert all(line in out for line in LINES)
     assert "line 299 of them" in out
     assert "[END]" not in out
-    assert all(line in out for line in LINES)
     # It is said again until it is answered.
     _, again, _ = command_line_here(tmp_path, "refresh", live.session_id)
     assert flag == "--json" or f"`{home} say" in in_a_line(again)
@@ -102,9 +101,7 @@ def test_it_survives_a_kill_and_is_told_once(tmp_path: Path) -> None:
     kill_when(tmp_path, ("resume", "--once"), lambda: b"reply_taken" in journal.read_bytes())
     assert command_line_here(tmp_path, "resume", live.session_id, "--once")[0] == 0
     session = live.home.sessions.load(live.session_id)
-    assert [e.text for e in session.results if isinstance(e, MessageShown)] == [
-        without_controls(WORDS)
-    ]
+    assert [e.text for e in session.results if isinstance(e, MessageShown)] == [WORDS]
     assert len(session.results) == 2
     request = live.home.mailbox.outbox_path(live.session_id, 2).read_text("utf-8")
     assert request.count("[FAILED] REPLY: ") == 1

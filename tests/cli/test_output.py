@@ -301,7 +301,7 @@ def test_what_was_approved_beforehand_is_shown(waiting: Path) -> None:
 
 
 def test_a_change_of_bytes_is_said_in_words(waiting: Path) -> None:
-    """And one that can't move the terminal: its control characters are left away."""
+    """And one that can't move the terminal: its control characters are written out."""
     drop(
         waiting,
         '[CREATE_FILE path="a.bin" encoding="base64"]\nAAEC\n[/CREATE_FILE]\n'
@@ -309,8 +309,8 @@ def test_a_change_of_bytes_is_said_in_words(waiting: Path) -> None:
     )
     shown = seen(waiting, "resume", "--once")
     assert "      3 bytes that are not text\n" in shown.text
-    assert "      +abc\n" in shown.text
-    assert "owned" not in shown.raw
+    assert "      +a\\x1b]0;owned\\x07b\\x1b[2Jc\n" in shown.text
+    assert "\x1b]0;" not in shown.raw
 
 
 # --- what is looked at -----------------------------------------------------------------------------

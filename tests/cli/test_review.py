@@ -1,6 +1,7 @@
 """Look at an answer before it is done, and leave parts of it out: `resume --dry-run`, `--skip`."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -97,13 +98,41 @@ def test_what_is_skipped_is_denied_and_the_rest_is_done(answer: Path) -> None:
             "too large to be an answer",
             marks=pytest.mark.skipif(sys.platform == "win32", reason="no file without an end"),
         ),
+        pytest.param(
+            ["--dry-run", "pipe"],
+            "or a pipe; name another file",
+            marks=pytest.mark.skipif(sys.platform == "win32", reason="no pipe in a folder"),
+        ),
     ],
 )
 def test_a_wrong_review_is_refused_in_words(answer: Path, words: list[str], why: str) -> None:
+    if sys.platform != "win32":
+        os.mkfifo(answer.parent.parent / "pipe")
     given = [str(answer) if word == "FILE" else word for word in words]
     done = run_here("resume", "--once", *given, folder=answer.parent.parent)
     assert done.returncode == 2
     assert why in done.stderr
+
+
+def test_what_may_depend_on_a_command_is_shown_with_its_text_and_can_be_left_out(
+    answer: Path,
+) -> None:
+    """As the files are now it fails; once the command has run it would not. What fails anyhow is shown."""
+    root = answer.parent.parent
+    edit = '[EDIT_FILE path="{}.txt"]\n<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
+    command = "[RUN_COMMAND]\ncp b.txt new.txt\n[/RUN_COMMAND]\n"
+    edits = (edit.format("no", "a", "EVIL"), command, edit.format("new", "b", "EVIL"))
+    answer.write_text("".join((*edits, '[DELETE_FILE path="new.txt"]\n')))
+    told = run_here("resume", "--dry-run", str(answer), folder=root).stdout
+    fails, _, rest = told.partition("2 RUN_COMMAND")
+    assert "1 EDIT_FILE no.txt would fail" in fails
+    assert "  -a\n  +EVIL\n" in fails
+    assert "3 EDIT_FILE new.txt depends on command 2; without it: File 'new.txt' not found" in rest
+    assert "  -b\n  +EVIL\n" in rest
+    assert "4 DELETE_FILE new.txt depends on command 2" in rest
+    words = ("resume", "--once", "--yes", "--accept", str(answer), "--skip", "3,4")
+    run_here(*words, folder=root)
+    assert (root / "new.txt").read_text() == "b\n"
 
 
 def test_words_are_withdrawn_from_any_terminal(answer: Path) -> None:

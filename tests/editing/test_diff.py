@@ -46,6 +46,14 @@ def test_a_deletion_and_no_change_are_said_in_words() -> None:
     assert text.endswith("… 403 more lines")
 
 
+def test_a_carriage_return_that_is_not_everywhere_is_in_the_lines() -> None:
+    """Code before one in a line is shown beside what follows, and a change of line ends is a change."""
+    found = diff.between(b"a\r\nb\r\n", b"a\r\nc\r\n")
+    assert found.lines[1:] == (" a", "-b", "+c")
+    assert diff.between(b"a\r\n", b"a\n").lines[1:] == ("-a\r", "+a")
+    assert diff.between(b"", b"evil()\r# fine\n").lines[1:] == ("+evil()\r# fine",)
+
+
 FEW = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=12)
 
 

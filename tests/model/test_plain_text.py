@@ -1,6 +1,7 @@
 """Text from commands made harmless and short: specification 003, RUN_COMMAND, and Design, the outbox."""
 
 import functools
+import re
 import unicodedata
 from collections.abc import Callable
 
@@ -226,9 +227,47 @@ def test_what_is_unmasked_is_printed_as_it_stands(text: str) -> None:
     assert shown.count("\n") == text.count("\n")
 
 
-def test_what_can_be_read_is_left_as_it_is() -> None:
-    text = "\tname = 'é 漢 😀'\r\n\nend"
-    assert plain_text.unmasked(text) == text.replace("\r", "")
+_ESCAPE = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|r)")
+_TRICKY = st.text(
+    st.sampled_from("ab \r\n\t\x1b[]\x07\x9d\x9b\u202e\u200d\u200c\ufe0f❤👩م💻❷\u0915\u094d\u3164")
+)
+
+
+@given(_OUTPUTS | _TRICKY)
+@example('print("EVIL")\r# harmless\ny = "\x9d"; evil()\n')
+@pytest.mark.parametrize("show", [plain_text.on_screen, plain_text.unmasked])
+def test_nothing_of_what_is_shown_is_lost(show: Callable[[str], str], text: str) -> None:
+    """What is reviewed is all there, in its place: what was escaped can be read back, and moves no cursor."""
+    text = text.replace("\\", "/").replace("\r\n", "\n")
+    shown = show(text)
+    assert not [c for c in shown if unicodedata.category(c) == "Cc" and c not in "\t\n"]
+    assert _ESCAPE.sub(lambda found: found[0].encode().decode("unicode_escape"), shown) == text
+    assert show(shown) == shown
+
+
+@each_row(
+    ("text", "shown"),
+    [
+        ("a\r\nb\r\n", "a\nb\n"),
+        ("a\r\nb\n", "a\\r\nb\n"),
+        ("x = 1\r# y\r\n", "x = 1\\r# y\n"),
+        ("a\r", "a\\r"),
+        ("a\r\r\n", "a\\r\n"),
+    ],
+)
+def test_a_carriage_return_is_seen_but_where_each_line_ends_so(text: str, shown: str) -> None:
+    assert plain_text.on_screen(text) == shown
+    # Of a command each is a character of it.
+    assert plain_text.unmasked(text) == text.replace("\r", "\\r")
+
+
+@given(_OUTPUTS)
+def test_no_control_character_goes_into_a_request_and_each_comes_back(text: str) -> None:
+    """A terminal obeys none where a request is pasted; the model's copy means the file's own again."""
+    text = text.replace("\\", "/")
+    shown = plain_text.in_request(text)
+    assert not [c for c in shown if unicodedata.category(c) == "Cc" and c not in "\t\n\f"]
+    assert plain_text.with_controls(shown) == text
 
 
 @functools.cache
@@ -255,6 +294,9 @@ def test_what_a_screen_can_show_stays() -> None:
         "a\tb\n\u3000日本\u00a0é\ue0b0 👍🏽 שלום ❤\ufe0f ℹ\ufe0f 1\ufe0f\u20e3 葛\U000e0100 ᠠ\u180b"
     )
     assert plain_text.on_screen(text) == text
+    joined = "👩\u200d💻 ❤\ufe0f\u200d🔥 می\u200cخواهم क्\u200dष"
+    assert plain_text.on_screen(joined) == plain_text.unmasked(joined) == joined
+    assert plain_text.on_screen("a\u200db👩\u200dx") == r"a\u200db👩\u200dx"
     hidden = "❤\ufe0f\ufe01 \ufe0f葛\U000e0100\U000e0101"
     shown = "❤\ufe0f\\ufe01 \\ufe0f葛\U000e0100\\U000e0101"
     assert plain_text.on_screen(hidden) == plain_text.unmasked(hidden) == shown

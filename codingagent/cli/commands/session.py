@@ -89,8 +89,9 @@ def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
     from msgspec import to_builtins
 
     state = home.sessions.load(name) if name else latest_of(home)
-    if (data := read_bounded(file, UsageError)) is None:
-        raise UsageError(f"{file} is too large to be an answer; name another file")
+    # Nobody may ever write to one.
+    if (data := None if file.is_fifo() else read_bounded(file, UsageError)) is None:
+        raise UsageError(f"{file} is too large to be an answer, or a pipe; name another file")
     with (
         screen_for(json) as screen,
         home.lock.held(screen.remark),
@@ -100,10 +101,13 @@ def _rehearse(home: Home, name: str | None, file: Path, *, json: bool) -> int:
             if json:
                 write_json_line(sys.stdout, {"kind": "rehearsed", **to_builtins(each)})
                 continue
-            fault = f"would fail: {each.fault}" if each.fault else ""
+            which = ", ".join(map(str, each.depends))
+            what = f"depends on command {which}; without it" if which else "would fail"
+            fault = f"{what}: {each.fault}" if each.fault else ""
             told = f"{each.index + 1} {each.operation} {shown(each.subject)} {fault}".rstrip()
             asks = (f"  asks you: {reason}" for reason in each.reasons)
-            for line in (told, *asks, *(f"  {line}" for line in each.difference.splitlines())):
+            text = (f"  {line}" for line in each.difference.split("\n") if each.difference)
+            for line in (told, *asks, *text):
                 screen.remark(line)
     return 0
 

@@ -2,13 +2,15 @@
 
 import difflib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
 from msgspec import Struct
 
+from codingagent.model.paths import unquoted
 from codingagent.model.patterns import lazy_pattern
+from codingagent.model.plain_text import on_screen
 
 _HUNK = lazy_pattern(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _WORD = lazy_pattern(r"\w+|\s+|[^\w\s]")
@@ -16,6 +18,7 @@ _WORD = lazy_pattern(r"\w+|\s+|[^\w\s]")
 _COLOURED_CHARACTERS = 1_000
 _MARKED_CHARACTERS = 400
 _SHOWN_LINES = 3_000
+_NOT_HERE = "not all of it is shown here: `codingagent diff` shows more"
 
 Piece = tuple[str, str]
 """A text with the classes of its style."""
@@ -55,14 +58,17 @@ class DiffView(Struct):
                 yield row, row
 
 
-def files_of(text: str) -> list[DiffView]:
-    """Return the files of a unified diff, as git writes it."""
+def files_of(text: str, named: Iterable[str] = ()) -> list[DiffView]:
+    """Return the files of a unified diff, as git writes it, and those `named` of which it has nothing."""
     found: list[DiffView] = []
     old = new = 0
     shown = 0
     for line in text.split("\n"):
         if line.startswith("diff --git ") or (not found and line.startswith("--- ")):
-            found.append(DiffView(line.rpartition(" b/")[2], []))
+            # Both of git's names are the same.
+            pair = line.removeprefix("diff --git ")
+            name = unquoted(pair[: len(pair) // 2]).removeprefix("a/")
+            found.append(DiffView(line[4:] if line[0] == "-" else name, []))
             old = new = 0
         elif not found:
             continue
@@ -71,18 +77,20 @@ def files_of(text: str) -> list[DiffView]:
             if found[-1].rows:
                 found[-1].rows.append(DiffRow("@", None, None, []))
         elif not new and not old:
-            if line.startswith("+++ ") and line != "+++ /dev/null":
-                found[-1].path = line[4:].rstrip("\t").removeprefix("b/")
-            elif line.startswith(("new file", "deleted file", "Binary files", "similarity")):
+            if line.startswith(("new file", "deleted file", "Binary files", "similarity")):
                 found[-1].about = line.partition(" mode ")[0]
         elif line[:1] in ("+", "-", " "):
             if (shown := shown + 1) > _SHOWN_LINES:
-                found[-1].about = "the rest is not shown: `codingagent diff` has all"
-                break
-            sign, pieces = line[0], [(line[1:].expandtabs(4), "")]
+                found[-1].about = _NOT_HERE
+                continue
+            sign, pieces = line[0], [(on_screen(line[1:]).expandtabs(4), "")]
             at = (old if sign != "+" else None), (new if sign != "-" else None)
             found[-1].rows.append(DiffRow(sign, *at, pieces))
             old, new = old + (sign != "+"), new + (sign != "-")
+        elif line[:1] in ("\\", "…"):
+            found[-1].rows.append(DiffRow("@", None, None, [(on_screen(line), "")]))
+    known = {each.path for each in found}
+    found += (DiffView(path, [], _NOT_HERE) for path in named if path not in known)
     # By its language, then the words in which a line changed.
     for each in found:
         for row in each.rows:

@@ -17,6 +17,7 @@ from codingagent.agent.secrecy import secrecy_of
 from codingagent.checkpoints import undo
 from codingagent.checkpoints.checkpointer import git_for
 from codingagent.cli.page.diffs import DiffView, files_of
+from codingagent.cli.page.view import beside_in
 from codingagent.cli.page.workers import run
 from codingagent.cli.tables import changed_in
 from codingagent.errors import OperationError, UsageError
@@ -25,7 +26,7 @@ from codingagent.model.encoding import typed_text
 from codingagent.model.events import FolderEntry
 from codingagent.model.journal_entries import AnswerTaken
 from codingagent.model.observations import digest_of
-from codingagent.model.plain_text import on_screen, without_controls
+from codingagent.model.plain_text import on_screen
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings, chats
 from codingagent.prompt import guide, tokens
@@ -180,8 +181,8 @@ def turn(home: Home, session_id: str, number: int) -> list[DiffView]:
     with undo.history_of(home, session) as (checkpoints, steps):
         _, before, after, touched = changed_in(checkpoints, steps, number)
         text = checkpoints.diff(before, after, sorted(touched)) if touched else ""
-    hide = secrecy_of(home.sessions.folder, session).hide_diffs
-    return files_of(hide(without_controls(text)))
+    secrecy = secrecy_of(home.sessions.folder, session)
+    return files_of(secrecy.hide_diffs(text), map(secrecy.hide, sorted(touched)))
 
 
 def file(home: Home, session_id: str, query: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -208,12 +209,14 @@ def file(home: Home, session_id: str, query: Mapping[str, str]) -> list[tuple[st
 def beside(home: Home, session_id: str, path: str) -> tuple[str, bytes]:
     """Return the name and the bytes of a file of the workspace that goes beside a request."""
     session = home.sessions.load(session_id)
+    if path not in beside_in(home.records(session_id)):
+        raise UsageError(f"{paths.shown(path)} does not go beside this request")
     with _workspace(home, Path(session.workspace)) as workspace:
         try:
             data = workspace.read(paths.workspace_path(path)).data
         except OperationError as fault:
             raise UsageError(fault.reason) from fault
-    if len(data) > _BESIDE_BYTES:
+    if len(data) > _BESIDE_BYTES or not documents.goes_beside(data):
         raise UsageError(f"{path} can't be sent from here: attach it from its folder")
     return path.rpartition("/")[2], data
 

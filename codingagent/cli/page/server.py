@@ -286,7 +286,10 @@ class Page:
         if done.fault:
             return self.said(fault=done.fault)
         plan = [each for each in done.objects if each.get("kind") == "rehearsed"]
-        shown = [(each, diffs.files_of(str(each["difference"]))) for each in plan]
+        shown = []
+        for each in plan:
+            is_diff = str(each["operation"]).endswith("_FILE") and not each["fault"]
+            shown.append((each, diffs.files_of(str(each["difference"])) if is_diff else ()))
         return self.html("review.html", 200, id=session_id, plan=shown)
 
     async def _act(self, request: Request) -> Response:
@@ -435,7 +438,7 @@ def _event(html: str) -> str:
 async def _form(request: Request) -> dict[str, str]:
     """Return the fields of a form; a field given several times is joined by line ends."""
     body = (await request.body()).decode("utf-8", "replace")
-    if "%00" in body:
+    if "%00" in body or "\0" in body:
         raise UsageError("a NUL can't be in a field: nothing was done")
     return {name: "\n".join(each) for name, each in parse_qs(body, keep_blank_values=True).items()}
 

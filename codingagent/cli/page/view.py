@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from codingagent.agent.secrecy import secrecy_of
+from codingagent.agent.secrecy import Secrecy, secrecy_of
 from codingagent.agent.uncommitted import work_since_commit
 from codingagent.checkpoints.history import HistoryStep, steps
 from codingagent.cli import layout
 from codingagent.cli.layout import Line, Look
 from codingagent.cli.plain_output import diff_style
-from codingagent.cli.record_words import Hung, laid_out, lines_of, sent_size
+from codingagent.cli.record_words import Hung, asked_in, laid_out, lines_of, sent_size
 from codingagent.errors import CodingAgentError, WorkError
 from codingagent.model import events
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Question
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import estimated, one_line, plural, unmasked
+from codingagent.model.plain_text import estimated, one_line, plural
+from codingagent.model.plain_text import size as size_of
 from codingagent.model.session_fold import replay, states
 from codingagent.model.session_state import Phase
 from codingagent.prompt import tokens
@@ -50,10 +51,6 @@ _STATES = {
     Phase.REQUEST_DUE: "at work",
     Phase.COMPLETE: "done",
 }
-_BESIDE = lazy_pattern(
-    r"^--- (.+?)(?: \(\d+ lines\))? ---\n\(attached beside this text as .+, ([^,\n]+)\)$",
-    re.MULTILINE,
-)
 _SECTION = lazy_pattern(r"^(?:=== ([A-Z]+) ===|## ([A-Z][A-Za-z ]+))$", re.MULTILINE)
 _TASK_CHARACTERS = 80
 
@@ -79,8 +76,8 @@ class RequestView(Struct):
     """There is a short one, for a chat that has seen the earlier ones."""
     pieces: list[tuple[str, int]]
     """What the whole one holds: the name of each piece, and its tokens."""
-    beside: list[tuple[str, str]]
-    """Files of the workspace to attach, and the size of each."""
+    beside: list[tuple[str, str, str]]
+    """Files of the workspace to attach: the path of each, the same without secrets, and its size."""
 
 
 def rows(home: Home, say: Callable[[str], object]) -> list[dict[str, str]]:
@@ -127,9 +124,13 @@ class SessionView:
         self.runs = _runs(Path(self.session.workspace), self.all_changed) if is_commit else None
         """What a commit runs; None where there is no repository."""
         self.can_redo = self.session.undos > 0
-        self.question = self._question()
+        self.question = self._question(secrecy)
         self.started = self.hidden.unfinished
-        self.request = self._request(home) if self.session.is_awaiting_answer else None
+        self.request = None
+        if self.session.is_awaiting_answer:
+            beside = beside_in(records).items()
+            files = [(path, secrecy.hide(path), size_of(count)) for path, count in beside]
+            self.request = self._request(home, files)
         held = vault_file_of(home.sessions.folder, self.session).load().by_name.values()
         self.secrets = sorted(held, key=lambda each: each.name)
         told = (e.text for e in self.hidden.results if isinstance(e, events.MessageShown))
@@ -145,13 +146,13 @@ class SessionView:
         self.message = work_since_commit(records, bool, secrecy.hide).message
         self.summary = summary[-1] if summary and self.session.is_complete else ""
 
-    def _question(self) -> "tuple[str, str, list[Line], Question] | None":
+    def _question(self, secrecy: Secrecy) -> "tuple[str, str, list[Line], Question] | None":
         """Return the operation that waits for approval: its name, what identifies it, and how it is told."""
-        asked = self.hidden.asked
-        if asked is None or not self.session.is_awaiting_approval:
+        if self.session.asked is None or not self.session.is_awaiting_approval:
             return None
+        asked = secrecy.asked(self.session.asked)
         question = asked.question
-        lines = [[(line, diff_style(line))] for line in unmasked(question.shown).split("\n")]
+        lines = [[(line, diff_style(line))] for line in asked_in(question)]
         below: list[Hung] = [(line, 0) for line in lines]
         told = laid_out(lines_of(asked, self.hidden, None, LOOK, below=below), LOOK)
         return asked.name, f"{asked.index} {asked.at}", [*told], question
@@ -160,7 +161,7 @@ class SessionView:
     def is_about_secrets(self) -> bool:
         return self.question is not None and self.question[3].kind is Kind.READ_FILE
 
-    def _request(self, home: Home) -> RequestView | None:
+    def _request(self, home: Home, beside: list[tuple[str, str, str]]) -> RequestView | None:
         session = self.session
         mailbox, name = home.mailbox, (session.session_id, session.sequence)
         try:
@@ -177,9 +178,13 @@ class SessionView:
             title = mark[2] or str(mark[1]).capitalize()
             found[title] = found.get(title, 0) + tokens.estimate(whole[mark.start() : end])
         pieces = [(title, count) for title, count in found.items() if title != "Context"]
-        return RequestView(
-            session.sequence, about, is_short, pieces, [*map(tuple, _BESIDE.findall(sent))]
-        )
+        return RequestView(session.sequence, about, is_short, pieces, beside)
+
+
+def beside_in(records: Iterable[entries.Record]) -> dict[str, int]:
+    """Return the files to attach beside the latest request, and their sizes, as they were recorded."""
+    written = [each.beside for each in records if isinstance(each, entries.RequestWritten)]
+    return written[-1] if written else {}
 
 
 def _runs(root: Path, changed: Iterable[str]) -> "AtCommit | None":

@@ -15,6 +15,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from codingagent.errors import UsageError
+
 # A record may hold the text of a file.
 _LINE_BYTES = 2**27
 # The last lines of a command's output that are shown while it runs.
@@ -157,6 +159,8 @@ def _close_input(process: asyncio.subprocess.Process) -> None:
 
 
 async def _start(words: Sequence[str], data: bytes | None = None) -> asyncio.subprocess.Process:
+    if any("\0" in word for word in words):
+        raise UsageError("a NUL can't be in a field: nothing was done")
     # -P: the current folder may hold a module that is called like one of ours.
     own = [sys.executable, "-P", "-m", "codingagent.cli.page.workers"]
     pipe = asyncio.subprocess.PIPE

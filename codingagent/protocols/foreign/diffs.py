@@ -429,12 +429,8 @@ def _sides(difference: FileDiff, files: Files) -> tuple[str | None, str | None]:
 def _path_of(text: str) -> str:
     """Return a path of a header without its date; git quotes bytes beyond ASCII in octal."""
     text = text.rstrip()
-    if not text.startswith('"') or (close := text.rfind('"')) <= 0:
-        return _TIMESTAMP.sub("", text).strip()
-    try:
-        return text[1:close].encode().decode("unicode_escape").encode("latin-1").decode()
-    except UnicodeError:
-        return text[1:close]
+    name = paths.unquoted(text)
+    return _TIMESTAMP.sub("", text).strip() if name == text else name
 
 
 def _unprefixed_one(path: str, prefix: str, files: Files, *, is_git: bool) -> str:
