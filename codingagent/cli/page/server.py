@@ -24,7 +24,7 @@ from codingagent.agent.answers import save_answer
 from codingagent.cli.page import diffs, looking
 from codingagent.cli.page.looking import Desk
 from codingagent.cli.page.view import SessionView, rows, when
-from codingagent.cli.page.walls import Walls
+from codingagent.cli.page.walls import CONNECTIONS, Connection, Walls
 from codingagent.cli.page.workers import Done, Worker, run
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.journal_entries import is_session_id
@@ -60,7 +60,7 @@ class Page:
             loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
         )
         self._templates.filters.update(when=when)
-        for name in ("begin.html", "session.html", "view.html"):
+        for name in ("shell.html", "begin.html", "session.html", "view.html"):
             self._templates.get_template(name)  # compiled before anybody waits
         self._templates.globals.update(desk=desk)
 
@@ -196,6 +196,7 @@ class Page:
                     await asyncio.wait_for(news.wait(), _LOOK_S)
                     await asyncio.sleep(_GATHER_S)
                 news.clear()
+            yield "event: closed\ndata:\n\n"  # who listens on this port next is somebody else
         except CodingAgentError as fault:
             said = self._templates.get_template("said.html").render(fault=str(fault), lines=())
             yield _event(said)
@@ -466,17 +467,18 @@ def serve(desk: Desk, listening: socket.socket, opened: Callable[[str], None]) -
     async def failed(request: Request, fault: Exception) -> Response:
         is_known = isinstance(fault, CodingAgentError | OSError)
         told = str(fault) if is_known else f"this is a fault of codingagent: {fault!r}"
-        if request.method == "GET" and "hx-request" not in request.headers:
+        if request.headers.get("hx-request-type") == "full":
             return page.html("fault.html", 404 if is_known else 500, fault=told)
         return page.said(fault=told)
 
     handlers: dict[Any, Any] = dict.fromkeys((CodingAgentError, OSError, Exception), failed)
     app = Starlette(routes=page.routes(), exception_handlers=handlers)
-    walls = Walls(
-        app, listening.getsockname()[1], dict.fromkeys(("answer", "review"), REPLY_LIMIT_BYTES)
-    )
+    limits = dict.fromkeys(("answer", "review"), REPLY_LIMIT_BYTES)
+    walls = Walls(app, partial(page.html, "shell.html"), listening.getsockname()[1], limits)
     config = uvicorn.Config(
         walls,
+        http=Connection,
+        backlog=CONNECTIONS,
         log_config=None,
         access_log=False,
         server_header=False,
