@@ -151,8 +151,8 @@ class Page:
         view = await run_in_threadpool(SessionView, home, session_id, self._worker(session_id))
         await self._wait_for_answer(home, view.session)
         # The output of a command may go on before the browser listens: then it is shown anew.
-        shown = "" if view.is_at_work else stamp
-        return self.html("session.html", 200, shown=shown, **self._values(view))
+        values = {"shown": "" if view.is_at_work else stamp, **self._values(view)}
+        return await run_in_threadpool(self.html, "session.html", **values)
 
     def _values(self, view: SessionView) -> dict[str, object]:
         settings = self.desk.settings
@@ -186,7 +186,7 @@ class Page:
                     shown, written = stamp, worker.written
                     view = await run_in_threadpool(SessionView, home, session_id, worker)
                     template = self._templates.get_template("view.html")
-                    yield _event(template.render(self._values(view)))
+                    yield _event(await run_in_threadpool(template.render, self._values(view)))
                     await self._wait_for_answer(home, view.session)
                 elif worker.written != written:
                     piece = worker.output[written - worker.written :]
@@ -254,8 +254,10 @@ class Page:
         home, session_id = self._named(request)
         session = home.sessions.load(session_id)
         query = request.query_params
-        data = looking.text_in(await request.body(), query.get("name", ""))
-        if "unsure" in query and not looking.looks_like_answer(data, session):
+        data = await _answer_in(request)
+        if "unsure" in query and not await run_in_threadpool(
+            looking.looks_like_answer, data, session
+        ):
             return self.html("unsure.html", 409)
         if query.get("sequence", "") not in ("", str(session.sequence)):
             raise UsageError(f"request {session.sequence} waits by now: nothing was taken")
@@ -265,7 +267,7 @@ class Page:
         # Whatever stopped earlier: who gives an answer wants it taken.
         worker.fault, worker.is_stopped = "", False
         if skip := query.get("skip"):
-            looking.refuse_other(data, session)
+            await run_in_threadpool(looking.refuse_other, data, session)
             with _answer_file(data) as path:
                 how = (f"--accept={path}", f"--skip={skip}")
                 await worker.begin("resume", session_id, "--json", *how, instead=True)
@@ -278,8 +280,9 @@ class Page:
     async def _review(self, request: Request) -> Response:
         """Show what an answer would do, and do nothing."""
         home, session_id = self._named(request)
-        data = looking.text_in(await request.body(), request.query_params.get("name", ""))
-        looking.refuse_other(data, home.sessions.load(session_id))
+        data = await _answer_in(request)
+        session = home.sessions.load(session_id)
+        await run_in_threadpool(looking.refuse_other, data, session)
         with _answer_file(data) as path:
             done = await run(
                 [*self.desk.words, "resume", session_id, "--json", f"--dry-run={path}"]
@@ -287,6 +290,9 @@ class Page:
         if done.fault:
             return self.said(fault=done.fault)
         plan = [each for each in done.objects if each.get("kind") == "rehearsed"]
+        return await run_in_threadpool(self._plan, session_id, plan)
+
+    def _plan(self, session_id: str, plan: list[dict[str, object]]) -> Response:
         shown = [(each, diffs.files_of(str(each["difference"]))) for each in plan]
         return self.html("review.html", 200, id=session_id, plan=shown)
 
@@ -438,6 +444,11 @@ async def _form(request: Request) -> dict[str, str]:
     if "%00" in body:
         raise UsageError("a NUL can't be in a field: nothing was done")
     return {name: "\n".join(each) for name, each in parse_qs(body, keep_blank_values=True).items()}
+
+
+async def _answer_in(request: Request) -> bytes:
+    name = request.query_params.get("name", "")
+    return await run_in_threadpool(looking.text_in, await request.body(), name)
 
 
 def _many(form: Form, name: str) -> list[str]:

@@ -2,11 +2,11 @@
 
 Other users of the machine and other pages in the same browser can reach a port on 127.0.0.1. So each request
 needs a cookie that only a random token gives, a Host of ours (a foreign name may resolve to 127.0.0.1), and,
-where a browser says so, an origin of ours. A browser sends a cookie to all ports of a host, and so to a server of
-somebody else: what tells or does anything needs a second key, too. The tab alone keeps it, and sends it in a header.
+where a browser says so, an origin of ours. A browser sends a cookie to all ports of a host, so to servers of
+others. What tells or does anything needs a second key, too: the tab keeps it, and sends it in a header.
 
-The port may be somebody else's once the page has ended. So the tab has another secret, which is never sent: of each
-answer, and before each request, it asks for a proof that the server knows it.
+Once the page has ended, the port may be somebody else's. So the tab has another secret, which is never sent.
+Before each request, and of each answer, it asks for a proof that the server knows it.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -26,12 +26,13 @@ from codingagent.errors import UsageError
 # A form; an answer may be as long as the inbox takes it.
 _FORM_BYTES = 4 * 2**20
 
-# More connections than a browser ever has; the oldest that waits for the rest of a request gives way to a new one.
+# More than a browser ever has. Beyond it the one that waits longest for the rest of a request is closed.
 CONNECTIONS = 200
 
 _HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'self'; script-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
+        "default-src 'self'; script-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+        " object-src 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -59,8 +60,7 @@ class Walls:
 
     Args:
         app: what answers them.
-        shell: makes the page without its content: of a `nonce` for its scripts, and of the tab's `keys`, if it
-            gets any.
+        shell: makes the page without its content, of a `nonce` for its scripts and the tab's `keys`, if any.
         port: of the server; it is in its address and in the cookie's name.
         limits: the most bytes of a body by the last part of its path; others take a form.
     """
@@ -151,7 +151,7 @@ class Walls:
         return PlainTextResponse(_STALE, 403)
 
     def _empty(self, **values: str) -> Response:
-        """Return the page without its content; it runs the scripts that it names, and no others of this port."""
+        """Return the page without its content; it runs the scripts that it names, and no others."""
         nonce = secrets.token_urlsafe(16)
         made, policy = self._shell(nonce=nonce, **values), _HEADERS["Content-Security-Policy"]
         made.headers["Content-Security-Policy"] = policy.replace("'none'", f"'nonce-{nonce}'", 1)
