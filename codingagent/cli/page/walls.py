@@ -141,11 +141,11 @@ class Walls:
         key = next((value for name, _, value in given if name == self._cookie), "")
         if not _is_same(key, self._key):
             return PlainTextResponse(_STALE, 403)
+        if scope["path"] == "/proof":
+            return Response(status_code=204)
         is_file_of_ours = scope["path"].startswith("/static/")
         if is_file_of_ours or _is_same(headers.get("codingagent-key", ""), self._tab_key):
             return None
-        if scope["path"] == "/proof":
-            return Response(status_code=204)
         if scope["method"] in ("GET", "HEAD") and _PAGES.fullmatch(scope["path"]):
             return self._empty()
         return PlainTextResponse(_STALE, 403)

@@ -72,31 +72,42 @@ window.fetch = async (url, options = {}) => {
 
 // A new tab has no keys: one that has them hands them on, while the port is the page's. Other origins hear nothing.
 const tabs = new BroadcastChannel("keys");
-tabs.onmessage = async ({ data }) => {
-  if (data) {
-    if (key) return;
-    sessionStorage.setItem("keys", data);
-    location.reload();
-  } else if (!isOver) {
-    await proven("/proof", {});
-    tabs.postMessage(`${key} ${secret}`);
-  }
+tabs.onmessage = ({ data }) => {
+  if (!data && !isOver) proven("/proof", {}).then(() => tabs.postMessage(`${key} ${secret}`), () => {});
+  if (!data || key) return;
+  sessionStorage.setItem("keys", data);
+  location.reload();
 };
 if (!key) tabs.postMessage("");
 
 document.addEventListener("closed", () => end("The page has ended; nothing is lost."));
 document.addEventListener("htmx:sse:before:connection", (event) => { if (isOver) event.preventDefault(); });
 
-// A browser that goes somewhere, or saves something, shows no key and asks for no proof.
+// A browser that goes somewhere, or saves something, shows no key and asks for no proof: the tab does it itself.
+const here = () => location.pathname + location.search;
+let shownHere = "";
+
+async function load() {
+  shownHere = here();
+  await htmx.ajax("GET", shownHere, { target: document.body, swap: "innerHTML" });
+  look();
+}
+
 async function follow(event) {
   const link = event.target.closest?.("a[href]");
   if (!link || link.origin !== location.origin || link.hash || event.button > 1) return;
   event.preventDefault();
-  if (link.hasAttribute("download")) return void save(link);
-  await fetch("/proof");
-  if (link.target || event.ctrlKey || event.metaKey || event.shiftKey || event.button === 1) window.open(link.href);
-  else location.assign(link.href);
+  const isApart = link.target || event.ctrlKey || event.metaKey || event.shiftKey || event.button === 1;
+  if (link.hasAttribute("download")) save(link);
+  else if (!await fetch("/proof").catch(() => null)) return;
+  else if (isApart) window.open(link.href);
+  else {
+    history.pushState(null, "", link.href);
+    window.scrollTo(0, 0);
+    load();
+  }
 }
+window.addEventListener("popstate", () => { if (here() !== shownHere) load(); });
 document.addEventListener("click", follow);
 document.addEventListener("auxclick", follow);
 
@@ -122,10 +133,10 @@ document.addEventListener("pointerdown", async (event) => {
   const link = event.target.closest?.("a[download]");
   if (!link) return;
   delete link.dragged;
-  const blob = await fetched(link);
+  const blob = await fetched(link).catch(() => null);
   const reader = new FileReader();
   reader.onload = () => { link.dragged = reader.result; };
-  if (blob.size < MOST_DRAGGED) reader.readAsDataURL(blob);
+  if (blob && blob.size < MOST_DRAGGED) reader.readAsDataURL(blob);
 });
 
 document.addEventListener("dragstart", (event) => {
@@ -328,8 +339,7 @@ setInterval(() => {
 }, 500);
 
 document.addEventListener("htmx:sse:after:message", look);
-document.addEventListener("DOMContentLoaded", async () => {
-  if (isOver) { end("This tab has no key to the page."); return; }
-  await htmx.ajax("GET", location.pathname + location.search, { target: document.body, swap: "innerHTML" });
-  look();
+document.addEventListener("DOMContentLoaded", () => {
+  if (isOver) end("This tab has no key to the page.");
+  else load();
 });
