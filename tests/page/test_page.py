@@ -314,6 +314,11 @@ def test_a_tab_takes_nothing_from_who_has_the_port_after_the_page(
             assert not [headers for _, headers in asked if key in headers]
         assert page.locator("#foreign").count() == 0
         assert "foreign" not in page.title()
+    _is_opened_anew_only_by_the_address(page, project, port)
+
+
+def _is_opened_anew_only_by_the_address(page: Page, project: Path, port: int) -> None:
+    over = page.locator("#over")
     with served(project, f"--port={port}") as again:
         expect(over).to_contain_text("has ended. Open it anew")
         other = page.context.new_page()

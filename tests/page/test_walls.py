@@ -25,9 +25,11 @@ from uvicorn.server import ServerState
 
 from codingagent.cli.page.looking import Desk
 from codingagent.cli.page.server import Page
-from codingagent.cli.page.walls import CONNECTIONS, Connection
+from codingagent.cli.page.walls import CONNECTIONS, BoundedConnection
 from codingagent.model.settings import Settings
 from tests.page.browsing import Served, keys_of, served
+
+Keys = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +59,13 @@ def ask(
 
 
 @pytest.fixture(scope="module")
-def keys(found: Served) -> dict[str, str]:
+def keys(found: Served) -> Keys:
     return {name.replace("-", "_"): value for name, value in keys_of(found).items()}
 
 
 @pytest.fixture(scope="module")
-def cookie(keys: dict[str, str]) -> str:
-    return keys["Cookie"]
+def cookie(keys: Keys) -> str:
+    return str(keys["Cookie"])
 
 
 @pytest.fixture(scope="module")
@@ -72,13 +74,13 @@ def own(found: Served) -> str:
 
 
 @pytest.fixture(scope="module")
-def session(found: Served, keys: dict[str, str], own: str) -> str:
+def session(found: Served, keys: Keys, own: str) -> str:
     """Return the path of a session that waits for an answer."""
     begun = ask(found, "/begin", "POST", b"task=the-task-itself&check=true", Origin=own, **keys)
     return str(begun.headers["HX-Redirect"])
 
 
-def test_both_keys_let_in_and_nothing_else(found: Served, keys: dict[str, str]) -> None:
+def test_both_keys_let_in_and_nothing_else(found: Served, keys: Keys) -> None:
     cookie, key = keys["Cookie"], keys["Codingagent_Key"]
     given = ask(found, f"/?{urlsplit(found.address).query}").headers["Set-Cookie"]
     assert "HttpOnly" in given
@@ -98,7 +100,7 @@ def test_both_keys_let_in_and_nothing_else(found: Served, keys: dict[str, str]) 
 
 
 def test_no_route_tells_or_does_anything_for_the_cookie_alone(
-    found: Served, keys: dict[str, str], own: str, session: str
+    found: Served, keys: Keys, own: str, session: str
 ) -> None:
     """Browsers send cookies to all ports of a host: somebody else's server has it, and is no browser."""
     page = Page(Desk(found.home, found.folder, Settings()))
@@ -139,7 +141,7 @@ def test_a_server_proves_itself_by_a_secret_that_no_request_shows(
 
 
 def test_who_never_ends_a_request_gives_way_to_who_does(
-    found: Served, keys: dict[str, str], own: str, session: str
+    found: Served, keys: Keys, own: str, session: str
 ) -> None:
     """So many half requests keep nobody out, and end no stream of events."""
     port = urlsplit(found.address).port
@@ -165,7 +167,7 @@ def test_who_never_ends_a_request_gives_way_to_who_does(
 def test_a_request_that_takes_too_long_to_come_is_ended() -> None:
     """Without a head, in it or in the body; an answer may take as long as it likes."""
 
-    class Impatient(Connection):
+    class Impatient(BoundedConnection):
         patience_s = 0.001
 
     async def ended() -> bytes:
@@ -202,7 +204,7 @@ def test_a_request_that_takes_too_long_to_come_is_ended() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="no /proc to look in")
 def test_no_other_user_sees_what_the_person_typed(
-    found: Served, keys: dict[str, str], own: str, session: str
+    found: Served, keys: Keys, own: str, session: str
 ) -> None:
     """The words of a command line are everybody's; the process that has the check waits for an answer."""
     check = b"check=echo+typed-by-the-person"
@@ -234,7 +236,7 @@ def test_a_name_of_somebody_else_gets_nothing(found: Served, cookie: str, host: 
     ],
 )
 def test_another_page_in_the_browser_can_do_nothing(
-    found: Served, keys: dict[str, str], headers: dict[str, str | None]
+    found: Served, keys: Keys, headers: dict[str, str | None]
 ) -> None:
     before = _files(found.home)
     assert ask(found, "/begin", "POST", b"task=x", **keys, **headers).status == 403
@@ -243,7 +245,7 @@ def test_another_page_in_the_browser_can_do_nothing(
     assert _files(found.home) == before
 
 
-def test_no_page_of_ours_runs_a_script_of_others(found: Served, keys: dict[str, str]) -> None:
+def test_no_page_of_ours_runs_a_script_of_others(found: Served, keys: Keys) -> None:
     """Of this port's either: a script runs by a word that is new each time."""
     given = (keys, {"Cookie": keys["Cookie"]})
     seen = set()
@@ -262,7 +264,7 @@ def test_no_page_of_ours_runs_a_script_of_others(found: Served, keys: dict[str, 
     assert len(seen) == 3
 
 
-def test_a_body_that_is_too_large_is_refused(found: Served, keys: dict[str, str], own: str) -> None:
+def test_a_body_that_is_too_large_is_refused(found: Served, keys: Keys, own: str) -> None:
     large = b"task=" + b"x" * (4 * 2**20 + 1)
     assert ask(found, "/begin", "POST", large, Origin=own, **keys).status == 422
 
@@ -271,14 +273,12 @@ def test_a_body_that_is_too_large_is_refused(found: Served, keys: dict[str, str]
     "path",
     ["/secret.txt", "/static/../secret.txt", "/static/%2e%2e/server.py", "/static//etc/passwd"],
 )
-def test_no_file_is_served_by_its_path(found: Served, keys: dict[str, str], path: str) -> None:
+def test_no_file_is_served_by_its_path(found: Served, keys: Keys, path: str) -> None:
     assert ask(found, path, **keys).status in (400, 404)
 
 
 @pytest.mark.parametrize("folder", ["..", "../..", "/etc", "%00"])
-def test_the_tree_of_files_ends_at_the_workspace(
-    found: Served, keys: dict[str, str], folder: str
-) -> None:
+def test_the_tree_of_files_ends_at_the_workspace(found: Served, keys: Keys, folder: str) -> None:
     response = ask(found, f"/files?folder={folder}", **keys)
     assert response.status in (404, 422)
 
@@ -295,7 +295,7 @@ def test_a_cookie_of_another_server_locks_nobody_out(
 
 @pytest.mark.parametrize("body", ["task=a%00b", "task=x&check=%00"])
 def test_a_nul_in_a_field_is_refused_in_words(
-    found: Served, keys: dict[str, str], own: str, body: str
+    found: Served, keys: Keys, own: str, body: str
 ) -> None:
     before = _files(found.home)
     response = ask(found, "/begin", "POST", body.encode(), Origin=own, **keys)
@@ -320,7 +320,7 @@ def test_a_page_says_and_uses_one_folder_and_leaves_no_door(tmp_path: Path) -> N
         assert process.stdout is not None
         found = Served(work)
         found.address = process.stdout.readline().rpartition(" ")[2].strip()
-        keys = {name.replace("-", "_"): value for name, value in keys_of(found).items()}
+        keys: Keys = {name.replace("-", "_"): value for name, value in keys_of(found).items()}
         origin = f"http://{urlsplit(found.address).netloc}"
         ask(found, "/begin", "POST", b"task=y&wants=edits", Origin=origin, **keys)
         sessions = [json.loads(each.read_text()) for each in (home / "sessions").glob("*.json")]

@@ -24,7 +24,7 @@ from codingagent.agent.answers import save_answer
 from codingagent.cli.page import diffs, looking
 from codingagent.cli.page.looking import Desk
 from codingagent.cli.page.view import SessionView, rows, when
-from codingagent.cli.page.walls import CONNECTIONS, Connection, Walls
+from codingagent.cli.page.walls import CONNECTIONS, BoundedConnection, Walls
 from codingagent.cli.page.workers import Done, Worker, run
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.journal_entries import is_session_id
@@ -152,7 +152,7 @@ class Page:
         await self._wait_for_answer(home, view.session)
         # The output of a command may go on before the browser listens: then it is shown anew.
         values = {"shown": "" if view.is_at_work else stamp, **self._values(view)}
-        return await run_in_threadpool(self.html, "session.html", **values)
+        return await run_in_threadpool(partial(self.html, "session.html", 200, **values))
 
     def _values(self, view: SessionView) -> dict[str, object]:
         settings = self.desk.settings
@@ -253,11 +253,9 @@ class Page:
         """Take an answer: as text, or as a file."""
         home, session_id = self._named(request)
         session = home.sessions.load(session_id)
-        query = request.query_params
-        data = await _answer_in(request)
-        if "unsure" in query and not await run_in_threadpool(
-            looking.looks_like_answer, data, session
-        ):
+        query, in_thread = request.query_params, run_in_threadpool
+        data = await in_thread(looking.text_in, await request.body(), query.get("name", ""))
+        if "unsure" in query and not await in_thread(looking.looks_like_answer, data, session):
             return self.html("unsure.html", 409)
         if query.get("sequence", "") not in ("", str(session.sequence)):
             raise UsageError(f"request {session.sequence} waits by now: nothing was taken")
@@ -267,7 +265,7 @@ class Page:
         # Whatever stopped earlier: who gives an answer wants it taken.
         worker.fault, worker.is_stopped = "", False
         if skip := query.get("skip"):
-            await run_in_threadpool(looking.refuse_other, data, session)
+            await in_thread(looking.refuse_other, data, session)
             with _answer_file(data) as path:
                 how = (f"--accept={path}", f"--skip={skip}")
                 await worker.begin("resume", session_id, "--json", *how, instead=True)
@@ -280,8 +278,8 @@ class Page:
     async def _review(self, request: Request) -> Response:
         """Show what an answer would do, and do nothing."""
         home, session_id = self._named(request)
-        data = await _answer_in(request)
-        session = home.sessions.load(session_id)
+        name, session = request.query_params.get("name", ""), home.sessions.load(session_id)
+        data = await run_in_threadpool(looking.text_in, await request.body(), name)
         await run_in_threadpool(looking.refuse_other, data, session)
         with _answer_file(data) as path:
             done = await run(
@@ -446,11 +444,6 @@ async def _form(request: Request) -> dict[str, str]:
     return {name: "\n".join(each) for name, each in parse_qs(body, keep_blank_values=True).items()}
 
 
-async def _answer_in(request: Request) -> bytes:
-    name = request.query_params.get("name", "")
-    return await run_in_threadpool(looking.text_in, await request.body(), name)
-
-
 def _many(form: Form, name: str) -> list[str]:
     return [each for each in form.get(name, "").split("\n") if each]
 
@@ -488,7 +481,7 @@ def serve(desk: Desk, listening: socket.socket, opened: Callable[[str], None]) -
     walls = Walls(app, partial(page.html, "shell.html"), listening.getsockname()[1], limits)
     config = uvicorn.Config(
         walls,
-        http=Connection,
+        http=BoundedConnection,
         backlog=CONNECTIONS,
         log_config=None,
         access_log=False,

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs
 
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from codingagent.errors import UsageError
 
@@ -162,7 +162,7 @@ def _is_same(given: str, own: str) -> bool:
     return hmac.compare_digest(given.encode("latin-1", "replace"), own.encode())
 
 
-class Connection(H11Protocol):
+class BoundedConnection(H11Protocol):
     """A connection that ends if it takes too long to say what it wants, and when there are too many such."""
 
     patience_s = 30.0
@@ -175,7 +175,7 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self._listen()
         if len(self.connections) > CONNECTIONS:
-            waiting = [each for each in self.connections if isinstance(each, Connection)]
+            waiting = [each for each in self.connections if isinstance(each, BoundedConnection)]
             oldest = min(waiting, key=lambda each: (each._is_answered, each._heard))  # noqa: SLF001
             self.connections.discard(oldest)  # it is told later that it is lost
             oldest.transport.abort()
@@ -192,7 +192,8 @@ class Connection(H11Protocol):
     @property
     def _is_answered(self) -> bool:
         """Whether a whole request came, and its answer is on the way."""
-        return self.cycle is not None and not (self.cycle.more_body or self.cycle.response_complete)
+        cycle: RequestResponseCycle | None = self.cycle  # none before the first request
+        return cycle is not None and not (cycle.more_body or cycle.response_complete)
 
     def _listen(self) -> None:
         self._heard = self.loop.time()
