@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from tests.benchmarks.measuring import Figure
 from tests.helpers import wait_until
-from tests.page.browsing import Served, served
+from tests.page.browsing import Served, keys_of, served
 
 ROUNDS = 9
 _OPERATIONS = 10
@@ -24,14 +24,12 @@ class _Browser:
     def __init__(self, page: Served) -> None:
         own = urlsplit(page.address)
         assert own.port is not None
-        self._port, self._host = own.port, own.netloc
-        given = self.ask("GET", f"/?{own.query}").headers["Set-Cookie"]
-        self._cookie = str(given).partition(";")[0]
+        self._port = own.port
+        self._headers = {"Origin": f"http://{own.netloc}", **keys_of(page)}
 
     def ask(self, method: str, path: str, body: str = "") -> http.client.HTTPResponse:
         connection = http.client.HTTPConnection("127.0.0.1", self._port)
-        headers = {"Origin": f"http://{self._host}", "Cookie": getattr(self, "_cookie", "")}
-        connection.request(method, path, body.encode(), headers)
+        connection.request(method, path, body.encode(), self._headers)
         return connection.getresponse()
 
 

@@ -2,8 +2,10 @@
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,6 +96,14 @@ def served(folder: Path, *options: str) -> Iterator[Served]:
         yield found
     finally:
         found.end()
+
+
+def keys_of(page: Served) -> dict[str, str]:
+    """Return the headers of a tab that came by the page's address: its cookie, and its own key."""
+    with urllib.request.urlopen(page.address) as answer:
+        cookie = answer.headers["Set-Cookie"].partition(";")[0]
+        (keys,) = re.findall(r'name="keys" content="(\S+) \S+"', answer.read().decode())
+    return {"Cookie": cookie, "Codingagent-Key": keys}
 
 
 def demo_folder(place: Path) -> Path:

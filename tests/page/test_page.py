@@ -4,6 +4,7 @@ Each test is a walk, with one session that sees much: a server, a tab and a firs
 all that is looked at in them.
 """
 
+import contextlib
 import io
 import json
 import os
@@ -11,7 +12,10 @@ import re
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
@@ -257,6 +261,119 @@ def test_a_command_is_stopped_approved_and_a_killed_page_loses_nothing(
         assert again.end() == 0
 
 
+class _Other(BaseHTTPRequestHandler):
+    """A server of somebody else's: it answers whatever it is asked, and remembers it."""
+
+    def do_GET(self) -> None:
+        self.server.asked.append((self.path, str(self.headers)))  # type: ignore[attr-defined]
+        body = (
+            b'data: <hx-partial hx-target="#said" hx-swap="innerHTML"><b id="foreign">x</b>'
+            b'<script src="/static/o.js"></script></hx-partial>\n\ndocument.title = "foreign"'
+        )
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Codingagent-Proof", self.headers["Codingagent-Nonce"] or "")
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET  # noqa: N815  # as http.server calls it
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def _somebody_else(port: int) -> Iterator[list[tuple[str, str]]]:
+    with ThreadingHTTPServer(("127.0.0.1", port), _Other) as server:
+        server.asked = []  # type: ignore[attr-defined]
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.asked  # type: ignore[attr-defined]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_tab_takes_nothing_from_who_has_the_port_after_the_page(
+    page: Page, project: Path, tmp_path: Path
+) -> None:
+    """It says that the page ended, and how to open it; another tab of a page gets the keys of the first."""
+    over = page.locator("#over")
+    with served(project) as found:
+        port = int(urlsplit(found.address).port or 0)
+        # A browser comes from a file that leads to the address.
+        door = tmp_path / "door.html"
+        door.write_text(f'<meta http-equiv="refresh" content="0;url={found.address}">')
+        page.goto(door.as_uri())
+        page.get_by_label("Your task, or your question").fill("x")
+        page.get_by_role("button", name="Write the first request").click()
+        _has_request(page, 1)
+        page.reload()
+        _has_request(page, 1)
+        page.get_by_role("link", name="codingagent", exact=True).click()
+        expect(page.get_by_role("heading", name="Begin")).to_be_visible()
+        page.go_back()
+        _has_request(page, 1)
+        assert page.url.endswith(found.session_id)
+        _runs_no_script_that_comes_later(page)
+        other = page.context.new_page()
+        other.goto(page.url)
+        _has_request(other, 1)
+        other.close()
+        key = page.evaluate("sessionStorage.getItem('keys')").partition(" ")[0]
+        found.kill()
+        expect(over).to_contain_text("does not answer")
+        with _somebody_else(port) as asked:
+            expect(over).to_contain_text("has ended. Open it anew: `codingagent page`")
+            page.get_by_role("button", name="Copy", exact=True).click()
+            expect(page.get_by_text("It could not be copied")).to_be_visible()
+            page.get_by_role("link", name="codingagent", exact=True).click()
+            expect(over).to_be_visible()
+            assert {path for path, _ in asked} == {"/proof"}
+            assert not [headers for _, headers in asked if key in headers]
+        assert page.locator("#foreign").count() == 0
+        assert "foreign" not in page.title()
+    _is_opened_anew_only_by_the_address(page, project, port)
+
+
+def _is_opened_anew_only_by_the_address(page: Page, project: Path, port: int) -> None:
+    over = page.locator("#over")
+    with served(project, f"--port={port}") as again:
+        expect(over).to_contain_text("has ended. Open it anew")
+        other = page.context.new_page()
+        other.goto(again.address)
+        other.get_by_role("link", name="x", exact=True).click()
+        _has_request(other, 1)
+        page.reload()
+        expect(over).to_contain_text("has ended. Open it anew")
+        # No tab is left that has the keys.
+        session = other.url
+        other.goto("about:blank")
+        page.close()
+        alone = other.context.new_page()
+        alone.goto(session)
+        expect(alone.locator("#over")).to_contain_text("This tab has no key to the page.")
+        assert project.name not in alone.content()
+        other.goto(again.address)
+        other.goto(session)
+        _has_request(other, 1)
+        again.end()
+        expect(other.locator("#over")).to_contain_text("The page has ended; nothing is lost.")
+
+
+def _runs_no_script_that_comes_later(page: Page) -> None:
+    came = page.evaluate(
+        """() => new Promise((done) => {
+            const script = Object.assign(document.createElement("script"), {src: "/static/htmx.min.js"});
+            script.onload = () => done("run");
+            script.onerror = () => done("refused");
+            document.body.append(script);
+        })"""
+    )
+    assert came == "refused"
+
+
 HOSTILE = """[MESSAGE]
 <script>document.title = "owned"</script><img src=x onerror="document.title='owned'">
 <form action="https://evil.invalid"><button>click</button></form> \u202egnp.exe\u2066
@@ -461,8 +578,10 @@ def test_the_first_request_holds_what_is_ticked_and_pictures_lie_beside_it(
         assert link.get_attribute("rel") == "noopener noreferrer"
         expect(page.get_by_text("Attach beside it")).to_be_visible()
         assert page.locator("a[href*=beside]").count() == 1
-        other = "fetch(location.pathname + '/beside?path=docs/notes.txt').then(each => each.status)"
-        assert page.evaluate(other) in (404, 422)
+        asking = (
+            "fetch(location.pathname + '/beside?path=docs/notes.txt').then(each => each.status)"
+        )
+        assert page.evaluate(asking) in (404, 422)
         with page.expect_download() as download:
             page.get_by_role("link", name="shot.png").click()
         assert download.value.path().read_bytes() == PNG

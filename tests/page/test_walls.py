@@ -1,19 +1,35 @@
 """Who can talk to the page: raw requests, as another user of the machine or another site would send them."""
 
+import asyncio
+import hmac
 import http.client
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import uvicorn
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from uvicorn.server import ServerState
 
-from tests.page.browsing import Served, served
+from codingagent.cli.page.looking import Desk
+from codingagent.cli.page.server import Page
+from codingagent.cli.page.walls import CONNECTIONS, BoundedConnection
+from codingagent.model.settings import Settings
+from tests.page.browsing import Served, keys_of, served
+
+Keys = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +42,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def ask(
     page: Served, path: str = "/", method: str = "GET", body: bytes = b"", **headers: str | None
-) -> http.client.HTTPResponse:
+) -> Any:
     """Send a request; a header whose value is None is left out."""
     own = urlsplit(page.address)
     connection = http.client.HTTPConnection("127.0.0.1", own.port)
@@ -36,30 +52,170 @@ def ask(
         if value is not None:
             connection.putheader(name, value)
     connection.endheaders(body)
-    response = connection.getresponse()
-    response.text = response.read().decode()  # type: ignore[attr-defined]  # read before it is closed
+    response: Any = connection.getresponse()
+    response.text = response.read().decode()  # read before it is closed
     connection.close()
     return response
 
 
 @pytest.fixture(scope="module")
-def cookie(found: Served) -> str:
-    own = urlsplit(found.address)
-    response = ask(found, f"/?{own.query}")
-    assert response.status == 200
-    given = response.headers["Set-Cookie"]
+def keys(found: Served) -> Keys:
+    return {name.replace("-", "_"): value for name, value in keys_of(found).items()}
+
+
+@pytest.fixture(scope="module")
+def cookie(keys: Keys) -> str:
+    return str(keys["Cookie"])
+
+
+@pytest.fixture(scope="module")
+def own(found: Served) -> str:
+    return f"http://{urlsplit(found.address).netloc}"
+
+
+@pytest.fixture(scope="module")
+def session(found: Served, keys: Keys, own: str) -> str:
+    """Return the path of a session that waits for an answer."""
+    begun = ask(found, "/begin", "POST", b"task=the-task-itself&check=true", Origin=own, **keys)
+    return str(begun.headers["HX-Redirect"])
+
+
+def test_both_keys_let_in_and_nothing_else(found: Served, keys: Keys) -> None:
+    cookie, key = keys["Cookie"], keys["Codingagent_Key"]
+    given = ask(found, f"/?{urlsplit(found.address).query}").headers["Set-Cookie"]
     assert "HttpOnly" in given
     assert "SameSite=strict" in given
-    return given.partition(";")[0]
-
-
-def test_the_cookie_lets_in_and_nothing_else(found: Served, cookie: str) -> None:
-    assert ask(found, Cookie=cookie).status == 200
+    assert found.folder.name in ask(found, **keys).text
+    assert found.folder.name not in ask(found, Cookie=cookie).text
+    assert ask(found, "/static/page.js", Cookie=cookie).status == 200
+    assert ask(found, "/files", Cookie=cookie).status == 403
+    assert ask(found, "/files", Cookie=cookie, Codingagent_Key=key[:-1]).status == 403
+    assert ask(found, "/files", Cookie=cookie, Codingagent_Key="\u00e4").status == 403
+    assert ask(found, Codingagent_Key=key).status == 403
     assert ask(found).status == 403
     assert ask(found, "/static/page.js").status == 403
-    assert ask(found, Cookie=cookie[:-1]).status == 403
+    assert ask(found, Cookie=cookie[:-1], Codingagent_Key=key).status == 403
     assert ask(found, "/?token=wrong").status == 403
-    assert ask(found, "/?token=", Cookie=cookie).status == 200
+    assert key not in ask(found, "/?token=", Cookie=cookie).text
+
+
+def test_no_route_tells_or_does_anything_for_the_cookie_alone(
+    found: Served, keys: Keys, own: str, session: str
+) -> None:
+    """Browsers send cookies to all ports of a host: somebody else's server has it, and is no browser."""
+    page = Page(Desk(found.home, found.folder, Settings()))
+    as_browser = {"Origin": own, "Sec_Fetch_Site": "same-origin", "HX_Request": "true"}
+    known = (found.folder.name, "secret.txt", "of the workspace", "the-task-itself", session[3:])
+    before = _files(found.home)
+    walked = 0
+    for route in page.routes():
+        if not isinstance(route, Route) or route.methods is None:
+            continue
+        path = route.path.replace("{turn:int}", "0").replace("/s/{id}", session)
+        actions = ("say", "undo", "commit", "close", "stop") if "{action}" in path else ("",)
+        for action, headers in product(actions, ({}, as_browser)):
+            asked = path.replace("{action}", action) + "?path=secret.txt&show"
+            for method in route.methods:
+                answer = ask(found, asked, method, b"text=x", Cookie=keys["Cookie"], **headers)
+                told = f"{answer.text} {answer.headers}"
+                assert not [each for each in known if each in told], (method, asked)
+                assert answer.status == 403 or "<body><noscript>" in told or method == "HEAD"
+                walked += 1
+    assert walked > len(page.routes())
+    assert _files(found.home) == before
+
+
+def _files(folder: Path) -> dict[Path, bytes]:
+    return {each: each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+def test_a_server_proves_itself_by_a_secret_that_no_request_shows(
+    found: Served, cookie: str
+) -> None:
+    with urllib.request.urlopen(found.address) as answer:
+        (secret,) = re.findall(r'name="keys" content="\S+ (\S+)"', answer.read().decode())
+    for nonce in ("a", "b"):
+        proof = hmac.digest(secret.encode(), nonce.encode(), "sha256").hex()
+        told = ask(found, "/proof", Cookie=cookie, Codingagent_Nonce=nonce).headers
+        assert told["Codingagent-Proof"] == proof
+
+
+def test_who_never_ends_a_request_gives_way_to_who_does(
+    found: Served, keys: Keys, own: str, session: str
+) -> None:
+    """So many half requests keep nobody out, and end no stream of events."""
+    port = urlsplit(found.address).port
+    listening = http.client.HTTPConnection("127.0.0.1", port)
+    headers = {name.replace("_", "-"): value for name, value in keys.items()}
+    listening.request("GET", f"{session}/events", headers=headers)
+    events = listening.getresponse()
+    with ExitStack() as stack:
+        half = []
+        for _ in range(2 * CONNECTIONS):
+            half.append(stack.enter_context(socket.create_connection(("127.0.0.1", port))))
+            half[-1].sendall(b"GET / HT")
+        assert ask(found, **keys).status == 200
+        half[0].setblocking(False)  # it was closed before that was answered
+        with suppress(ConnectionResetError):
+            assert half[0].recv(1) == b""
+        assert ask(found, f"{session}/say", "POST", b"text=heard", Origin=own, **keys).status == 200
+        while b"heard" not in events.readline():
+            pass
+    listening.close()
+
+
+def test_a_request_that_takes_too_long_to_come_is_ended() -> None:
+    """Without a head, in it or in the body; an answer may take as long as it likes."""
+
+    class Impatient(BoundedConnection):
+        patience_s = 0.001
+
+    async def ended() -> bytes:
+        may_answer = asyncio.Event()
+
+        async def app(_: Any, receive: Any, send: Any) -> None:
+            while (await receive()).get("more_body"):
+                pass
+            await may_answer.wait()
+            await PlainTextResponse("answered")(_, receive, send)
+
+        config = uvicorn.Config(app, http=Impatient, lifespan="off", log_config=None)
+        state = ServerState()
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Impatient(config, state, {}), "127.0.0.1", 0)
+        place = server.sockets[0].getsockname()
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\n"
+        whole, writer = await asyncio.open_connection(*place)
+        writer.write(head + b"abc")
+        for part in (b"", head[:9], head + b"ab"):
+            reader, other = await asyncio.open_connection(*place)
+            other.write(part)
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
+            other.close()
+        may_answer.set()
+        async with server:
+            answer = await whole.read()
+        writer.close()
+        return answer
+
+    assert asyncio.run(ended()).endswith(b"answered")
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="no /proc to look in")
+def test_no_other_user_sees_what_the_person_typed(
+    found: Served, keys: Keys, own: str, session: str
+) -> None:
+    """The words of a command line are everybody's; the process that has the check waits for an answer."""
+    check = b"check=echo+typed-by-the-person"
+    assert ask(found, f"{session}/check", "POST", check, Origin=own, **keys).status == 200
+    told = b""
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            told += each.read_bytes()
+    assert b"cli.page.workers" in told
+    assert b"typed-by-the-person" not in told
+    assert session[3:].encode() not in told
 
 
 @pytest.mark.parametrize("host", ["evil.invalid", "evil.invalid:80", "127.0.0.1", "", None])
@@ -80,42 +236,50 @@ def test_a_name_of_somebody_else_gets_nothing(found: Served, cookie: str, host: 
     ],
 )
 def test_another_page_in_the_browser_can_do_nothing(
-    found: Served, cookie: str, headers: dict[str, str | None]
+    found: Served, keys: Keys, headers: dict[str, str | None]
 ) -> None:
-    assert ask(found, "/begin", "POST", b"task=x", Cookie=cookie, **headers).status == 403
+    before = _files(found.home)
+    assert ask(found, "/begin", "POST", b"task=x", **keys, **headers).status == 403
     if headers != {"Origin": None}:
-        assert ask(found, "/", "GET", b"", Cookie=cookie, **headers).status == 403
-    assert not (found.home / "sessions").exists()
+        assert ask(found, "/", "GET", b"", **keys, **headers).status == 403
+    assert _files(found.home) == before
 
 
-def test_no_page_of_ours_runs_a_script_of_others(found: Served, cookie: str) -> None:
-    for path in ("/", "/static/page.js", "/s/00000000", "/nothing"):
-        headers = ask(found, path, Cookie=cookie).headers
-        assert "default-src 'self'" in headers["Content-Security-Policy"]
-        assert "unsafe" not in headers["Content-Security-Policy"]
-        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+def test_no_page_of_ours_runs_a_script_of_others(found: Served, keys: Keys) -> None:
+    """Of this port's either: a script runs by a word that is new each time."""
+    given = (keys, {"Cookie": keys["Cookie"]})
+    seen = set()
+    for path, own in product(("/", "/static/page.js", "/s/00000000", "/nothing"), given):
+        headers = ask(found, path, **own).headers
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        (scripts,) = re.findall("script-src ([^;]*)", policy)
+        seen.add(scripts)
+        assert scripts == "'none'" or re.fullmatch(r"'nonce-\S{20,}'", scripts)
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Cache-Control"] == "no-store"
         assert "Access-Control-Allow-Origin" not in headers
+    assert len(seen) == 3
 
 
-def test_a_body_that_is_too_large_is_refused(found: Served, cookie: str) -> None:
-    own = f"http://{urlsplit(found.address).netloc}"
+def test_a_body_that_is_too_large_is_refused(found: Served, keys: Keys, own: str) -> None:
     large = b"task=" + b"x" * (4 * 2**20 + 1)
-    assert ask(found, "/begin", "POST", large, Cookie=cookie, Origin=own).status == 422
+    assert ask(found, "/begin", "POST", large, Origin=own, **keys).status == 422
 
 
 @pytest.mark.parametrize(
     "path",
     ["/secret.txt", "/static/../secret.txt", "/static/%2e%2e/server.py", "/static//etc/passwd"],
 )
-def test_no_file_is_served_by_its_path(found: Served, cookie: str, path: str) -> None:
-    assert ask(found, path, Cookie=cookie).status in (400, 404)
+def test_no_file_is_served_by_its_path(found: Served, keys: Keys, path: str) -> None:
+    assert ask(found, path, **keys).status in (400, 404)
 
 
 @pytest.mark.parametrize("folder", ["..", "../..", "/etc", "%00"])
-def test_the_tree_of_files_ends_at_the_workspace(found: Served, cookie: str, folder: str) -> None:
-    response = ask(found, f"/files?folder={folder}", Cookie=cookie)
+def test_the_tree_of_files_ends_at_the_workspace(found: Served, keys: Keys, folder: str) -> None:
+    response = ask(found, f"/files?folder={folder}", **keys)
     assert response.status in (404, 422)
 
 
@@ -130,11 +294,13 @@ def test_a_cookie_of_another_server_locks_nobody_out(
 
 
 @pytest.mark.parametrize("body", ["task=a%00b", "task=x&check=%00", "task=a\0b"])
-def test_a_nul_in_a_field_is_refused_in_words(found: Served, cookie: str, body: str) -> None:
-    own = f"http://{urlsplit(found.address).netloc}"
-    response = ask(found, "/begin", "POST", body.encode(), Cookie=cookie, Origin=own)
+def test_a_nul_in_a_field_is_refused_in_words(
+    found: Served, keys: Keys, own: str, body: str
+) -> None:
+    before = _files(found.home)
+    response = ask(found, "/begin", "POST", body.encode(), Origin=own, **keys)
     assert response.status == 422
-    assert not (found.home / "sessions").exists()
+    assert _files(found.home) == before
 
 
 def test_a_page_says_and_uses_one_folder_and_leaves_no_door(tmp_path: Path) -> None:
@@ -154,15 +320,13 @@ def test_a_page_says_and_uses_one_folder_and_leaves_no_door(tmp_path: Path) -> N
         assert process.stdout is not None
         found = Served(work)
         found.address = process.stdout.readline().rpartition(" ")[2].strip()
-        own = urlsplit(found.address)
-        cookie = ask(found, f"/?{own.query}").headers["Set-Cookie"].partition(";")[0]
-        origin = f"http://{own.netloc}"
-        ask(found, "/begin", "POST", b"task=y&wants=edits", Cookie=cookie, Origin=origin)
+        keys: Keys = {name.replace("-", "_"): value for name, value in keys_of(found).items()}
+        origin = f"http://{urlsplit(found.address).netloc}"
+        ask(found, "/begin", "POST", b"task=y&wants=edits", Origin=origin, **keys)
         sessions = [json.loads(each.read_text()) for each in (home / "sessions").glob("*.json")]
         assert {each["workspace"] for each in sessions} == {str(home / "workspace"), str(work)}
         work.rmdir()
-        response: Any = ask(found, Cookie=cookie)
-        assert "is gone: put it back" in response.text
+        assert "is gone: put it back" in ask(found, **keys).text
         (door,) = (tmp_path / "state").rglob("page-*.html")
         process.terminate()
         process.communicate()

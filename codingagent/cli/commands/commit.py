@@ -58,8 +58,7 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
         repository, plan, words, *_ = prepared
         if message == ["-"]:  # not before: what is typed, and then refused, would be lost
             own_words = read_words(message, None, edit=False, may_be_empty=False)
-        edits = is_asked if edit is None else edit
-        if edits and is_asked:
+        if (edits := is_asked if edit is None else edit) and is_asked:
             screen.remark("your editor opens with the message: save and close it to commit")
         make = partial(repository.commit, plan, own_words or words, edit=edits, branch=branch)
         # The editor may stay open for long: nothing is locked meanwhile.
@@ -71,8 +70,8 @@ def _commit(  # noqa: PLR0913, PLR0917  # one for each command-line option
         hooked, not_in_it = _record(home, state, screen, prepared, made)
         yours = [path for path in repository.differing(made.files) if path not in not_in_it]
         if json:
-            found = made._asdict() | {"left": plan.left, "uncommitted": yours}
-            write_json_line(sys.stdout, found | {"hooked": hooked})
+            more = {"left": plan.left, "uncommitted": yours, "hooked": hooked}
+            write_json_line(sys.stdout, made._asdict() | more)
         else:
             _tell(screen, made, plan.left, yours, hooked)
 

@@ -35,7 +35,6 @@ from codingagent.protocols.tags import reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import Step
 from codingagent.storage import homes
 from codingagent.storage.homes import Home, own_folders
-from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
 from codingagent.workspace.workspace import Workspace
 
 # A longer file is not shown beside its other version.
@@ -43,7 +42,9 @@ _SHOWN_BYTES = 400_000
 _BESIDE_BYTES = 64 * 2**20
 _CHARACTERS_PER_TOKEN = 4
 _ENDINGS = (".txt", ".md", ".patch", ".diff", ".json", ".zip")
-_ZIP_FILES = 200
+# Of an archive, which may name far more than it holds: its files, and the bytes of all together.
+_ZIP_KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ZIP_FILES, _ZIP_BYTES = 200, 8 * 2**20
 
 
 class Desk:
@@ -263,31 +264,43 @@ def text_in(data: bytes, name: str) -> bytes:
     return data
 
 
+def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    # Read to its end it is unpacked whole first, whatever size it claims.
+    with archive.open(entry) as source:
+        return source.read(entry.file_size)
+
+
 def _unzipped(data: bytes, name: str) -> bytes:
+    # Each entry begins so in the list at the end, which would be read whole.
+    if data.count(b"PK\x01\x02") > _ZIP_FILES:
+        raise UsageError(f"{name} holds too much for an answer")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             found = [each for each in archive.infolist() if not each.is_dir()]
-            if len(found) > _ZIP_FILES or sum(e.file_size for e in found) > REPLY_LIMIT_BYTES:
+            if sum(each.file_size for each in found) > _ZIP_BYTES:
                 raise UsageError(f"{name} holds too much for an answer")
-            texts = {each.filename: archive.read(each) for each in found}
+            if any(each.compress_type not in _ZIP_KINDS for each in found):
+                raise UsageError(f"{name} is packed in a way that is not taken: pack it by deflate")
+            texts = {each.filename: _entry(archive, each) for each in found}
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError) as fault:
         raise UsageError(f"{name} is no zip file that can be read: {fault}") from fault
     if len(texts) == 1:
         return next(iter(texts.values()))
-    parts = []
+    parts: list[bytes] = []
     for path, content in sorted(texts.items()):
         try:
             named = paths.workspace_path(path.replace("\\", "/")).replace('"', '\\"')
-            text = content.decode()
+            content.decode()
         except OperationError as fault:
             raise UsageError(f"{paths.shown(path)} in the zip: {fault.reason}") from fault
         except UnicodeDecodeError:
             told = f"a file in {name} is not text in UTF-8: add it to the project by hand"
             raise UsageError(told) from None
         # The end of the operation that writes it can stand in no file.
-        text, end = (text if text.endswith("\n") or not text else f"{text}\n"), token_hex(8)
-        parts.append(f'[CREATE_FILE path="{named}" until="{end}"]\n{text}[/CREATE_FILE {end}]\n')
-    return "".join(parts).encode()
+        end, line_end = token_hex(8), b"" if content.endswith(b"\n") or not content else b"\n"
+        parts += (f'[CREATE_FILE path="{named}" until="{end}"]\n'.encode(), content, line_end)
+        parts.append(f"[/CREATE_FILE {end}]\n".encode())
+    return b"".join(parts)
 
 
 def refuse_other(data: bytes, session: Session) -> None:

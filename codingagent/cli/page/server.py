@@ -24,7 +24,7 @@ from codingagent.agent.answers import save_answer
 from codingagent.cli.page import diffs, looking
 from codingagent.cli.page.looking import Desk
 from codingagent.cli.page.view import SessionView, rows, when
-from codingagent.cli.page.walls import Walls
+from codingagent.cli.page.walls import CONNECTIONS, BoundedConnection, Walls
 from codingagent.cli.page.workers import Done, Worker, run
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.journal_entries import is_session_id
@@ -60,7 +60,7 @@ class Page:
             loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
         )
         self._templates.filters.update(when=when)
-        for name in ("begin.html", "session.html", "view.html"):
+        for name in ("shell.html", "begin.html", "session.html", "view.html"):
             self._templates.get_template(name)  # compiled before anybody waits
         self._templates.globals.update(desk=desk)
 
@@ -151,8 +151,8 @@ class Page:
         view = await run_in_threadpool(SessionView, home, session_id, self._worker(session_id))
         await self._wait_for_answer(home, view.session)
         # The output of a command may go on before the browser listens: then it is shown anew.
-        shown = "" if view.is_at_work else stamp
-        return self.html("session.html", 200, shown=shown, **self._values(view))
+        values = {"shown": "" if view.is_at_work else stamp, **self._values(view)}
+        return await run_in_threadpool(partial(self.html, "session.html", 200, **values))
 
     def _values(self, view: SessionView) -> dict[str, object]:
         settings = self.desk.settings
@@ -186,7 +186,7 @@ class Page:
                     shown, written = stamp, worker.written
                     view = await run_in_threadpool(SessionView, home, session_id, worker)
                     template = self._templates.get_template("view.html")
-                    yield _event(template.render(self._values(view)))
+                    yield _event(await run_in_threadpool(template.render, self._values(view)))
                     await self._wait_for_answer(home, view.session)
                 elif worker.written != written:
                     piece = worker.output[written - worker.written :]
@@ -196,6 +196,7 @@ class Page:
                     await asyncio.wait_for(news.wait(), _LOOK_S)
                     await asyncio.sleep(_GATHER_S)
                 news.clear()
+            yield "event: closed\ndata:\n\n"  # who listens on this port next is somebody else
         except CodingAgentError as fault:
             said = self._templates.get_template("said.html").render(fault=str(fault), lines=())
             yield _event(said)
@@ -252,9 +253,9 @@ class Page:
         """Take an answer: as text, or as a file."""
         home, session_id = self._named(request)
         session = home.sessions.load(session_id)
-        query = request.query_params
-        data = looking.text_in(await request.body(), query.get("name", ""))
-        if "unsure" in query and not looking.looks_like_answer(data, session):
+        query, in_thread = request.query_params, run_in_threadpool
+        data = await in_thread(looking.text_in, await request.body(), query.get("name", ""))
+        if "unsure" in query and not await in_thread(looking.looks_like_answer, data, session):
             return self.html("unsure.html", 409)
         if query.get("sequence", "") not in ("", str(session.sequence)):
             raise UsageError(f"request {session.sequence} waits by now: nothing was taken")
@@ -264,7 +265,7 @@ class Page:
         # Whatever stopped earlier: who gives an answer wants it taken.
         worker.fault, worker.is_stopped = "", False
         if skip := query.get("skip"):
-            looking.refuse_other(data, session)
+            await in_thread(looking.refuse_other, data, session)
             with _answer_file(data) as path:
                 how = (f"--accept={path}", f"--skip={skip}")
                 await worker.begin("resume", session_id, "--json", *how, instead=True)
@@ -277,8 +278,9 @@ class Page:
     async def _review(self, request: Request) -> Response:
         """Show what an answer would do, and do nothing."""
         home, session_id = self._named(request)
-        data = looking.text_in(await request.body(), request.query_params.get("name", ""))
-        looking.refuse_other(data, home.sessions.load(session_id))
+        name, session = request.query_params.get("name", ""), home.sessions.load(session_id)
+        data = await run_in_threadpool(looking.text_in, await request.body(), name)
+        await run_in_threadpool(looking.refuse_other, data, session)
         with _answer_file(data) as path:
             done = await run(
                 [*self.desk.words, "resume", session_id, "--json", f"--dry-run={path}"]
@@ -286,6 +288,9 @@ class Page:
         if done.fault:
             return self.said(fault=done.fault)
         plan = [each for each in done.objects if each.get("kind") == "rehearsed"]
+        return await run_in_threadpool(self._plan, session_id, plan)
+
+    def _plan(self, session_id: str, plan: list[dict[str, object]]) -> Response:
         shown = []
         for each in plan:
             is_diff = str(each["operation"]).endswith("_FILE") and not each["fault"]
@@ -470,17 +475,18 @@ def serve(desk: Desk, listening: socket.socket, opened: Callable[[str], None]) -
     async def failed(request: Request, fault: Exception) -> Response:
         is_known = isinstance(fault, CodingAgentError | OSError)
         told = str(fault) if is_known else f"this is a fault of codingagent: {fault!r}"
-        if request.method == "GET" and "hx-request" not in request.headers:
+        if request.headers.get("hx-request-type") == "full":
             return page.html("fault.html", 404 if is_known else 500, fault=told)
         return page.said(fault=told)
 
     handlers: dict[Any, Any] = dict.fromkeys((CodingAgentError, OSError, Exception), failed)
     app = Starlette(routes=page.routes(), exception_handlers=handlers)
-    walls = Walls(
-        app, listening.getsockname()[1], dict.fromkeys(("answer", "review"), REPLY_LIMIT_BYTES)
-    )
+    limits = dict.fromkeys(("answer", "review"), REPLY_LIMIT_BYTES)
+    walls = Walls(app, partial(page.html, "shell.html"), listening.getsockname()[1], limits)
     config = uvicorn.Config(
         walls,
+        http=BoundedConnection,
+        backlog=CONNECTIONS,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -2,25 +2,37 @@
 
 Other users of the machine and other pages in the same browser can reach a port on 127.0.0.1. So each request
 needs a cookie that only a random token gives, a Host of ours (a foreign name may resolve to 127.0.0.1), and,
-where a browser says so, an origin of ours.
+where a browser says so, an origin of ours. A browser sends a cookie to all ports of a host, so to servers of
+others. What tells or does anything needs a second key, too: the tab keeps it, and sends it in a header.
+
+Once the page has ended, the port may be somebody else's. So the tab has another secret, which is never sent.
+Before each request, and of each answer, it asks for a proof that the server knows it.
 """
 
+import asyncio
 import hmac
+import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import parse_qs
 
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from codingagent.errors import UsageError
 
 # A form; an answer may be as long as the inbox takes it.
 _FORM_BYTES = 4 * 2**20
 
+# More than a browser ever has. Beyond it the one that waits longest for the rest of a request is closed.
+CONNECTIONS = 200
+
 _HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+        "default-src 'self'; script-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+        " object-src 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -30,13 +42,8 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 
-# A cookie that is SameSite=Strict is not sent along a redirection that began on another site, such as the
-# file that opens the page. A page of ours that goes on by itself begins anew.
-_ENTER = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><title>codingagent</title>'
-    '<meta http-equiv="refresh" content="0;url=/"><p><a href="/">Go on to the page</a></p></html>'
-)
-
+# What a browser may go to by itself, without the tab's key: it gets an empty page, which asks for the rest.
+_PAGES = re.compile(r"/(?:s/[^/]+(?:/file)?)?")
 
 _STALE = (
     "This page is open to who started it only. Open the address that `codingagent page` printed, or start it"
@@ -49,18 +56,22 @@ class TooLargeError(UsageError):
 
 
 class Walls:
-    """Let only requests with the cookie and from the page itself through to `app`.
+    """Let only requests with both keys and from the page itself through to `app`.
 
     Args:
         app: what answers them.
+        shell: makes the page without its content, of a `nonce` for its scripts and the tab's `keys`, if any.
         port: of the server; it is in its address and in the cookie's name.
         limits: the most bytes of a body by the last part of its path; others take a form.
     """
 
-    def __init__(self, app: ASGIApp, port: int, limits: Mapping[str, int]) -> None:
-        self._app, self._limits = app, limits
-        self.token = secrets.token_urlsafe(32)
-        self._key = secrets.token_urlsafe(32)
+    def __init__(
+        self, app: ASGIApp, shell: Callable[..., Response], port: int, limits: Mapping[str, int]
+    ) -> None:
+        self._app, self._shell, self._limits = app, shell, limits
+        self.token, self._key, self._tab_key, self._secret = (
+            secrets.token_urlsafe(32) for _ in range(4)
+        )
         self._cookie = f"codingagent_{port}"
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
         self.address = f"http://127.0.0.1:{port}/"
@@ -77,11 +88,14 @@ class Walls:
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         refusal = self._refusal(scope, found)
+        nonce = found.get("codingagent-nonce", "")
+        proof = hmac.digest(self._secret.encode(), nonce.encode("latin-1"), "sha256").hex()
+        given = {**_HEADERS, "Codingagent-Proof": proof} if nonce else _HEADERS
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 named = {name for name, _ in message["headers"]}
-                new = ((k.lower().encode(), v.encode()) for k, v in _HEADERS.items())
+                new = ((k.lower().encode(), v.encode()) for k, v in given.items())
                 message["headers"] = [
                     *message["headers"],
                     *((name, value) for name, value in new if name not in named),
@@ -110,9 +124,9 @@ class Walls:
             return PlainTextResponse("no such host here", 421)
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["method"] == "GET" and scope["path"] == "/" and token:
-            if not hmac.compare_digest(token.encode(), self.token.encode()):
+            if not _is_same(token, self.token):
                 return PlainTextResponse(_STALE, 403)
-            entered = HTMLResponse(_ENTER)
+            entered = self._empty(keys=f"{self._tab_key} {self._secret}")
             entered.set_cookie(self._cookie, self._key, httponly=True, samesite="strict", path="/")
             return entered
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
@@ -125,6 +139,66 @@ class Walls:
         # Cookies know no ports: those of other servers here may have any form.
         given = (each.strip().partition("=") for each in headers.get("cookie", "").split(";"))
         key = next((value for name, _, value in given if name == self._cookie), "")
-        if not hmac.compare_digest(key.encode("latin-1"), self._key.encode()):
+        if not _is_same(key, self._key):
             return PlainTextResponse(_STALE, 403)
-        return None
+        if scope["path"] == "/proof":
+            return Response(status_code=204)
+        is_file_of_ours = scope["path"].startswith("/static/")
+        if is_file_of_ours or _is_same(headers.get("codingagent-key", ""), self._tab_key):
+            return None
+        if scope["method"] in ("GET", "HEAD") and _PAGES.fullmatch(scope["path"]):
+            return self._empty()
+        return PlainTextResponse(_STALE, 403)
+
+    def _empty(self, **values: str) -> Response:
+        """Return the page without its content; it runs the scripts that it names, and no others."""
+        nonce = secrets.token_urlsafe(16)
+        made, policy = self._shell(nonce=nonce, **values), _HEADERS["Content-Security-Policy"]
+        made.headers["Content-Security-Policy"] = policy.replace("'none'", f"'nonce-{nonce}'", 1)
+        return made
+
+
+def _is_same(given: str, own: str) -> bool:
+    return hmac.compare_digest(given.encode("latin-1", "replace"), own.encode())
+
+
+class BoundedConnection(H11Protocol):
+    """A connection that ends if it takes too long to say what it wants, and when there are too many such."""
+
+    patience_s = 30.0
+    """A request, with its body, is here so soon."""
+
+    _deadline: asyncio.TimerHandle | None = None
+    _heard = 0.0
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._listen()
+        if len(self.connections) > CONNECTIONS:
+            waiting = [each for each in self.connections if isinstance(each, BoundedConnection)]
+            oldest = min(waiting, key=lambda each: (each._is_answered, each._heard))  # noqa: SLF001
+            self.connections.discard(oldest)  # it is told later that it is lost
+            oldest.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._listen()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    @property
+    def _is_answered(self) -> bool:
+        """Whether a whole request came, and its answer is on the way."""
+        cycle: RequestResponseCycle | None = self.cycle  # none before the first request
+        return cycle is not None and not (cycle.more_body or cycle.response_complete)
+
+    def _listen(self) -> None:
+        self._heard = self.loop.time()
+        if self._is_answered and self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        elif self._deadline is None and not self._is_answered:
+            self._deadline = self.loop.call_later(self.patience_s, self.transport.abort)

@@ -137,7 +137,7 @@ class Worker:
 
 
 async def run(words: Sequence[str], data: bytes | None = None) -> Done:
-    """Run a command to its end; `data` goes to a file descriptor of its own, never to a command line."""
+    """Run a command to its end; `data` is its standard input."""
     process = await _start(words, data)
     objects: list[dict[str, object]] = []
     try:
@@ -165,13 +165,13 @@ async def _start(words: Sequence[str], data: bytes | None = None) -> asyncio.sub
     own = [sys.executable, "-P", "-m", "codingagent.cli.page.workers"]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        *own, str(len(data or b"")), *words, stdin=pipe, stdout=pipe, stderr=pipe, limit=_LINE_BYTES
+        *own, stdin=pipe, stdout=pipe, stderr=pipe, limit=_LINE_BYTES
     )
     assert process.stdin is not None
-    if data:
-        process.stdin.write(data)
-        with contextlib.suppress(OSError):
-            await process.stdin.drain()
+    # All users of the machine see the words of a command line: the person's own go another way.
+    process.stdin.write(json.dumps([len(data or b""), *words]).encode() + b"\n" + (data or b""))
+    with contextlib.suppress(OSError):
+        await process.stdin.drain()
     return process
 
 
@@ -202,17 +202,17 @@ async def _read_all(
 def main() -> None:
     """Run a command line; stop it, as Ctrl-C does, when standard input ends.
 
-    The first word says how many bytes of standard input are the command's own.
+    Its first line is a JSON array: how many bytes of what follows are the command's own, and its words.
     """
     from codingagent.cli.main import main as run_command_line
 
-    size, *words = sys.argv[1:]
-    sys.argv[1:] = words
+    with open(0, "rb", buffering=0, closefd=False) as source:  # the rest is read by another
+        size, *sys.argv[1:] = json.loads(source.readline())
     handle = os.dup(0)
     own, given = os.pipe()
     os.dup2(own, 0)
     os.close(own)
-    threading.Thread(target=_pass_on, args=(handle, given, int(size)), daemon=True).start()
+    threading.Thread(target=_pass_on, args=(handle, given, size), daemon=True).start()
     run_command_line()
 
 

@@ -13,14 +13,147 @@ function say(text, isFault) {
   byId("said").replaceChildren(line);
 }
 
+// --- who is at the other end --------------------------------------------------------------------
+
+// The first key is shown to the server, the second never: by it the server proves that it is the page, before
+// anything is sent to it, and with all that comes from it. A browser asks whoever has the port.
+const given = document.querySelector("meta[name=keys]");
+if (given) {
+  sessionStorage.setItem("keys", given.content);
+  given.remove();
+  history.replaceState(null, "", "/");
+}
+const [key, secret] = (sessionStorage.getItem("keys") ?? "").split(" ");
+const bare = window.fetch.bind(window);
+const OPEN = "Open it anew: `codingagent page` in a terminal prints the address.";
+let isOver = !key;
+
+function warn(text) {
+  const line = byId("over") ?? document.body.appendChild(document.createElement("p"));
+  line.textContent = text;
+  line.id = "over";
+  line.setAttribute("role", "alert");
+}
+
+function end(why) {
+  isOver = true;
+  warn(`${why} ${OPEN}`);
+}
+
+async function proofFor(nonce) {
+  const bytes = (text) => new TextEncoder().encode(text);
+  const made = await crypto.subtle.importKey("raw", bytes(secret), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  const proof = new Uint8Array(await crypto.subtle.sign("HMAC", made, bytes(nonce)));
+  return [...proof].map((each) => each.toString(16).padStart(2, "0")).join("");
+}
+
+async function proven(url, options) {
+  const nonce = crypto.randomUUID();
+  const proof = await proofFor(nonce);
+  const headers = { ...options.headers, "Codingagent-Nonce": nonce };
+  const response = await bare(url, { ...options, headers, redirect: "error" });
+  if (response.headers.get("Codingagent-Proof") !== proof) end("The page that this tab belongs to has ended.");
+  if (isOver) throw new Error("this tab belongs to no page");
+  return response;
+}
+
+// htmx and its stream of events ask by it, too.
+window.fetch = async (url, options = {}) => {
+  if (isOver) throw new Error("this tab belongs to no page");
+  try {
+    await proven("/proof", { signal: options.signal });
+    byId("over")?.remove();
+    return await proven(url, { ...options, headers: { ...options.headers, "Codingagent-Key": key } });
+  } catch (fault) {
+    if (!isOver && fault instanceof TypeError) warn(`The page does not answer. If it has ended: ${OPEN}`);
+    throw fault;
+  }
+};
+
+// A new tab has no keys: one that has them hands them on, while the port is the page's. Other origins hear nothing.
+const tabs = new BroadcastChannel("keys");
+tabs.onmessage = ({ data }) => {
+  if (!data && !isOver) proven("/proof", {}).then(() => tabs.postMessage(`${key} ${secret}`), () => {});
+  if (!data || key) return;
+  sessionStorage.setItem("keys", data);
+  location.reload();
+};
+if (!key) tabs.postMessage("");
+
+document.addEventListener("closed", () => end("The page has ended; nothing is lost."));
+document.addEventListener("htmx:sse:before:connection", (event) => { if (isOver) event.preventDefault(); });
+
+// A browser that goes somewhere, or saves something, shows no key and asks for no proof: the tab does it itself.
+const here = () => location.pathname + location.search;
+let shownHere = "";
+
+async function load() {
+  shownHere = here();
+  await htmx.ajax("GET", shownHere, { target: document.body, swap: "innerHTML" });
+  look();
+}
+
+async function follow(event) {
+  const link = event.target.closest?.("a[href]");
+  if (!link || link.origin !== location.origin || link.hash || event.button > 1) return;
+  event.preventDefault();
+  const isApart = link.target || event.ctrlKey || event.metaKey || event.shiftKey || event.button === 1;
+  if (link.hasAttribute("download")) save(link);
+  else if (!await fetch("/proof").catch(() => null)) return;
+  else if (isApart) window.open(link.href);
+  else {
+    history.pushState(null, "", link.href);
+    window.scrollTo(0, 0);
+    load();
+  }
+}
+window.addEventListener("popstate", () => { if (here() !== shownHere) load(); });
+document.addEventListener("click", follow);
+document.addEventListener("auxclick", follow);
+
+const nameOf = (link) => link.download || decodeURIComponent(link.href.split("path=")[1] || "file").split("/").pop();
+
+async function fetched(link) {
+  const response = await fetch(link.href);
+  if (!response.ok) throw new Error("");
+  return response.blob();
+}
+
+async function save(link) {
+  try {
+    const href = URL.createObjectURL(await fetched(link));
+    Object.assign(document.createElement("a"), { href, download: nameOf(link) }).click();
+  } catch { say("It could not be downloaded.", true); }
+}
+
+// A drag carries what is there when it begins: the file itself, as an address that no browser takes above 2 MB.
+const MOST_DRAGGED = 1_500_000;
+
+document.addEventListener("pointerdown", async (event) => {
+  const link = event.target.closest?.("a[download]");
+  if (!link) return;
+  delete link.dragged;
+  const blob = await fetched(link).catch(() => null);
+  const reader = new FileReader();
+  reader.onload = () => { link.dragged = reader.result; };
+  if (blob && blob.size < MOST_DRAGGED) reader.readAsDataURL(blob);
+});
+
+document.addEventListener("dragstart", (event) => {
+  const link = event.target.closest?.("a[download]");
+  if (!link) return;
+  if (!link.dragged) { event.preventDefault(); say("It is too large to be dragged, or not here yet: click to save it.", true); return; }
+  event.dataTransfer.setData("DownloadURL", `application/octet-stream:${nameOf(link)}:${link.dragged}`);
+});
+
+// --- send ---------------------------------------------------------------------------------------
+
 async function textOf(url) {
   const response = await fetch(url);
   const text = await response.text();
   if (!response.ok) throw new Error(new DOMParser().parseFromString(text, "text/html").body.innerText.trim());
   return text;
 }
-
-// --- send ---------------------------------------------------------------------------------------
 
 async function copy(button) {
   try {
@@ -162,13 +295,6 @@ document.addEventListener("change", (event) => {
   if (["auto", "review"].includes(box.id)) localStorage.setItem(box.id, box.checked ? "1" : "");
 });
 
-document.addEventListener("dragstart", (event) => {
-  const link = event.target.closest?.("a[download]");
-  if (!link) return;
-  const name = link.download || decodeURIComponent(link.href.split("path=")[1] || "file").split("/").pop();
-  event.dataTransfer.setData("DownloadURL", `application/octet-stream:${name}:${link.href}`);
-});
-
 // A field is emptied when its words are taken, and not before.
 document.addEventListener("htmx:after:request", (event) => {
   const form = event.target.closest?.("form[data-clear]");
@@ -213,4 +339,7 @@ setInterval(() => {
 }, 500);
 
 document.addEventListener("htmx:sse:after:message", look);
-document.addEventListener("DOMContentLoaded", look);
+document.addEventListener("DOMContentLoaded", () => {
+  if (isOver) end("This tab has no key to the page.");
+  else load();
+});
