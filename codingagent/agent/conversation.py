@@ -213,6 +213,14 @@ class Conversation:
         found = Changes(self.session.workspace, paths, can_undo, can_commit, last)
         return self.context.secrecy.hide_all(found)
 
+    def tell_check(self, *, is_told: bool) -> None:
+        """Record what the check said beside the person; if `is_told`, write a failure into the request."""
+        self.check.end(is_told=is_told)
+        if self.session.phase is Phase.REQUEST_DUE:
+            self.write_due()
+            what = f"request {self.session.sequence} has what fails now: paste this one"
+            self.context.remark(what)
+
     def write_due(self, listed: "Belonging | None" = None) -> None:
         """Write the request that is due, if any.
 

@@ -121,9 +121,14 @@ class OpenSession:
 
         return Conversation(self.requests, self._home, self._recipients or Recipients(self._home))
 
+    @property
+    def is_checking(self) -> bool:
+        """Whether the check runs beside the person."""
+        return "conversation" in vars(self) and self.conversation.check.is_running
+
     def close(self) -> None:
         """End what runs beside the person."""
-        if "conversation" in vars(self) and self.conversation.check.is_running:
+        if self.is_checking:
             self.conversation.check.end()
 
     def changes(self) -> Changes:

@@ -201,6 +201,12 @@ class Console(Lines):
         return self._keyboard() if self._can_ask and self._fault is None else None
 
     @contextlib.contextmanager
+    def any_key(self) -> Iterator[Callable[[], bool]]:
+        keys = self.keyboard() if keyboard.is_ours(sys.stdin) else None
+        with keys or contextlib.nullcontext() as pressed:
+            yield pressed.has_key if pressed else lambda: False
+
+    @contextlib.contextmanager
     def _keyboard(self) -> Iterator[Keyboard]:
         if self._keys is not None:
             yield self._keys

@@ -88,6 +88,20 @@ def is_about(task: str, names: Sequence[str]) -> bool:
     return bool(_ABOUT_TESTS.search(task)) or not said.isdisjoint(about)
 
 
+def is_news(event: Event) -> bool:
+    """Return whether the model is to know what the check said before any change: that it fails."""
+    is_failure = isinstance(event, CommandRan) and not events.succeeded(event)
+    return is_failure and not lost_program(event)
+
+
+def failure_before(session: Session) -> CommandRan | None:
+    """Return the failure of the check before any change, for the first request that asks for edits."""
+    before = session.check_before if session.is_first_wish else None
+    if before is None or before.command != session.check or not isinstance(before.event, CommandRan):
+        return None
+    return before.event if is_news(before.event) else None
+
+
 def told_before(event: Event, sees: str) -> str:
     """Word for the person what the check said before any change; `sees` says which program it ran."""
     if isinstance(event, events.Refused | events.Denied):
