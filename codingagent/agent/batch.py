@@ -181,9 +181,10 @@ class Execution:
         if not (self.check.run(ends=True) or (has_begun and self.check.fails_as_before())):
             assert self.session.checked is not None, "it was just run"
             why = results.words_of(self.session.checked)
-            if compared(self.session).is_same:
-                return f"{results.NOT_ACCEPTED} as before any change: {why}", _OLD
-            return f"{results.NOT_ACCEPTED}: {why}", "fix that"
+            found = compared(self.session)
+            as_before = " as before any change" * found.is_same
+            is_old = found.is_same or (found.old and not found.new)
+            return f"{results.NOT_ACCEPTED}{as_before}: {why}", _OLD if is_old else "fix that"
         workspace, broken = self.context.workspace, list[str]()
         for path in () if has_check else sorted(self.session.unparsed):
             with contextlib.suppress(OperationError):  # it is gone

@@ -12,12 +12,12 @@ from codingagent.cli.command_table import runnable
 from codingagent.cli.layout import Line, Look
 from codingagent.model import events, results
 from codingagent.model import journal_entries as entries
-from codingagent.model.check_outcome import passed_in, told_before
+from codingagent.model.check_outcome import NAMED, compared, passed_in, told_before
 from codingagent.model.events import Event, succeeded
 from codingagent.model.journal_entries import Record
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import estimated, on_screen, one_line, plural, unmasked
+from codingagent.model.plain_text import estimated, on_screen, one_line, plural, some, unmasked
 from codingagent.model.session_state import Session
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             yield _plain(told_before(record.event, record.sees))
         case entries.CheckEnded():
             yield from _outcome(record.event, look, beside, below, Kind.CHECK)
+            if old := compared(session).old:
+                yield _note(f"failed before any change, too: {some(old, NAMED)}", look)
         case entries.OperationStarted():
             yield _started(record), 4
         case entries.ApprovalAsked():
@@ -209,8 +211,12 @@ def _outcome(
         yield [("  ", ""), mark, (f" {what}", ""), (aside, "dim"), *beside], 4
     yield from below
     for note in event.facts or event.notes:
-        indent = margin(look)
-        yield [(" " * indent, ""), ("note:", "warn"), (f" {note}", "")], indent
+        yield _note(note, look)
+
+
+def _note(text: str, look: Look) -> Hung:
+    indent = margin(look)
+    return [(" " * indent, ""), ("note:", "warn"), (f" {text}", "")], indent
 
 
 def margin(look: Look) -> int:

@@ -274,6 +274,8 @@ def _prompt(
         is_shown, found = session.checked is not None, compared(session)
         where = f"fails (see {Kind.CHECK} above)" if is_shown else "failed when it was run last"
         what = "fix first what did not fail before any change" if found.old else "fix that first"
+        if found.old and not found.new:
+            what = "each test that it names failed before any change, too: fix only what the task asks for"
         if found.is_same:
             what = "all of it failed before any change, too: fix it only if the task asks for it"
         still = "accepted all the same" if found.counts_not else "not accepted while it fails"
