@@ -26,7 +26,7 @@ from codingagent.process.bubblewrap import Unconfined
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import choose_sandbox, policy_of, refuse_impossible_check
 from codingagent.storage.clock import now
-from codingagent.storage.homes import Home, check_apart, make_workspace, own_folders
+from codingagent.storage.homes import Home, check_apart, keep_terms, make_workspace, own_folders
 from codingagent.storage.journal import SessionLog, ShownTexts
 from codingagent.storage.vault_file import VaultFile
 from codingagent.workspace.git_repository import is_bare, named_in_config
@@ -78,6 +78,7 @@ def start_session(
         wants,
     )
     home.sessions.begin(session_id, record)
+    keep_terms(home.root, record)
     session = fold(None, record)
     home.sessions.write_document(session)
     return session
