@@ -25,6 +25,7 @@ from codingagent.checkpoints.history import steps
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import documents, results
 from codingagent.model.approval import Answer
+from codingagent.model.check_outcome import failure_before, failures_in
 from codingagent.model.events import succeeded
 from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, CommitMade, TurnEnded
 from codingagent.model.observations import digest_of
@@ -218,8 +219,10 @@ class Conversation:
         self.check.end(is_told=is_told)
         if self.session.phase is Phase.REQUEST_DUE:
             self.write_due()
-            what = f"request {self.session.sequence} has what fails now: paste this one"
-            self.context.remark(what)
+            failure = failure_before(self.session)
+            has_names = failure is not None and failures_in(failure).names
+            what = "the failing tests" if has_names else "what your check says"
+            self.context.remark(f"request {self.session.sequence} has {what} now: paste this one")
 
     def write_due(self, listed: "Belonging | None" = None) -> None:
         """Write the request that is due, if any.

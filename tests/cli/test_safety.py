@@ -227,7 +227,7 @@ def test_a_session_keeps_its_policy_and_an_option_overrides_it(home: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "words", [("--policy", "permissive"), ("--network",), ("--sandbox", "off"), ("--secrets", "off")]
+    "words", [("--policy", "permissive"), ("--network",), ("--secrets", "off")]
 )
 def test_a_looser_record_within_the_workspace_holds_where_the_persons_own_says_so_too(
     tmp_path: Path,
