@@ -16,11 +16,20 @@ from codingagent.agent import run_command
 from codingagent.agent.context import Context
 from codingagent.agent.executor import Executor
 from codingagent.agent.plan import Order
+from codingagent.editing.file_kinds import is_prose
 from codingagent.errors import CodingAgentError, OperationError
 from codingagent.model import check_outcome
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Question
-from codingagent.model.events import CommandRan, Event, Interrupted, Refused, file_changes
+from codingagent.model.events import (
+    SKIPPED,
+    CommandRan,
+    Denied,
+    Event,
+    Interrupted,
+    Refused,
+    file_changes,
+)
 from codingagent.model.observations import Outcome
 from codingagent.model.operations import EVERYWHERE, FileOperation, Kind, RunCommand
 from codingagent.model.paths import shown
@@ -158,11 +167,41 @@ class Check:
         # An interrupted check is not run again; but the person may have named another one since.
         was_run = session.checked is not None and not is_another
         if not was_run and ((ends and not self._is_checked) or self._has_changed):
-            order = Order(len(session.results), self._operation, is_check=True)
-            found = self._executor.perform(order)
-            assert not isinstance(found, Question), "the person is not asked for what they want"
+            if self._is_prose:
+                found = self._run_or_skip()
+            else:
+                order = Order(len(session.results), self._operation, is_check=True)
+                done = self._executor.perform(order)
+                assert not isinstance(done, Question), "the person is not asked for what they want"
+                found = done
             self._log.record(entries.CheckEnded(found, now(), check))
         return not self._session.is_failing
+
+    @property
+    def _is_prose(self) -> bool:
+        """Whether this turn changed text for people and nothing else."""
+        changed = file_changes(self._session.results)
+        may_change = any(EVERYWHERE in event.changes for event in self._session.results)
+        return bool(changed) and not may_change and all(is_prose(each.path) for each in changed)
+
+    def _run_or_skip(self) -> Event:
+        """Run it until a key of the person's skips it: what changed is hardly its concern."""
+        check, context = self._context.settings.check, self._context
+        index, limit_s = len(self._session.results), run_command.limit_of(context, self._operation)
+        started = entries.OperationStarted(index, Kind.CHECK, check, now(), limit_s=limit_s)
+        self._log.record(started)
+        self._log.sync()
+        ahead = _Ahead(context, self._operation)
+        try:
+            with context.person.any_key("your check runs, though only prose changed") as is_skipped:
+                while ahead.is_alive() and not is_skipped():
+                    ahead.join(_LOOK_EVERY_S)
+        except BaseException:
+            ahead.event()
+            raise
+        event, reason = ahead.event(), "the user skipped it, as only prose changed"
+        is_ended = isinstance(event, Interrupted)
+        return Denied(Kind.CHECK, check, SKIPPED, reason) if is_ended else event
 
     def waits_for_edits(self) -> bool:
         """Return whether an edit of this turn failed: what it says of half of a change is of no use."""

@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, assert_never, get_args
@@ -138,10 +138,12 @@ class Screen:
     def keyboard(self) -> "AbstractContextManager[Keyboard] | None":
         """Return the person's keyboard, to be entered; None if nobody can type here."""
 
-    @contextlib.contextmanager
-    def any_key(self) -> "Iterator[Callable[[], bool]]":
-        """Yield what says whether the person has pressed a key since, which stays to be read."""
-        yield lambda: False
+    def any_key(
+        self, what: str, limit_s: float | None = None
+    ) -> AbstractContextManager[Callable[[], bool]]:
+        """Show what goes on; what is entered says whether a key was pressed, which stays to be read."""
+        self.busy(what, limit_s)
+        return contextlib.nullcontext(bool)
 
     def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
         """Show a sign of life until the next notice, if that takes long; it may count files."""

@@ -157,7 +157,7 @@ def outcome_of(event: Event) -> str:
     fact = results.words_of(event)
     match event:
         case events.Denied():
-            return fact.replace(": the user said no", ": you said no", 1)
+            return fact.replace(": the user s", ": you s", 1)
         case events.Refused(kind=Kind.DONE):
             if results.is_refused_by_check(event):  # the line above has what it said
                 fact = ": ".join(fact.split(": ", 2)[:2]) + "; the next request tells the model"
@@ -294,7 +294,7 @@ def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[H
     first, *others = (last.summary if isinstance(last, events.Finished) else "").split("\n")
     yield [(f"Done: {first}" if first else "Done.", "bold green")], 6
     yield from _marked(others, look, "bold green")
-    if failed:
+    if failed := [each for each in failed if not isinstance(each, events.Denied)]:
         what = "; ".join(f"{each.kind}: {outcome_of(each)}" for each in failed)
         yield [(f"your check decides; what failed in the answer: {what}", "warn")], 4
 

@@ -88,12 +88,12 @@ class SharedSession:
     def check_first(self, limit_s: int) -> None:
         """Run the check before the first request is written; after the limit, or a key, it goes on beside."""
         began_s, check = time.monotonic(), self.conversation.check
-        self._screen.busy("your check runs first; any key goes on without it", limit_s)
-        with self._screen.any_key() as pressed:
+        with self._screen.any_key("your check runs first", limit_s) as is_left:
             if check.begin() and check.wait(
-                lambda: pressed() or time.monotonic() - began_s > limit_s
+                lambda: is_left() or time.monotonic() - began_s > limit_s
             ):
                 check.end()
+        self.work.context.workspace.check()  # it may have moved that away
 
     def announce_checked(self) -> None:
         """Say what to do now; where the check still runs, wait for it, and say so again if it fails."""

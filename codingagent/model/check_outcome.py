@@ -128,16 +128,16 @@ def is_about(task: str, names: Sequence[str]) -> bool:
 
 def is_news(event: Event) -> bool:
     """Return whether the model is to know what the check said before any change: that it fails."""
-    is_failure = isinstance(event, CommandRan) and not events.succeeded(event)
-    return is_failure and not lost_program(event)
+    if not isinstance(event, CommandRan) or events.succeeded(event):
+        return False
+    return not lost_program(event)
 
 
 def failure_before(session: Session) -> CommandRan | None:
     """Return the failure of the check before any change, for the first request that asks for edits."""
     before = session.check_before if session.is_first_wish else None
-    if before is None or before.command != session.check or not isinstance(before.event, CommandRan):
-        return None
-    return before.event if is_news(before.event) else None
+    event = before.event if before and before.command == session.check else None
+    return event if isinstance(event, CommandRan) and is_news(event) else None
 
 
 def told_before(event: Event, sees: str) -> str:

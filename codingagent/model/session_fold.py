@@ -299,6 +299,8 @@ def _end_check(session: Session, record: entries.CheckEnded) -> Session:
         if not events.succeeded(record.event):
             return session
         return replace(session, checked_by=record.command, checked_on="", is_unchecked=False)
+    if isinstance(record.event, events.Denied) and record.event.rules == events.SKIPPED:
+        return replace(session, checked=record.event)  # skipped: what it said before holds
     is_failing = not events.succeeded(record.event)
     told = replace(session, checked=record.event, last_checked=record.event, is_failing=is_failing)
     return replace(told, checked_by=record.command, checked_on="", is_unchecked=False)

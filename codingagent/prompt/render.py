@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from codingagent.model import plain_text, results
 from codingagent.model.check_outcome import brief, compared, failure_before
-from codingagent.model.events import CommandRan, Event, Refused, file_changes, succeeded
+from codingagent.model.events import CommandRan, Denied, Event, Refused, file_changes, succeeded
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Said, Session
 from codingagent.model.settings import Settings
@@ -271,7 +271,8 @@ def _prompt(
         )
     has_check = session.checked is not None or context.environment.check
     if session.is_failing and has_check and not session.is_asking:
-        is_shown, found = session.checked is not None, compared(session)
+        is_shown = not isinstance(session.checked, Denied | None)
+        found = compared(session)
         where = f"fails (see {Kind.CHECK} above)" if is_shown else "failed when it was run last"
         what = "fix first what did not fail before any change" if found.old else "fix that first"
         if found.old and not found.new:
@@ -383,6 +384,8 @@ def check_lines(session: Session) -> list[str]:
     event, before = session.checked, failure_before(session)
     if event is None and before is None:
         return []
+    if isinstance(event, Denied):
+        return [f"{Kind.CHECK} was not run: {event.reason}"]
     old = compared(session).old
     told = f"failed before any change, too: {plain_text.some(old, _FAILED_NAMED)}" if old else ""
     if event is None and before is not None:

@@ -81,9 +81,7 @@ class Worker:
     def is_running(self) -> bool:
         return self._process is not None
 
-    async def begin(
-        self, *words: str, instead: bool = False, data: bytes | None = None
-    ) -> None:
+    async def begin(self, *words: str, instead: bool = False, data: bytes | None = None) -> None:
         """Start the command that works on the session, if none does; or `instead` of the one that does.
 
         It reads `data` from its standard input.
