@@ -107,7 +107,7 @@ def test_files_that_its_failure_names_come_first_if_the_task_is_about_it(tmp_pat
 def test_one_that_takes_longer_has_the_request_written_anew_if_it_fails(
     tmp_path: Path, how: str
 ) -> None:
-    """After the limit the request is there; what fails is in it once that is known, and the screen says so."""
+    """After the limit the request is there; what fails is in it once it is known, and the screen says so."""
     go_on = tmp_path / "go-on"
     check = f"{LOGGED} until test -e {go_on}; do sleep 0.05; done; {FAILS}"
     words = ("new", *OPTIONS, *["--no-wait"] * (how == "no-wait"), "--check", check, "task")
@@ -138,7 +138,7 @@ def test_one_that_takes_longer_has_the_request_written_anew_if_it_fails(
 def test_a_kill_while_a_session_begins_loses_nothing_and_runs_nothing_twice(
     tmp_path: Path, count: int
 ) -> None:
-    """At each record: the first request is there after the next `resume`, the check was begun once at most."""
+    """At each record: the next `resume` writes the first request, and the check was begun once at most."""
     journals = tmp_path / "sessions"
     words = ("new", "--no-wait", *OPTIONS, "--check", f"{LOGGED} {FAILS}", "task")
 
@@ -196,6 +196,30 @@ def test_an_answer_that_comes_meanwhile_ends_it(tmp_path: Path) -> None:
     assert (tmp_path / "workspace" / "a.txt").read_text("utf-8") == "right\n"
 
 
+@pytest.mark.parametrize("end", ["", DONE])
+def test_a_key_skips_it_where_only_prose_changed(tmp_path: Path, end: str) -> None:
+    """The next request says so, DONE counts, and code that changes later is checked."""
+    check = f"{LOGGED} test ! -e doc.md || test -e b.py || exec sleep {(marker := new_marker())}"
+    prose = '[CREATE_FILE path="doc.md"]\nWords\n[/CREATE_FILE]\n'
+    with none_left(marker), terminal(tmp_path, "new", *OPTIONS, "--check", check, "t") as asked:
+        asked.says("Paste the answer")
+        home = Home.at(tmp_path, create=False)
+        drop(home, prose + end)
+        asked.says("your check runs, though only prose changed; any key goes on without it")
+        wait_until(lambda: runs(tmp_path) == 2)
+        asked.types("x")
+        asked.says("DENIED")
+        asked.says("Done" if end else "Request 2")
+        asked.types("\x15\x04")
+        asked.process.wait(HANG_S)
+    assert checked(home) == ["CommandRan", "Denied"]
+    if not end:
+        assert "\nCHECK was not run: the user skipped it, as only prose" in request(home, 2)
+        drop(home, OLD)
+        once(home)
+        assert checked(home)[2:] == ["CommandRan"]
+
+
 @pytest.mark.parametrize("how", ["kill", "interrupt"])
 def test_one_that_was_stopped_is_not_run_again(tmp_path: Path, how: str) -> None:
     """No command that had started is started again; the answer is taken without it."""
@@ -238,7 +262,9 @@ def test_a_kill_at_each_record_runs_neither_it_nor_the_answer_twice(
     assert not log.exists() or log.read_text("utf-8") == "once\n"
 
 
-def test_it_can_be_left_to_the_first_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_can_be_left_to_the_first_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`check_first = 0`: it runs before the answer is executed, and no other turn runs it first."""
     monkeypatch.setenv("CODINGAGENT_CHECK_FIRST", "0")
     home = new(tmp_path, f"{LOGGED} ls")

@@ -54,7 +54,9 @@ def test_failures_of_the_common_runners_are_read(runner: str, expected: str) -> 
 def test_several_runners_in_one_output_are_read_in_turn() -> None:
     """`npm test && pytest`, `make test`: each names its own, and each failure stands whole."""
     output = printed_by("vitest-4.1.12") + printed_by("go-1.27.3") + printed_by("rspec-3.12.0")
-    output += "_____ test_a _____\na.py:3: E\n=== short test summary info ===\nFAILED a.py::test_a - x\n"
+    output += (
+        "_____ test_a _____\na.py:3: E\n=== short test summary info ===\nFAILED a.py::test_a - x\n"
+    )
     names = check_outcome.failures_in(ran("make test", 1, output)).names
     assert names[1:4:2] == ("calc.test.ts > Calc > adds", "TestAdds/two")
     assert names[-2:] == ("Calc of two divides", "a.py::test_a")
@@ -64,7 +66,7 @@ def test_several_runners_in_one_output_are_read_in_turn() -> None:
 
 
 def test_a_failure_of_the_same_name_is_new_where_there_is_one_more() -> None:
-    """Many runners do not name the file: another test that is called the same must not pass for an old one."""
+    """Many runners do not name the file: another one of that name is not an old one."""
     one = "test tests::a ... FAILED\n"
     first, more = ran("cargo test", 101, one), ran("cargo test", 101, one * 2)
     assert compared(first, more).new == ("tests::a",)
