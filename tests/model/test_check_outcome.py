@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from codingagent.model import check_outcome, plain_text
@@ -11,6 +12,7 @@ from codingagent.model.events import CommandRan
 from codingagent.model.journal_entries import CheckEnded
 from codingagent.model.session_state import Session
 from tests import golden
+from tests.helpers import cpu_below
 from tests.rows import each_row
 
 
@@ -143,3 +145,11 @@ def test_a_model_is_shown_the_first_failures_whole_and_equal_ones_counted() -> N
     assert "more failures left out" in long
     assert len(long) < 6100
     assert check_outcome.brief("x\n" * 9) == "x\n" * 9
+
+
+@pytest.mark.parametrize("text", ["x" + " " * 20_000, "a > " * 5_000, "1) a::b" * 3_000])
+def test_no_line_of_an_output_takes_long_to_look_through(text: str) -> None:
+    """A command may print anything: as long a line as an output may have costs no square of its length."""
+    with cpu_below(3):
+        check_outcome.brief(text)
+        check_outcome.failures_in(ran("x", 1, text))
