@@ -268,12 +268,12 @@ def test_one_that_deletes_the_workspace_ends_the_work_in_one_line(tmp_path: Path
     """No traceback, and what the check did is on the record."""
     home = tmp_path / "home"
     words = ("--sandbox", "off", "--check", 'rm -rf "$PWD"; false')
-    assert command_line_here(home, "new", "--no-wait", "task", *words)[0] == 0
-    (home / "inbox" / "reply.txt").write_text(RIGHT + DONE)
-    for _ in ("before the answer", "after it"):
-        status, _, err = command_line_here(home, "resume", "--once")
+    new, again = ("new", "--no-wait", "task", *words), ("resume", "--once")
+    for line in (new, again):  # before the first request, and after the answer
+        status, _, err = command_line_here(home, *line)
         assert (status, err.count("\n")) == (1, 1)
         (home / "workspace").mkdir(exist_ok=True)
+        (home / "inbox" / "reply.txt").write_text(RIGHT + DONE)
     status, _, err = command_line_here(home, "resume", "--once")
     assert status == 0
     (request,) = (home / "outbox").glob("*_seq0002.txt")

@@ -1,7 +1,9 @@
-"""The check before any change: once, beside the person, who learns at once what fails already."""
+"""The check before any change: once, before the first request, so that the chat knows what fails already."""
 
 import contextlib
+import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -41,8 +43,15 @@ OPTIONS = ("--sandbox", "off", "--context", "0")
 
 
 def new(root: Path, check: str, task: str = "task") -> Home:
-    command_line(root, "new", "--no-wait", *OPTIONS, "--check", check, task)
-    return Home.at(root, create=False)
+    return begun(root, check, task)[0]
+
+
+def begun(root: Path, check: str, task: str = "task", *words: str) -> tuple[Home, str]:
+    """Begin a session, and return what the screen said, too."""
+    how = words or OPTIONS
+    done = command_line(root, "new", "--no-wait", *how, "--check", check, task)
+    assert done.returncode == 0, done.stderr
+    return Home.at(root, create=False), done.stdout
 
 
 def drop(home: Home, text: str) -> None:
@@ -62,21 +71,113 @@ def checked(home: Home) -> list[str]:
     return [type(each.event).__name__ for each in found]
 
 
-def test_a_terminal_that_waits_shows_it_beside_the_line(tmp_path: Path) -> None:
-    """What is typed meanwhile is kept, and the request is written before it begins."""
+FAILS = "echo 'FAILED a.py::test_b - x'; echo 1 failed in 1s; exit 1"
+TOLD = "[FAILED] CHECK: Ran"
+
+
+def test_what_fails_is_known_to_the_first_request(tmp_path: Path) -> None:
+    """It has the output, whoever asks anew; nothing runs it twice on the same files."""
+    home, said = begun(tmp_path, f"{LOGGED} {FAILS}", "Mend it")
+    first, _, _ = said.partition("Request 1: ")
+    assert "your check: 1 test fails before any change: a.py::test_b" in first
+    for _ in range(2):
+        text = request(home, 1).partition("## Previous Command Results\n")[2]
+        assert text.startswith("[FAILED] CHECK: Ran 'echo ran")
+        assert "    FAILED a.py::test_b - x\n" in text
+        assert "Note: this was before any change: fix what the task asks for\n" in text
+        assert command_line(tmp_path, "refresh").returncode == 0
+    once(home)
+    assert runs(tmp_path) == 1
+
+
+def test_files_that_its_failure_names_come_first_if_the_task_is_about_it(tmp_path: Path) -> None:
+    """Nothing else says which file is meant."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    for number in range(9):
+        (folder / f"m{number}.py").write_text("x = 1\n" * 300, "utf-8")
+    (tmp_path / "printed").write_text("m7.py:2: x\n", "utf-8")
+    words = ("--sandbox", "off", "--context", "500")
+    for task, is_about in (("The tests fail, fix it", True), ("Add an option", False)):
+        _, said = begun(tmp_path, "cat ../printed; exit 1", task, *words)
+        assert ("1  m7.py" in said) == is_about
+
+
+@pytest.mark.parametrize("how", ["no-wait", "pipe"])
+def test_one_that_takes_longer_has_the_request_written_anew_if_it_fails(
+    tmp_path: Path, how: str
+) -> None:
+    """After the limit the request is there; what fails is in it once it is known, and the screen says so."""
     go_on = tmp_path / "go-on"
-    check = f"{LOGGED} until test -e {go_on}; do sleep 0.05; done; echo 'FAILED a.py::test_b - x'; exit 1"
+    check = f"{LOGGED} until test -e {go_on}; do sleep 0.05; done; {FAILS}"
+    words = ("new", *OPTIONS, *["--no-wait"] * (how == "no-wait"), "--check", check, "task")
+    variables = {**os.environ, "CODINGAGENT_CHECK_FIRST": "1"}
+    with start_command(
+        "--home", str(tmp_path), *words, env=variables, stdout=subprocess.PIPE
+    ) as process:
+        outbox = tmp_path / "outbox"
+        wait_until(lambda: any(outbox.glob("*_seq0001.txt")))
+        home = Home.at(tmp_path, create=False)
+        assert TOLD not in request(home, 1)
+        go_on.touch()
+        assert process.stdout is not None
+        said = b""
+        for line in process.stdout:
+            said += line
+            if b"send it again" in line and how == "pipe":
+                process.send_signal(signal.SIGINT)
+        assert process.wait(HANG_S) == (0 if how == "no-wait" else 130)
+    assert TOLD in request(home, 1)
+    assert b"request 1 has the failing tests now: paste this one" in said
+    assert b"Request 1 was rewritten; send it again" in said
+    assert (runs(tmp_path), checked(home)) == (1, ["CommandRan"])
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("count", range(1, 9))
+def test_a_kill_while_a_session_begins_loses_nothing_and_runs_nothing_twice(
+    tmp_path: Path, count: int
+) -> None:
+    """At each record: the next `resume` writes the first request, and the check was begun once at most."""
+    journals = tmp_path / "sessions"
+    words = ("new", "--no-wait", *OPTIONS, "--check", f"{LOGGED} {FAILS}", "task")
+
+    def has_records() -> bool:
+        lines = [path.read_bytes().count(b"\n") for path in journals.glob("*/journal.jsonl")]
+        return max(lines, default=0) >= count
+
+    kill_when(tmp_path, words, has_records)
+    home = Home.at(tmp_path, create=False)
+    once(home)
+    (session_id,) = home.sessions.ids()
+    assert home.sessions.load(session_id).is_awaiting_answer
+    ran = checked(home)
+    assert (TOLD in request(home, 1)) == (ran == ["CommandRan"])
+    drop(home, RIGHT)
+    once(home)
+    assert runs(tmp_path) <= 2
+    assert len(checked(home)) == 2
+
+
+def test_a_key_goes_on_without_it_and_what_is_typed_is_kept(tmp_path: Path) -> None:
+    """The request is written, the check goes on beside the line, and its failure comes into the request."""
+    go_on = tmp_path / "go-on"
+    check = f"{LOGGED} until test -e {go_on}; do sleep 0.05; done; {FAILS}"
     with terminal(tmp_path, "new", *OPTIONS, "--check", check, "task") as asked:
-        asked.says("Paste the answer")
+        asked.says("your check runs first; any key goes on without it")
         wait_until(lambda: runs(tmp_path) == 1)
         asked.types("half a w")
+        asked.says("Paste the answer")
         asked.says("half a w")
         go_on.touch()
         asked.says("your check: 1 test fails before any change: a.py::test_b")
+        asked.says("request 1 has the failing tests now: paste this one")
         asked.says("half a w", 2)
         asked.types("\x03")
         assert asked.process.wait(HANG_S) == 130
-    assert once(Home.at(tmp_path, create=False)).count("your check") == 0
+    home = Home.at(tmp_path, create=False)
+    assert TOLD in request(home, 1)
+    assert once(home).count("your check") == 0
     assert runs(tmp_path) == 1
 
 
@@ -93,6 +194,30 @@ def test_an_answer_that_comes_meanwhile_ends_it(tmp_path: Path) -> None:
             assert process.wait(HANG_S) == 0
     assert checked(home) == ["Interrupted", "CommandRan"]
     assert (tmp_path / "workspace" / "a.txt").read_text("utf-8") == "right\n"
+
+
+@pytest.mark.parametrize("end", ["", DONE])
+def test_a_key_skips_it_where_only_prose_changed(tmp_path: Path, end: str) -> None:
+    """The next request says so, DONE counts, and code that changes later is checked."""
+    check = f"{LOGGED} test ! -e doc.md || test -e b.py || exec sleep {(marker := new_marker())}"
+    prose = '[CREATE_FILE path="doc.md"]\nWords\n[/CREATE_FILE]\n'
+    with none_left(marker), terminal(tmp_path, "new", *OPTIONS, "--check", check, "t") as asked:
+        asked.says("Paste the answer")
+        home = Home.at(tmp_path, create=False)
+        drop(home, prose + end)
+        asked.says("your check runs, though only prose changed; any key goes on without it")
+        wait_until(lambda: runs(tmp_path) == 2)
+        asked.types("x")
+        asked.says("DENIED")
+        asked.says("Done" if end else "Request 2")
+        asked.types("\x15\x04")
+        asked.process.wait(HANG_S)
+    assert checked(home) == ["CommandRan", "Denied"]
+    if not end:
+        assert "\nCHECK was not run: the user skipped it, as only prose" in request(home, 2)
+        drop(home, OLD)
+        once(home)
+        assert checked(home)[2:] == ["CommandRan"]
 
 
 @pytest.mark.parametrize("how", ["kill", "interrupt"])
@@ -137,8 +262,11 @@ def test_a_kill_at_each_record_runs_neither_it_nor_the_answer_twice(
     assert not log.exists() or log.read_text("utf-8") == "once\n"
 
 
-def test_nobody_waits_and_it_runs_before_the_first_answer_is_executed(tmp_path: Path) -> None:
-    """`new --no-wait`, `resume --once`: on the files as they are, and no other turn runs it first."""
+def test_it_can_be_left_to_the_first_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`check_first = 0`: it runs before the answer is executed, and no other turn runs it first."""
+    monkeypatch.setenv("CODINGAGENT_CHECK_FIRST", "0")
     home = new(tmp_path, f"{LOGGED} ls")
     assert runs(tmp_path) == 0
     drop(home, WRONG)
@@ -280,9 +408,9 @@ def test_it_is_not_run_where_an_edit_failed(tmp_path: Path) -> None:
 )
 def test_why_it_can_not_start_is_told(tmp_path: Path, check: str, said: str) -> None:
     """What a person must mend they learn, and not the model."""
-    home = new(tmp_path, check)
-    drop(home, WRONG)
-    assert said in once(home)
+    home, shown = begun(tmp_path, check)
+    assert said in shown
+    assert ("CHECK: Ran" in request(home, 1)) != ("can't start" in said)
 
 
 @pytest.mark.with_git
@@ -292,10 +420,8 @@ def test_what_the_sandbox_does_not_show_is_told(tmp_path: Path) -> None:
     tool.parent.mkdir()
     tool.write_text("#!/bin/sh\n", "utf-8")
     tool.chmod(0o755)
-    command_line(tmp_path, "new", "--no-wait", "--sandbox", "require", "--check", f"{tool} -q", "t")
-    home = Home.at(tmp_path, create=False)
-    drop(home, WRONG)
-    assert f"can't start: {tool} is not visible in the sandbox" in once(home)
+    _, shown = begun(tmp_path, f"{tool} -q", "t", "--sandbox", "require")
+    assert f"can't start: {tool} is not visible in the sandbox" in shown
 
 
 def test_one_is_proposed_and_run_only_when_it_is_accepted(tmp_path: Path) -> None:

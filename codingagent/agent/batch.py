@@ -18,12 +18,14 @@ from codingagent.agent.executor import Executor
 from codingagent.agent.plan import Order, subject_of
 from codingagent.agent.protected import NAME, Protection
 from codingagent.agent.spelling import Spellings
+from codingagent.context.rank import TESTS
 from codingagent.editing import syntax_check
+from codingagent.editing.apply import DOUBT
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import events, paths, plain_text, results
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Answer, Question, is_about_secrets, nothing_awaits
-from codingagent.model.check_outcome import compared
+from codingagent.model.check_outcome import compared, failures_in
 from codingagent.model.events import changed_paths
 from codingagent.model.operations import EVERYWHERE, Finish, Kind, Operation, RunCommand, named
 from codingagent.model.patterns import lazy_pattern
@@ -166,24 +168,40 @@ class Execution:
     def _why_not_done(self, items: Sequence[Step | Problem]) -> tuple[str, str] | None:
         """Return why a DONE does not count, and what to do first; None: it counts.
 
-        The person's check, if there is one, decides about what commands and parsers say.
+        The person's check, if there is one, decides about what commands and parsers say, but for tests of
+        the answer's own, which it may not run. What the person denied is theirs.
         """
         has_check = bool(self.context.settings.check)
-        failed = [
-            self._named(item)
-            for item, event in zip(items, self.session.results, strict=False)
-            if not (events.succeeded(event) or (has_check and isinstance(event, events.CommandRan)))
-        ]
+        failed, doubted = list[str](), list[str]()
+        for item, event in zip(items, self.session.results, strict=False):
+            is_theirs = isinstance(event, events.Denied) and event.reason.startswith(_LEFT_OUT)
+            is_command = item.kind is Kind.RUN_COMMAND and (
+                is_theirs or (has_check and isinstance(event, events.CommandRan))
+            )
+            if not (events.succeeded(event) or is_command):
+                failed.append(self._named(item))
+            if any(note.endswith(DOUBT) for note in event.notes):
+                doubted.append(self._named(item))
         if failed:
             names = plain_text.some(failed, _FAILED_NAMED)
             return f"Not accepted, because this failed: {names}", "fix that"
+        if doubted:
+            names = plain_text.some(doubted, _FAILED_NAMED)
+            return (
+                f"Not accepted, because a note doubts {names}",
+                "look at the lines, and mend them",
+            )
         has_begun = self.check.has_changed()
         if not (self.check.run(ends=True) or (has_begun and self.check.fails_as_before())):
             assert self.session.checked is not None, "it was just run"
             why = results.words_of(self.session.checked)
-            if compared(self.session).is_same:
-                return f"{results.NOT_ACCEPTED} as before any change: {why}", _OLD
-            return f"{results.NOT_ACCEPTED}: {why}", "fix that"
+            found = compared(self.session)
+            as_before = " as before any change" * found.is_same
+            is_old = found.is_same or (found.old and not found.new)
+            return f"{results.NOT_ACCEPTED}{as_before}: {why}", _OLD if is_old else "fix that"
+        if own := self._own_failures():
+            names = plain_text.some(own, _FAILED_NAMED)
+            return f"Not accepted, because tests of your own fail: {names}", "fix that"
         workspace, broken = self.context.workspace, list[str]()
         for path in () if has_check else sorted(self.session.unparsed):
             with contextlib.suppress(OperationError):  # it is gone
@@ -198,6 +216,22 @@ class Execution:
         )
         why = f"Not accepted, because this can't be parsed: {names}"
         return why, f"correct or delete it{way_out}"
+
+    def _own_failures(self) -> list[str]:
+        """Return the tests that fail in files of this answer, by its own commands after its last change."""
+        found, changed = dict[str, list[str]](), set[str]()
+        for event in self.session.results:
+            if files := events.file_changes((event,)):
+                found.clear()
+                changed |= {
+                    each.path.rpartition("/")[2] for each in files if TESTS.search(each.path)
+                }
+            elif isinstance(event, events.CommandRan):
+                is_own = any(name in event.output for name in changed)
+                is_failure = is_own and not events.succeeded(event)
+                # The last run of a command counts.
+                found[event.command] = [*failures_in(event).names] if is_failure else []
+        return [name for names in found.values() for name in names]
 
     def _named(self, item: Step | Problem) -> str:
         """Name an item for the model, in the words of the session's protocol."""

@@ -1,13 +1,14 @@
-"""The person's check: run it once before the first answer, then after each turn that changed a file.
+"""The person's check: run it once before the first request, then after each turn that changed a file.
 
-Before the first answer it runs beside the person, who carries the request: they learn what fails
-already. An answer that comes meanwhile ends it.
+Before the first request it is waited for a while, so that the chat learns what fails already. Where it takes
+longer it runs beside the person, who carries the request, and an answer that comes meanwhile ends it.
 """
 
 import contextlib
 import os
 import re
 import shutil
+from collections.abc import Callable
 from threading import Thread
 from typing import get_args
 
@@ -15,11 +16,20 @@ from codingagent.agent import run_command
 from codingagent.agent.context import Context
 from codingagent.agent.executor import Executor
 from codingagent.agent.plan import Order
+from codingagent.editing.file_kinds import is_prose
 from codingagent.errors import CodingAgentError, OperationError
 from codingagent.model import check_outcome
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Question
-from codingagent.model.events import CommandRan, Event, Interrupted, Refused, file_changes
+from codingagent.model.events import (
+    SKIPPED,
+    CommandRan,
+    Denied,
+    Event,
+    Interrupted,
+    Refused,
+    file_changes,
+)
 from codingagent.model.observations import Outcome
 from codingagent.model.operations import EVERYWHERE, FileOperation, Kind, RunCommand
 from codingagent.model.paths import shown
@@ -34,6 +44,7 @@ from codingagent.workspace.workspace import Workspace
 # Files, the command that each means, and the expression of which it has a match then.
 _PROPOSED = re.findall(r" +(\S+) {2,}(.*?) {2,}(.*)\n", sections(__file__)["proposed"])
 _LOOK_EVERY_S = 0.1
+_BEFORE = (Phase.REQUEST_DUE, Phase.AWAITING_ANSWER)
 _EDITS = {each.kind for each in get_args(FileOperation)}
 
 
@@ -74,10 +85,10 @@ class Check:
         return self._ahead is not None and not self._ahead.is_alive()
 
     def begin(self) -> bool:
-        """Start it beside the person, unless it was run before or an answer was; return whether it runs."""
+        """Start it in a thread, unless it was run before or an answer was; return whether it runs."""
         session, context, check = self._session, self._context, self._context.settings.check
-        is_first = (session.sequence == 1 or not session.is_taught) and not session.is_asking
-        if self.is_running or session.phase is not Phase.AWAITING_ANSWER or not is_first:
+        is_before = session.phase in _BEFORE and session.is_first_wish
+        if self.is_running or not is_before:
             return self.is_running
         self.end()  # a kill interrupted it
         before = self._session.check_before
@@ -93,22 +104,33 @@ class Check:
         """Run it to its end now, unless it was begun: an answer is there before anyone waited for it."""
         if not self.is_running and self.begin():
             self._context.remark("first your check runs on the files as they are")
-            try:
-                while self._ahead and self._ahead.is_alive():
-                    self._ahead.join(_LOOK_EVERY_S)
-            finally:
-                self.end()
+            self.wait(lambda: False)
+            self.end()
 
-    def end(self) -> None:
-        """Record and tell what it said before the first answer; if it still runs, end it."""
+    def wait(self, leaves: Callable[[], bool]) -> bool:
+        """Wait until it has ended, or `leaves` says so; return whether it has. An interrupt ends it."""
+        try:
+            while self._ahead and self._ahead.is_alive() and not leaves():
+                self._ahead.join(_LOOK_EVERY_S)
+        except BaseException:
+            self.end()
+            raise
+        return not (self._ahead and self._ahead.is_alive())
+
+    def end(self, *, is_told: bool = False) -> None:
+        """Record and tell what it said before the first answer; if it still runs, end it.
+
+        If `is_told`, a failure is for the request that waits, which is then due.
+        """
         started, ahead = self._session.unfinished, self._ahead
         if started is None or started.kind is not Kind.CHECK or self._session.taken is not None:
             return
         event = ahead.event() if ahead else Interrupted(Kind.CHECK, started.subject)
         self._ahead = None
         sees = self._sees(event) if isinstance(event, CommandRan) else ""
-        self._log.record(entries.CheckEnded(event, now(), started.subject, sees))
-        if self._session.checkpoints.before and self._session.phase is Phase.AWAITING_ANSWER:
+        is_news = is_told and check_outcome.is_news(event)
+        self._log.record(entries.CheckEnded(event, now(), started.subject, sees, is_news))
+        if self._session.checkpoints.before and self._session.phase in _BEFORE:
             self._context.checkpointer.after(says=False)
 
     @property
@@ -145,11 +167,41 @@ class Check:
         # An interrupted check is not run again; but the person may have named another one since.
         was_run = session.checked is not None and not is_another
         if not was_run and ((ends and not self._is_checked) or self._has_changed):
-            order = Order(len(session.results), self._operation, is_check=True)
-            found = self._executor.perform(order)
-            assert not isinstance(found, Question), "the person is not asked for what they want"
+            if self._is_prose:
+                found = self._run_or_skip()
+            else:
+                order = Order(len(session.results), self._operation, is_check=True)
+                done = self._executor.perform(order)
+                assert not isinstance(done, Question), "the person is not asked for what they want"
+                found = done
             self._log.record(entries.CheckEnded(found, now(), check))
         return not self._session.is_failing
+
+    @property
+    def _is_prose(self) -> bool:
+        """Whether this turn changed text for people and nothing else."""
+        changed = file_changes(self._session.results)
+        may_change = any(EVERYWHERE in event.changes for event in self._session.results)
+        return bool(changed) and not may_change and all(is_prose(each.path) for each in changed)
+
+    def _run_or_skip(self) -> Event:
+        """Run it until a key of the person's skips it: what changed is hardly its concern."""
+        check, context = self._context.settings.check, self._context
+        index, limit_s = len(self._session.results), run_command.limit_of(context, self._operation)
+        started = entries.OperationStarted(index, Kind.CHECK, check, now(), limit_s=limit_s)
+        self._log.record(started)
+        self._log.sync()
+        ahead = _Ahead(context, self._operation)
+        try:
+            with context.person.any_key("your check runs, though only prose changed") as is_skipped:
+                while ahead.is_alive() and not is_skipped():
+                    ahead.join(_LOOK_EVERY_S)
+        except BaseException:
+            ahead.event()
+            raise
+        event, reason = ahead.event(), "the user skipped it, as only prose changed"
+        is_ended = isinstance(event, Interrupted)
+        return Denied(Kind.CHECK, check, SKIPPED, reason) if is_ended else event
 
     def waits_for_edits(self) -> bool:
         """Return whether an edit of this turn failed: what it says of half of a change is of no use."""
@@ -159,7 +211,7 @@ class Check:
     def has_changed(self) -> bool:
         """Return whether the session changed a file, as far as is known: the check runs after each change."""
         session = self._session
-        return bool(session.checked_by) or session.is_unchecked or self._has_changed
+        return session.last_checked is not None or session.is_unchecked or self._has_changed
 
     def fails_as_before(self) -> bool:
         """Return whether nothing fails but tests that failed before any change, and say so."""

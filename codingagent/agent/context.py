@@ -1,6 +1,7 @@
 """Hold what the work on one session shares. `factory` makes it and closes it."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from msgspec import Struct
@@ -33,6 +34,10 @@ class Person(Struct, frozen=True):
     sees_changes: bool = False
     """They are shown what each operation changed: its secrets are looked for in both texts."""
     record: Tell = lambda _record, _session: None
+    any_key: Callable[[str], AbstractContextManager[Callable[[], bool]]] = lambda _: nullcontext(
+        bool
+    )
+    """Show what a key of theirs skips; what is entered says whether one came."""
 
 
 class Resources(Struct, frozen=True):

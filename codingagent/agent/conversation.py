@@ -25,6 +25,7 @@ from codingagent.checkpoints.history import steps
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import documents, results
 from codingagent.model.approval import Answer
+from codingagent.model.check_outcome import failure_before, failures_in
 from codingagent.model.events import Denied, succeeded
 from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken, CommitMade, TurnEnded
 from codingagent.model.observations import digest_of
@@ -225,6 +226,16 @@ class Conversation:
         can_commit = can_undo and bool(self.context.workspace.addable(paths))
         found = Changes(self.session.workspace, paths, can_undo, can_commit, last)
         return self.context.secrecy.hide_all(found)
+
+    def tell_check(self, *, is_told: bool) -> None:
+        """Record what the check said beside the person; if `is_told`, write a failure into the request."""
+        self.check.end(is_told=is_told)
+        if self.session.phase is Phase.REQUEST_DUE:
+            self.write_due()
+            failure = failure_before(self.session)
+            has_names = failure is not None and failures_in(failure).names
+            what = "the failing tests" if has_names else "what your check says"
+            self.context.remark(f"request {self.session.sequence} has {what} now: paste this one")
 
     def write_due(self, listed: "Belonging | None" = None) -> None:
         """Write the request that is due, if any.

@@ -26,7 +26,7 @@ from codingagent.process.bubblewrap import Unconfined
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import choose_sandbox, policy_of, refuse_impossible_check
 from codingagent.storage.clock import now
-from codingagent.storage.homes import Home, check_apart, make_workspace, own_folders
+from codingagent.storage.homes import Home, check_apart, keep_terms, make_workspace, own_folders
 from codingagent.storage.journal import SessionLog, ShownTexts
 from codingagent.storage.vault_file import VaultFile
 from codingagent.workspace.git_programs import named_by_git
@@ -79,6 +79,7 @@ def start_session(
         wants,
     )
     home.sessions.begin(session_id, record)
+    keep_terms(home.root, record)
     session = fold(None, record)
     home.sessions.write_document(session)
     return session
@@ -124,9 +125,14 @@ class OpenSession:
 
         return Conversation(self.requests, self._home, self._recipients or Recipients(self._home))
 
+    @property
+    def is_checking(self) -> bool:
+        """Whether the check runs beside the person."""
+        return "conversation" in vars(self) and self.conversation.check.is_running
+
     def close(self) -> None:
         """End what runs beside the person."""
-        if "conversation" in vars(self) and self.conversation.check.is_running:
+        if self.is_checking:
             self.conversation.check.end()
 
     def changes(self) -> Changes:

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from codingagent.agent.context import Context
 from codingagent.agent.file_views import DATA, Views, in_brief
 from codingagent.errors import OperationError, UsageError
+from codingagent.model import check_outcome, paths
 from codingagent.model import journal_entries as entries
-from codingagent.model import paths
 from codingagent.model.events import (
     CommandRan,
     FileFetched,
@@ -259,8 +259,15 @@ class Requests:
         from codingagent.agent.wanted_files import Guess, Wanted
 
         check = self.context.settings.check if is_first else ""
-        left_out, touched = session.leave_out, session.touched
         wish = session.new_wish or (session.question if session.is_asking else session.wish)
+        failure = check_outcome.failure_before(session)
+        if failure and check_outcome.is_about(wish, check_outcome.failures_in(failure).names):
+            from codingagent.prompt import tracebacks
+
+            root = str(self.context.workspace.root)
+            named = tracebacks.named_in(failure.output, root, listing.files)
+            check = " ".join((check, *(path for path, _ in named)))
+        left_out, touched = session.leave_out, session.touched
         how = (left_out, touched, already, check, session.is_asking, is_anew)
         wanted = Wanted(wish, session.terms.context, *how)
         log = self.context.workspace.history() if is_first else []

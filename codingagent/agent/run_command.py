@@ -114,7 +114,7 @@ def ended(context: Context, operation: RunCommand, outcome: Outcome, room: int =
     printed = without_half(outcome.output) if was_cut else outcome.output
     output = hide(plain_text.without_controls(printed))
     streams: list[str | None] = [outcome.stdout, outcome.stderr]
-    if hides:
+    if hides or context.chat is not None:
         streams = [None if each is None else hide(_readable(each, was_cut)) for each in streams]
     limit = max(room, OUTPUT_LIMIT_CHARACTERS)
     clip = plain_text.clip_middle

@@ -177,7 +177,8 @@ def follow(  # noqa: PLR0913, PLR0917  # what a loop that waits may be given
             _take(work, inbox, file)
             continue
         if work.conversation.check.has_ended:
-            work.conversation.check.end()
+            # To an answer that is on its way it comes too late.
+            work.conversation.tell_check(is_told=not any_left)
         attend(work.conversation)
         requests = work.conversation.requests
         if announced != requests.written:

@@ -63,6 +63,9 @@ if sys.platform == "win32":
         def mark_pastes(self) -> None:
             pass
 
+        def has_key(self) -> bool:
+            return msvcrt.kbhit()
+
         def discard(self, *, settles: bool = False) -> bool:
             time.sleep(_QUIET_S if settles else 0)
             found = False
@@ -130,6 +133,10 @@ else:
         def mark_pastes(self) -> None:
             """Have the terminal mark pastes again, after another program used it."""
             self._switch(_MARK_PASTES)
+
+        def has_key(self) -> bool:
+            """Return whether a key came; it stays to be read."""
+            return self._comes(0)
 
         def discard(self, *, settles: bool = False) -> bool:
             """Drop input until no more comes, with `settles` until a pause; return if any came."""

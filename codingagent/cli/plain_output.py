@@ -1,5 +1,6 @@
 """Show records and notices as lines of text, or of JSON; `terminal` adds colours and questions."""
 
+import contextlib
 import json
 import os
 import sys
@@ -136,6 +137,13 @@ class Screen:
 
     def keyboard(self) -> "AbstractContextManager[Keyboard] | None":
         """Return the person's keyboard, to be entered; None if nobody can type here."""
+
+    def any_key(
+        self, what: str, limit_s: float | None = None
+    ) -> AbstractContextManager[Callable[[], bool]]:
+        """Show what goes on; what is entered says whether a key was pressed, which stays to be read."""
+        self.busy(what, limit_s)
+        return contextlib.nullcontext(bool)
 
     def busy(self, what: str, limit_s: float | None = None, count: Callable[[], int] = int) -> None:
         """Show a sign of life until the next notice, if that takes long; it may count files."""

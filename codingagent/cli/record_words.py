@@ -13,12 +13,12 @@ from codingagent.cli.layout import Line, Look
 from codingagent.model import events, results
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import Question
-from codingagent.model.check_outcome import passed_in, told_before
+from codingagent.model.check_outcome import NAMED, compared, passed_in, told_before
 from codingagent.model.events import Event, succeeded
 from codingagent.model.journal_entries import Record
 from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import estimated, on_screen, one_line, plural, unmasked
+from codingagent.model.plain_text import estimated, on_screen, one_line, plural, some, unmasked
 from codingagent.model.session_state import Session
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             yield _plain(told_before(record.event, record.sees))
         case entries.CheckEnded():
             yield from _outcome(record.event, look, beside, below, Kind.CHECK)
+            if old := compared(session).old:
+                yield _note(f"failed before any change, too: {some(old, NAMED)}", look)
         case entries.OperationStarted():
             yield _started(record), 4
         case entries.ApprovalAsked():
@@ -158,7 +160,7 @@ def outcome_of(event: Event) -> str:
     fact = results.words_of(event)
     match event:
         case events.Denied():
-            return fact.replace(": the user said no", ": you said no", 1)
+            return fact.replace(": the user s", ": you s", 1)
         case events.Refused(kind=Kind.DONE):
             if results.is_refused_by_check(event):  # the line above has what it said
                 fact = ": ".join(fact.split(": ", 2)[:2]) + "; the next request tells the model"
@@ -212,8 +214,12 @@ def _outcome(
         yield [("  ", ""), mark, (f" {what}", ""), (aside, "dim"), *beside], 4
     yield from below
     for note in event.facts or event.notes:
-        indent = margin(look)
-        yield [(" " * indent, ""), ("note:", "warn"), (f" {note}", "")], indent
+        yield _note(note, look)
+
+
+def _note(text: str, look: Look) -> Hung:
+    indent = margin(look)
+    return [(" " * indent, ""), ("note:", "warn"), (f" {text}", "")], indent
 
 
 def margin(look: Look) -> int:
@@ -297,7 +303,7 @@ def _turn(record: entries.TurnEnded, session: Session, look: Look) -> Iterator[H
     first, *others = (last.summary if isinstance(last, events.Finished) else "").split("\n")
     yield [(f"Done: {first}" if first else "Done.", "bold green")], 6
     yield from _marked(others, look, "bold green")
-    if failed:
+    if failed := [each for each in failed if not isinstance(each, events.Denied)]:
         what = "; ".join(f"{each.kind}: {outcome_of(each)}" for each in failed)
         yield [(f"your check decides; what failed in the answer: {what}", "warn")], 4
 

@@ -5,6 +5,7 @@ approve or take the answer: it does so itself, and the one that waits follows th
 """
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
@@ -83,6 +84,29 @@ class SharedSession:
             with contextlib.suppress(WorkError):  # another one waits, too
                 stack.enter_context(HomeLock(path).held())
             yield
+
+    def check_first(self, limit_s: int) -> None:
+        """Run the check before the first request is written; after the limit, or a key, it goes on beside."""
+        began_s, check = time.monotonic(), self.conversation.check
+        with self._screen.any_key("your check runs first", limit_s) as is_left:
+            if check.begin() and check.wait(
+                lambda: is_left() or time.monotonic() - began_s > limit_s
+            ):
+                check.end()
+        self.work.context.workspace.check()  # it may have moved that away
+
+    def announce_checked(self) -> None:
+        """Say what to do now; where the check still runs, wait for it, and say so again if it fails."""
+        requests = self.work.requests
+        requests.announce(watched=False)
+        if not self.work.is_checking:
+            return
+        self._screen.remark("your check still runs: if it fails, the request is written anew")
+        self.conversation.check.wait(lambda: False)
+        written = requests.written
+        self.conversation.tell_check(is_told=True)
+        if requests.written != written:
+            requests.announce(watched=False)
 
     def has_gone_on(self) -> bool:
         """Return whether another process has worked on the session."""

@@ -201,6 +201,13 @@ class Console(Lines):
         return self._keyboard() if self._can_ask and self._fault is None else None
 
     @contextlib.contextmanager
+    def any_key(self, what: str, limit_s: float | None = None) -> Iterator[Callable[[], bool]]:
+        keys = self.keyboard() if keyboard.is_ours(sys.stdin) else None
+        with keys or contextlib.nullcontext() as pressed:
+            self.busy(f"{what}; any key goes on without it" * bool(pressed) or what, limit_s)
+            yield pressed.has_key if pressed else bool
+
+    @contextlib.contextmanager
     def _keyboard(self) -> Iterator[Keyboard]:
         if self._keys is not None:
             yield self._keys

@@ -222,6 +222,10 @@ def excerpt(text: str, hunks: Iterable[Hunk]) -> str:
     return nearest.around(_Lines.of(text).contents(), sorted(places))
 
 
+DOUBT = "check the lines above"
+"""How a note ends that doubts an edit."""
+
+
 def shift_at(hunks: Iterable[Hunk], line: int) -> int:
     """Return by how many lines earlier edits, in their order, have moved the text at `line`."""
     by = 0
@@ -236,7 +240,7 @@ def shift_notes(change: object, earlier: Iterable[Hunk]) -> tuple[str, ...]:
     by = shift_at(earlier, change.start_line) if isinstance(change, LineRange) else 0
     note = (
         f"earlier edits in this answer moved these lines by {by:+d}, and the numbers were counted after that:"
-        " check the lines above"
+        f" {DOUBT}"
     )
     return (note,) if by else ()
 

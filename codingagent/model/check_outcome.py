@@ -1,6 +1,7 @@
 """What the output of a check says: which tests failed, and whether they failed before any change, too."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -11,13 +12,26 @@ from codingagent.model.patterns import alternatives, lazy_pattern, sections
 from codingagent.model.plain_text import plural, some
 from codingagent.model.session_state import Session
 
-_PATTERNS = {name: alternatives(lines, re.MULTILINE) for name, lines in sections(__file__).items()}
-_NAME, _END, _COUNT = _PATTERNS["failed test"], _PATTERNS["end"], _PATTERNS["count"]
+_SECTIONS = sections(__file__)
+# Of a runner, by kind: expressions, as lines.
+_RUNNERS: dict[str, dict[str, str]] = {}
+for _runner, _kind, _pattern in re.findall(r" +(\S+) +(\S+) +(.*)\n", _SECTIONS.pop("runners")):
+    for _each in ("test", "block") if _kind == "both" else (_kind,):
+        _rows = _RUNNERS.setdefault(_runner, {})
+        _rows[_each] = f"{_rows.get(_each, '')}{_pattern}\n"
+_NAME = alternatives("".join(rows["test"] for rows in _RUNNERS.values()), re.MULTILINE)
+# Where a failure begins in the output of a runner, and where it ends at the latest.
+_BLOCKS = [
+    (alternatives(rows["block"], re.MULTILINE), alternatives(rows.get("ends", r"\Z"), re.MULTILINE))
+    for rows in _RUNNERS.values()
+    if "block" in rows
+]
+_PATTERNS = {name: alternatives(lines, re.MULTILINE) for name, lines in _SECTIONS.items()}
+_END, _COUNT = _PATTERNS["end"], _PATTERNS["count"]
 _NO_TEST, _MORE, _ALONE = _PATTERNS["no test"], _PATTERNS["more than tests"], _PATTERNS["alone"]
 _STOPS_EARLY, _MISSING, _FAULT = (_PATTERNS[n] for n in ("stops early", "missing", "fault"))
 _VARYING, _ABOUT_TESTS, _PASSED = (_PATTERNS[n] for n in ("varying", "about tests", "passed"))
-_FAILURE, _HEAD, _DIGITS = _PATTERNS["failure"], _PATTERNS["head"], _PATTERNS["digits"]
-_PASSED_IN = _PATTERNS["passed in"]
+_DIGITS, _PASSED_IN = _PATTERNS["digits"], _PATTERNS["passed in"]
 # By exit status, what a shell prints of a program that it does not find.
 _LOST_BY = {127: _PATTERNS["lost"], 1: _PATTERNS["lost by cmd"], 9009: _PATTERNS["lost by cmd"]}
 NAMED = 3
@@ -33,6 +47,8 @@ class Failures(Struct, frozen=True):
     names: tuple[str, ...] = ()
     count: int = 0
     is_whole: bool = False
+    times: Mapping[str, int] = {}
+    """How often each name was printed: tests in several files may have the same."""
 
 
 class Compared(Struct, frozen=True):
@@ -47,7 +63,10 @@ class Compared(Struct, frozen=True):
 
 def failures_in(event: CommandRan) -> Failures:
     text, command = event.output, event.command.strip()
-    names = tuple(dict.fromkeys("".join(found) for found in _NAME.findall(text)))
+    times = Counter(_named(found) for found in _NAME.finditer(text))
+    # Go says of a test that a part of it failed.
+    wholes = {name.rpartition("/")[0] for name in times}
+    names = tuple(name for name in times if name not in wholes)
     ends = _END.findall(text)
     count = sum(int(one or other) for end in ends for one, other in _COUNT.findall(end))
     is_whole = (
@@ -57,7 +76,25 @@ def failures_in(event: CommandRan) -> Failures:
         and not (_MORE.search(text) or _STOPS_EARLY.search(command))
         and _ALONE.fullmatch(command) is not None
     )
-    return Failures(names, count or len(names), is_whole)
+    return Failures(names, count or len(names), is_whole, times)
+
+
+def _named(found: re.Match[str]) -> str:
+    """Return the name that a row of a runner caught, on one line."""
+    return " > ".join(" ".join(part.split()).removeprefix("› ") for part in found.groups() if part)
+
+
+def _failures(text: str) -> list[tuple[int, int, str]]:
+    """Return where each failure begins and ends, and the name in its head, in order."""
+    found = [
+        (head.start(), end.start() if (end := ends.search(text, head.end())) else len(text), head)
+        for block, ends in _BLOCKS
+        for head in block.finditer(text)
+    ]
+    found.sort(key=lambda each: each[0])
+    nexts = [*(begin for begin, _, _ in found), len(text)][1:]
+    parts = zip(found, nexts, strict=False)
+    return [(begin, min(end, after), _named(head)) for (begin, end, head), after in parts]
 
 
 def compared(session: Session) -> Compared:
@@ -69,8 +106,9 @@ def compared(session: Session) -> Compared:
     if events.succeeded(first) or events.succeeded(event):
         return Compared()
     was, now = failures_in(first), failures_in(event)
-    old = tuple(name for name in now.names if name in was.names)
-    new = tuple(name for name in now.names if name not in was.names)
+    is_old = {name: now.times[name] <= was.times.get(name, 0) for name in now.names}
+    old = tuple(name for name in now.names if is_old[name])
+    new = tuple(name for name in now.names if not is_old[name])
     is_whole = was.is_whole and now.is_whole
     is_same = (first.exit_code, first.ended_by) == (event.exit_code, event.ended_by) and (
         _VARYING.sub("", first.output) == _VARYING.sub("", event.output)
@@ -86,6 +124,20 @@ def is_about(task: str, names: Sequence[str]) -> bool:
     parts = {part for name in names for part in re.findall(r"\w+", name.partition("[")[0])}
     about = {part for part in parts if part.lower().startswith("test") and len(part) > len("tests")}
     return bool(_ABOUT_TESTS.search(task)) or not said.isdisjoint(about)
+
+
+def is_news(event: Event) -> bool:
+    """Return whether the model is to know what the check said before any change: that it fails."""
+    if not isinstance(event, CommandRan) or events.succeeded(event):
+        return False
+    return not lost_program(event)
+
+
+def failure_before(session: Session) -> CommandRan | None:
+    """Return the failure of the check before any change, for the first request that asks for edits."""
+    before = session.check_before if session.is_first_wish else None
+    event = before.event if before and before.command == session.check else None
+    return event if isinstance(event, CommandRan) and is_news(event) else None
 
 
 def told_before(event: Event, sees: str) -> str:
@@ -104,7 +156,8 @@ def told_before(event: Event, sees: str) -> str:
     cause = f"{missing[0]}: {sees}".removesuffix(": ") if missing else ""
     if count := (found := failures_in(event)).count:
         what = f"{count} {plural(count, 'test fails', 'tests fail')} before any change"
-        return f"your check: {what}: {cause or some(found.names, NAMED)}".removesuffix(": ")
+        names = some(found.names, NAMED) if count > 1 or not cause else ""
+        return f"your check: {what}: {'; '.join(filter(None, (names, cause)))}".removesuffix(": ")
     if has_no_test:
         return "your check ran no test" + (f": {fault[0].strip()}" if fault else "")
     if event.ended_by == "time_limit":
@@ -122,8 +175,8 @@ def passed_in(event: CommandRan) -> str:
 
 def first_failure(output: str) -> str:
     """Return the first failure of a run of tests; without one all of the output."""
-    parts = [part.rstrip() for part in _FAILURE.split(output) if _HEAD.match(part)]
-    return parts[0] if parts else output
+    found = _failures(output)
+    return output[slice(*found[0][:2])].rstrip() if found else output
 
 
 def lost_program(event: CommandRan) -> str:
@@ -137,22 +190,24 @@ def brief(output: str, before: Sequence[str] = ()) -> str:
     """Return what a model needs: failures whole, new ones first, equal ones counted, the end."""
     text = _WARNINGS.sub("", output)
     text = "\n".join(line for line in text.split("\n") if not _PASSED.fullmatch(line))
-    first, *parts = _FAILURE.split(text)
-    heads = {part: match[1] or match[2] for part in parts if (match := _HEAD.match(part))}
-    if not heads:
+    if not (parts := _failures(text)):
         return plain_text.clip_middle(text, _BRIEF_CHARACTERS)
+    heads = {text[begin:end]: name for begin, end, name in parts}
+    ends = [end for _, end, _ in parts]
+    begins = [*(begin for begin, _, _ in parts[1:]), len(text)]
+    first = text[: parts[0][0]]
+    rest = "".join(text[end:begin] for end, begin in zip(ends, begins, strict=True))
     # What a head has of a name: the test without its file, or the file.
     old = tuple(f" {name.partition('::')[2].replace('::', '.') or name}" for name in before)
     failures = _folded(sorted(heads, key=lambda part: f" {heads[part]}".endswith(old)), heads)
-    rest = "".join(part for part in parts if part not in heads)
-    ends = [plain_text.clip_middle(each, _BRIEF_CHARACTERS // 4) for each in (first, rest)]
-    room, shown = _BRIEF_CHARACTERS - sum(map(len, ends)), list[str]()
+    around = [plain_text.clip_middle(each, _BRIEF_CHARACTERS // 4) for each in (first, rest)]
+    room, shown = _BRIEF_CHARACTERS - sum(map(len, around)), list[str]()
     while failures and (not shown or len(failures[0]) <= room):
         shown.append(plain_text.clip_middle(failures.pop(0), max(room, 0)))
         room -= len(shown[-1])
     left = len(failures)
     more = f"… {left} more {plural(left, 'failure')} left out\n" if left else ""
-    return "".join((ends[0], *shown, more, ends[1]))
+    return "".join((around[0], *shown, more, around[1]))
 
 
 def _folded(failures: Sequence[str], heads: Mapping[str, str]) -> list[str]:

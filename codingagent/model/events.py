@@ -207,6 +207,10 @@ class Refused(_Noted, frozen=True, tag="refused"):
         return self.fact + self.advice
 
 
+# Of a check: the person skipped it.
+SKIPPED = ("skipped",)
+
+
 class Denied(_Noted, frozen=True, tag="denied"):
     """The policy or the person refused the operation. `suggestion` says what to do instead."""
 

@@ -245,6 +245,8 @@ class CheckEnded(Tagged, frozen=True, tag="check_ended"):
     command: str = ""
     sees: str = ""
     """Which program it is, where it ran before the first answer."""
+    is_news: bool = False
+    """It failed after the first request was written, which is to be rewritten with that."""
 
 
 class ApprovalAsked(Tagged, frozen=True, tag="approval_asked"):

@@ -39,8 +39,8 @@ _PHASES: Mapping[type[entries.Record], Mapping[Phase, Phase]] = {
     # The waiting request tells of the old check.
     entries.CheckNamed: _REWRITTEN,
     entries.AnswerTaken: {_AWAITING: _EXECUTING},
-    # The check runs once before the first answer.
-    entries.OperationStarted: {**_WORK, _AWAITING: _AWAITING},
+    # The check runs once before the first answer, and first of all before the first request.
+    entries.OperationStarted: {**_WORK, _DUE: _DUE, _AWAITING: _AWAITING},
     entries.OperationEnded: _WORK,
     entries.CheckEnded: {**_WORK, _DUE: _DUE, _AWAITING: _AWAITING},
     # The question may be asked again: the file that the operation would change has changed.
@@ -48,8 +48,6 @@ _PHASES: Mapping[type[entries.Record], Mapping[Phase, Phase]] = {
     entries.ApprovalAnswered: {_APPROVAL: _EXECUTING},
     entries.ProtectedFound: _WORK,
     entries.ProtectedSettled: _WORK,
-    # Found after a turn, it may come after the request.
-    entries.CheckpointTaken: {phase: phase for phase in Phase if phase is not _DUE},
     entries.UndoBegan: {_AWAITING: _AWAITING, _COMPLETE: _COMPLETE},
     # REQUEST_DUE: words or a refresh came while an undo was being finished.
     entries.UndoEnded: {_DUE: _DUE, _AWAITING: _DUE, _COMPLETE: _COMPLETE},
@@ -296,7 +294,13 @@ def _end_check(session: Session, record: entries.CheckEnded) -> Session:
     session = replace(session, unfinished=None, spans=_spans(session, record.event, record.at))
     if session.taken is None:
         # Before the first answer: what fails is not the model's to mend.
-        return replace(session, check_before=record)
+        is_news = record.is_news and session.phase is _AWAITING
+        session = replace(session, phase=_DUE if is_news else session.phase, check_before=record)
+        if not events.succeeded(record.event):
+            return session
+        return replace(session, checked_by=record.command, checked_on="", is_unchecked=False)
+    if isinstance(record.event, events.Denied) and record.event.rules == events.SKIPPED:
+        return replace(session, checked=record.event)  # skipped: what it said before holds
     is_failing = not events.succeeded(record.event)
     told = replace(session, checked=record.event, last_checked=record.event, is_failing=is_failing)
     return replace(told, checked_by=record.command, checked_on="", is_unchecked=False)
@@ -341,7 +345,9 @@ def _keep(session: Session, record: entries.CheckpointTaken) -> Session:
         told=name if is_told else kept.told or name,
     )
     # The check comes last in a turn, so that the first one after it shows what it ran on.
-    is_first = not (begins or session.checked_on) and session.checked is not None
+    # So it does before the first answer, where nothing but the check was run.
+    is_ahead = bool(ends and session.checked_by) and session.last_checked is None
+    is_first = not (begins or session.checked_on) and (session.checked is not None or is_ahead)
     checked_on = name if is_first and not session.is_failing else session.checked_on
     return replace(session, checkpoints=checkpoints, checked_on=checked_on)
 

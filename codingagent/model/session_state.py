@@ -224,6 +224,11 @@ class Session(Struct, frozen=True):
         return goes_on or asked > self.worded
 
     @property
+    def is_first_wish(self) -> bool:
+        """Whether the request that is due or waits is the first one that asks for edits."""
+        return (self.sequence == 1 or not self.is_taught) and not self.is_asking
+
+    @property
     def question(self) -> str:
         return next((said.text for said in reversed(self.said) if said.text), self.task)
 

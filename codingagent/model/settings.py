@@ -41,6 +41,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     pass_env: _Names = ()
     check: str = ""
     check_timeout: Annotated[int, Meta(ge=1, le=3600)] = 300
+    check_first: Annotated[int, Meta(ge=0, le=3600)] = 10
     policy: str = "standard"
     sandbox: Literal["auto", "require", "off"] = "auto"
     network: bool = False

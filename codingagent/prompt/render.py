@@ -14,8 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.model import plain_text, results
-from codingagent.model.check_outcome import brief, compared
-from codingagent.model.events import CommandRan, Event, Refused, file_changes, succeeded
+from codingagent.model.check_outcome import brief, compared, failure_before
+from codingagent.model.events import CommandRan, Denied, Event, Refused, file_changes, succeeded
 from codingagent.model.operations import Kind
 from codingagent.model.session_state import Said, Session
 from codingagent.model.settings import Settings
@@ -271,9 +271,12 @@ def _prompt(
         )
     has_check = session.checked is not None or context.environment.check
     if session.is_failing and has_check and not session.is_asking:
-        is_shown, found = session.checked is not None, compared(session)
+        is_shown = not isinstance(session.checked, Denied | None)
+        found = compared(session)
         where = f"fails (see {Kind.CHECK} above)" if is_shown else "failed when it was run last"
         what = "fix first what did not fail before any change" if found.old else "fix that first"
+        if found.old and not found.new:
+            what = "each test that it names failed before any change, too: fix only what the task asks for"
         if found.is_same:
             what = "all of it failed before any change, too: fix it only if the task asks for it"
         still = "accepted all the same" if found.counts_not else "not accepted while it fails"
@@ -360,9 +363,9 @@ def _environment(environment: Environment, dialect: Dialect) -> str:
 
 
 def _results(session: Session, room: int, _is_short: bool) -> str:
-    if session.sequence == 1:
-        return ""
     check = check_lines(session)
+    if session.sequence == 1 and not check:
+        return ""
     room -= sum(map(len, check))
     told = [_told_once(event, session) for event in session.results]
     for limit in (None, _OUTPUT_CHARACTERS) if len(told) <= RESULTS_SHOWN else ():
@@ -377,12 +380,18 @@ def _results(session: Session, room: int, _is_short: bool) -> str:
 
 
 def check_lines(session: Session) -> list[str]:
-    """Return the outcome of the person's check in the last turn, if it was run; it is told in brief."""
-    if (event := session.checked) is None:
+    """Return the outcome of the person's check in the last turn, or before any; it is told in brief."""
+    event, before = session.checked, failure_before(session)
+    if event is None and before is None:
         return []
+    if isinstance(event, Denied):
+        return [f"{Kind.CHECK} was not run: {event.reason}"]
     old = compared(session).old
-    told = f"failed before any change, too: {plain_text.some(old, _FAILED_NAMED)}"
-    event = replace(event, notes=(*event.notes, *[told] * bool(old)))
+    told = f"failed before any change, too: {plain_text.some(old, _FAILED_NAMED)}" if old else ""
+    if event is None and before is not None:
+        event, told = before, "this was before any change: fix what the task asks for"
+    assert event is not None, "one of them is there"
+    event = replace(event, notes=(*event.notes, *[told] * bool(told)))
     if isinstance(event, CommandRan):
         event = replace(event, output=brief(event.output, old))
     return [results.lines_of(event, is_check=True)]

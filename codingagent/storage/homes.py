@@ -12,7 +12,14 @@ from msgspec.structs import replace
 
 from codingagent.errors import CodingAgentError, UsageError, WorkError, disk_errors
 from codingagent.model import settings as settings_
-from codingagent.model.journal_entries import Record, RunStarted, SessionStarted, is_run_id
+from codingagent.model.journal_entries import (
+    Record,
+    RunStarted,
+    SessionStarted,
+    decode_record,
+    encode_record,
+    is_run_id,
+)
 from codingagent.model.paths import HOME_MARK
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Session
@@ -173,7 +180,7 @@ def kept_settings(
     """Return a session's settings when it continues: its own policy and sandbox, unless options differ.
 
     If anything of an answer will be executed, UsageError where they are looser than the settings, and the
-    home is in the workspace: its record can't be trusted.
+    home is in the workspace: its record can't be trusted, unless the person's own says the same.
     """
     settings = for_program(resolved) if session.is_run else resolved.settings
     if not session.terms.policy:
@@ -181,13 +188,12 @@ def kept_settings(
     chosen: dict[str, object] = {}
     if resolved.origins["check"] != settings_.OPTION:
         chosen["check"] = session.check
-    for name, ranks in _STRICTNESS.items():
+    for name in _STRICTNESS:
         kept, now_ = getattr(session.terms, name), getattr(settings, name)
         if resolved.origins[name] == settings_.OPTION or kept in ("", now_):
             continue
-        is_known = kept in ranks and now_ in ranks
-        is_looser = not is_known or ranks.index(kept) > ranks.index(now_)
-        if executes and is_looser and not obeys_file(home, Path(session.workspace)):
+        is_allowed = obeys_file(home, Path(session.workspace)) or _has_allowed(home, session, name)
+        if executes and _is_looser(name, kept, now_) and not is_allowed:
             option = "--network" if name == "network" else f"--{name} {kept}"
             raise UsageError(
                 f"session {session.session_id} was started with {option}, but its record is in the"
@@ -195,6 +201,42 @@ def kept_settings(
             )
         chosen[name] = kept
     return replace(settings, **chosen)
+
+
+def _is_looser(name: str, kept: object, now_: object) -> bool:
+    ranks: tuple[object, ...] = _STRICTNESS[name]
+    return kept not in ranks or now_ not in ranks or ranks.index(kept) > ranks.index(now_)
+
+
+def keep_terms(home: Path, terms: SessionStarted) -> None:
+    """Record what the person allowed a session of a home in its workspace, where no answer can write.
+
+    If that can't be written, they are told to give the option again.
+    """
+    is_loose = any(_is_looser(n, getattr(terms, n), getattr(Settings(), n)) for n in _STRICTNESS)
+    if is_loose and not obeys_file(home, Path(terms.workspace)):
+        path = terms_path(home, terms.session_id)
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.write_bytes(encode_record(replace(terms, task="")))
+
+
+def terms_path(home: Path, session_id: str) -> Path:
+    """Return the person's own record of what they allowed a session."""
+    whose = f"{_identity(home)}{session_id}".encode(errors="surrogateescape")
+    return state_folder() / "allowed" / hashlib.sha256(whose).hexdigest()[:32]
+
+
+def _has_allowed(home: Path, session: Session, name: str) -> bool:
+    """Return whether the person's own record says of a setting what the session's says."""
+    workspace, terms = Path(session.workspace), session.terms
+    if not settings_file.is_out_of_reach(workspace, state_folder()):
+        return False
+    with contextlib.suppress(OSError, ValueError):
+        kept = decode_record(terms_path(home, session.session_id).read_bytes())
+        if isinstance(kept, SessionStarted) and kept.workspace == session.workspace:
+            return bool(getattr(kept, name) == getattr(terms, name))
+    return False
 
 
 class Home(Struct, frozen=True):

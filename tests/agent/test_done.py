@@ -119,21 +119,60 @@ def test_it_counts_once_what_failed_is_mended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("says", ["no", "yes"])
-def test_what_the_person_refused_keeps_the_task_open(tmp_path: Path, says: str) -> None:
-    """Design, after DONE: nothing asked for approval was refused. With a yes it counts."""
+@pytest.mark.parametrize("what", ["command", "file"])
+def test_a_command_that_the_person_denied_does_not_stand_against_it_and_a_file_does(
+    tmp_path: Path, says: str, what: str
+) -> None:
+    """They know what they left out of it; without a change that they denied the work is not whole."""
     with plain_session(tmp_path, settings=Settings(sandbox="off")) as live:
-        live.drop(command("rm -rf build") + DONE)
+        asked = command("rm -rf build") if what == "command" else create(".envrc", "x")
+        live.drop(asked + DONE)
     assert command_line_here(tmp_path, "resume", "--once")[0] == 3
     word = "approve" if says == "yes" else "deny"
     assert command_line_here(tmp_path, word, live.session_id)[0] == 0
     session = live.home.sessions.load(live.session_id)
-    assert session.is_complete == (says == "yes")
-    if says == "no":
+    assert session.is_complete == (says == "yes" or what == "command")
+    if not session.is_complete:
         request = live.home.mailbox.outbox_path(live.session_id, 2).read_text("utf-8")
-        assert (
-            "[FAILED] DONE: Not accepted, because this failed: RUN_COMMAND 'rm -rf build'"
-            in request
-        )
+        assert "Not accepted, because this failed: CREATE_FILE '.envrc'" in request
+
+
+FAILING = command("echo 'FAILED test_b.py::test_b - x'; exit 1")
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize(
+    ("answer", "is_done"),
+    [
+        (create("test_b.py", "x = 1") + FAILING, False),
+        (create("b.py", "x = 1") + FAILING, True),  # the test is not its own
+        (
+            create("test_b.py", "x = 1") + command("echo test_b.py; exit 1"),
+            True,
+        ),  # it names no test
+        (FAILING + create("test_b.py", "x = 1"), True),  # what it says is no longer so
+        (create("test_b.py", "x = 1") + FAILING + create("b.py", "x = 1"), True),
+    ],
+)
+def test_a_failing_test_of_its_own_is_asked_about_whatever_the_check_says(
+    tmp_path: Path, answer: str, is_done: bool
+) -> None:
+    """The check may not run it. Who then sends DONE again has been asked."""
+    with working(tmp_path, "true") as live:
+        results = answered(live, answer + DONE)
+        assert ("because tests of your own fail: test_b.py::test_b" in results) != is_done
+        assert live.conversation.session.is_complete == is_done
+        if not is_done:
+            assert answered(live, DONE) == ""
+
+
+def test_an_edit_that_a_note_doubts_is_asked_about(tmp_path: Path) -> None:
+    """Its line numbers may have been counted in the file as it was."""
+    edit = '[EDIT_FILE path="a.py" start_line="{0}" end_line="{0}"]\n{1}\n[/EDIT_FILE]\n'
+    with working(tmp_path, "true") as live:
+        answer = edit.format(1, "# one\n# two\ndef f():") + edit.format(4, "    return 2")
+        assert "because a note doubts EDIT_FILE 'a.py'" in answered(live, answer + DONE)
+        assert answered(live, DONE) == ""
 
 
 @pytest.mark.parametrize(

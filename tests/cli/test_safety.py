@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.cli import main
+from codingagent.workspace.own_code import state_folder
 from tests.cli.test_cli import CREATE, DONE, drop, outboxes, run, session_of
 from tests.helpers import REPOSITORY, command_line, run_here
 from tests.sandboxes import needs_bwrap
@@ -139,6 +140,9 @@ def test_a_settings_file_in_the_workspace_is_not_obeyed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Design, policy: a policy or setting inside the workspace is never obeyed."""
+    tmp_path = tmp_path / "project"
+    tmp_path.mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path.parent / "state"))
     monkeypatch.chdir(tmp_path)
     home = tmp_path / ".codingagent"
     assert main.run(["new", "--here", "--no-wait", "x"]) == 0
@@ -222,20 +226,41 @@ def test_a_session_keeps_its_policy_and_an_option_overrides_it(home: Path) -> No
     assert not (home / "workspace" / "build").exists()
 
 
-def test_a_looser_policy_in_a_record_within_the_workspace_must_be_said_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "words", [("--policy", "permissive"), ("--network",), ("--secrets", "off")]
+)
+def test_a_looser_record_within_the_workspace_holds_where_the_persons_own_says_so_too(
+    tmp_path: Path,
+    words: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Design, policy: what is in the workspace loosens nothing; `undo` executes nothing and works."""
+    """What is in the workspace loosens nothing; what the person said once is kept out of its reach."""
+    tmp_path = tmp_path / "project"
+    tmp_path.mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path.parent / "state"))
     monkeypatch.chdir(tmp_path)
-    assert main.run(["new", "--here", "--no-wait", "--policy", "permissive", "x"]) == 0
-    drop(tmp_path / ".codingagent", CREATE)
-    assert main.run(["resume", "--once"]) == 2
-    assert "give --policy permissive again" in capsys.readouterr().err
-    assert main.run(["resume", "--once", "--policy", "permissive"]) == 0
+    home = tmp_path / ".codingagent"
+    assert main.run(["new", "--here", "--no-wait", *words, "x"]) == 0
+    said = capsys.readouterr().out
+    assert main.run(["new", "--here", "--no-wait", "y"]) == 0
+    (named,) = [line.split()[-1] for line in said.splitlines() if line.startswith("Then: ")]
+    (other,) = {each.name for each in (home / "sessions").glob("????????")} - {named}
+    journals = [home / "sessions" / each / "journal.jsonl" for each in (named, other)]
+    first, *rest = journals[0].read_bytes().split(b"\n")
+    forged = [first.replace(named.encode(), other.encode()), *rest]
+    journals[1].write_bytes(b"\n".join(forged))
+    assert main.run(["resume", "--once", other]) == 2
+    assert f"give {' '.join(words)} again" in capsys.readouterr().err
+    drop(home, CREATE)
+    assert main.run(["resume", "--once", named]) == 0
     assert (tmp_path / "a.txt").exists()
     if shutil.which("git"):
-        assert main.run(["undo"]) == 0
+        assert main.run(["undo", named]) == 0  # it executes nothing
         assert not (tmp_path / "a.txt").exists()
+    before = {*(state_folder() / "allowed").iterdir()}
+    assert main.run(["delete", named, "--yes"]) == 0
+    assert len(before - {*(state_folder() / "allowed").iterdir()}) == 1
 
 
 @pytest.mark.parametrize(

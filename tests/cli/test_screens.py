@@ -74,7 +74,7 @@ def test_what_went_wrong_is_told_in_few_lines(tmp_path: Path) -> None:
 
     lines("new", "--no-wait", "--sandbox", "off", "Create notes.txt", "--check", "exit 3")
     drop(home, CREATE[: CREATE.index("line 3\n")])
-    cut = lines("resume", "--once")[3:]
+    cut = lines("resume", "--once")[1:]
     assert cut[0].startswith(
         "  FAILED Cut off inside CREATE_FILE 'notes.txt': 2 lines arrived, nothing of it was used. The next"
     )

@@ -1,14 +1,18 @@
 """What the output of a check says, as the person is told before any change; checks.txt has a line a case."""
 
+import re
+from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
-from codingagent.model import check_outcome
+from codingagent.model import check_outcome, plain_text
 from codingagent.model.events import CommandRan
 from codingagent.model.journal_entries import CheckEnded
 from codingagent.model.session_state import Session
 from tests import golden
+from tests.helpers import cpu_below
 from tests.rows import each_row
 
 
@@ -24,7 +28,59 @@ def told(case: tuple[Any, ...]) -> str:
     return f"{words}{' (all known)' * is_whole}"
 
 
-TABLES = {"checks.txt": told}
+def printed_by(runner: str) -> str:
+    """Return what a runner printed, as a request shows it; its version is in the file's name."""
+    file = Path(__file__).parent / "runners" / f"{runner}.txt"
+    return plain_text.without_controls(file.read_bytes().decode())
+
+
+def read(runner: str) -> str:
+    """Return what the person is told of an output, and the first failure in it, its lines joined."""
+    output = printed_by(runner)
+    first = check_outcome.first_failure(output).strip().split("\n")
+    shown = " / ".join(line.strip() for line in first[:9] if line.strip())
+    return f"{check_outcome.told_before(ran('check', 1, output), '')} | {shown}"
+
+
+TABLES = {"checks.txt": told, "runners.txt": read}
+
+
+@each_row(("runner", "expected"), golden.cases(__file__, "runners.txt"))
+def test_failures_of_the_common_runners_are_read(runner: str, expected: str) -> None:
+    """Their own output, recorded: names, the first failure; nothing that a test which passes printed."""
+    assert read(runner) == expected
+    assert "fetch keys" not in read(runner).partition(" | ")[0]
+    assert len(check_outcome.brief(printed_by(runner))) < 6200
+
+
+def test_several_runners_in_one_output_are_read_in_turn() -> None:
+    """`npm test && pytest`, `make test`: each names its own, and each failure stands whole."""
+    output = printed_by("vitest-4.1.12") + printed_by("go-1.27.3") + printed_by("rspec-3.12.0")
+    output += (
+        "_____ test_a _____\na.py:3: E\n=== short test summary info ===\nFAILED a.py::test_a - x\n"
+    )
+    names = check_outcome.failures_in(ran("make test", 1, output)).names
+    assert names[1:4:2] == ("calc.test.ts > Calc > adds", "TestAdds/two")
+    assert names[-2:] == ("Calc of two divides", "a.py::test_a")
+    told = check_outcome.brief(output)
+    assert "AssertionError: expected 3 to be 4" in told
+    assert "_____ test_a _____\na.py:3: E\n" in told
+
+
+def test_a_failure_of_the_same_name_is_new_where_there_is_one_more() -> None:
+    """Many runners do not name the file: another one of that name is not an old one."""
+    one = "test tests::a ... FAILED\n"
+    first, more = ran("cargo test", 101, one), ran("cargo test", 101, one * 2)
+    assert compared(first, more).new == ("tests::a",)
+    assert compared(more, first).old == ("tests::a",)
+
+
+def test_timing_colours_and_order_make_no_failure_a_new_one() -> None:
+    for runner in ("vitest-4.1.12", "mocha-12.0.3", "node-20.20.2-spec", "maven-surefire-3.2.5"):
+        output = printed_by(runner)
+        again = re.sub(r"\d+(?:\.\d+)?(?=ms\b| s\b)", "77", output)
+        found = compared(ran("x", 1, output), ran("x", 1, f"more\n{again}"))
+        assert (len(found.old) > 1, found.new) == (True, ())
 
 
 @each_row(("case", "expected"), golden.cases(__file__, "checks.txt"))
@@ -89,3 +145,11 @@ def test_a_model_is_shown_the_first_failures_whole_and_equal_ones_counted() -> N
     assert "more failures left out" in long
     assert len(long) < 6100
     assert check_outcome.brief("x\n" * 9) == "x\n" * 9
+
+
+@pytest.mark.parametrize("text", ["x" + " " * 20_000, "a > " * 5_000, "1) a::b" * 3_000])
+def test_no_line_of_an_output_takes_long_to_look_through(text: str) -> None:
+    """A command may print anything: as long a line as an output may have costs no square of its length."""
+    with cpu_below(3):
+        check_outcome.brief(text)
+        check_outcome.failures_in(ran("x", 1, text))

@@ -99,7 +99,7 @@ def _begin(context: typer.Context, given: Given, task: str, wants: Wants, *, jso
     with screen_for(json) as screen, _begun(context, given, task, wants, screen) as begun:
         home, shared = begun
         if given.no_wait:
-            shared.work.requests.announce(watched=False)
+            shared.announce_checked()
         else:
             # What waiting takes is imported once the request is out.
             from codingagent.cli.commands.waiting import follow
@@ -163,6 +163,8 @@ def _begun(
         requests.begin()
         if files:
             requests.say("", files)
+        if settings.check and settings.check_first and not session.is_asking:
+            shared.check_first(settings.check_first)
         screen.busy("looking through the workspace", count=screen.files_found)
         requests.write()
         yield home, shared

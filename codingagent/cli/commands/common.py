@@ -135,7 +135,8 @@ def opened(  # noqa: PLR0913
     def open_session(state: Session) -> "Iterator[OpenSession]":
         # Another process may have named another check.
         own = settings if state is session else replace(settings, check=state.check)
-        person = context.Person(screen.show, shared.ask, *terms, record=screen.record)
+        shown = screen.record, screen.any_key
+        person = context.Person(screen.show, shared.ask, *terms, *shown)
         with factory.session_in(home, state, own, person, recipients) as work:
             screen.files_found = work.context.workspace.listed
             screen.files_saved = work.context.lazy_store.files_read

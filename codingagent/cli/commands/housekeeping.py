@@ -109,6 +109,7 @@ def _delete(
 
 def _parts(home: Home, session_id: str) -> Iterator[Path]:
     """Yield what belongs to a session, its own folder last: until then it can be deleted again."""
+    yield homes.terms_path(home.root, session_id)
     mailbox = home.mailbox
     short, parts = mailbox.outbox / "short", mailbox.outbox / "parts"
     for folder in (mailbox.outbox, short, parts, mailbox.processed):

@@ -231,18 +231,19 @@ class Page:
     async def _begin(self, request: Request) -> Response:
         form = await _form(request)
         name = "ask" if form.get("wants") == "words" else "new"
-        words = [*self.desk.begin(name), "--no-wait", "--json"]
+        words = [*self.desk.begin(name), "--json"]
         check = form.get("check", "").strip()
         words += [f"--check={check}"] if check and name == "new" else []
         words += [f"--attach={self.desk.workspace / path}" for path in _many(form, "attach")]
         words += [f"--leave-out={path}" for path in _many(form, "leave_out")]
-        done = await run([*words, "-"], form.get("task", "").encode())
-        waiting = [each for each in done.objects if each.get("kind") == "waiting"]
-        if done.fault or not waiting:
-            return self.said(fault=done.fault or "no request was written")
-        session_id = str(waiting[-1]["sessionId"])
-        self._worker(session_id).remarks.extend(done.remarks)
-        return Response(headers={"HX-Redirect": f"/s/{session_id}"})
+        # The same process then waits for the answer, and for what the check says.
+        worker = Worker((), lambda: self._wake(worker.session_id))
+        await worker.begin(*words, "-", data=form.get("task", "").encode())
+        if not await worker.has_begun():
+            return self.said(fault=worker.fault or "no request was written")
+        worker.home = self.desk.words
+        self._workers[worker.session_id] = worker
+        return Response(headers={"HX-Redirect": f"/s/{worker.session_id}"})
 
     async def _try(self, request: Request) -> Response:
         """Run the check that is typed, as it will be run after changes."""

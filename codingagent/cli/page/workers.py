@@ -61,10 +61,13 @@ class Worker:
     """
 
     def __init__(self, home: Sequence[str], changed: Callable[[], None]) -> None:
-        self._home, self._changed = [*home], changed
+        self.home, self._changed = [*home], changed
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
         self._gate = asyncio.Lock()
+        self._waits = asyncio.Event()
+        self.session_id = ""
+        """The session whose request waits, once it does."""
         self.output = ""
         """The end of what the running command printed."""
         self.written = 0
@@ -80,15 +83,23 @@ class Worker:
     def is_running(self) -> bool:
         return self._process is not None
 
-    async def begin(self, *words: str, instead: bool = False) -> None:
-        """Start the command that works on the session, if none does; or `instead` of the one that does."""
+    async def begin(self, *words: str, instead: bool = False, data: bytes | None = None) -> None:
+        """Start the command that works on the session, if none does; or `instead` of the one that does.
+
+        It reads `data` from its standard input.
+        """
         async with self._gate:
             if instead:
                 await self._end()
             if self._process is None:
                 self.fault, self.is_stopped = "", False
-                self._process = process = await _start([*self._home, *words])
+                self._process = process = await _start([*self.home, *words], data)
                 self._reading = asyncio.create_task(self._read(process))
+
+    async def has_begun(self) -> bool:
+        """Wait for the request of a session that begins; return whether there is one."""
+        await self._waits.wait()
+        return bool(self.session_id)
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         try:
@@ -96,6 +107,7 @@ class Worker:
             self.fault = done.fault
         finally:
             self._process = None
+            self._waits.set()
             self.output = ""
             self.version += 1
             self._changed()
@@ -106,6 +118,9 @@ class Worker:
                 text = str(found["text"])
                 self.output = (self.output + text)[-_OUTPUT_CHARACTERS:]
                 self.written += len(text)
+            case "waiting":
+                self.session_id = str(found["sessionId"])
+                self._waits.set()
             case "remark":
                 self.remarks.append(str(found["text"]))
                 self.version += 1
