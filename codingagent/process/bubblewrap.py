@@ -78,6 +78,7 @@ class Mount(Struct, frozen=True):
                can't do that, it is read-only; unless that is not asked for, or there is no source: then
                `target` is a folder of the layer alone
 
+    With `is_pinned`, what is hidden in the folder shown stays hidden if the person replaces a file there.
     `identity` is the device and inode expected of the source, or else of the target. Without one, a
     missing target is created.
     """
@@ -90,6 +91,7 @@ class Mount(Struct, frozen=True):
     mode: int = 0o500
     size: int = 0
     stored: str = ""
+    is_pinned: bool = False
 
 
 class Unconfined(Struct, frozen=True):
@@ -197,6 +199,8 @@ class Bubblewrap(Struct, frozen=True):
         chosen |= {"TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
         chosen["HOME"] = os.fspath(self.home) if self._has_own_home() else "/tmp"  # noqa: S108
         layer = "" if self.layer is None else os.fspath(self.layer)
+        if layer:
+            _clear_set_aside(layer)
         return Confined((*head, "--", *told), chosen, handles, orders, layer, self.layer_bytes)
 
     def shows(self, path: Path) -> bool:
@@ -306,36 +310,60 @@ class Bubblewrap(Struct, frozen=True):
         """
         parts = {part.real or part.target: part.target for part in self.data.parts}
         tools = {*self.tools, *self.shown}.difference(parts)
-        for folder in tools:
-            yield Mount("bind", folder, folder, is_read_only=not self.shown.get(folder, False))
         if self.layer is not None and self._has_own_home():
             cache = Path(self.data.variables.get("XDG_CACHE_HOME") or self.home / ".cache")
             yield Mount("layer", cache, stored=_stored(cache))
-        for part in self.data.parts:
-            if part.real is None:
-                # In what is read-only, no place can be made for it.
-                if not _is_within(part.target, (*tools, *parts.keys() - {part.target})):
-                    yield Mount("layer", part.target, stored=_stored(part.target))
-            else:
-                with contextlib.suppress(OSError):  # removed meanwhile
-                    kind: Literal["bind", "layer"] = "bind" if part.kind == "?" else "layer"
-                    stored, found = _stored(part.target), _identity(part.real)
-                    is_cache = part.kind == "!"
-                    yield Mount(kind, part.target, part.real, found, not is_cache, stored=stored)
+        pinned: set[Path | None] = set()
         for path in self._look.hidden_in(frozenset(tools), self.workspace, frozenset(parts)):
-            above = next((each for each in path.parents if each in parts or each in tools), None)
-            if above in parts:
-                yield Mount("mask", parts[above] / path.relative_to(above))
-            else:
-                with contextlib.suppress(OSError):
-                    yield self._covered(path)
+            above = next(each for each in path.parents if each in parts or each in tools)
+            pinned.add(above)
+            with contextlib.suppress(OSError):  # removed meanwhile
+                yield self._covered(path, parts.get(above, above) / path.relative_to(above))
+        for folder in tools:
+            is_read_only = not self.shown.get(folder, False)
+            is_pinned = is_read_only and folder in pinned
+            yield Mount("bind", folder, folder, None, is_read_only, is_pinned=is_pinned)
+        for part in self.data.parts:
+            with contextlib.suppress(OSError):
+                found = _identity(part.real) if part.real else None
+                kind: Literal["bind", "layer"] = "bind" if part.kind in ("?", "=") else "layer"
+                mount = Mount(kind, part.target, part.real, found, is_pinned=part.real in pinned)
+                yield replace(mount, is_read_only=part.kind != "!", stored=_stored(part.target))
 
-    def _covered(self, path: Path) -> Mount:
-        """Return the mount that covers a file or folder; mounts inside it must come later."""
+    def _covered(self, path: Path, target: Path | None = None) -> Mount:
+        """Return the mount that covers a file or folder; mounts inside it must come later.
+
+        With a `target`, it is seen there, in what is shown; else it lies in the system.
+        """
         is_around = any(path in each.parents for each in (self.workspace, self.home, *self.tools))
         size = _PLACES_BYTES if is_around else 0
         mode = 0o700 if is_around else 0o500
-        return Mount("empty", path, None, _identity(path), not is_around, mode, size)
+        kind: Literal["mask", "empty"] = "mask" if target else "empty"
+        identity = None if target else _identity(path)
+        return Mount(kind, target or path, None, identity, not is_around, mode, size)
+
+
+def forget_layer(layer: Path) -> bool:
+    """Remove a layer; return whether no command had a part of it, which stays then."""
+    if sys.platform == "win32" or not layer.is_dir():
+        return True
+    from codingagent.process.layer import set_aside
+
+    for each in list(layer.iterdir()):
+        if each.name.isdigit():
+            set_aside(os.fspath(each))
+    _clear_set_aside(os.fspath(layer))
+    with contextlib.suppress(OSError):
+        layer.rmdir()
+    return not layer.exists()
+
+
+def _clear_set_aside(layer: str) -> None:
+    """Remove what commands left in a layer beyond its size."""
+    with contextlib.suppress(OSError):  # no command has written yet
+        for name in os.listdir(layer):
+            if not name.isdigit():
+                atomic_write.remove_folder(Path(layer, name))
 
 
 def find_bubblewrap() -> str | None:

@@ -127,14 +127,14 @@ def _installation(folder: Path, homes_and_above: set[Path]) -> Iterator[Path]:
 
 
 def _linked_programs(folder: Path, shown: AbstractSet[Path]) -> Iterator[Path]:
-    """Yield the links in a folder of PATH that lead out of it, and of the system, to what is not shown yet."""
+    """Yield the links in a folder of PATH that lead out of it and of the system, to what is not shown."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in islice(entries, _LINKS_LIMIT):
             # Most links of a system's folder lead to a name beside them.
             if not entry.is_symlink() or "/" not in (target := os.readlink(entry.path)):
                 continue
-            place = Path(os.path.normpath(folder / target))
-            if not target.startswith(_SYSTEM) and shown.isdisjoint(place.parents):
+            place = os.path.normpath(os.path.join(folder, target))
+            if not place.startswith(_SYSTEM) and shown.isdisjoint(Path(place).parents):
                 yield Path(entry.path)
 
 
@@ -144,7 +144,7 @@ def _around_program(program: Path, homes_and_above: set[Path]) -> Iterator[Path]
         real = program.resolve(strict=True)
     except (OSError, RuntimeError):
         return
-    if not (real.is_file() and os.access(real, os.X_OK)):
+    if not real.is_file():
         return
     packages = next((each for each in reversed(real.parents) if each.name == "node_modules"), None)
     marked = (each for each in list(real.parents)[:_UPWARDS] if (each / "package.json").is_file())
@@ -153,7 +153,9 @@ def _around_program(program: Path, homes_and_above: set[Path]) -> Iterator[Path]
         yield prefix
         return
     around = list(_installation(real.parent, homes_and_above))
-    yield from around[1:] or [real]
+    yield from around[1:]
+    if len(around) == 1 and os.access(real, os.X_OK):
+        yield real
 
 
 def _base_python(environment: Path) -> Iterator[Path]:
@@ -197,7 +199,7 @@ def _is_harmless(folder: Path, homes_and_above: AbstractSet[Path]) -> bool:
 def is_harmless_part(
     target: Path, real: Path, workspace: Path, homes_and_above: AbstractSet[Path]
 ) -> bool:
-    """Return whether a part of a home may be shown: its links lead to no place of secrets, nor an answer's."""
+    """Return whether a part of a home may be shown: its links lead to no secrets, and no answer laid them."""
     led = (name for name in real.parts if name not in target.parts)
     is_private = any(name in _PRIVATE or _is_named(name) for name in led)
     is_private = is_private or leads_through(target, [workspace])
@@ -364,8 +366,7 @@ def _sorted_out(
             elif entry.name not in _CODE and entry.name not in _PACKAGES:
                 inner.append(entry.path)
         elif not entry.is_file() or (
-            is_hidden(entry.name)
-            and ("." in entry.name or not entry.stat().st_mode & stat.S_IXUSR)
+            is_hidden(entry.name) and ("." in entry.name or not entry.stat().st_mode & stat.S_IXUSR)
         ):  # without an ending it may be a program
             hidden.append(entry.path)
     return hidden, inner

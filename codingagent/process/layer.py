@@ -1,4 +1,4 @@
-"""A project's layer: what its commands write where tools keep their data, in place of the person's own folders.
+"""A project's layer: what its commands write where tools keep their data, not in the person's folders.
 
 It lies with the person's state, never in a workspace and never in a cache of theirs:
 
@@ -22,7 +22,6 @@ _SLOTS = 16
 # A walk is worth it when the disk lost that share of the bound; a command that wrote nothing costs none.
 _SHARE, _NOTHING_BYTES = 8, 2**20
 _BLOCK = 512
-SET_ASIDE = ".full"
 
 
 class Slot:
@@ -40,37 +39,31 @@ class Slot:
                 if (handle := _locked(path)) is not None:
                     self.path, self._handle = path, handle
                     break
-        self._free = self._begun_free = self._free_bytes()
+        self._free = self._begun_free = _free_bytes(self.path)
 
     def is_full(self) -> bool:
         """Return whether it holds more than it may; it is measured only after the disk lost enough."""
-        if not self.path or self._free - self._free_bytes() < self._most // _SHARE:
+        if not self.path or self._free - _free_bytes(self.path) < self._most // _SHARE:
             return False
-        self._free = self._free_bytes()
-        return is_over(self.path, self._most)
-
-    def set_aside(self) -> None:
-        """Give it another name, under which the agent removes it; the next command begins with an empty one."""
-        with contextlib.suppress(OSError):
-            os.rename(self.path, f"{self.path}{SET_ASIDE}-{os.urandom(8).hex()}")
+        self._free = _free_bytes(self.path)
+        return size_of(self.path, self._most) > self._most
 
     def settle(self) -> None:
         """Let the next command have it, then set it aside if it holds too much and nobody has it."""
         if not self.path:
             return
+        path, self.path = self.path, ""
         os.close(self._handle)
-        if self._begun_free - self._free_bytes() > _NOTHING_BYTES and is_over(self.path, self._most):
-            with contextlib.suppress(OSError):
-                handle = _locked(self.path)
-                if handle is not None:
-                    self.set_aside()
-                    os.close(handle)
+        lost = self._begun_free - _free_bytes(path)
+        if lost > _NOTHING_BYTES and size_of(path, self._most) > self._most:
+            set_aside(path)
 
-    def _free_bytes(self) -> int:
-        with contextlib.suppress(OSError):
-            disk = os.statvfs(self.path)
-            return disk.f_bfree * disk.f_frsize
-        return 0
+
+def _free_bytes(path: str) -> int:
+    with contextlib.suppress(OSError):
+        disk = os.statvfs(path)
+        return disk.f_bfree * disk.f_frsize
+    return 0
 
 
 def _locked(path: str) -> int | None:
@@ -86,13 +79,16 @@ def _locked(path: str) -> int | None:
     return None
 
 
-def is_over(folder: str, most: int) -> bool:
-    """Return whether what is below a folder takes more than `most` bytes on the disk."""
-    return size_of(folder, most) > most
+def set_aside(path: str) -> None:
+    """Give a slot that no command has another name, by which the agent removes it; the next one is empty."""
+    with contextlib.suppress(OSError):
+        if (handle := _locked(path)) is not None:
+            os.rename(path, f"{path}.full-{os.urandom(8).hex()}")
+            os.close(handle)
 
 
 def size_of(folder: str, most: int | None = None) -> int:
-    """Return how many bytes on the disk are taken by what is below a folder; more than `most` is not counted."""
+    """Return how many bytes of the disk are taken by what is below a folder, or more than `most`."""
     found, todo = 0, [folder]
     while todo and (most is None or found <= most):
         with contextlib.suppress(OSError), os.scandir(todo.pop()) as entries:

@@ -45,7 +45,9 @@ _ABOVE_STANDARD = 10
 # A mounter's report of success.
 _MOUNTED = "+"
 # A path where bwrap mounts last, so this file ends up hidden.
-_EMPTY_FILE = f"{_SANDBOX}/proc/.empty"
+_EMPTY_FILE, _EMPTY_FOLDER = f"{_SANDBOX}/proc/.empty", f"{_SANDBOX}/proc/.none"
+# Where the kernel notes that a layer was not synced; while it says so, it does not take it again.
+_VOLATILE = "work/incompat/volatile"
 
 
 def moved_up(handle: int) -> int:
@@ -131,6 +133,8 @@ def _mount(mount: Mapping[str, object], slot: str) -> None:
         except OSError as fault:
             if mount["kind"] == "mask" and fault.errno in _MISSING:
                 return None  # nothing is seen there, so there is nothing to hide
+            if mount["kind"] == "layer" and not mount["source"]:
+                return None  # a convenience, for which there is no place
             if fault.errno not in _CHANGED or (look == _LOOKS and mount["identity"] is None):
                 raise
         finally:
@@ -151,6 +155,9 @@ def _mount_once(mount: Mapping[str, object], slot: str, opened: list[int]) -> No
         _compare(source, identity)
         is_folder = stat.S_ISDIR(os.fstat(source).st_mode)
         place = _open(_SANDBOX, target, opened, "folder" if is_folder else "file")
+        # What is hidden in a folder stays so if another process replaces the file there: not in a plain one.
+        if is_folder and mount["is_pinned"] and _overlay(place, source):
+            return
     else:
         is_made = identity is None and kind != "mask"
         place = source = _open(_SANDBOX, target, opened, "folder" if is_made else "")
@@ -173,15 +180,16 @@ def _mount_layer(mount: Mapping[str, object], slot: str, opened: list[int]) -> N
     a cache that can be made again, a plain folder of the slot is mounted.
     """
     source, stored = mount["source"], mount["stored"]
-    is_cache, attributes = not mount["is_read_only"], _NO_SETUID | _NO_DEVICES
+    attributes, is_cache = _NO_SETUID | _NO_DEVICES, not mount["is_read_only"]
     if not (source or slot):
         return
     place = _open(_SANDBOX, str(mount["target"]), opened, "folder")
     if source:
         lower = _open(_HOST, str(source), opened)
         _compare(lower, mount["identity"])
-        kept = [f"{slot}/{name}/{stored}" for name in ("upper", "work") if slot]
-        if _overlay(place, lower, [_open(_HOST, each, opened, "folder") for each in kept]):
+        names = [f"{slot}/upper/{stored}", f"{slot}/work/{stored}"] if slot else []
+        kept = [_open(_HOST, name, opened, "folder") for name in names]
+        if kept and _overlay(place, lower, *kept):
             return
         if not (is_cache and slot):
             _bind(lower, place, attributes | _READ_ONLY)
@@ -189,19 +197,24 @@ def _mount_layer(mount: Mapping[str, object], slot: str, opened: list[int]) -> N
     _bind(_open(_HOST, f"{slot}/plain/{stored}", opened, "folder"), place, attributes)
 
 
-def _overlay(place: int, lower: int, kept: list[int]) -> bool:
-    """Mount a folder with the folders `upper` and `work` over it; return whether the kernel can."""
-    if not kept:
-        return False
-    upper, work = kept
-    options = (
-        f"userxattr,lowerdir={_named(lower)},upperdir={_named(upper)},workdir={_named(work)}"
-    )
-    flags = _NO_SETUID | _NO_DEVICES
-    name = b"overlay"
-    return bool(
-        _library().mount(name, _named(place).encode(), name, flags, options.encode()) == 0
-    )
+def _overlay(place: int, lower: int, upper: int = -1, work: int = -1) -> bool:
+    """Mount a folder with a layer over it, read-only if there is none; return whether the kernel can."""
+    attributes = _NO_SETUID | _NO_DEVICES
+    if work >= 0:
+        # What is lost when the power fails, tools make again; the kernel would sync the disk at each end.
+        options = (
+            f"upperdir={_named(upper)},workdir={_named(work)},lowerdir={_named(lower)},volatile"
+        )
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{_VOLATILE}/dirty", dir_fd=work)
+            os.rmdir(_VOLATILE, dir_fd=work)
+    else:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(_EMPTY_FOLDER)
+        attributes |= _READ_ONLY
+        options = f"lowerdir={_EMPTY_FOLDER}:{_named(lower)}"
+    text, name = f"userxattr,{options}".encode(), b"overlay"
+    return bool(_library().mount(name, _named(place).encode(), name, attributes, text) == 0)
 
 
 def _named(handle: int) -> str:

@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.errors import UsageError, WorkError, disk_errors
+from codingagent.model.observations import LAYER_BYTES
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.settings import Settings
 from codingagent.policy import rules as policies
@@ -28,12 +29,13 @@ from codingagent.process.bubblewrap import (
     Unconfined,
     advice_on,
     find_bubblewrap,
+    forget_layer,
     homes_in_system,
     tools_for,
 )
 from codingagent.process.folders import around_homes, repositories_in
 from codingagent.process.runner import Runner, environment, run_tool
-from codingagent.process.tool_data import tool_data
+from codingagent.process.tool_data import Part, ToolData, tool_data
 from codingagent.storage.settings_file import is_out_of_reach, read_toml
 from codingagent.workspace.own_code import config_folder, own_code_in, state_folder
 from codingagent.workspace.programs import find_program, persons_path, persons_variables
@@ -143,9 +145,13 @@ _APART = lazy_pattern(r"[\s;&|()<>'\"=`]+")
 
 
 def paths_to_show(settings: Settings, workspace: Path) -> dict[Path, bool]:
-    """Return the real paths that the person shows to commands, True where those may write; else UsageError."""
+    """Return the real paths that the person shows to commands, True where they may write; else UsageError."""
     found: dict[Path, bool] = {}
-    ours = [*map(resolved, (config_folder(), state_folder(), Path(sys.prefix), Path(__file__).parents[1]))]
+    ours = [
+        *map(
+            resolved, (config_folder(), state_folder(), Path(sys.prefix), Path(__file__).parents[1])
+        )
+    ]
     homes = around_homes(_person_home())
     for each in settings.show:
         name = each.removesuffix(":rw")
@@ -155,14 +161,16 @@ def paths_to_show(settings: Settings, workspace: Path) -> dict[Path, bool]:
         is_ours = any(path == own or path in own.parents or own in path.parents for own in ours)
         if path in homes or is_ours or path.parent == Path(path.anchor):
             what = "codingagent's own files" if is_ours else "a whole home folder, or more"
-            raise UsageError(f"show: '{name}' would show commands {what}; name a folder that does not")
+            raise UsageError(
+                f"show: '{name}' would show commands {what}; name a folder that does not"
+            )
         if path.exists() and not leads_through(path, [resolved(workspace)]):
             found[path] = each != name
     return found
 
 
 def layer_of(workspace: Path) -> Path | None:
-    """Return the folder for what commands of a workspace write to tools' data; None if they could reach it."""
+    """Return the folder for what commands write to tools' data; None if an answer could reach it."""
     folder = state_folder()
     if not is_out_of_reach(workspace, folder):
         return None
@@ -176,7 +184,10 @@ def _person_home() -> Path:
 
 def _named_programs(line: str) -> list[Path]:
     """Return the programs that a shell line of the person's names by absolute paths, or below ~."""
-    words = (re.sub(r"^(?:~|\$HOME|\$\{HOME\})/", f"{_person_home()}/", word) for word in _APART.split(line))
+    words = (
+        re.sub(r"^(?:~|\$HOME|\$\{HOME\})/", f"{_person_home()}/", word)
+        for word in _APART.split(line)
+    )
     return [Path(os.path.normpath(word)) for word in words if os.path.isabs(word)]
 
 
@@ -274,6 +285,58 @@ def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
             raise WorkError("the probe did not report from inside the sandbox") from fault
 
 
+def forget_layer_of(workspace: Path) -> bool:
+    """Remove what commands of a workspace wrote to tools' data; return whether no command has it."""
+    layer = layer_of(workspace)
+    return layer is None or forget_layer(layer)
+
+
+def seen_folders(settings: Settings, workspace: Path) -> tuple[list[tuple[str, str, str]], str]:
+    """Return what commands see of the person's tools: tool, how, path; and a line about the layer."""
+    shown = paths_to_show(settings, workspace)
+    found = bubblewrap_for(workspace, (), workspace, settings.network, shown, settings.check)
+    if found is None:
+        return [], "no sandbox: commands see all that you see, and write there"
+    how = {"": "layer", "+": "layer", "!": "layer", "=": "read only", "?": "read only"}
+    seen = [(part.tool, how[part.kind], os.fspath(part.target)) for part in found.data.parts]
+    seen += [("PATH", "read only", os.fspath(each)) for each in found.tools]
+    seen += [
+        ("show", "written" if is_written else "read only", os.fspath(path))
+        for path, is_written in shown.items()
+    ]
+    layer = found.layer
+    if layer is None:
+        return (
+            seen,
+            "no layer: codingagent's own state is in the workspace, so what tools write is in memory",
+        )
+    size = 0
+    if sys.platform != "win32":
+        from codingagent.process.layer import size_of
+
+        size = size_of(os.fspath(layer))
+    return sorted(seen), f"the layer: {layer} ({size / 10**6:,.0f} MB of {LAYER_BYTES // 10**6:,})"
+
+
+def lays_over() -> bool:
+    """Return whether the kernel lays a layer over folders of tools, where layers are kept; it is tried."""
+    import tempfile
+
+    with contextlib.ExitStack() as stack:
+        with disk_errors("the sandbox can't be tested"):
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory())).resolve()
+            for each in ("workspace", "data"):
+                (folder / each).mkdir()
+        data, own = folder / "data", folder / "workspace"
+        found = bubblewrap_for(own, (), folder / "tmp", has_network=False)
+        if found is None or found.layer is None:
+            return False
+        stack.callback(forget_layer, found.layer)
+        found = replace(found, data=ToolData((Part("trial", "", data, data),)))
+        runner = stack.enter_context(contextlib.closing(Runner(found, environment(os.environ))))
+        return not runner.run(f"echo >{data}/x", str(own), _PROOF_S, lambda _: None).exit_code
+
+
 # --- what this machine offers --------------------------------------------------------------------
 class Finding(Struct, frozen=True):
     """One thing that this machine offers or lacks, with the remedy; None if it does not apply."""
@@ -312,6 +375,18 @@ def findings(outside: Path, workspace: Path) -> Iterator[Finding]:
     yield Finding("sandbox", is_whole, f"{program}, tested from inside:", is_needed=True)
     for name, (holds, detail) in promises.items():
         yield Finding(name, holds, detail, is_promise=True, is_needed=True)
+    yield _layers()
+
+
+def _layers() -> Finding:
+    where = "what commands write there goes to a layer of the project's"
+    if lays_over():
+        detail = f"{where}; `codingagent sandbox` lists them and the layer"
+        return Finding("tool folders", True, f"shown without their credentials; {detail}")
+    detail = "shown to read, without their credentials; caches begin empty for each project"
+    return Finding(
+        "tool folders", None, f"{detail}: nothing can be laid over a folder here (overlayfs)"
+    )
 
 
 def _git(workspace: Path) -> Finding:

@@ -112,6 +112,8 @@ def _fork_guard(agent: socket.socket, guards: set[int]) -> tuple[int, socket.soc
                 order = marshal.load(control.makefile("rb"))  # noqa: S302  # of the agent alone
                 slot = Slot(order["layer"], order["layer_bytes"])
                 report = _run(order, control, wakeup, tuple(handles), slot)
+                if report.get("ended_by") == "layer_limit":
+                    slot.settle()
                 # The agent may be gone; then there is no one to tell. Nobody waits for what follows.
                 with contextlib.suppress(OSError):
                     control.sendall(f"{report!r}\n".encode())
@@ -196,8 +198,6 @@ def _run(
     took = time.monotonic() - started
     code = ended.get(pid)
     stopped = kill_all(lambda: tree(os.getpid(), pid), ended) - {pid}
-    if ended_by == "layer_limit":
-        slot.set_aside()
     if failure:
         return {"failure": failure}
     has_begun, left_running = _told(status)

@@ -1,11 +1,10 @@
 """Find what tools keep of their data in a person's home: narrow parts of it, as tool_data.txt lists them.
 
-A diagnosis can ask the same table: `parts_of` gives what a program has, `Part.is_shown` and
-`Bubblewrap.shows` what commands see of it.
+A diagnosis can ask the same table: `parts_of` gives what a program has, `Bubblewrap.shows` whether
+commands see it.
 """
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -21,7 +20,7 @@ from codingagent.workspace.dirfd import walk_names
 
 _SECTIONS = sections(__file__)
 OFFLINE = dict(each.split("=") for each in _SECTIONS["offline"].split())
-_PART = lazy_pattern(r"([+!?]?)(?:(\w+)=)?(.*?)(?://(.*))?")
+_PART = lazy_pattern(r"([+!?=]?)(?:(\w+)=)?(.*?)(?://(.*))?")
 _BASES = {
     ".cache": "XDG_CACHE_HOME",
     ".config": "XDG_CONFIG_HOME",
@@ -32,7 +31,7 @@ _LOOKED_AT = 200
 # A setting of an address with a password, or what a rule for secrets may not know.
 _DOUBTFUL = lazy_pattern(r"(?i)token|passw|secret|auth|credential|://[^/\s]*@")
 
-Kind = Literal["", "+", "!", "?"]
+Kind = Literal["", "+", "!", "?", "="]
 
 
 class Part(Struct, frozen=True):
@@ -46,10 +45,6 @@ class Part(Struct, frozen=True):
     target: Path
     real: Path | None
 
-    @property
-    def is_shown(self) -> bool:
-        return self.real is not None or self.kind in ("+", "!")
-
 
 class ToolData(Struct, frozen=True):
     """The parts of the tools that a workspace may use, and the person's variables that lead to some."""
@@ -58,9 +53,7 @@ class ToolData(Struct, frozen=True):
     variables: Mapping[str, str] = {}
 
 
-def tool_data(
-    path: str, home: Path, workspace: Path, variables: Mapping[str, str]
-) -> ToolData:
+def tool_data(path: str, home: Path, workspace: Path, variables: Mapping[str, str]) -> ToolData:
     """Return the parts of each tool that is on `path` or has a project file in the workspace.
 
     `variables` are the person's.
@@ -81,17 +74,17 @@ def tool_data(
             if part is not None and part.target not in parts:
                 parts[part.target] = _resolved(part, home, workspace, homes)
     # A part within another one is seen with it.
-    shown = [part for part in parts.values() if part.is_shown]
+    shown = [each for each in parts.values() if each.real or each.kind in ("+", "!")]
     outer = {part.target for part in shown}
-    return ToolData(
-        tuple(part for part in shown if outer.isdisjoint(part.target.parents)), passed
-    )
+    return ToolData(tuple(each for each in shown if outer.isdisjoint(each.target.parents)), passed)
 
 
 def parts_of(program: str, home: Path, variables: Mapping[str, str]) -> list[Path]:
     """Return the places where a program, or what has such a project file, keeps data."""
     rows = pairs_in(_SECTIONS["tools"]).items()
-    found = (_parts(program, rest, home, variables) for names, rest in rows if program in names.split())
+    found = (
+        _parts(program, rest, home, variables) for names, rest in rows if program in names.split()
+    )
     return [part.target for row in found for part, _ in row if part is not None]
 
 
