@@ -79,6 +79,7 @@ class Mount(Struct, frozen=True):
                `target` is a folder of the layer alone
 
     With `is_pinned`, what is hidden in the folder shown stays hidden if the person replaces a file there.
+    One that `is_optional` is left out if there is no place for it, which an earlier command may have taken.
     `identity` is the device and inode expected of the source, or else of the target. Without one, a
     missing target is created.
     """
@@ -92,6 +93,7 @@ class Mount(Struct, frozen=True):
     size: int = 0
     stored: str = ""
     is_pinned: bool = False
+    is_optional: bool = False
 
 
 class Unconfined(Struct, frozen=True):
@@ -310,9 +312,9 @@ class Bubblewrap(Struct, frozen=True):
         """
         parts = {part.real or part.target: part.target for part in self.data.parts}
         tools = {*self.tools, *self.shown}.difference(parts)
+        cache = Path(self.data.variables.get("XDG_CACHE_HOME") or self.home / ".cache")
         if self.layer is not None and self._has_own_home():
-            cache = Path(self.data.variables.get("XDG_CACHE_HOME") or self.home / ".cache")
-            yield Mount("layer", cache, stored=_stored(cache))
+            yield Mount("layer", cache, stored=_stored(cache), is_optional=True)
         pinned: set[Path | None] = set()
         for path in self._look.hidden_in(frozenset(tools), self.workspace, frozenset(parts)):
             above = next(each for each in path.parents if each in parts or each in tools)
@@ -322,13 +324,15 @@ class Bubblewrap(Struct, frozen=True):
         for folder in tools:
             is_read_only = not self.shown.get(folder, False)
             is_pinned = is_read_only and folder in pinned
-            yield Mount("bind", folder, folder, None, is_read_only, is_pinned=is_pinned)
+            mount = Mount("bind", folder, folder, None, is_read_only, is_pinned=is_pinned)
+            yield replace(mount, is_optional=cache in folder.parents)
         for part in self.data.parts:
             with contextlib.suppress(OSError):
                 found = _identity(part.real) if part.real else None
                 kind: Literal["bind", "layer"] = "bind" if part.kind in ("?", "=") else "layer"
-                mount = Mount(kind, part.target, part.real, found, is_pinned=part.real in pinned)
-                yield replace(mount, is_read_only=part.kind != "!", stored=_stored(part.target))
+                stored, is_read_only = _stored(part.target), part.kind != "!"
+                mount = Mount(kind, part.target, part.real, found, is_read_only, stored=stored)
+                yield replace(mount, is_pinned=part.real in pinned, is_optional=True)
 
     def _covered(self, path: Path, target: Path | None = None) -> Mount:
         """Return the mount that covers a file or folder; mounts inside it must come later.

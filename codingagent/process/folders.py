@@ -320,7 +320,8 @@ class CredentialSearch:
         found: set[Path] = set()
         for folder in folders | data:
             is_data = folder in data
-            todo = deque([] if folder.name in _PACKAGES else [(os.fspath(folder), 0)])
+            is_passed = folder.name in _PACKAGES and not is_data
+            todo = deque([] if is_passed else [(os.fspath(folder), 0)])
             for _ in range(_DATA_FOLDERS if is_data else _FOLDERS):
                 if not todo:
                     break

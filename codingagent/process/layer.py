@@ -48,15 +48,16 @@ class Slot:
         self._free = _free_bytes(self.path)
         return size_of(self.path, self._most) > self._most
 
+    def release(self) -> None:
+        """Let the next command have it."""
+        if self.path:
+            os.close(self._handle)
+
     def settle(self) -> None:
-        """Let the next command have it, then set it aside if it holds too much and nobody has it."""
-        if not self.path:
-            return
-        path, self.path = self.path, ""
-        os.close(self._handle)
-        lost = self._begun_free - _free_bytes(path)
-        if lost > _NOTHING_BYTES and size_of(path, self._most) > self._most:
-            set_aside(path)
+        """Set it aside, once it is released and no command has it, if it holds too much."""
+        lost = self._begun_free - _free_bytes(self.path)
+        if self.path and lost > _NOTHING_BYTES and size_of(self.path, self._most) > self._most:
+            set_aside(self.path, waits=True)
 
 
 def _free_bytes(path: str) -> int:
@@ -66,11 +67,11 @@ def _free_bytes(path: str) -> int:
     return 0
 
 
-def _locked(path: str) -> int | None:
+def _locked(path: str, how: int = fcntl.LOCK_NB) -> int | None:
     """Return a locked handle on a folder, and no link; None if another process has it."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | how)
         if os.path.samestat(os.fstat(handle), os.lstat(path)):
             return handle
     except OSError:
@@ -79,10 +80,13 @@ def _locked(path: str) -> int | None:
     return None
 
 
-def set_aside(path: str) -> None:
-    """Give a slot that no command has another name, by which the agent removes it; the next one is empty."""
+def set_aside(path: str, *, waits: bool = False) -> None:
+    """Give a slot that no command has another name, by which the agent removes it; the next one is empty.
+
+    It `waits` until no command has it.
+    """
     with contextlib.suppress(OSError):
-        if (handle := _locked(path)) is not None:
+        if (handle := _locked(path, 0 if waits else fcntl.LOCK_NB)) is not None:
             os.rename(path, f"{path}.full-{os.urandom(8).hex()}")
             os.close(handle)
 

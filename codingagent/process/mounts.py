@@ -41,6 +41,7 @@ _LOOKS, _PAUSE_S = 100, 0.0005
 # Errors of opening a path that has changed meanwhile, or is none.
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _CHANGED = _MISSING | {errno.EAGAIN}
+_NO_PLACE = _MISSING | {errno.EROFS, errno.EACCES, errno.EINVAL}
 _ABOVE_STANDARD = 10
 # A mounter's report of success.
 _MOUNTED = "+"
@@ -131,10 +132,8 @@ def _mount(mount: Mapping[str, object], slot: str) -> None:
         try:
             return _mount_once(mount, slot, opened)
         except OSError as fault:
-            if mount["kind"] == "mask" and fault.errno in _MISSING:
-                return None  # nothing is seen there, so there is nothing to hide
-            if mount["kind"] == "layer" and not mount["source"]:
-                return None  # a convenience, for which there is no place
+            if mount["is_optional"] and fault.errno in _NO_PLACE:
+                return None
             if fault.errno not in _CHANGED or (look == _LOOKS and mount["identity"] is None):
                 raise
         finally:
@@ -159,8 +158,15 @@ def _mount_once(mount: Mapping[str, object], slot: str, opened: list[int]) -> No
         if is_folder and mount["is_pinned"] and _overlay(place, source):
             return
     else:
-        is_made = identity is None and kind != "mask"
-        place = source = _open(_SANDBOX, target, opened, "folder" if is_made else "")
+        try:
+            is_made = identity is None and kind != "mask"
+            place = source = _open(_SANDBOX, target, opened, "folder" if is_made else "")
+        except OSError as fault:
+            if kind == "mask" and fault.errno in _MISSING:
+                return  # nothing is seen there, so there is nothing to hide
+            raise
+        if kind == "mask" and stat.S_ISLNK(os.fstat(place).st_mode):
+            return  # nor in a link that a command laid in a layer
         _compare(place, identity)
     if kind in ("empty", "mask"):
         if stat.S_ISDIR(os.fstat(place).st_mode):

@@ -155,8 +155,9 @@ def paths_to_show(settings: Settings, workspace: Path) -> dict[Path, bool]:
     homes = around_homes(_person_home())
     for each in settings.show:
         name = each.removesuffix(":rw")
-        path = resolved(Path(os.path.expanduser(name)))
-        if not os.path.isabs(os.path.expanduser(name)):
+        typed = Path(os.path.expanduser(name))
+        path = resolved(typed)
+        if not typed.is_absolute():
             raise UsageError(f"show: '{name}' is not an absolute path, nor one below ~")
         is_ours = any(path == own or path in own.parents or own in path.parents for own in ours)
         if path in homes or is_ours or path.parent == Path(path.anchor):
@@ -164,7 +165,7 @@ def paths_to_show(settings: Settings, workspace: Path) -> dict[Path, bool]:
             raise UsageError(
                 f"show: '{name}' would show commands {what}; name a folder that does not"
             )
-        if path.exists() and not leads_through(path, [resolved(workspace)]):
+        if path.exists() and not leads_through(typed, [resolved(workspace)]):
             found[path] = each != name
     return found
 

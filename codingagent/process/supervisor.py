@@ -112,6 +112,7 @@ def _fork_guard(agent: socket.socket, guards: set[int]) -> tuple[int, socket.soc
                 order = marshal.load(control.makefile("rb"))  # noqa: S302  # of the agent alone
                 slot = Slot(order["layer"], order["layer_bytes"])
                 report = _run(order, control, wakeup, tuple(handles), slot)
+                slot.release()
                 if report.get("ended_by") == "layer_limit":
                     slot.settle()
                 # The agent may be gone; then there is no one to tell. Nobody waits for what follows.
