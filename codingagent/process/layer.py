@@ -15,12 +15,15 @@ import contextlib
 import fcntl
 import os
 import sys
+import time
 
 assert sys.platform != "win32"
 
 _SLOTS = 16
-# A walk is worth it when the disk lost that share of the bound; a command that wrote nothing costs none.
-_SHARE, _NOTHING_BYTES = 8, 2**20
+# A walk through it is worth it after the disk lost that share of the bound, and at most so often; a command
+# that wrote little costs none.
+_SHARE, _LITTLE_BYTES = 8, 2**16
+_LOOK_EVERY_S, _REST = 5.0, 20
 _BLOCK = 512
 
 
@@ -39,24 +42,28 @@ class Slot:
                 if (handle := _locked(path)) is not None:
                     self.path, self._handle = path, handle
                     break
-        self._free = self._begun_free = _free_bytes(self.path)
+        self._free, self._look_at = _free_bytes(self.path), time.monotonic() + _LOOK_EVERY_S
 
     def is_full(self) -> bool:
-        """Return whether it holds more than it may; it is measured only after the disk lost enough."""
-        if not self.path or self._free - _free_bytes(self.path) < self._most // _SHARE:
+        """Return whether it holds more than it may; it is measured if the disk lost much, or now and then."""
+        now, free = time.monotonic(), _free_bytes(self.path)
+        if not self.path or (now < self._look_at and self._free - free < self._most // _SHARE):
             return False
-        self._free = _free_bytes(self.path)
-        return size_of(self.path, self._most) > self._most
+        is_over = size_of(self.path, self._most) > self._most
+        done_at = time.monotonic()
+        self._free, self._look_at = free, done_at + _LOOK_EVERY_S + _REST * (done_at - now)
+        return is_over
 
     def release(self) -> None:
         """Let the next command have it."""
         if self.path:
             os.close(self._handle)
 
-    def settle(self) -> None:
+    def settle(self, *, was_killed: bool) -> None:
         """Set it aside, once it is released and no command has it, if it holds too much."""
-        lost = self._begun_free - _free_bytes(self.path)
-        if self.path and lost > _NOTHING_BYTES and size_of(self.path, self._most) > self._most:
+        # What killed processes wrote is not counted.
+        may_be = self.path and (was_killed or _written() > _LITTLE_BYTES)
+        if may_be and size_of(self.path, self._most) > self._most:
             set_aside(self.path, waits=True)
 
 
@@ -67,15 +74,20 @@ def _free_bytes(path: str) -> int:
     return 0
 
 
+def _written() -> int:
+    """Return how many bytes this process, and all that ended below it, wrote to disks."""
+    with contextlib.suppress(OSError), open("/proc/self/io", encoding="ascii") as file:
+        return int(dict(line.split(": ") for line in file)["write_bytes"])
+    return _LITTLE_BYTES + 1
+
+
 def _locked(path: str, how: int = fcntl.LOCK_NB) -> int | None:
     """Return a locked handle on a folder, and no link; None if another process has it."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
+    with contextlib.suppress(OSError):
         fcntl.flock(handle, fcntl.LOCK_EX | how)
         if os.path.samestat(os.fstat(handle), os.lstat(path)):
             return handle
-    except OSError:
-        pass
     os.close(handle)
     return None
 

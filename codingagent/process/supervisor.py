@@ -113,12 +113,13 @@ def _fork_guard(agent: socket.socket, guards: set[int]) -> tuple[int, socket.soc
                 slot = Slot(order["layer"], order["layer_bytes"])
                 report = _run(order, control, wakeup, tuple(handles), slot)
                 slot.release()
-                if report.get("ended_by") == "layer_limit":
-                    slot.settle()
+                ended_by = report.get("ended_by")
+                if ended_by == "layer_limit":
+                    slot.settle(was_killed=True)
                 # The agent may be gone; then there is no one to tell. Nobody waits for what follows.
                 with contextlib.suppress(OSError):
                     control.sendall(f"{report!r}\n".encode())
-                slot.settle()
+                slot.settle(was_killed=ended_by != "itself")
         status = 0
     finally:
         # Whatever went wrong, this copy of the supervisor must not live on.

@@ -1,4 +1,4 @@
-"""What tools keep in a person's home: commands see narrow parts of it, and write to a layer of the project."""
+"""What tools keep in a person's home: commands see narrow parts of it, and write to a project's layer."""
 
 import contextlib
 import os
@@ -519,7 +519,7 @@ REFUSED = {
 @pytest.mark.parametrize("path", REFUSED.values(), ids=REFUSED.keys())
 def test_a_home_or_what_is_codingagents_own_is_not_shown(site: Site, path: str) -> None:
     (site.home / ".config" / "codingagent").mkdir(parents=True)
-    with pytest.raises(UsageError, match="^show: "):
+    with pytest.raises(UsageError, match=r"^show: "):
         shown(site, path.format(state=site.root / "state"))
 
 
