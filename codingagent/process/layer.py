@@ -20,10 +20,9 @@ import time
 assert sys.platform != "win32"
 
 _SLOTS = 16
-# A walk through it is worth it after the disk lost that share of the bound, and at most so often; a command
-# that wrote little costs none.
-_SHARE, _LITTLE_BYTES = 8, 2**16
-_LOOK_EVERY_S, _REST = 5.0, 20
+# A walk through it is made at most so often, and takes a small part of the time; a command that wrote little
+# costs none.
+_LOOK_EVERY_S, _REST, _LITTLE_BYTES = 1.0, 20, 2**16
 _BLOCK = 512
 
 
@@ -42,16 +41,15 @@ class Slot:
                 if (handle := _locked(path)) is not None:
                     self.path, self._handle = path, handle
                     break
-        self._free, self._look_at = _free_bytes(self.path), time.monotonic() + _LOOK_EVERY_S
+        self._look_at = time.monotonic() + _LOOK_EVERY_S
 
     def is_full(self) -> bool:
-        """Return whether it holds more than it may; it is measured if the disk lost much, or now and then."""
-        now, free = time.monotonic(), _free_bytes(self.path)
-        if not self.path or (now < self._look_at and self._free - free < self._most // _SHARE):
+        """Return whether it holds more than it may, as far as it is measured now and then."""
+        if not self.path or (now := time.monotonic()) < self._look_at:
             return False
         is_over = size_of(self.path, self._most) > self._most
-        done_at = time.monotonic()
-        self._free, self._look_at = free, done_at + _LOOK_EVERY_S + _REST * (done_at - now)
+        took_s = time.monotonic() - now
+        self._look_at = now + _LOOK_EVERY_S + _REST * took_s
         return is_over
 
     def release(self) -> None:
@@ -65,13 +63,6 @@ class Slot:
         may_be = self.path and (was_killed or _written() > _LITTLE_BYTES)
         if may_be and size_of(self.path, self._most) > self._most:
             set_aside(self.path, waits=True)
-
-
-def _free_bytes(path: str) -> int:
-    with contextlib.suppress(OSError):
-        disk = os.statvfs(path)
-        return disk.f_bfree * disk.f_frsize
-    return 0
 
 
 def _written() -> int:

@@ -298,25 +298,23 @@ def seen_folders(settings: Settings, workspace: Path) -> tuple[list[tuple[str, s
     found = bubblewrap_for(workspace, (), workspace, settings.network, shown, settings.check)
     if found is None:
         return [], "no sandbox: commands see all that you see, and write there"
-    how = {"": "layer", "+": "layer", "!": "layer", "=": "read only", "?": "read only"}
-    seen = [(part.tool, how[part.kind], os.fspath(part.target)) for part in found.data.parts]
-    seen += [("PATH", "read only", os.fspath(each)) for each in found.tools]
-    seen += [
-        ("show", "written" if is_written else "read only", os.fspath(path))
-        for path, is_written in shown.items()
+    parts = [(part.tool, part.kind in ("=", "?"), part.target) for part in found.data.parts]
+    parts += [("PATH", True, each) for each in found.tools]
+    parts += [("show", not is_written, path) for path, is_written in shown.items()]
+    ways = {"show": "written"}
+    seen = [
+        (tool, "read only" if is_read_only else ways.get(tool, "layer"), os.fspath(path))
+        for tool, is_read_only, path in sorted(parts)
     ]
-    layer = found.layer
-    if layer is None:
+    if found.layer is None or sys.platform == "win32":
         return (
             seen,
-            "no layer: codingagent's own state is in the workspace, so what tools write is in memory",
+            "no layer: codingagent's state is in the workspace; what tools write is not kept",
         )
-    size = 0
-    if sys.platform != "win32":
-        from codingagent.process.layer import size_of
+    from codingagent.process.layer import size_of
 
-        size = size_of(os.fspath(layer))
-    return sorted(seen), f"the layer: {layer} ({size / 10**6:,.0f} MB of {LAYER_BYTES // 10**6:,})"
+    megabytes = f"{size_of(os.fspath(found.layer)) / 10**6:,.0f} MB of {LAYER_BYTES // 10**6:,}"
+    return seen, f"the layer: {found.layer} ({megabytes})"
 
 
 def lays_over() -> bool:
