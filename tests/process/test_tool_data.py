@@ -287,6 +287,8 @@ POISONS = {
     "a file in its place": "rm -rf node; echo >node",
     "a file where a part comes later": "echo >pre-commit",
     "a link where a part comes later": "ln -s {project}/evil pre-commit",
+    "a link where a credential comes later": "ln -s {project}/evil ~/.npm/_cacache/token",
+    "a folder where a credential comes later": "mkdir ~/.npm/_cacache/token",
     "a link where a program comes later": "ln -s {home}/.ssh program",
 }
 
@@ -306,12 +308,13 @@ def test_what_is_left_in_a_layer_leads_no_later_command_astray(
     site.lay(".cache/node/corepack/v1/pnpm", "theirs")
     site.lay("tools/corepack", mode=0o755)
     site.lay(".cache/pre-commit/db")
+    site.lay(".npm/_cacache/token", SECRET)
     monkeypatch.setenv(
         "PATH", f"{site.lay('.cache/program/bin/x', mode=0o755).parent}:/usr/bin:/bin"
     )
     before = site.theirs()
     said = site.says(
-        "echo works; ls -R ~/.cache; cat ~/.cache/*/* ~/.cache/*/*/*; touch ~/.cache/node/made"
+        "echo works; ls -R ~/.cache; cat ~/.cache/*/* ~/.cache/*/*/* ~/.npm/*/*; touch ~/.cache/node/made"
     )
     assert said.startswith("works")
     assert SECRET not in said
