@@ -349,16 +349,15 @@ class Bubblewrap(Struct, frozen=True):
 
 def forget_layer(layer: Path) -> bool:
     """Remove a layer; return whether no command had a part of it, which stays then."""
-    if sys.platform == "win32" or not layer.is_dir():
-        return True
-    from codingagent.process.layer import set_aside
+    if sys.platform != "win32" and layer.is_dir():
+        from codingagent.process.layer import set_aside
 
-    for each in list(layer.iterdir()):
-        if each.name.isdigit():
-            set_aside(os.fspath(each))
-    _clear_set_aside(os.fspath(layer))
-    with contextlib.suppress(OSError):
-        layer.rmdir()
+        for each in list(layer.iterdir()):
+            if each.name.isdigit():
+                set_aside(os.fspath(each))
+        _clear_set_aside(os.fspath(layer))
+        with contextlib.suppress(OSError):
+            layer.rmdir()
     return not layer.exists()
 
 
@@ -425,10 +424,11 @@ def _system() -> list[str]:
 @cache
 def _shared_bytes() -> int:
     """Return the size of /dev/shm for commands: that outside, but a quarter of the memory at most."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    with contextlib.suppress(OSError):
-        disk = os.statvfs("/dev/shm")  # noqa: S108
-        return max(_MEMORY_BYTES, min(disk.f_blocks * disk.f_frsize, memory // 4))
+    if sys.platform == "linux":
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        with contextlib.suppress(OSError):
+            disk = os.statvfs("/dev/shm")  # noqa: S108
+            return max(_MEMORY_BYTES, min(disk.f_blocks * disk.f_frsize, memory // 4))
     return _MEMORY_BYTES
 
 

