@@ -139,7 +139,7 @@ def _remove(path: Path) -> None:
 def _sandbox(
     context: typer.Context, forget: Annotated[bool, told("forget")] = False, json: Json = False
 ) -> None:
-    """Show which of your tools' folders commands see, and where they write instead; forget that."""
+    """Show what commands see of your tools and where they write; forget that."""
     home, _ = trusted_home(context)
     resolved, workspace = homes.settings_for(home, {}, os.environ)
     if forget:
