@@ -126,7 +126,7 @@ def choose_sandbox(
                 " --secrets redact"
             )
         return Unconfined("--sandbox off")
-    shown = paths_to_show(settings, workspace)
+    shown = paths_to_show(settings, workspace, hidden)
     has_network = settings.network or policy.network.enabled
     found = bubblewrap_for(workspace, hidden, temporary, has_network, shown, settings.check)
     if found is not None and masks:
@@ -144,7 +144,9 @@ def choose_sandbox(
 _APART = lazy_pattern(r"[\s;&|()<>'\"=`]+")
 
 
-def paths_to_show(settings: Settings, workspace: Path) -> dict[Path, bool]:
+def paths_to_show(
+    settings: Settings, workspace: Path, hidden: tuple[Path, ...] = ()
+) -> dict[Path, bool]:
     """Return the real paths that the person shows to commands, True where they may write; else UsageError."""
     found: dict[Path, bool] = {}
     ours = [
@@ -152,6 +154,8 @@ def paths_to_show(settings: Settings, workspace: Path) -> dict[Path, bool]:
             resolved, (config_folder(), state_folder(), Path(sys.prefix), Path(__file__).parents[1])
         )
     ]
+    # What of a home lies in the workspace is covered there.
+    ours += [each for each in map(resolved, hidden) if resolved(workspace) not in each.parents]
     homes = around_homes(_person_home())
     for each in settings.show:
         name = each.removesuffix(":rw")

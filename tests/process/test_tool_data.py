@@ -526,6 +526,16 @@ def test_a_home_or_what_is_codingagents_own_is_not_shown(site: Site, path: str) 
         shown(site, path.format(state=site.root / "state"))
 
 
+def test_a_home_of_codingagents_is_not_shown_but_what_lies_around_the_project(site: Site) -> None:
+    """An answer could else write the record and the answers of its own session."""
+    sessions = site.lay("agent/sessions/x").parent
+    inside = site.project / ".codingagent"
+    settings = Settings(show=("~/agent:rw",))
+    with pytest.raises(UsageError, match=r"codingagent's own files"):
+        paths_to_show(settings, site.project, (sessions, inside))
+    assert paths_to_show(settings, site.project, (inside,)) == {sessions.parent: True}
+
+
 def test_a_path_that_leads_through_the_project_is_not_shown(site: Site) -> None:
     site.lay(".ssh/id", SECRET)
     (site.project / "link").symlink_to(site.home / ".ssh")
