@@ -45,7 +45,7 @@ def commands() -> str:
 _GROUPS = {
     "Requests": "chat context context_chars list_entries always_attach never_choose conventions",
     "Commands": "check check_timeout command_timeout command_memory pass_env",
-    "Safety": "policy sandbox network secrets",
+    "Safety": "policy sandbox network show secrets",
     "Screen": "diff notify clipboard",
 }
 

@@ -53,9 +53,12 @@ def line_by_names(confined: Confined) -> list[str | int]:
     flags: list[str] = []
     for mount in confined.mounts:
         target, is_read_only = str(mount["target"]), mount["is_read_only"]
-        if mount["kind"] == "empty" and Path(target).is_file():
+        is_empty = mount["kind"] in ("empty", "mask")
+        if mount["kind"] == "layer" and not mount["source"]:
+            continue
+        if is_empty and Path(target).is_file():
             flags += ["--ro-bind", "/dev/null", target]
-        elif mount["kind"] == "empty":
+        elif is_empty:
             flags += ["--perms", f"{mount['mode']:o}", "--tmpfs", target]
             flags += ["--remount-ro", target] if is_read_only else []
         else:

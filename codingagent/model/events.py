@@ -11,7 +11,15 @@ from msgspec import Struct, field
 from codingagent.model.encoding import Encoding
 from codingagent.model.operations import EVERYWHERE, Changes, Kind, PathChange, moved
 
-EndedBy = Literal["itself", "time_limit", "output_limit", "process_limit", "memory_limit", "agent"]
+EndedBy = Literal[
+    "itself",
+    "time_limit",
+    "output_limit",
+    "process_limit",
+    "memory_limit",
+    "layer_limit",
+    "agent",
+]
 """What ended a command; `agent`: the process that had started it was gone."""
 
 

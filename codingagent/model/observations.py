@@ -13,6 +13,8 @@ from codingagent.model.journal_entries import EarlierFile
 # Size and time are unchanged for 300 ms.
 SETTLED_AFTER_S = 0.3
 SETTLED_OPEN_AFTER_S = 10.0
+# What the commands of a workspace may keep where tools have their data.
+LAYER_BYTES = 5 * 10**9
 
 
 class Seen(Struct, frozen=True):
@@ -43,13 +45,16 @@ class Confined(Struct, frozen=True):
     """How to start a command. A number in `argv` is an index into `handles`.
 
     The caller closes `handles`. `mounts` are made before the command starts, while the sandbox waits at
-    descriptor 4; descriptor 3 then reports its start and end.
+    descriptor 4; descriptor 3 then reports its start and end. `layer` is the folder for what is written
+    to mounts of that kind; empty: none.
     """
 
     argv: tuple[str | int, ...]
     variables: Mapping[str, str]
     handles: tuple[int, ...] = ()
     mounts: tuple[Mapping[str, object], ...] = ()
+    layer: str = ""
+    layer_bytes: int = LAYER_BYTES
 
 
 class Outcome(Struct, frozen=True):

@@ -143,6 +143,8 @@ def why_ended(event: CommandRan) -> str:
             return f"ended after starting more than {event.limit} at the same time"
         case "memory_limit":
             return f"ended after using more than {event.limit}"
+        case "layer_limit":
+            return f"ended after keeping more than {event.limit} in caches of tools, which were emptied"
         case "agent":
             return "ended: the program that asked for it is gone"
         case "itself" | "time_limit":

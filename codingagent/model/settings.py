@@ -23,7 +23,7 @@ SEQUENCE_VARIABLE = "CODINGAGENT_SEQUENCE"
 SHORT_VARIABLE = "CODINGAGENT_SHORT"
 _NO_SETTINGS = (HOME_VARIABLE, SESSION_VARIABLE, SEQUENCE_VARIABLE, SHORT_VARIABLE)
 # A list in the environment is separated by commas.
-_LISTS = ("pass_env", "always_attach", "never_choose", "chat_pages")
+_LISTS = ("pass_env", "show", "always_attach", "never_choose", "chat_pages")
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _HIGHEST = 10**9
 _Names = tuple[Annotated[str, Meta(min_length=1)], ...]
@@ -39,6 +39,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     command_timeout: Annotated[int, Meta(ge=1, le=3600)] = 30
     command_memory: Annotated[int, Meta(ge=0, le=10**7)] = 0
     pass_env: _Names = ()
+    show: _Names = ()
     check: str = ""
     check_timeout: Annotated[int, Meta(ge=1, le=3600)] = 300
     check_first: Annotated[int, Meta(ge=0, le=3600)] = 10

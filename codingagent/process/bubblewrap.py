@@ -11,10 +11,11 @@ and mounted by the guard, which finds the same folders or starts nothing (`mount
 """
 
 import contextlib
+import hashlib
 import os
 import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +24,7 @@ from typing import Literal
 from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
-from codingagent.model.observations import Confined
+from codingagent.model.observations import LAYER_BYTES, Confined
 from codingagent.process import folders, seccomp
 from codingagent.process.folders import (
     CredentialSearch,
@@ -32,6 +33,7 @@ from codingagent.process.folders import (
     git_folders,
 )
 from codingagent.process.names import listed, pairs
+from codingagent.process.tool_data import OFFLINE, ToolData
 from codingagent.storage import atomic_write
 from codingagent.workspace.dirfd import NO_FOLLOW, PATH_ONLY
 from codingagent.workspace.own_code import own_code_in
@@ -40,6 +42,7 @@ from codingagent.workspace.own_code import own_code_in
 _BWRAP = ("/usr/bin", "/usr/local/bin", "/bin", "/run/current-system/sw/bin")
 
 _ROOTS = listed("system folders")
+_SYSTEM_PARTS = listed("parts of the system")
 _SECRET_FILES = listed("secret files of the system")
 _SECRET_FOLDERS = listed("secret folders of the system")
 # Where systemd keeps the target of /etc/resolv.conf.
@@ -70,18 +73,27 @@ class Mount(Struct, frozen=True):
         bind   show `source`, a real path outside, at `target`
         keep   keep what is at `target`, but read-only
         empty  cover `target` with an empty folder in memory, or an empty file
+        mask   the same, if anything is there
+        layer  show `source`; what is written goes to the folder `stored` of the layer instead. If the kernel
+               can't do that, it is read-only; unless that is not asked for, or there is no source: then
+               `target` is a folder of the layer alone
 
+    With `is_pinned`, what is hidden in the folder shown stays hidden if the person replaces a file there.
+    One that `is_optional` is left out if there is no place for it, which an earlier command may have taken.
     `identity` is the device and inode expected of the source, or else of the target. Without one, a
     missing target is created.
     """
 
-    kind: Literal["bind", "keep", "empty"]
+    kind: Literal["bind", "keep", "empty", "mask", "layer"]
     target: Path
     source: Path | None = None
     identity: tuple[int, int] | None = None
     is_read_only: bool = True
     mode: int = 0o500
     size: int = 0
+    stored: str = ""
+    is_pinned: bool = False
+    is_optional: bool = False
 
 
 class Unconfined(Struct, frozen=True):
@@ -129,7 +141,8 @@ class Bubblewrap(Struct, frozen=True):
     `hidden` are the agent's own folders. `temporary` is seen as /tmp and made when needed; no part of its
     path may be a link. Of the person's `home` only the `tools` are seen, without credentials in or beside
     them, and nothing of `others`, homes below system folders. `repositories` are inside the workspace, and
-    `.git` of them is read-only too.
+    `.git` of them is read-only too. Of the tools' `data` is seen, too, and what the person said to show
+    (real paths; True: it can be written). What is written to the data goes to `layer`, a folder of ours.
     """
 
     program: str
@@ -142,6 +155,10 @@ class Bubblewrap(Struct, frozen=True):
     repositories: tuple[OpenRepository, ...] = ()
     others: tuple[Path, ...] = ()
     masks_secrets: bool = False
+    data: ToolData = ToolData()
+    shown: Mapping[Path, bool] = {}
+    layer: Path | None = None
+    layer_bytes: int = LAYER_BYTES
     tier: str = "bwrap"
     _look: CredentialSearch = field(default_factory=CredentialSearch)
 
@@ -180,9 +197,18 @@ class Bubblewrap(Struct, frozen=True):
             head += ["--setenv", name, value]
         told = ("/bin/sh", "-c", _TELLER, "sh", command)
         orders = tuple(to_builtins(mount, enc_hook=os.fspath) for mount in mounts)
-        chosen = {**variables, "TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
+        chosen = {**(NOTHING if self.has_network else OFFLINE), **self.data.variables, **variables}
+        chosen |= {"TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
         chosen["HOME"] = os.fspath(self.home) if self._has_own_home() else "/tmp"  # noqa: S108
-        return Confined((*head, "--", *told), chosen, handles, orders)
+        layer = "" if self.layer is None else os.fspath(self.layer)
+        if layer:
+            _clear_set_aside(layer)
+        return Confined((*head, "--", *told), chosen, handles, orders, layer, self.layer_bytes)
+
+    def shows(self, path: Path) -> bool:
+        """Return whether commands see a path of the person's, apart from what is hidden in what they see."""
+        seen = [each for part in self.data.parts for each in (part.target, part.real) if each]
+        return _is_within(path, (self.workspace, *_bound_roots(), *self.tools, *self.shown, *seen))
 
     def confine_trial(self, line: str) -> Confined:
         """Return the bwrap command line for a trial line of our own, without the person's folders."""
@@ -232,7 +258,7 @@ class Bubblewrap(Struct, frozen=True):
             *(() if self.has_network else ("--unshare-net",)),
             *("--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
             *_system(),
-            *("--dev", "/dev", "--size", str(_MEMORY_BYTES), "--tmpfs", "/dev/shm"),  # noqa: S108
+            *("--dev", "/dev", "--size", str(_shared_bytes()), "--tmpfs", "/dev/shm"),  # noqa: S108
             *("--dir", "/run"),
             *(("--ro-bind-try", _RESOLVER, _RESOLVER) if self.has_network else ()),
             *gate,
@@ -260,12 +286,7 @@ class Bubblewrap(Struct, frozen=True):
         if self._has_own_home():
             size = _MEMORY_BYTES
             mounts += [Mount("empty", self.home, is_read_only=False, mode=0o700, size=size)]
-        tools = [Mount("bind", folder, folder) for folder in self.tools]
-        for path in self._look.hidden_in(frozenset(self.tools), root):
-            with contextlib.suppress(OSError):  # removed meanwhile
-                tools.append(self._covered(path))
-        # Parents come before children; a tool may be inside a covered folder.
-        mounts += sorted(tools, key=lambda mount: mount.target.parts)
+        mounts += sorted(self._tool_mounts(), key=lambda mount: mount.target.parts)
         code = own_code_in(root)
         mounts += [Mount("bind", root, root, _identity(root), is_read_only=False)]
         for around in code.around:  # a folder that something is mounted on keeps its name
@@ -284,12 +305,68 @@ class Bubblewrap(Struct, frozen=True):
         empty += [each for each in sorted(inside) if not inside.intersection(each.parents)]
         return mounts + [Mount("empty", each, identity=_identity(each)) for each in empty]
 
-    def _covered(self, path: Path) -> Mount:
-        """Return the mount that covers a file or folder; mounts inside it must come later."""
+    def _tool_mounts(self) -> Iterator[Mount]:
+        """Yield the mounts of tools, of their data, and of what the person shows, with what is hidden there.
+
+        Parents come before children once they are sorted; a tool may be inside a covered folder.
+        """
+        parts = {part.real or part.target: part.target for part in self.data.parts}
+        tools = {*self.tools, *self.shown}.difference(parts)
+        cache = Path(self.data.variables.get("XDG_CACHE_HOME") or self.home / ".cache")
+        if self.layer is not None and self._has_own_home():
+            yield Mount("layer", cache, stored=_stored(cache), is_optional=True)
+        pinned: set[Path | None] = set()
+        for path in self._look.hidden_in(frozenset(tools), self.workspace, frozenset(parts)):
+            above = next(each for each in path.parents if each in parts or each in tools)
+            pinned.add(above)
+            with contextlib.suppress(OSError):  # removed meanwhile
+                yield self._covered(path, parts.get(above, above) / path.relative_to(above))
+        for folder in tools:
+            is_read_only = not self.shown.get(folder, False)
+            is_pinned = is_read_only and folder in pinned
+            mount = Mount("bind", folder, folder, None, is_read_only, is_pinned=is_pinned)
+            yield replace(mount, is_optional=cache in folder.parents)
+        for part in self.data.parts:
+            with contextlib.suppress(OSError):
+                found = _identity(part.real) if part.real else None
+                kind: Literal["bind", "layer"] = "bind" if part.kind in ("?", "=") else "layer"
+                stored, is_read_only = _stored(part.target), part.kind != "!"
+                mount = Mount(kind, part.target, part.real, found, is_read_only, stored=stored)
+                yield replace(mount, is_pinned=part.real in pinned, is_optional=True)
+
+    def _covered(self, path: Path, target: Path | None = None) -> Mount:
+        """Return the mount that covers a file or folder; mounts inside it must come later.
+
+        With a `target`, it is seen there, in what is shown; else it lies in the system.
+        """
         is_around = any(path in each.parents for each in (self.workspace, self.home, *self.tools))
         size = _PLACES_BYTES if is_around else 0
         mode = 0o700 if is_around else 0o500
-        return Mount("empty", path, None, _identity(path), not is_around, mode, size)
+        kind: Literal["mask", "empty"] = "mask" if target else "empty"
+        identity = None if target else _identity(path)
+        return Mount(kind, target or path, None, identity, not is_around, mode, size)
+
+
+def forget_layer(layer: Path) -> bool:
+    """Remove a layer; return whether no command had a part of it, which stays then."""
+    if sys.platform != "win32" and layer.is_dir():
+        from codingagent.process.layer import set_aside
+
+        for each in list(layer.iterdir()):
+            if each.name.isdigit():
+                set_aside(os.fspath(each))
+        _clear_set_aside(os.fspath(layer))
+        with contextlib.suppress(OSError):
+            layer.rmdir()
+    return not layer.exists()
+
+
+def _clear_set_aside(layer: str) -> None:
+    """Remove what commands left in a layer beyond its size."""
+    with contextlib.suppress(OSError):  # no command has written yet
+        for name in os.listdir(layer):
+            if not name.isdigit():
+                atomic_write.remove_folder(Path(layer, name))
 
 
 def find_bubblewrap() -> str | None:
@@ -310,9 +387,15 @@ def advice_on(message: str) -> str:
     return message
 
 
-def tools_for(workspace: Path, path: str, home: Path, prefixes: Iterable[str]) -> tuple[Path, ...]:
+def tools_for(
+    workspace: Path,
+    path: str,
+    home: Path,
+    prefixes: Iterable[str],
+    programs: Iterable[Path] = (),
+) -> tuple[Path, ...]:
     """Return the folders, besides the system's, of the programs on PATH and of what they need."""
-    found = folders.tool_folders(path, home, workspace, prefixes)
+    found = folders.tool_folders(path, home, workspace, prefixes, programs)
     roots = [*_bound_roots(), workspace]
     # A home folder below a system folder is covered, together with its tools.
     covered = [each for each in (home, *homes_in_system()) if _is_within(each, _bound_roots())]
@@ -327,6 +410,8 @@ def _system() -> list[str]:
             flags += ["--symlink", os.readlink(name), name]
         elif os.path.isdir(name):
             flags += ["--ro-bind", name, name]
+    for name in _SYSTEM_PARTS:
+        flags += ["--ro-bind-try", name, name]
     for name in _SECRET_FILES:
         if os.path.lexists(name):
             flags += ["--ro-bind", "/dev/null", name]
@@ -334,6 +419,22 @@ def _system() -> list[str]:
         if os.path.isdir(name):
             flags += ["--tmpfs", name, "--remount-ro", name]
     return flags
+
+
+@cache
+def _shared_bytes() -> int:
+    """Return the size of /dev/shm for commands: that outside, but a quarter of the memory at most."""
+    if sys.platform == "linux":
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        with contextlib.suppress(OSError):
+            disk = os.statvfs("/dev/shm")  # noqa: S108
+            return max(_MEMORY_BYTES, min(disk.f_blocks * disk.f_frsize, memory // 4))
+    return _MEMORY_BYTES
+
+
+def _stored(target: Path) -> str:
+    """Return the name of a part in a layer: none lies in another, where a command could write links."""
+    return f"{hashlib.sha256(os.fsencode(target)).hexdigest()[:16]}-{target.name.strip('.')[:40]}"
 
 
 @cache

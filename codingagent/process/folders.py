@@ -30,13 +30,16 @@ _GO = "src/runtime"
 # Any other folder needs one of the marks.
 _WHOLE = listed("whole tool folders")
 _MARKS = ("lib", "libexec", "pyvenv.cfg", "conda-meta")
+# Of a folder of programs so many names are looked at for links, and so far up for what one leads to.
+_LINKS_LIMIT, _UPWARDS = 5_000, 4
+_SYSTEM = tuple(f"{each}/" for each in listed("system folders") if each not in ("/opt", "/snap"))
 _FIRST_PERSON = 1_000
 _NAMES = NAMES.union(listed("credentials"))
 _PRIVATE, _OPEN, _PACKAGES, _CODE = (
     frozenset(listed(section))
     for section in ("private folders", "open folders", "packages", "code")
 )
-_DEPTH, _FOLDERS = 4, 2000
+_DEPTH, _FOLDERS, _DATA_FOLDERS = 4, 2000, 100
 # A workspace's secret files are not looked for here: they are a repository's and other people's.
 _OTHERS = frozenset({".git", "node_modules", "site-packages", "__pycache__"})
 _NAMES_LIMIT = 200_000
@@ -51,15 +54,23 @@ _REPOSITORY_LIMIT = 400
 
 
 def tool_folders(
-    path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()
+    path: str,
+    home: Path,
+    workspace: Path,
+    prefixes: Iterable[str] = (),
+    programs: Iterable[Path] = (),
 ) -> list[Path]:
     """Return the real folders of the programs on PATH and of what they need to run.
 
     Neither the home nor a folder above it is ever returned, and no link or file in the workspace is
-    trusted. `prefixes` are further installations, such as the running Python's.
+    trusted. `prefixes` are further installations, such as the running Python's; `programs` are more that
+    the person named by their paths.
     """
-    homes_and_above = {f for each in (home.resolve(), *homes()) for f in (each, *each.parents)}
+    homes_and_above = around_homes(home)
     found: set[Path] = set()
+    for program in programs:
+        if not leads_through(program, [workspace]):
+            found.update(_around_program(program, homes_and_above))
     own = (os.path.join(prefix, "bin") for prefix in prefixes)
     for place in map(Path, {*path.split(os.pathsep), *own}):
         if not (place.is_absolute() and place.is_dir()):
@@ -68,7 +79,10 @@ def tool_folders(
             found.update(_base_python(place.parent))
         else:
             found.update(_installation(place, homes_and_above))
-    real = {folder.resolve() for folder in found if folder.is_dir()}
+            for program in _linked_programs(place, found):
+                if not leads_through(program, [workspace]):
+                    found.update(_around_program(program, homes_and_above))
+    real = {folder.resolve() for folder in found if folder.exists()}
     real = {folder for folder in real if _is_harmless(folder, homes_and_above)}
     # Others are already visible in one above, with nothing hidden between.
     return sorted(
@@ -79,6 +93,11 @@ def tool_folders(
             for above in real.intersection(folder.parents)
         )
     )
+
+
+def around_homes(home: Path) -> set[Path]:
+    """Return all people's home folders, and those above them: none of these is ever shown."""
+    return {f for each in (home.resolve(), *homes()) for f in (each, *each.parents)}
 
 
 def homes() -> list[Path]:
@@ -105,6 +124,38 @@ def _installation(folder: Path, homes_and_above: set[Path]) -> Iterator[Path]:
     elif prefix.name in _WHOLE or any((prefix / mark).exists() for mark in _MARKS):
         yield prefix
         yield from _base_python(prefix)
+
+
+def _linked_programs(folder: Path, shown: AbstractSet[Path]) -> Iterator[Path]:
+    """Yield the links in a folder of PATH that lead out of it and of the system, to what is not shown."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in islice(entries, _LINKS_LIMIT):
+            # Most links of a system's folder lead to a name beside them.
+            if not entry.is_symlink() or "/" not in (target := os.readlink(entry.path)):
+                continue
+            place = os.path.normpath(os.path.join(folder, target))
+            if not place.startswith(_SYSTEM) and shown.isdisjoint(Path(place).parents):
+                yield Path(entry.path)
+
+
+def _around_program(program: Path, homes_and_above: set[Path]) -> Iterator[Path]:
+    """Yield the installation that a program or a link leads to; if there is none, its file alone."""
+    try:
+        real = program.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return
+    if not real.is_file():
+        return
+    packages = next((each for each in reversed(real.parents) if each.name == "node_modules"), None)
+    marked = (each for each in list(real.parents)[:_UPWARDS] if (each / "package.json").is_file())
+    prefix = packages or next(marked, None)
+    if prefix is not None and _is_harmless(prefix, homes_and_above):
+        yield prefix
+        return
+    around = list(_installation(real.parent, homes_and_above))
+    yield from around[1:]
+    if len(around) == 1 and os.access(real, os.X_OK):
+        yield real
 
 
 def _base_python(environment: Path) -> Iterator[Path]:
@@ -139,10 +190,20 @@ def small_text(path: Path) -> str:
     return ""
 
 
-def _is_harmless(folder: Path, homes_and_above: set[Path]) -> bool:
+def _is_harmless(folder: Path, homes_and_above: AbstractSet[Path]) -> bool:
     """Return whether a folder may be shown: not a home, above a home, or a place of secrets."""
     is_private = folder.name in _PRIVATE
     return folder not in homes_and_above and folder.parent != Path("/") and not is_private
+
+
+def is_harmless_part(
+    target: Path, real: Path, workspace: Path, homes_and_above: AbstractSet[Path]
+) -> bool:
+    """Return whether a part of a home may be shown: its links lead to no secrets, and no answer laid them."""
+    led = (name for name in real.parts if name not in target.parts)
+    is_private = any(name in _PRIVATE or _is_named(name) for name in led)
+    is_private = is_private or leads_through(target, [workspace])
+    return not is_private and _is_harmless(real, homes_and_above)
 
 
 def git_folders(workspace: Path) -> list[Path]:
@@ -243,42 +304,56 @@ class CredentialSearch:
     """Find what to hide; unchanged folders are not read again."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[int, int, int], list[str], list[str]]] = {}
+        self._known: dict[tuple[str, bool], tuple[tuple[int, int, int], list[str], list[str]]] = {}
 
-    def hidden_in(self, folders: AbstractSet[Path], passed_over: Path) -> list[Path]:
-        """Return the hidden paths in tool folders (real paths); of nested ones, only the outermost."""
+    def hidden_in(
+        self,
+        folders: AbstractSet[Path],
+        passed_over: Path,
+        data: AbstractSet[Path] = frozenset(),
+    ) -> list[Path]:
+        """Return the hidden paths in tool folders (real paths); of nested ones, only the outermost.
+
+        `data` are more folders, narrow parts of a home: there only files are hidden that have a name of
+        credentials, since a cache has folders and dot-files of any name.
+        """
         found: set[Path] = set()
-        for folder in folders:
-            todo = deque([] if folder.name in _PACKAGES else [(os.fspath(folder), 0)])
-            for _ in range(_FOLDERS):
+        for folder in folders | data:
+            is_data = folder in data
+            is_passed = folder.name in _PACKAGES and not is_data
+            todo = deque([] if is_passed else [(os.fspath(folder), 0)])
+            for _ in range(_DATA_FOLDERS if is_data else _FOLDERS):
                 if not todo:
                     break
                 name, depth = todo.popleft()
-                hidden, inner = self._listing(name)
+                hidden, inner = self._listing(name, is_data=is_data)
                 found.update(map(Path, hidden))
                 if depth < _DEPTH:
                     todo += ((each, depth + 1) for each in inner if each != str(passed_over))
         # Whose nearest listed ancestor is shown, not hidden.
-        is_listed = (folders | found).__contains__
+        is_listed = (folders | data | found).__contains__
         nearest = {each: next(filter(is_listed, each.parents), None) for each in found}
-        return sorted(each for each, above in nearest.items() if above in folders)
+        return sorted(each for each, above in nearest.items() if above in folders | data)
 
-    def _listing(self, folder: str) -> tuple[list[str], list[str]]:
+    def _listing(self, folder: str, *, is_data: bool) -> tuple[list[str], list[str]]:
         """Return the hidden names in a folder, and its subfolders to search."""
         try:
             about = os.lstat(folder)
             state = about.st_dev, about.st_ino, about.st_mtime_ns
-            known = self._known.get(folder)
+            known = self._known.get((folder, is_data))
             if known is None or known[0] != state:
                 with os.scandir(folder) as entries:
-                    known = state, *_sorted_out(entries)
-                self._known[folder] = known
+                    known = state, *_sorted_out(entries, is_data=is_data)
+                self._known[folder, is_data] = known
         except OSError:  # removed, or not readable
             return [], []
         return known[1], known[2]
 
 
-def _sorted_out(entries: Iterable[os.DirEntry[str]]) -> tuple[list[str], list[str]]:
+def _sorted_out(
+    entries: Iterable[os.DirEntry[str]], *, is_data: bool
+) -> tuple[list[str], list[str]]:
+    is_hidden = _is_named if is_data else _is_hidden
     hidden: list[str] = []
     inner: list[str] = []
     for entry in entries:
@@ -287,13 +362,12 @@ def _sorted_out(entries: Iterable[os.DirEntry[str]]) -> tuple[list[str], list[st
             if _is_named(entry.name) and os.path.isfile(entry.path):
                 hidden.append(os.path.realpath(entry.path))
         elif entry.is_dir():
-            if _is_hidden(entry.name):
+            if not is_data and _is_hidden(entry.name):
                 hidden.append(entry.path)
             elif entry.name not in _CODE and entry.name not in _PACKAGES:
                 inner.append(entry.path)
         elif not entry.is_file() or (
-            _is_hidden(entry.name)
-            and ("." in entry.name or not entry.stat().st_mode & stat.S_IXUSR)
+            is_hidden(entry.name) and ("." in entry.name or not entry.stat().st_mode & stat.S_IXUSR)
         ):  # without an ending it may be a program
             hidden.append(entry.path)
     return hidden, inner

@@ -38,13 +38,17 @@ _HOST, _SANDBOX = "/oldroot", "/newroot"
 # While another process swaps two names as fast as possible, about every second try finds the right
 # one; the pause between tries lets that process run.
 _LOOKS, _PAUSE_S = 100, 0.0005
-# Errors of opening a path that has changed meanwhile.
-_CHANGED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EAGAIN})
+# Errors of opening a path that has changed meanwhile, or is none.
+_MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_CHANGED = _MISSING | {errno.EAGAIN}
+_NO_PLACE = _MISSING | {errno.EROFS, errno.EACCES, errno.EINVAL}
 _ABOVE_STANDARD = 10
 # A mounter's report of success.
 _MOUNTED = "+"
 # A path where bwrap mounts last, so this file ends up hidden.
-_EMPTY_FILE = f"{_SANDBOX}/proc/.empty"
+_EMPTY_FILE, _EMPTY_FOLDER = f"{_SANDBOX}/proc/.empty", f"{_SANDBOX}/proc/.none"
+# Where the kernel notes that a layer was not synced; while it says so, it does not take it again.
+_VOLATILE = "work/incompat/volatile"
 
 
 def moved_up(handle: int) -> int:
@@ -64,17 +68,20 @@ class Gate:
         if sys.platform == "linux":
             os.write(self._exit, bytes(fcntl.fcntl(self._exit, fcntl.F_SETPIPE_SZ, 1)))
 
-    def prepare(self, find: Callable[[], int], mounts: list[Mapping[str, object]]) -> int:
+    def prepare(
+        self, find: Callable[[], int], mounts: list[Mapping[str, object]], slot: str
+    ) -> int:
         """Fork a child that mounts once the sandbox reaches the gate; return its report's descriptor.
 
-        `find` returns the pid of the bwrap process that waits; `mounts` are the fields of a `Mount` each.
+        `find` returns the pid of the bwrap process that waits; `mounts` are the fields of a `Mount` each,
+        `slot` is the folder of the layer for what is written to some; empty: nothing is.
         """
         os.close(self.entry)
         self._report, theirs = os.pipe()
         if os.fork() == 0:
             said = ""
             try:
-                said = self._mounted(find, mounts)
+                said = self._mounted(find, mounts, slot)
             finally:
                 os.write(theirs, os.fsencode(said))
                 os._exit(0)
@@ -89,7 +96,9 @@ class Gate:
             return ""
         return f"the sandbox can't be set up: {said or 'what mounts in it was ended'}"
 
-    def _mounted(self, find: Callable[[], int], mounts: list[Mapping[str, object]]) -> str:
+    def _mounted(
+        self, find: Callable[[], int], mounts: list[Mapping[str, object]], slot: str
+    ) -> str:
         waiting = select.poll()
         waiting.register(self._exit, select.POLLOUT)
         [(_, events)] = waiting.poll()
@@ -100,7 +109,7 @@ class Gate:
             _enter(find())
             for mount in mounts:
                 target = f"{mount['target']}: "
-                _mount(mount)
+                _mount(mount, slot)
         except OSError as fault:
             return f"{target}{fault.strerror}"
         return _MOUNTED
@@ -116,13 +125,15 @@ def _enter(pid: int) -> None:
     os.umask(0o022)
 
 
-def _mount(mount: Mapping[str, object]) -> None:
+def _mount(mount: Mapping[str, object], slot: str) -> None:
     """Make one mount; retry while the path is being swapped."""
     for look in range(1, _LOOKS + 1):
         opened: list[int] = []
         try:
-            return _mount_once(mount, opened)
+            return _mount_once(mount, slot, opened)
         except OSError as fault:
+            if mount["is_optional"] and fault.errno in _NO_PLACE:
+                return None
             if fault.errno not in _CHANGED or (look == _LOOKS and mount["identity"] is None):
                 raise
         finally:
@@ -132,26 +143,86 @@ def _mount(mount: Mapping[str, object]) -> None:
     raise OSError(errno.ESTALE, "changed while the sandbox was set up; run the command again")
 
 
-def _mount_once(mount: Mapping[str, object], opened: list[int]) -> None:
+def _mount_once(mount: Mapping[str, object], slot: str, opened: list[int]) -> None:
     kind, target, identity = mount["kind"], str(mount["target"]), mount["identity"]
     attributes = _NO_SETUID | _NO_DEVICES | (_READ_ONLY if mount["is_read_only"] else 0)
+    if kind == "layer":
+        _mount_layer(mount, slot, opened)
+        return
     if kind == "bind":
         source = _open(_HOST, str(mount["source"]), opened)
         _compare(source, identity)
         is_folder = stat.S_ISDIR(os.fstat(source).st_mode)
         place = _open(_SANDBOX, target, opened, "folder" if is_folder else "file")
+        # What is hidden in a folder stays so if another process replaces the file there: not in a plain one.
+        if is_folder and mount["is_pinned"] and _overlay(place, source):
+            return
     else:
-        place = source = _open(_SANDBOX, target, opened, "" if identity else "folder")
+        try:
+            is_made = identity is None and kind != "mask"
+            place = source = _open(_SANDBOX, target, opened, "folder" if is_made else "")
+        except OSError as fault:
+            if kind == "mask" and fault.errno in _MISSING:
+                return  # nothing is seen there, so there is nothing to hide
+            raise
         _compare(place, identity)
-    if kind == "empty":
+    if kind in ("empty", "mask"):
         if stat.S_ISDIR(os.fstat(place).st_mode):
-            name = f"{_HOST}/proc/self/fd/{place}".encode()
+            name = _named(place).encode()
             options = f"mode={mount['mode']:o},size={mount['size']}".encode()
             _check(_library().mount(b"tmpfs", name, b"tmpfs", attributes, options))
             return
         source = os.open(_EMPTY_FILE, os.O_RDONLY | os.O_CREAT, 0o444)
         opened.append(source)
     _bind(source, place, attributes)
+
+
+def _mount_layer(mount: Mapping[str, object], slot: str, opened: list[int]) -> None:
+    """Mount a folder of the person's with a layer over it, which alone is written to.
+
+    Where the kernel can't lay one over it, the folder is read-only. If there is no such folder, or it is
+    a cache that can be made again, a plain folder of the slot is mounted.
+    """
+    source, stored = mount["source"], mount["stored"]
+    attributes, is_cache = _NO_SETUID | _NO_DEVICES, not mount["is_read_only"]
+    if not (source or slot):
+        return
+    place = _open(_SANDBOX, str(mount["target"]), opened, "folder")
+    if source:
+        lower = _open(_HOST, str(source), opened)
+        _compare(lower, mount["identity"])
+        names = [f"{slot}/upper/{stored}", f"{slot}/work/{stored}"] if slot else []
+        kept = [_open(_HOST, name, opened, "folder") for name in names]
+        if kept and _overlay(place, lower, *kept):
+            return
+        if not (is_cache and slot):
+            _bind(lower, place, attributes | _READ_ONLY)
+            return
+    _bind(_open(_HOST, f"{slot}/plain/{stored}", opened, "folder"), place, attributes)
+
+
+def _overlay(place: int, lower: int, upper: int = -1, work: int = -1) -> bool:
+    """Mount a folder with a layer over it, read-only if there is none; return whether the kernel can."""
+    attributes = _NO_SETUID | _NO_DEVICES
+    if work >= 0:
+        # What is lost when the power fails, tools make again; the kernel would sync the disk at each end.
+        options = (
+            f"upperdir={_named(upper)},workdir={_named(work)},lowerdir={_named(lower)},volatile"
+        )
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{_VOLATILE}/dirty", dir_fd=work)
+            os.rmdir(_VOLATILE, dir_fd=work)
+    else:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(_EMPTY_FOLDER)
+        attributes |= _READ_ONLY
+        options = f"lowerdir={_EMPTY_FOLDER}:{_named(lower)}"
+    text, name = f"userxattr,{options}".encode(), b"overlay"
+    return bool(_library().mount(name, _named(place).encode(), name, attributes, text) == 0)
+
+
+def _named(handle: int) -> str:
+    return f"{_HOST}/proc/self/fd/{handle}"
 
 
 def _open(root: str, path: str, opened: list[int], made: str = "") -> int:

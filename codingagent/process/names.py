@@ -11,5 +11,9 @@ def listed(section: str) -> tuple[str, ...]:
 
 def pairs(section: str) -> dict[str, str]:
     """Return the lines of a section by what is before their first colon."""
-    lines = (line.strip().partition(": ") for line in _SECTIONS[section].splitlines())
+    return pairs_in(_SECTIONS[section])
+
+
+def pairs_in(text: str) -> dict[str, str]:
+    lines = (line.strip().partition(": ") for line in text.splitlines())
     return {name: rest for name, _, rest in lines}

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model.events import EndedBy
-from codingagent.model.observations import PLAIN, Confined, Extras, Outcome
+from codingagent.model.observations import LAYER_BYTES, PLAIN, Confined, Extras, Outcome
 from codingagent.process import memory
 from codingagent.process.names import listed
 from codingagent.process.output import FLOOD_LIMIT_BYTES, Reading, Show
@@ -153,6 +153,7 @@ class Runner:
             "output_limit": f"{FLOOD_LIMIT_BYTES // 2**20} MiB",
             "process_limit": f"{memory.PROCESS_LIMIT} processes",
             "memory_limit": memory.in_words(self._memory_bytes),
+            "layer_limit": f"{LAYER_BYTES // 10**9} GB",
         }
         limit, used = told.get(outcome.ended_by, ""), self.sandbox
         return replace(outcome, limit=limit, sandbox=used.tier, has_network=used.has_network)
@@ -178,6 +179,8 @@ class Runner:
                 "timeout_s": timeout_s,
                 "memory_bytes": self._memory_bytes,
                 "mounts": list(confined.mounts),
+                "layer": confined.layer,
+                "layer_bytes": confined.layer_bytes,
                 "parts_streams": extras.parts_streams,
             }
             control, theirs = socket.socketpair()

@@ -5,17 +5,22 @@ it, and `doctor` proves each of its promises from inside.
 """
 
 import contextlib
+import hashlib
 import os
 import platform
+import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.errors import UsageError, WorkError, disk_errors
+from codingagent.model.observations import LAYER_BYTES
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.settings import Settings
 from codingagent.policy import rules as policies
 from codingagent.policy.rules import PRESETS, Policy
@@ -24,15 +29,17 @@ from codingagent.process.bubblewrap import (
     Unconfined,
     advice_on,
     find_bubblewrap,
+    forget_layer,
     homes_in_system,
     tools_for,
 )
-from codingagent.process.folders import repositories_in
+from codingagent.process.folders import around_homes, repositories_in
 from codingagent.process.runner import Runner, environment, run_tool
-from codingagent.storage.settings_file import read_toml
-from codingagent.workspace.own_code import own_code_in
-from codingagent.workspace.programs import find_program, persons_path
-from codingagent.workspace.real_paths import resolved, with_slashes
+from codingagent.process.tool_data import Part, ToolData, tool_data
+from codingagent.storage.settings_file import is_out_of_reach, read_toml
+from codingagent.workspace.own_code import config_folder, own_code_in, state_folder
+from codingagent.workspace.programs import find_program, persons_path, persons_variables
+from codingagent.workspace.real_paths import leads_through, resolved, with_slashes
 
 
 def policy_of(settings: Settings, workspace: Path) -> Policy:
@@ -119,7 +126,9 @@ def choose_sandbox(
                 " --secrets redact"
             )
         return Unconfined("--sandbox off")
-    found = bubblewrap_for(workspace, hidden, temporary, settings.network or policy.network.enabled)
+    shown = paths_to_show(settings, workspace, hidden)
+    has_network = settings.network or policy.network.enabled
+    found = bubblewrap_for(workspace, hidden, temporary, has_network, shown, settings.check)
     if found is not None and masks:
         found = replace(found, masks_secrets=True)
     fault = "bubblewrap is not installed" if found is None else try_sandbox(found)
@@ -131,24 +140,88 @@ def choose_sandbox(
     return Unconfined(fault)
 
 
+# What separates the words of a shell line, roughly: what is no path of a program is passed over.
+_APART = lazy_pattern(r"[\s;&|()<>'\"=`]+")
+
+
+def paths_to_show(
+    settings: Settings, workspace: Path, hidden: tuple[Path, ...] = ()
+) -> dict[Path, bool]:
+    """Return the real paths that the person shows to commands, True where they may write; else UsageError."""
+    found: dict[Path, bool] = {}
+    ours = [
+        *map(
+            resolved, (config_folder(), state_folder(), Path(sys.prefix), Path(__file__).parents[1])
+        )
+    ]
+    # What of a home lies in the workspace is covered there.
+    ours += [each for each in map(resolved, hidden) if resolved(workspace) not in each.parents]
+    homes = around_homes(_person_home())
+    for each in settings.show:
+        name = each.removesuffix(":rw")
+        typed = Path(os.path.expanduser(name))
+        path = resolved(typed)
+        if not typed.is_absolute():
+            raise UsageError(f"show: '{name}' is not an absolute path, nor one below ~")
+        is_ours = any(path == own or path in own.parents or own in path.parents for own in ours)
+        if path in homes or is_ours or path.parent == Path(path.anchor):
+            what = "codingagent's own files" if is_ours else "a whole home folder, or more"
+            raise UsageError(
+                f"show: '{name}' would show commands {what}; name a folder that does not"
+            )
+        if path.exists() and not leads_through(typed, [resolved(workspace)]):
+            found[path] = each != name
+    return found
+
+
+def layer_of(workspace: Path) -> Path | None:
+    """Return the folder for what commands write to tools' data; None if an answer could reach it."""
+    folder = state_folder()
+    if not is_out_of_reach(workspace, folder):
+        return None
+    name = hashlib.sha256(os.fsencode(resolved(workspace))).hexdigest()[:32]
+    return resolved(folder) / "layers" / name
+
+
+def _person_home() -> Path:
+    return Path(os.environ.get("HOME") or Path("~").expanduser())
+
+
+def _named_programs(line: str) -> list[Path]:
+    """Return the programs that a shell line of the person's names by absolute paths, or below ~."""
+    words = (
+        re.sub(r"^(?:~|\$HOME|\$\{HOME\})/", f"{_person_home()}/", word)
+        for word in _APART.split(line)
+    )
+    return [Path(os.path.normpath(word)) for word in words if os.path.isabs(word)]
+
+
 def bubblewrap_for(
-    workspace: Path, hidden: tuple[Path, ...], temporary: Path, has_network: bool
+    workspace: Path,
+    hidden: tuple[Path, ...],
+    temporary: Path,
+    has_network: bool,
+    shown: Mapping[Path, bool] = MappingProxyType({}),
+    check: str = "",
 ) -> Bubblewrap | None:
-    """Return bubblewrap set up for a workspace; None where it is not installed."""
+    """Return bubblewrap set up for a workspace; None where it is not installed.
+
+    `shown` is what the person shows (real paths; True: it may be written), `check` a command of theirs.
+    """
     program = find_bubblewrap() if sys.platform == "linux" else None
     if program is None:
         return None
-    person_home = Path(os.environ.get("HOME") or Path("~").expanduser())
-    real = workspace.resolve()
-    tools = tools_for(real, persons_path(), person_home, (sys.prefix, sys.base_prefix))
+    home, real, path = _person_home(), workspace.resolve(), persons_path()
+    tools = tools_for(real, path, home, (sys.prefix, sys.base_prefix), _named_programs(check))
+    data = tool_data(path, home, real, persons_variables())
     repositories = repositories_in(real)
     # Links on the way to its /tmp are resolved, but not in the workspace: a command may have made those.
     own = Path(os.path.abspath(temporary))
     around = next((each for each in own.parents if each.resolve() == real), None)
     own = real / own.relative_to(around) if around else own.parent.resolve() / own.name
-    others = homes_in_system()
-    shown = (person_home, has_network, tools, repositories, others)
-    return Bubblewrap(program, real, hidden, own, *shown)
+    others, layer = homes_in_system(), layer_of(real)
+    found = Bubblewrap(program, real, hidden, own, home, has_network, tools, repositories, others)
+    return replace(found, data=data, shown=shown, layer=layer)
 
 
 def try_sandbox(sandbox: Bubblewrap) -> str:
@@ -217,6 +290,54 @@ def prove_sandbox(outside: Path) -> "dict[str, tuple[bool | None, str]]":
             raise WorkError("the probe did not report from inside the sandbox") from fault
 
 
+def forget_layer_of(workspace: Path) -> bool:
+    """Remove what commands of a workspace wrote to tools' data; return whether no command has it."""
+    layer = layer_of(workspace)
+    return layer is None or forget_layer(layer)
+
+
+def seen_folders(settings: Settings, workspace: Path) -> tuple[list[tuple[str, str, str]], str]:
+    """Return what commands see of the person's tools: tool, how, path; and a line about the layer."""
+    shown = paths_to_show(settings, workspace)
+    found = bubblewrap_for(workspace, (), workspace, settings.network, shown, settings.check)
+    if found is None:
+        return [], "no sandbox: commands see all that you see, and write there"
+    parts = [(part.tool, part.kind in ("=", "?"), part.target) for part in found.data.parts]
+    parts += [("PATH", True, each) for each in found.tools]
+    parts += [("show", not is_written, path) for path, is_written in shown.items()]
+    ways = {"show": "written"}
+    seen = [
+        (tool, "read only" if is_read_only else ways.get(tool, "layer"), os.fspath(path))
+        for tool, is_read_only, path in sorted(parts)
+    ]
+    told = "no layer: codingagent's state is in the workspace; what tools write is not kept"
+    if sys.platform != "win32" and found.layer is not None:
+        from codingagent.process.layer import size_of
+
+        megabytes = f"{size_of(os.fspath(found.layer)) / 10**6:,.0f} MB of {LAYER_BYTES // 10**6:,}"
+        told = f"the layer: {found.layer} ({megabytes})"
+    return seen, told
+
+
+def lays_over() -> bool:
+    """Return whether the kernel lays a layer over folders of tools, where layers are kept; it is tried."""
+    import tempfile
+
+    with contextlib.ExitStack() as stack:
+        with disk_errors("the sandbox can't be tested"):
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory())).resolve()
+            for each in ("workspace", "data"):
+                (folder / each).mkdir()
+        data, own = folder / "data", folder / "workspace"
+        found = bubblewrap_for(own, (), folder / "tmp", has_network=False)
+        if found is None or found.layer is None:
+            return False
+        stack.callback(forget_layer, found.layer)
+        found = replace(found, data=ToolData((Part("trial", "", data, data),)))
+        runner = stack.enter_context(contextlib.closing(Runner(found, environment(os.environ))))
+        return not runner.run(f"echo >{data}/x", str(own), _PROOF_S, lambda _: None).exit_code
+
+
 # --- what this machine offers --------------------------------------------------------------------
 class Finding(Struct, frozen=True):
     """One thing that this machine offers or lacks, with the remedy; None if it does not apply."""
@@ -255,6 +376,18 @@ def findings(outside: Path, workspace: Path) -> Iterator[Finding]:
     yield Finding("sandbox", is_whole, f"{program}, tested from inside:", is_needed=True)
     for name, (holds, detail) in promises.items():
         yield Finding(name, holds, detail, is_promise=True, is_needed=True)
+    yield _layers()
+
+
+def _layers() -> Finding:
+    where = "what commands write there goes to a layer of the project's"
+    if lays_over():
+        detail = f"{where}; `codingagent sandbox` lists them and the layer"
+        return Finding("tool folders", True, f"shown without their credentials; {detail}")
+    detail = "shown to read, without their credentials; caches begin empty for each project"
+    return Finding(
+        "tool folders", None, f"{detail}: nothing can be laid over a folder here (overlayfs)"
+    )
 
 
 def _git(workspace: Path) -> Finding:

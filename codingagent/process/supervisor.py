@@ -38,7 +38,8 @@ from codingagent.process import memory
 
 assert sys.platform != "win32"
 
-from codingagent.process.mounts import Gate, moved_up  # noqa: E402  # the type checker stops above
+from codingagent.process.layer import Slot  # noqa: E402  # the type checker stops above
+from codingagent.process.mounts import Gate, moved_up  # noqa: E402
 
 TYPE_CHECKING = False  # as in `typing`
 if TYPE_CHECKING:
@@ -109,10 +110,16 @@ def _fork_guard(agent: socket.socket, guards: set[int]) -> tuple[int, socket.soc
             control = socket.socket(fileno=control_handle)
             with contextlib.suppress(EOFError):  # the agent is gone
                 order = marshal.load(control.makefile("rb"))  # noqa: S302  # of the agent alone
-                report = _run(order, control, wakeup, tuple(handles))
-                # The agent may be gone; then there is no one to tell.
+                slot = Slot(order["layer"], order["layer_bytes"])
+                report = _run(order, control, wakeup, tuple(handles), slot)
+                slot.release()
+                ended_by = report.get("ended_by")
+                if ended_by == "layer_limit":
+                    slot.settle(was_killed=True)
+                # The agent may be gone; then there is no one to tell. Nobody waits for what follows.
                 with contextlib.suppress(OSError):
-                    control.sendall(repr(report).encode())
+                    control.sendall(f"{report!r}\n".encode())
+                slot.settle(was_killed=ended_by != "itself")
         status = 0
     finally:
         # Whatever went wrong, this copy of the supervisor must not live on.
@@ -144,7 +151,11 @@ def _receive_handles(agent: socket.socket) -> list[int]:
 
 
 def _run(
-    order: "dict[str, Any]", control: socket.socket, wakeup: int, handles: tuple[int, ...]
+    order: "dict[str, Any]",
+    control: socket.socket,
+    wakeup: int,
+    handles: tuple[int, ...],
+    slot: Slot,
 ) -> dict[str, object]:
     """Start the command, wait for its end, end all that it left running; return the report."""
     started = time.monotonic()
@@ -161,7 +172,7 @@ def _run(
             os.close(handle)
     listened = [control.fileno(), wakeup]
     if gate is not None:
-        listened.append(gate.prepare(lambda: _children(pid)[0], order["mounts"]))
+        listened.append(gate.prepare(lambda: _children(pid)[0], order["mounts"], slot.path))
     ended_by, failure = "itself", ""
     ended: dict[int, int] = {}
     while ended_by == "itself" and not failure:
@@ -182,6 +193,8 @@ def _run(
             ended_by = "time_limit"
         elif now >= look_at:
             ended_by = memory.exceeded(tree(os.getpid()), order["memory_bytes"])
+            if slot.is_full():
+                ended_by = "layer_limit"
             done_at = time.monotonic()
             look_at = done_at + max(_LOOK_EVERY_S, _REST * (done_at - now))
     took = time.monotonic() - started

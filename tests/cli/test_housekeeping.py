@@ -12,6 +12,7 @@ from tests.cli.terminals import on_terminal
 from tests.cli.test_amend import locked, terminal
 from tests.cli.test_cli import CREATE, DONE, drop, run, session_of, started
 from tests.helpers import HANG_S
+from tests.sandboxes import needs_bwrap
 
 pytestmark = pytest.mark.usefixtures("plain")
 
@@ -192,3 +193,29 @@ def test_its_question_keeps_nobody_waiting(home: Path) -> None:
             asked.says("is using")
             assert (home / "sessions" / session).is_dir()
         asked.says(f"deleted session {session}")
+
+
+@pytest.mark.parametrize(
+    "words", [("sandbox", "--forget"), ("delete",)], ids=lambda words: words[0]
+)
+def test_what_commands_wrote_to_tools_data_is_named_and_forgotten(
+    home: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    """Design, sandbox: the layer is named, removed by `delete` and by a command of its own."""
+    needs_bwrap()
+    (home / "workspace" / "package.json").touch()
+    drop(
+        home, "[RUN_COMMAND]\necho kept >~/.npm/_cacache/x; cat ~/.npm/_cacache/x\n[/RUN_COMMAND]\n"
+    )
+    assert run(home, "resume", "--once", "--sandbox", "require") == 0
+    capsys.readouterr()
+    assert run(home, "sandbox") == 0
+    said = capsys.readouterr().out
+    assert re.search(r"^node  .*/\.npm/_cacache  layer$", said, re.MULTILINE), said
+    [layer] = map(Path, re.findall("^the layer: (.*) \\(", said, re.MULTILINE))
+    assert [each.read_text() for each in layer.rglob("x")] == ["kept\n"]
+    assert run(home, "sandbox", "--json") == 0
+    assert '"tool": "node"' in capsys.readouterr().out
+    more = (session_of(home), "--yes") if words == ("delete",) else ()
+    assert run(home, *words, *more) == 0
+    assert not layer.exists()

@@ -490,7 +490,7 @@ def test_the_person_is_not_seen(site: Site) -> None:
         f" ls -A ~; ls {site.outside}"
     )
     assert SECRET not in said
-    assert site.says("ls -A ~") == "project"
+    assert site.says("ls -A ~ && ls -A ~/.cache") == ".cache\nproject"
 
 
 def test_secrets_of_the_system_are_not_seen(site: Site) -> None:
@@ -507,7 +507,8 @@ def test_secrets_of_the_system_are_not_seen(site: Site) -> None:
 def test_folders_of_the_machine_are_not_seen(site: Site) -> None:
     """Design, sandbox: an allow list; what nobody thought of is hidden."""
     names = set(site.says("ls -A /").split())
-    assert not names & {"mnt", "media", "srv", "boot", "lost+found", "sys"}
+    assert not names & {"mnt", "media", "srv", "boot", "lost+found"}
+    assert site.says("ls -A /sys; ls -A /sys/devices/system") in ("", "devices\nkernel\ncpu\nnode")
     assert not names & {"home", "root"} or SECRET not in site.says("ls -A /home /root")
     assert site.says("ls -A /run") == ""
     assert site.says("ls /dev/sda /dev/mem /dev/kmsg 2>/dev/null") == ""

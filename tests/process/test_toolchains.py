@@ -197,6 +197,76 @@ def test_a_path_of_many_folders_costs_as_much_as_they_are_many(machine: Machine)
     grows_with(60, lambda size: machine.given(*path[:size]))
 
 
+def linked(machine: Machine, target: str, name: str = "homes/person/.local/bin/x") -> Path:
+    """Lays a link on PATH; gives the folder that it is in."""
+    link = machine.root / name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(machine.root / target)
+    return link.parent
+
+
+def test_a_link_on_path_brings_the_installation_that_it_leads_to(machine: Machine) -> None:
+    """Installers put one link on PATH: poetry's, pipenv's, npm's with a folder of its own."""
+    base = machine.python("homes/person/.pyenv/versions/3.11")
+    machine.venv(machine.home / ".local" / "share" / "pypoetry" / "venv", str(base))
+    machine.tool("homes/person/.local/share/pypoetry/venv/bin/poetry")
+    machine.tool("homes/person/.local/share/pypoetry/secrets")
+    path = linked(machine, "homes/person/.local/share/pypoetry/venv/bin/poetry")
+    venv = "homes/person/.local/share/pypoetry/venv"
+    python = "homes/person/.pyenv/versions/3.11"
+    assert machine.given(path) == ["homes/person/.local/bin", venv, python]
+
+
+LINKED = {
+    "a package": ("apps/tool/package.json", "apps/tool/dist/cli.js", "apps/tool"),
+    "a package among others": (
+        "apps/node_modules/tool/package.json",
+        "apps/node_modules/tool/cli.js",
+        "apps/node_modules",
+    ),
+    "an installation": ("apps/tool/lib/x", "apps/tool/bin/run", "apps/tool"),
+    "a program alone": ("apps/tool/secret", "apps/tool/run", "apps/tool/run"),
+}
+
+
+@pytest.mark.parametrize(("mark", "target", "shown"), LINKED.values(), ids=LINKED.keys())
+@pytest.mark.parametrize("folder", ["homes/person/.local/bin", "opt/bin"])
+def test_what_a_link_on_path_leads_to_is_given_as_narrowly_as_it_works(
+    machine: Machine, folder: str, mark: str, target: str, shown: str
+) -> None:
+    machine.tool(f"homes/person/{mark}")
+    machine.tool(f"homes/person/{target}")
+    path = linked(machine, f"homes/person/{target}", f"{folder}/x")
+    assert set(machine.given(path)) == {folder, f"homes/person/{shown}"}
+
+
+def test_a_link_on_path_brings_nothing_that_is_private(machine: Machine) -> None:
+    """The same rules as for folders on PATH: no home, no keys, nothing that an answer laid."""
+    machine.tool("homes/person/package.json")
+    machine.tool("homes/person/cli.js")
+    machine.tool("homes/person/.aws/lib/x")
+    machine.tool("homes/person/.aws/bin/aws")
+    machine.tool("homes/person/private/lib/x")
+    machine.tool("homes/person/private/bin/x")
+    (machine.workspace / "out").symlink_to(machine.home / "private")
+    for number, target in enumerate(
+        (
+            ".ssh/id",
+            ".ssh",
+            "",
+            "work/project/out/bin/x",
+            "gone",
+            ".aws/credentials",
+            ".local/bin/x7",
+        )
+    ):
+        linked(machine, f"homes/person/{target}", f"homes/person/.local/bin/x{number}")
+    linked(machine, "homes/person/cli.js", "homes/person/.local/bin/home")
+    path = linked(machine, "homes/person/.aws/bin/aws", "homes/person/.local/bin/aws")
+    bare = ["homes/person/.aws/bin/aws", "homes/person/.local/bin", "homes/person/cli.js"]
+    assert machine.given(path) == bare
+
+
 # --- what is never given ---------------------------------------------------------------------------
 
 

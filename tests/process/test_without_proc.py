@@ -58,6 +58,8 @@ def test_no_ps_is_started_while_nothing_runs_and_the_tree_ends(tmp_path: Path) -
             "memory_bytes": None,
             "is_told": False,
             "mounts": [],
+            "layer": "",
+            "layer_bytes": 0,
             "parts_streams": False,
         }
         control.sendall(marshal.dumps(order))

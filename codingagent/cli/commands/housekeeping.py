@@ -9,14 +9,17 @@ from typing import Annotated
 
 import typer
 
-from codingagent.cli.commands.common import home_of
+from codingagent.cli.commands.common import home_of, trusted_home
 from codingagent.cli.commands.options import Json, told
 from codingagent.cli.output import fail, screen_for
+from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_terminal
-from codingagent.errors import UsageError, disk_errors
+from codingagent.cli.tables import show_lines
+from codingagent.errors import CodingAgentError, UsageError, WorkError, disk_errors
 from codingagent.model.journal_entries import SessionClosed, SessionRenamed, is_session_id
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Phase, Session
+from codingagent.process.select_sandbox import forget_layer_of, seen_folders
 from codingagent.storage import atomic_write, homes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, told_as
@@ -102,6 +105,8 @@ def _delete(
                 f"another terminal waits for session {session}: end it there, with Ctrl-C, or by `codingagent"
                 f" close {session}`; then delete the session"
             )
+        with contextlib.suppress(CodingAgentError):  # its journal may be damaged
+            forget_layer_of(Path(home.sessions.load(session).workspace))
         for path in _parts(home, session):
             _remove(path)
         screen.remark(f"deleted session {session}; the workspace is as it was")
@@ -129,3 +134,27 @@ def _remove(path: Path) -> None:
             atomic_write.remove_folder(path)
             if path.exists():
                 path.rmdir()  # says why not
+
+
+@app.command(epilog="Example: codingagent sandbox --forget", name="sandbox")
+def _sandbox(
+    context: typer.Context, forget: Annotated[bool, told("forget")] = False, json: Json = False
+) -> None:
+    """Show what commands see of your tools and where they write; forget that."""
+    home, _ = trusted_home(context)
+    resolved, workspace = homes.settings_for(home, {}, os.environ)
+    if forget:
+        if not forget_layer_of(workspace):
+            raise WorkError("a command uses the layer; end it, and try again")
+        show_lines(
+            [[("forgotten: the next command begins with your tools' folders as they are", "")]]
+        )
+        return
+    seen, layer = seen_folders(resolved.settings, workspace)
+    for tool, how, path in seen:
+        if json:
+            write_json_line(sys.stdout, {"tool": tool, "access": how, "path": path})
+        else:
+            show_lines([[(f"{tool}  ", "bold"), (f"{path}  ", ""), (how, "dim")]])
+    if not json:
+        show_lines([[(layer, "")]])
