@@ -75,9 +75,14 @@ def replay(records: Iterable[entries.Record]) -> Session | None:
     return session
 
 
-def states(records: Iterable[entries.Record]) -> Iterator[tuple[entries.Record, Session]]:
-    """Yield each record with the state after it, which is good until the next: it is changed in place."""
-    session: Session | None = None
+def states(
+    records: Iterable[entries.Record], begun: Session | None = None
+) -> Iterator[tuple[entries.Record, Session]]:
+    """Yield each record with the state after it, which is good until the next: it is changed in place.
+
+    `begun` is the state before the first; it stays as it is.
+    """
+    session = None if begun is None else replace(begun)
     for record in records:
         if session is None:
             session = _begun(record)

@@ -98,6 +98,12 @@ class Sessions:
         path = self.journal_path(session_id)
         return _records(path, _lines(path))
 
+    def read_on(self, session_id: str, start: int) -> tuple[list[Record], int]:
+        """Return the records from an offset of the journal on, and the offset after them."""
+        path = self.journal_path(session_id)
+        lines = [*_lines(path, start)]
+        return [*_records(path, lines)], start + sum(map(len, lines))
+
     def load(self, session_id: str) -> Session:
         """Return a session's state, folded from its records; WorkError if the journal is damaged."""
         path = self._path(session_id)

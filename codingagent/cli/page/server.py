@@ -23,7 +23,7 @@ from starlette.staticfiles import StaticFiles
 from codingagent.agent.answers import save_answer
 from codingagent.cli.page import diffs, looking
 from codingagent.cli.page.looking import Desk
-from codingagent.cli.page.view import SessionView, rows, when
+from codingagent.cli.page.view import SessionView, Story, rows, when
 from codingagent.cli.page.walls import Walls
 from codingagent.cli.page.workers import Done, Worker, run
 from codingagent.errors import CodingAgentError, UsageError
@@ -152,7 +152,8 @@ class Page:
         await self._wait_for_answer(home, view.session)
         # The output of a command may go on before the browser listens: then it is shown anew.
         shown = "" if view.is_at_work else stamp
-        return self.html("session.html", 200, shown=shown, **self._values(view))
+        values = {"shown": shown, **self._values(view)}
+        return await run_in_threadpool(partial(self.html, "session.html", **values))
 
     def _values(self, view: SessionView) -> dict[str, object]:
         settings = self.desk.settings
@@ -186,7 +187,8 @@ class Page:
                     shown, written = stamp, worker.written
                     view = await run_in_threadpool(SessionView, home, session_id, worker)
                     template = self._templates.get_template("view.html")
-                    yield _event(template.render(self._values(view)))
+                    shown_now = await run_in_threadpool(template.render, self._values(view))
+                    yield _event(shown_now)
                     await self._wait_for_answer(home, view.session)
                 elif worker.written != written:
                     piece = worker.output[written - worker.written :]
@@ -346,7 +348,8 @@ class Page:
 
     def _worker(self, session_id: str) -> Worker:
         if session_id not in self._workers:
-            self._workers[session_id] = Worker(self.desk.words, partial(self._wake, session_id))
+            wake = partial(self._wake, session_id)
+            self._workers[session_id] = Worker(self.desk.words, wake, Story())
         return self._workers[session_id]
 
     def _wake(self, session_id: str) -> None:
