@@ -61,7 +61,12 @@ class Secrecy:
     def hide_all(self, value: _Any) -> _Any:
         """Return a value with names for the secrets in all of its texts."""
         texts: list[str] = []
-        mapped(value, lambda text: texts.append(text) or text)
+
+        def noted(text: str) -> str:
+            texts.append(text)
+            return text
+
+        mapped(value, noted)
         # Of nearly all values it is enough to look at their texts once, together.
         is_plain = self.is_off or self.vault.has_none("\0\n".join(texts))
         changed: _Any = value if is_plain else mapped(value, self.hide)

@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr, replace
 from codingagent.model import events
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import is_about_secrets
-from codingagent.model.events import changed_paths, file_changes
+from codingagent.model.events import file_changes
 from codingagent.model.operations import EVERYWHERE, Kind
 from codingagent.model.plain_text import json_length
 from codingagent.model.results import is_refused_by_check
@@ -84,12 +84,17 @@ def states(
     """
     session = None if begun is None else replace(begun)
     for record in records:
-        if session is None:
-            session = _begun(record)
-        else:
-            for name, value in _changes(session, record).items():
-                force_setattr(session, name, value)
+        session = advance(session, record)
         yield record, session
+
+
+def advance(session: Session | None, record: entries.Record) -> Session:
+    """Change a state in place as `fold` does, and return it: copies would be half of the work."""
+    if session is None:
+        return _begun(record)
+    for name, value in _changes(session, record).items():
+        force_setattr(session, name, value)
+    return session
 
 
 def _begun(record: entries.Record) -> Session:
@@ -266,40 +271,36 @@ def _start(session: Session, record: entries.OperationStarted) -> Changes:
 
 def _end_operation(session: Session, record: entries.OperationEnded) -> Changes:
     event, started = record.event, session.unfinished
-    is_change = bool(file_changes((event,)))
-    # A command counts only after a check has run.
-    undoes_check = is_change or (bool(session.checked_by) and EVERYWHERE in event.changes)
-    written, replies = session.written, session.replies
+    found: Changes = {"unfinished": None, "asked": None, "answered": None}
+    found["results"] = session.results.with_one(event)
+    found["ends"] = session.ends.with_one(record)
+    changed = [change.path for change in event.changes if change is not EVERYWHERE]
+    unparsed = session.unparsed.difference(changed) if session.unparsed else session.unparsed
     told: tuple[str, ...] = ()
-    unparsed = session.unparsed.difference(changed_paths((event,)))
     match event:
         case events.MessageShown(text=said) | events.Finished(summary=said) if said:
-            replies = replies.with_one((session.sequence, said))
+            found["replies"] = session.replies.with_one((session.sequence, said))
         case events.FileFetched():
             told = (event.content,)
         case events.CommandRan():
             told = event.stdout or "", event.stderr or ""
+            found |= {"tier": event.sandbox, "spans": _spans(session, event, record.at)}
         case events.FileMoved() if event.path in session.unparsed:
             unparsed |= {event.to}
         case events.FileCreated() | events.FileEdited() if event.fault:
             unparsed |= {event.path}
+        case events.Refused():
+            found["refused"] = session.refused + is_refused_by_check(event)
         case _:
             pass
-    return {
-        "unfinished": None,
-        "asked": None,
-        "answered": None,
-        "replies": replies,
-        "refused": session.refused + is_refused_by_check(event),
-        "results": session.results.with_one(event),
-        "ends": session.ends.with_one(record),
-        "returned": session.returned + sum(map(json_length, told)),
-        "tier": event.sandbox if isinstance(event, events.CommandRan) else session.tier,
-        "is_unchecked": session.is_unchecked or undoes_check,
-        "unparsed": unparsed,
-        "written": written.with_one(started) if started and is_change else written,
-        "spans": _spans(session, event, record.at),
-    }
+    if told:
+        found["returned"] = session.returned + sum(map(json_length, told))
+    # A command counts only after a check has run.
+    if changed or (session.checked_by and EVERYWHERE in event.changes):
+        found |= {"is_unchecked": True, "unparsed": unparsed}
+    if started and changed:
+        found["written"] = session.written.with_one(started)
+    return found
 
 
 def _end_check(session: Session, record: entries.CheckEnded) -> Changes:
@@ -369,7 +370,7 @@ def _end_turn(session: Session, record: entries.TurnEnded) -> Changes:
         "touched": session.touched.union(*map(_paths, session.results)),
         "cut": record.cut,
         "checkpoints": replace(session.checkpoints, shown=session.checkpoints.told),
-        "known": known_after(session.known, session.written),
+        "known": known_after(session.known, session.written) if session.written else session.known,
         "worded": worded,
         "is_taught": session.is_taught or not (session.is_asking or session.is_only_words),
     }

@@ -127,9 +127,10 @@ class Vault:
 
     def has_none(self, lines: str) -> bool:
         """Return whether no secret can be in any of some texts, each ended by NUL and a line end."""
-        return not (
-            self.hides and (may_hold_any(lines) or _FIRST in lines or self.spans(lines, ""))
-        )
+        if not self.hides:
+            return True
+        is_known = bool(self.by_name or self.wishes.hide) and bool(self.spans(lines, ""))
+        return not (is_known or _FIRST in lines or may_hold_any(lines))
 
     def preview(self, text: str, path: str) -> str:
         """Return a text that no file holds yet, as `hide` would; nothing about the file is kept or told."""

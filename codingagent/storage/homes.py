@@ -12,7 +12,12 @@ from msgspec.structs import replace
 
 from codingagent.errors import CodingAgentError, UsageError, WorkError, disk_errors
 from codingagent.model import settings as settings_
-from codingagent.model.journal_entries import Record, RunStarted, SessionStarted, is_run_id
+from codingagent.model.journal_entries import (
+    Record,
+    RunStarted,
+    SessionStarted,
+    is_run_id,
+)
 from codingagent.model.paths import HOME_MARK
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Session
@@ -250,6 +255,9 @@ class Home(Struct, frozen=True):
 
     def records(self, name: str) -> Iterator[Record]:
         return self._of(name).records(name)
+
+    def outcomes(self, name: str, most: int | None) -> tuple[list[tuple[Record, Session]], int]:
+        return self._of(name).outcomes(name, most)
 
     def _of(self, name: str) -> Sessions:
         return self.runs if is_run_id(name) else self.sessions

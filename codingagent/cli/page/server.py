@@ -95,7 +95,7 @@ class Page:
 
     # --- views ---------------------------------------------------------------------------------
 
-    def html(self, template: str, status: int = 200, **values: object) -> HTMLResponse:
+    def html(self, template: str, status: int = 200, /, **values: object) -> HTMLResponse:
         text = self._templates.get_template(template).render(values)
         return HTMLResponse(text, status_code=status)
 
@@ -152,8 +152,8 @@ class Page:
         await self._wait_for_answer(home, view.session)
         # The output of a command may go on before the browser listens: then it is shown anew.
         shown = "" if view.is_at_work else stamp
-        values = {"shown": shown, **self._values(view)}
-        return await run_in_threadpool(partial(self.html, "session.html", **values))
+        values = self._values(view)
+        return await run_in_threadpool(lambda: self.html("session.html", shown=shown, **values))
 
     def _values(self, view: SessionView) -> dict[str, object]:
         settings = self.desk.settings

@@ -119,7 +119,7 @@ class Story:
         self.records: list[entries.Record] = []
         """Those that are of no operation."""
         self.turns: list[Turn] = []
-        self._end, self._stamp = 0, [object()]
+        self._end, self._stamp = 0, list[int]()
 
     def read_on(self, home: Home, session_id: str) -> Session:
         """Take in what is new of a session, and return its state."""
