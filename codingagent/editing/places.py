@@ -187,6 +187,11 @@ class File:
         return frozenset(map(str.strip, self.lines))
 
     @cached_property
+    def indented(self) -> frozenset[str]:
+        """The lines that are indented, without that."""
+        return frozenset(line.strip() for line in self.lines if line[:1].isspace() and line.strip())
+
+    @cached_property
     def _text(self) -> str:
         return _framed(self.lines)
 

@@ -138,8 +138,9 @@ def _counts_of(
         undo.history_of(home, state, records) as (kept, all_),
     ):
         # Older turns need no exact counts, and where many files changed they help nobody.
-        steps = {each.after: each for each in all_[-20:] if each.after and each.sequence}
-        few = [(old.before, new) for new, old in steps.items() if old.sequence not in many]
+        differing = (each for each in all_[-20:] if each.sequence and each.before != each.after)
+        steps = {each.after: each for each in differing if each.sequence not in many}
+        few = [(each.before, newer) for newer, each in steps.items() if newer]
         for newer, told in kept.counts_of(few):
             counts = found.setdefault(steps[newer].sequence, {}) if newer else {}
             for path, (added, removed) in told.items():
