@@ -5,6 +5,7 @@ import contextlib
 import logging
 import socket
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -288,8 +289,13 @@ class Page:
         if done.fault:
             return self.said(fault=done.fault)
         plan = [each for each in done.objects if each.get("kind") == "rehearsed"]
-        shown = [(each, diffs.files_of(str(each["difference"]))) for each in plan]
-        return self.html("review.html", 200, id=session_id, plan=shown)
+
+        def drawn() -> Response:
+            spent = Counter[str]()
+            shown = [(each, diffs.files_of(str(each["difference"]), spent)) for each in plan]
+            return self.html("review.html", 200, id=session_id, plan=shown)
+
+        return await run_in_threadpool(drawn)
 
     async def _act(self, request: Request) -> Response:
         home, session_id = self._named(request)
