@@ -210,7 +210,7 @@ def show_session(
         head.append(([(f"always approved ({number}): ", "warn"), (grant, "")], 2))
     requests = mailbox.waiting_paths(session.session_id, session.sequence)
     if early:
-        said = f"the first {early:,} operations are only counted: `codingagent log` tells them"
+        said = f"the first {early:,} operations that did well are only counted: `codingagent log` tells them"
         head.append(([(runnable(said), "dim")], 2))
     parts = _history(told, counts, mailbox, look, now), _way_on(session, requests, look, now)
     show_lines(laid_out(chain(head, *parts), look))

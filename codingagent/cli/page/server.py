@@ -54,6 +54,7 @@ class Page:
         self.desk = desk
         self.is_closing = False
         self._workers: dict[str, Worker] = {}
+        self._stories: dict[str, Story] = {}
         self._listeners: dict[str, set[asyncio.Event]] = {}
         self._choosing: asyncio.Task[Done] | None = None
         loader = jinja2.FileSystemLoader(_HERE / "templates")
@@ -149,12 +150,16 @@ class Page:
     async def _session(self, request: Request) -> Response:
         home, session_id = self._named(request)
         stamp = self._stamp(home, session_id)
-        view = await run_in_threadpool(SessionView, home, session_id, self._worker(session_id))
+        view = await run_in_threadpool(self._view, home, session_id)
         await self._wait_for_answer(home, view.session)
         # The output of a command may go on before the browser listens: then it is shown anew.
         shown = "" if view.is_at_work else stamp
         values = self._values(view)
         return await run_in_threadpool(lambda: self.html("session.html", shown=shown, **values))
+
+    def _view(self, home: Home, session_id: str) -> SessionView:
+        story = self._stories.setdefault(session_id, Story())
+        return SessionView(home, session_id, self._worker(session_id), story)
 
     def _values(self, view: SessionView) -> dict[str, object]:
         settings = self.desk.settings
@@ -186,7 +191,7 @@ class Page:
                 stamp = self._stamp(home, session_id)
                 if stamp != shown:
                     shown, written = stamp, worker.written
-                    view = await run_in_threadpool(SessionView, home, session_id, worker)
+                    view = await run_in_threadpool(self._view, home, session_id)
                     template = self._templates.get_template("view.html")
                     shown_now = await run_in_threadpool(template.render, self._values(view))
                     yield _event(shown_now)
@@ -321,7 +326,7 @@ class Page:
                 return self.said()
             case _:
                 if action == "undo" and not form.get("path"):
-                    view = await run_in_threadpool(SessionView, home, session_id, worker)
+                    view = await run_in_threadpool(self._view, home, session_id)
                     turns = [each for each in view.turns if str(each.number) == form.get("turn")]
                     if not turns or not turns[0].undoes:
                         raise UsageError("that turn is undone already: nothing was done")
@@ -354,8 +359,7 @@ class Page:
 
     def _worker(self, session_id: str) -> Worker:
         if session_id not in self._workers:
-            wake = partial(self._wake, session_id)
-            self._workers[session_id] = Worker(self.desk.words, wake, Story())
+            self._workers[session_id] = Worker(self.desk.words, partial(self._wake, session_id))
         return self._workers[session_id]
 
     def _wake(self, session_id: str) -> None:

@@ -153,10 +153,10 @@ class Story:
 class SessionView:
     """All that the page shows of one session, as it is now."""
 
-    def __init__(self, home: Home, session_id: str, worker: "Worker") -> None:
-        with worker.story.lock:
-            self.session = worker.story.read_on(home, session_id)
-            records, turns = [*worker.story.records], [replace(each) for each in worker.story.turns]
+    def __init__(self, home: Home, session_id: str, worker: "Worker", story: Story) -> None:
+        with story.lock:
+            self.session = story.read_on(home, session_id)
+            records, turns = [*story.records], [*map(replace, story.turns)]
         self.turns = _marked(turns, steps(records))
         secrecy = secrecy_of(home.sessions.folder, self.session)
         words = events.MessageShown | events.Finished

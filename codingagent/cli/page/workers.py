@@ -14,10 +14,6 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from codingagent.cli.page.view import Story
 
 # A record may hold the text of a file.
 _LINE_BYTES = 2**27
@@ -60,11 +56,10 @@ class Worker:
     Args:
         home: the words of the command line that name the home.
         changed: called when there is something new to see.
-        story: what its journal told so far.
     """
 
-    def __init__(self, home: Sequence[str], changed: Callable[[], None], story: "Story") -> None:
-        self._home, self._changed, self.story = [*home], changed, story
+    def __init__(self, home: Sequence[str], changed: Callable[[], None]) -> None:
+        self._home, self._changed = [*home], changed
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
         self._gate = asyncio.Lock()
