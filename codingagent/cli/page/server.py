@@ -157,6 +157,11 @@ class Page:
         values = self._values(view)
         return await run_in_threadpool(lambda: self.html("session.html", shown=shown, **values))
 
+    def _state(self, home: Home, session_id: str) -> Session:
+        story = self._stories.setdefault(session_id, Story())
+        with story.lock:
+            return story.read_on(home, session_id)
+
     def _view(self, home: Home, session_id: str) -> SessionView:
         story = self._stories.setdefault(session_id, Story())
         return SessionView(home, session_id, self._worker(session_id), story)
@@ -259,7 +264,7 @@ class Page:
     async def _answer(self, request: Request) -> Response:
         """Take an answer: as text, or as a file."""
         home, session_id = self._named(request)
-        session = home.sessions.load(session_id)
+        session = await run_in_threadpool(self._state, home, session_id)
         query = request.query_params
         data = looking.text_in(await request.body(), query.get("name", ""))
         if "unsure" in query and not looking.looks_like_answer(data, session):
@@ -286,7 +291,8 @@ class Page:
         """Show what an answer would do, and do nothing."""
         home, session_id = self._named(request)
         data = looking.text_in(await request.body(), request.query_params.get("name", ""))
-        looking.refuse_other(data, home.sessions.load(session_id))
+        session = await run_in_threadpool(self._state, home, session_id)
+        await run_in_threadpool(looking.refuse_other, data, session)
         with _answer_file(data) as path:
             done = await run(
                 [*self.desk.words, "resume", session_id, "--json", f"--dry-run={path}"]
@@ -305,7 +311,8 @@ class Page:
     async def _act(self, request: Request) -> Response:
         home, session_id = self._named(request)
         form, worker = await _form(request), self._worker(session_id)
-        action, session = request.path_params["action"], home.sessions.load(session_id)
+        action = request.path_params["action"]
+        session = await run_in_threadpool(self._state, home, session_id)
         match action:
             case "stop":
                 # A turn that ended meanwhile has nothing to stop.
@@ -378,7 +385,7 @@ class Page:
     async def _taken(self, home: Home, session_id: str, sequence: int, worker: Worker) -> None:
         """Wait until an answer is in the journal, or can't be taken."""
         while worker.is_running:
-            session = await run_in_threadpool(home.sessions.load, session_id)
+            session = await run_in_threadpool(self._state, home, session_id)
             if session.sequence != sequence or not session.is_awaiting_answer:
                 return
             await asyncio.sleep(_GATHER_S)
