@@ -3,7 +3,7 @@
 import difflib
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -58,6 +58,12 @@ class DiffView(Struct):
             removed, added = [], []
             if row is not None:
                 yield row, row
+
+
+def files_of_all(texts: Iterable[str]) -> list[list[DiffView]]:
+    """Return the files of each of some diffs that are shown in one view."""
+    spent = Counter[str]()
+    return [files_of(text, spent) for text in texts]
 
 
 def files_of(text: str, spent: Counter[str] | None = None) -> list[DiffView]:

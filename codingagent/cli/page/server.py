@@ -5,7 +5,7 @@ import contextlib
 import logging
 import socket
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -54,7 +54,7 @@ class Page:
         self.desk = desk
         self.is_closing = False
         self._workers: dict[str, Worker] = {}
-        self._stories: dict[str, Story] = {}
+        self._stories = defaultdict[str, Story](Story)
         self._listeners: dict[str, set[asyncio.Event]] = {}
         self._choosing: asyncio.Task[Done] | None = None
         loader = jinja2.FileSystemLoader(_HERE / "templates")
@@ -157,14 +157,8 @@ class Page:
         values = self._values(view)
         return await run_in_threadpool(lambda: self.html("session.html", shown=shown, **values))
 
-    def _state(self, home: Home, session_id: str) -> Session:
-        story = self._stories.setdefault(session_id, Story())
-        with story.lock:
-            return story.read_on(home, session_id)
-
     def _view(self, home: Home, session_id: str) -> SessionView:
-        story = self._stories.setdefault(session_id, Story())
-        return SessionView(home, session_id, self._worker(session_id), story)
+        return SessionView(home, self._worker(session_id), self._stories[session_id], session_id)
 
     def _values(self, view: SessionView) -> dict[str, object]:
         settings = self.desk.settings
@@ -264,7 +258,7 @@ class Page:
     async def _answer(self, request: Request) -> Response:
         """Take an answer: as text, or as a file."""
         home, session_id = self._named(request)
-        session = await run_in_threadpool(self._state, home, session_id)
+        session = await run_in_threadpool(self._stories[session_id].state, home, session_id)
         query = request.query_params
         data = looking.text_in(await request.body(), query.get("name", ""))
         if "unsure" in query and not looking.looks_like_answer(data, session):
@@ -291,7 +285,7 @@ class Page:
         """Show what an answer would do, and do nothing."""
         home, session_id = self._named(request)
         data = looking.text_in(await request.body(), request.query_params.get("name", ""))
-        session = await run_in_threadpool(self._state, home, session_id)
+        session = await run_in_threadpool(self._stories[session_id].state, home, session_id)
         await run_in_threadpool(looking.refuse_other, data, session)
         with _answer_file(data) as path:
             done = await run(
@@ -300,19 +294,15 @@ class Page:
         if done.fault:
             return self.said(fault=done.fault)
         plan = [each for each in done.objects if each.get("kind") == "rehearsed"]
-
-        def drawn() -> Response:
-            spent = Counter[str]()
-            shown = [(each, diffs.files_of(str(each["difference"]), spent)) for each in plan]
-            return self.html("review.html", 200, id=session_id, plan=shown)
-
-        return await run_in_threadpool(drawn)
+        texts = [str(each["difference"]) for each in plan]
+        shown = zip(plan, await run_in_threadpool(diffs.files_of_all, texts), strict=True)
+        return self.html("review.html", 200, id=session_id, plan=shown)
 
     async def _act(self, request: Request) -> Response:
         home, session_id = self._named(request)
         form, worker = await _form(request), self._worker(session_id)
         action = request.path_params["action"]
-        session = await run_in_threadpool(self._state, home, session_id)
+        session = await run_in_threadpool(self._stories[session_id].state, home, session_id)
         match action:
             case "stop":
                 # A turn that ended meanwhile has nothing to stop.
@@ -385,7 +375,7 @@ class Page:
     async def _taken(self, home: Home, session_id: str, sequence: int, worker: Worker) -> None:
         """Wait until an answer is in the journal, or can't be taken."""
         while worker.is_running:
-            session = await run_in_threadpool(self._state, home, session_id)
+            session = await run_in_threadpool(self._stories[session_id].state, home, session_id)
             if session.sequence != sequence or not session.is_awaiting_answer:
                 return
             await asyncio.sleep(_GATHER_S)

@@ -121,8 +121,12 @@ class Story:
         self.turns: list[Turn] = []
         self._end, self._stamp = 0, list[int]()
 
+    def state(self, home: Home, session_id: str) -> Session:
+        with self.lock:
+            return self.read_on(home, session_id)
+
     def read_on(self, home: Home, session_id: str) -> Session:
-        """Take in what is new of a session, and return its state."""
+        """Take in what is new of a session, and return its state; the lock is held."""
         path = home.sessions.journal_path(session_id)
         about, before = path.stat(), self.session
         vault = [path.with_name(name) for name in ("vault.json", "secrets.json")]
@@ -153,7 +157,7 @@ class Story:
 class SessionView:
     """All that the page shows of one session, as it is now."""
 
-    def __init__(self, home: Home, session_id: str, worker: "Worker", story: Story) -> None:
+    def __init__(self, home: Home, worker: "Worker", story: Story, session_id: str) -> None:
         with story.lock:
             self.session = story.read_on(home, session_id)
             records, turns = [*story.records], [*map(replace, story.turns)]
