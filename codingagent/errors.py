@@ -10,7 +10,7 @@ OperationError              the model: becomes a result that goes back to the mo
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 REMEDIES: dict[int, str] = {}
 """By the number of a fault of the system; the program's start knows which system it is."""
@@ -53,14 +53,21 @@ class InterruptError(CodingAgentError):
 class OperationError(Exception):
     """An operation that can't be done as asked: the `fact`, in one line, is all that the person is told.
 
-    The model is told the `advice`, what to send instead, too, and the `detail`, the lines of a file, say.
+    The model is told the `advice`, what to send instead, too, and the `detail`, the lines of a file, say: a
+    text, or what makes it, if it is asked for.
     """
 
-    def __init__(self, fact: str, detail: str = "", *, advice: str = "") -> None:
+    def __init__(
+        self, fact: str, detail: str | Callable[[], str] = "", *, advice: str = ""
+    ) -> None:
         super().__init__(fact + advice)
         self.fact = fact
-        self.detail = detail
+        self._detail = detail
         self.advice = advice
+
+    @property
+    def detail(self) -> str:
+        return self._detail if isinstance(self._detail, str) else self._detail()
 
     @property
     def reason(self) -> str:
@@ -70,7 +77,7 @@ class OperationError(Exception):
     def but(self, fact: str | None = None, advice: str = "") -> "OperationError":
         """Return the same with another fact, or with more advice."""
         told = self.fact if fact is None else fact
-        return OperationError(told, self.detail, advice=self.advice + advice)
+        return OperationError(told, self._detail, advice=self.advice + advice)
 
 
 @contextlib.contextmanager

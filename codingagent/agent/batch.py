@@ -93,6 +93,7 @@ class Execution:
         was done since. ApprovalError if nobody can answer a question; `answer` continues from there.
         """
         listed = None
+        self._executor.begin()
         self.context.workspace.check()
         self._spellings = Spellings(self.context.workspace)
         begun = len(self.session.results) >= len(items) or self.session.checkpoints.before

@@ -48,6 +48,11 @@ class Executor:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._views = Views(context.workspace)
+        self._listed: list[list[str]] | None = None
+
+    def begin(self) -> None:
+        """Begin an answer: until it changes something, the files are listed once for all of its patterns."""
+        self._listed = []
 
     def perform(self, order: Order, approved: str = "") -> Event | Question:
         """Do one operation and return its outcome; the model's mistakes are events too.
@@ -58,6 +63,8 @@ class Executor:
         If the journal can't be written (WorkError), nothing was changed.
         """
         operation, log = order.operation, self._context.log
+        if operation.changes and self._listed:
+            self._listed.clear()
         try:
             plan = self.plan(order)
             if not isinstance(plan, Plan):
@@ -164,8 +171,11 @@ class Executor:
             self._ask_to_show(path)
             return FileRequested(path, (path,), *lines)
         fits = paths.glob_matcher(path)
-        listed = filter(paths.is_utf8, workspace.listing().files)
-        found = sorted(each for each in listed if fits(each) and documents.is_asked_for(each, path))
+        listed = self._listed or [[*filter(paths.is_utf8, workspace.listing().files)]]
+        if self._listed is not None:
+            self._listed[:] = listed
+        files = filter(fits, listed[0])
+        found = sorted(each for each in files if documents.is_asked_for(each, path))
         readable = list(filter(self._context.may_read, found))
         if not readable:
             which = "that the policy lets be read " if found else ""

@@ -67,7 +67,16 @@ class Secrecy:
     # --- what leaves -------------------------------------------------------------------------------
     def hide_all(self, value: _Any) -> _Any:
         """Return a value with names for the secrets in all of its texts."""
-        changed: _Any = value if self.is_off else mapped(value, self.hide)
+        texts: list[str] = []
+
+        def noted(text: str) -> str:
+            texts.append(text)
+            return text
+
+        mapped(value, noted)
+        # Of nearly all values it is enough to look at their texts once, together.
+        is_plain = self.is_off or self.vault.has_none("\0\n".join(texts))
+        changed: _Any = value if is_plain else mapped(value, self.hide)
         return changed
 
     def seal(self, request: str, guide: str) -> str:
@@ -111,8 +120,9 @@ class Secrecy:
                 record = replace(record, changes=(), event=None)
             case OperationEnded():
                 record = replace(record, event=self.event(record.event))
-            case TurnEnded() if session.is_complete:  # told with its results
-                session = self.session(session)
+            case TurnEnded() if session.is_complete:  # told with what failed, and its end
+                told = (each if _is_quiet(each) else self.event(each) for each in session.results)
+                session = replace(session, results=tuple(told))
             case ApprovalAsked():
                 return self.asked(record), session
             case _:
@@ -226,6 +236,11 @@ class Secrecy:
         news = f"Hidden: {some(names, _NAMED)}. " if names else ""
         what = f"{total} {plural(total, 'secret')}" if total else "None"
         return f"{news}{what} in this request; all of the session: codingagent secrets"
+
+
+def _is_quiet(event: events.Event) -> bool:
+    """Return whether nothing of an event is told again when its turn ends."""
+    return events.succeeded(event) and not isinstance(event, events.Finished)
 
 
 def _in_bytes(data: bytes, path: str, hide: Hides) -> bytes:

@@ -26,6 +26,7 @@ _REMEMBERED = 16
 _LOOKS = 5_000
 # How many files a diff or its counts show.
 _SHOWN_FILES = 2_000
+_COUNTED_BYTES = 100_000
 # Windows allows 32,767 characters in a command line.
 _WORDS_LIMIT = 20_000
 
@@ -163,6 +164,33 @@ class Reader:
         parts, _ = self._compared_by_git(old, new, differing, 2_000_000, "--numstat", "-z")
         told = [line.split("\t", 2) for part in parts for line in names_of(part)]
         return {path: (int(more), int(less)) for more, less, path in told if more != "-"}
+
+    def counts_of(
+        self, pairs: Iterable[tuple[str, str]]
+    ) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
+        """Yield the same for pairs of checkpoints, each with the newer one; large files are left out, too."""
+        words = [
+            "-c",
+            f"core.bigFileThreshold={_COUNTED_BYTES}",
+            "diff-tree",
+            "-r",
+            "-z",
+            "--stdin",
+        ]
+        words += ["--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"]
+        words += [f"--relative={FILES}", "--ignore-submodules=all"]
+        asked = "".join(f"{new} {old}\n" for old, new in pairs)
+        told = self._store.git(*words, data=asked.encode()) if asked else b""
+        newer = ""
+        counts: dict[str, tuple[int, int]] = {}
+        for part in (*names_of(told), ""):
+            more, _, rest = part.partition("\t")
+            if not rest:
+                yield newer, counts
+                newer, counts = part.strip(), {}
+            elif more != "-":
+                less, _, path = rest.partition("\t")
+                counts[path] = (int(more), int(less))
 
     def _compared_by_git(
         self, old: str, new: str, changes: Collection[Change], limit_bytes: int, *options: str

@@ -7,7 +7,7 @@ All is journalled: an interrupted undo is finished later, and leaves alone what 
 
 import contextlib
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from codingagent.checkpoints import history
 from codingagent.checkpoints.checkpointer import Checkpointer, LazyStore, place_of
 from codingagent.checkpoints.history import Change, HistoryStep, LeftOut, named, steps
 from codingagent.errors import UsageError
-from codingagent.model.journal_entries import OperationStarted, UndoBegan, UndoEnded
+from codingagent.model.journal_entries import OperationStarted, Record, UndoBegan, UndoEnded
 from codingagent.model.paths import shown
 from codingagent.model.plain_text import plural
 from codingagent.model.session_state import Phase, Session
@@ -46,11 +46,11 @@ _NEVER = (history.NO_CHECKPOINT, _UNCOVERED)
 
 @contextlib.contextmanager
 def history_of(
-    home: Home, session: Session
+    home: Home, session: Session, records: Iterable[Record] | None = None
 ) -> "Iterator[tuple[Checkpoints, tuple[HistoryStep, ...]]]":
-    """Yield a session's checkpoints, for reading, and the steps between them."""
+    """Yield a session's checkpoints, for reading, and the steps between them, as its records tell."""
     with contextlib.closing(LazyStore(place_of(home, session))) as store:
-        yield store.needed(), steps(home.records(session.session_id))
+        yield store.needed(), steps(records or home.records(session.session_id))
 
 
 def take_back(home: Home, checkpointer: Checkpointer, what: "UndoChoice") -> str:

@@ -123,7 +123,7 @@ def wrap(text: str, width: int) -> list[str]:
 def hang(spans: Line, look: Look, indent: int) -> Iterator[Line]:
     """Wrap a line; indent all lines after the first."""
     text = "".join(text for text, _ in spans)
-    if not look.is_terminal or cells(text) <= look.width:
+    if not look.is_terminal or 2 * len(text) <= look.width or cells(text) <= look.width:
         yield spans
         return
     styles = [style for text, style in spans for _ in text]

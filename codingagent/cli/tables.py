@@ -126,8 +126,11 @@ def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> No
 Counts = Mapping[str, tuple[int, int]]
 """The number of added and removed lines, by path."""
 
+Told = Iterable[tuple[Record, Session]]
+"""Records, each with the state after it."""
+
 # Records that say nothing to who looks back, or that another one tells of.
-_LEFT_OUT = (
+UNTOLD = (
     *(entries.InboxFound, entries.RequestWritten, entries.OperationStarted),
     *(entries.CheckpointTaken, entries.UndoBegan, entries.SessionRenamed),
 )
@@ -140,16 +143,14 @@ _HEADINGS = (
 
 # Of the record of a session, these tell a colleague nothing.
 _OF_THE_PERSON = (
-    *(*_LEFT_OUT, entries.SessionStarted, entries.AnswerSetAside, entries.GrantsRevoked),
+    *(*UNTOLD, entries.SessionStarted, entries.AnswerSetAside, entries.GrantsRevoked),
     *(entries.RefreshAsked, entries.SessionReopened, entries.SessionClosed),
 )
 _WIDE = Look(1_000_000, has_marks=True)
 _BACKTICKS = lazy_pattern("`+")
 
 
-def show_as_markdown(
-    session: Session, records: Iterable[Record], turns: Mapping[int, Counts]
-) -> None:
+def show_as_markdown(session: Session, told: Told, turns: Mapping[int, Counts]) -> None:
     """Print what a session did as Markdown: for a pull request, or a colleague. Counts are by turn.
 
     What anyone said or ran is code in it: no link, image, tag or name of a person comes from there.
@@ -157,7 +158,7 @@ def show_as_markdown(
     task = on_screen(session.task).strip()
     lines = [f"# {_code(session.name or task.partition(chr(10))[0] or session.session_id)}"]
     lines += _fenced(task) if session.name or "\n" in task else ()
-    for record, state in states(records):
+    for record, state in told:
         match record:
             case entries.AnswerTaken():
                 lines += ("", f"## Turn {record.sequence}", "")
@@ -197,9 +198,9 @@ def _mark_for(text: str) -> str:
 
 
 def show_session(
-    session: Session, records: Iterable[Record], counts: Mapping[int, Counts], mailbox: "Mailbox"
+    session: Session, told: Told, counts: Mapping[int, Counts], mailbox: "Mailbox", early: int
 ) -> None:
-    """Print a session's turns, results and changed files, and how to continue."""
+    """Print a session's turns, results and changed files, and how to continue; `early` ones are left out."""
     look, now = look_of(sys.stdout), layout.local_now()
     what, turn = ("run", "") if session.is_run else ("session", f", turn {session.sequence}")
     name = f" ({session.name})" * bool(session.name)
@@ -208,21 +209,18 @@ def show_session(
     for number, grant in enumerate(sorted(session.granted), start=1):
         head.append(([(f"always approved ({number}): ", "warn"), (grant, "")], 2))
     requests = mailbox.waiting_paths(session.session_id, session.sequence)
-    told = _history(records, counts, mailbox, look, now), _way_on(session, requests, look, now)
-    show_lines(laid_out(chain(head, *told), look))
+    if early:
+        said = f"the first {early:,} operations that did well are only counted: `codingagent log` tells them"
+        head.append(([(runnable(said), "dim")], 2))
+    parts = _history(told, counts, mailbox, look, now), _way_on(session, requests, look, now)
+    show_lines(laid_out(chain(head, *parts), look))
 
 
 def _history(
-    records: Iterable[Record],
-    counts: Mapping[int, Counts],
-    mailbox: "Mailbox",
-    look: Look,
-    now: datetime,
+    told: Told, counts: Mapping[int, Counts], mailbox: "Mailbox", look: Look, now: datetime
 ) -> Iterator[Hung]:
     began_at = ""
-    for record, session in states(records):
-        if isinstance(record, _LEFT_OUT):
-            continue
+    for record, session in told:
         lines = [*lines_of(record, session, mailbox, look)]
         if isinstance(record, _HEADINGS):
             when = layout.clock(record.at, now) if look.is_terminal else record.at[:16]
@@ -237,9 +235,9 @@ def _history(
             took = layout.duration(max(seconds.total_seconds(), 0))
             yield [*head, (f", {took}", "dim")], indent
             changed = counts.get(record.sequence, {})
-            told = {path: f" {layout.counted(*count, look)}" for path, count in changed.items()}
+            lines_by = {path: f" {layout.counted(*count, look)}" for path, count in changed.items()}
             named = dict.fromkeys((*record.changed, *changed))
-            if said := ", ".join(path + told.get(path, "") for path in named):
+            if said := ", ".join(path + lines_by.get(path, "") for path in named):
                 yield [("  files changed: ", "dim"), (said, "")], 4
         yield from lines
 

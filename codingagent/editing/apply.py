@@ -196,12 +196,13 @@ def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
     """Return the damage that searches show which fit the file only after it is undone."""
     text = "\n".join(("", *lines, ""))
     proven: Channel = UNHARMED
+    file = places.File(lines)
     for replacement in change:
         search = places.split(replacement.search)
         if "\n".join(("", *search, "")) in text:
             continue
         try:
-            proven |= match.find(lines, places.Sought(tuple(search), ())).undone
+            proven |= match.find(lines, places.Sought(tuple(search), ()), file).undone
         except OperationError:
             continue
     return proven

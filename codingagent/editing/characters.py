@@ -78,14 +78,15 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
     """Return new lines without the damage to their characters that is proven; refuse what is lost by it."""
     notes: list[str] = []
     # The signs of an input method where only code can be.
-    fresh = ["" if line in ground.known else line for line in new]
-    text = "\n".join(fresh)
+    text = "\n".join(new)
     if not text.isascii() and _WIDE.search(text):
+        fresh = ["" if line in ground.known else line for line in new]
         within = ground.text_among(new)
-        if file_kinds.cannot_hold(_WIDE, fresh, ground.path, within):
+        is_new = _WIDE.search("\n".join(fresh)) is not None
+        if is_new and file_kinds.cannot_hold(_WIDE, fresh, ground.path, within):
             what = "full-width punctuation, where a file of its kind has none"
             raise refusal(f"it contains {what}", arrival)
-    if not may_be_damaged("\n".join(new)):
+    if not may_be_damaged(text):
         return MendedLines(new)
     for row in ROWS:
         undone = [row.undo(line) for line in new]

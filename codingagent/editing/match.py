@@ -61,11 +61,11 @@ def _attempts(file: File, sought: Sought) -> Iterator[_Attempt]:
 
 
 # --- the one place ---------------------------------------------------------------------------------
-def find(lines: list[str], sought: Sought) -> Found:
-    """Return the one place where a search is meant to be, else OperationError."""
+def find(lines: list[str], sought: Sought, file: File | None = None) -> Found:
+    """Return the one place where a search is meant to be, else OperationError; `file` has the same lines."""
     if not sought.search:
         raise OperationError(f"{sought.label} is empty", advice="; give the lines to replace")
-    file = File(lines)
+    file = file or File(lines)
     lead = "" if sought.arrival is None else sought.arrival.lead
     bare = tuple(line.removeprefix(lead) for line in sought.search)
     if bare != sought.search and all(file.places(RULES[0], each) for each in (bare, sought.search)):
@@ -84,17 +84,17 @@ def find(lines: list[str], sought: Sought) -> Found:
         dots = clip(sought.search[at].strip())
         what = f"has the line '{dots}' instead of the lines themselves"
         how = "; write all lines, or only those that change with enough around them"
-    elif sought.arrival is not None and not sought.is_verbatim and _is_flat(lines, sought.search):
+    elif sought.arrival is not None and not sought.is_verbatim and _is_flat(file, sought.search):
         # The next answer would come so, too.
         what += ", and no line of it is indented, as if the chat had removed that"
         how = f"; {_again(sought)}, its lines exactly as the file has them"
-    raise OperationError(f"{sought.label} {what}", nearest(lines, [*sought.search]), advice=how)
+    detail = partial(nearest, lines, [*sought.search])
+    raise OperationError(f"{sought.label} {what}", detail, advice=how)
 
 
-def _is_flat(lines: Sequence[str], search: Sequence[str]) -> bool:
+def _is_flat(file: File, search: Sequence[str]) -> bool:
     """Return whether no line of a search is indented, though lines of the file that it has are."""
-    indented = {line.strip() for line in lines if line[:1].isspace() and line.strip()}
-    return not any(line[:1].isspace() for line in search) and not indented.isdisjoint(search)
+    return not any(line[:1].isspace() for line in search) and not file.indented.isdisjoint(search)
 
 
 def _as_it_came(lines: list[str], sought: Sought, place: Place, *, is_shifted: bool) -> Found:

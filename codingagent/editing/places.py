@@ -187,6 +187,11 @@ class File:
         return frozenset(map(str.strip, self.lines))
 
     @cached_property
+    def indented(self) -> frozenset[str]:
+        """The lines that are indented, without that."""
+        return frozenset(line.strip() for line in self.lines if line[:1].isspace() and line.strip())
+
+    @cached_property
     def _text(self) -> str:
         return _framed(self.lines)
 
@@ -227,12 +232,17 @@ def _positions(text: str, search: Sequence[str]) -> list[int]:
     """Return the index of each place where lines are in a framed text: one string search, then counting."""
     wanted = _framed(search)
     found: list[int] = []
-    counted, index, at = 0, 0, text.find(wanted)
+    counted, index, at, step = 0, 0, text.find(wanted), 0
     while at >= 0:
         index += text.count("\n", counted, at)
         counted = at
         found.append(index)
+        # Where they repeat themselves, each place overlaps the last: only what is new in it is compared.
+        if step and text.startswith(wanted[-step:], at + len(wanted)):
+            at += step
+            continue
         at = text.find(wanted, at + 1)
+        step = at - counted if at - counted <= len(wanted) // 2 else 0
     return found
 
 

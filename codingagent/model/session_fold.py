@@ -8,12 +8,12 @@ was interrupted by a kill: `Session.started`.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from codingagent.model import events
 from codingagent.model import journal_entries as entries
 from codingagent.model.approval import is_about_secrets
-from codingagent.model.events import changed_paths, file_changes
+from codingagent.model.events import file_changes
 from codingagent.model.operations import EVERYWHERE, Kind
 from codingagent.model.plain_text import json_length
 from codingagent.model.results import is_refused_by_check
@@ -28,6 +28,9 @@ _SAME = {phase: phase for phase in Phase}
 _REWRITTEN = {**_SAME, _AWAITING: _DUE}
 # A question that waits is gone once its operation does something else: it is planned from the files of now.
 _WORK = {_EXECUTING: _EXECUTING, _APPROVAL: _EXECUTING}
+
+Changes = dict[str, object]
+"""Fields of a session, with their new values."""
 
 # By record: the phases in which it may come, and the phase after each. Others may come in any. The circle is
 # REQUEST_DUE, AWAITING_ANSWER, EXECUTING, and back.
@@ -60,15 +63,7 @@ _PHASES: Mapping[type[entries.Record], Mapping[Phase, Phase]] = {
 
 def fold(session: Session | None, record: entries.Record) -> Session:
     """Return the state after one more record; ValueError if it can't follow: another program wrote it."""
-    if session is None:
-        return _begun(record)
-    phases = _PHASES.get(type(record), _SAME)
-    if session.phase not in phases:
-        raise ValueError(f"a {record.class_name} while the session is {session.phase.value}")
-    was, phase = session.phase, phases[session.phase]
-    if was is _APPROVAL is not phase and not isinstance(record, entries.ApprovalAnswered):
-        session = replace(session, asked=None)
-    return _step(replace(session, updated_at=record.at, phase=phase), record, was)
+    return _begun(record) if session is None else replace(session, **_changes(session, record))
 
 
 def replay(records: Iterable[entries.Record]) -> Session | None:
@@ -78,11 +73,26 @@ def replay(records: Iterable[entries.Record]) -> Session | None:
     return session
 
 
-def states(records: Iterable[entries.Record]) -> Iterator[tuple[entries.Record, Session]]:
-    session: Session | None = None
+def states(
+    records: Iterable[entries.Record], begun: Session | None = None
+) -> Iterator[tuple[entries.Record, Session]]:
+    """Yield each record with the state after it, which is good until the next: it is changed in place.
+
+    `begun` is the state before the first; it stays as it is.
+    """
+    session = None if begun is None else replace(begun)
     for record in records:
-        session = fold(session, record)
+        session = advance(session, record)
         yield record, session
+
+
+def advance(session: Session | None, record: entries.Record) -> Session:
+    """Change a state in place as `fold` does, and return it: copies would be half of the work."""
+    if session is None:
+        return _begun(record)
+    for name, value in _changes(session, record).items():
+        force_setattr(session, name, value)
+    return session
 
 
 def _begun(record: entries.Record) -> Session:
@@ -102,25 +112,41 @@ def _begun(record: entries.Record) -> Session:
     return replace(begun, is_taught=terms.wants == "edits")
 
 
-def _step(session: Session, record: entries.Record, was: Phase) -> Session:
-    """Return the state after a record; its phase is already in it, and `was` is the one before."""
-    kept = session.checkpoints
+def _changes(session: Session, record: entries.Record) -> Changes:
+    """Return the fields of the state that a record changes."""
+    was, phases = session.phase, _PHASES.get(type(record), _SAME)
+    if was not in phases:
+        raise ValueError(f"a {record.class_name} while the session is {was.value}")
+    phase = phases[was]
+    found: Changes = {"updated_at": record.at, "phase": phase}
+    if was is _APPROVAL is not phase and not isinstance(record, entries.ApprovalAnswered):
+        found["asked"] = None
+    found.update(_changed_by(session, record))
+    return found
+
+
+def _changed_by(session: Session, record: entries.Record) -> Changes:
+    kept, was = session.checkpoints, session.phase
     match record:
+        # First, because nearly all records are one of these.
+        case entries.OperationStarted():
+            return _start(session, record)
+        case entries.OperationEnded():
+            return _end_operation(session, record)
         case entries.InboxFound():
-            return replace(session, earlier=record.files)
+            return {"earlier": record.files}
         case entries.RequestWritten():
             # What the chat now knows, including files that the person changed.
             refused = (each for each in session.results if isinstance(each, events.Refused))
             known = {each.subject: each.digest for each in refused if each.digest}
             known |= {file.path: file.digest for file in record.shown}
-            return replace(
-                session,
-                checkpoints=replace(kept, told=kept.latest),
-                known={**session.known, **known} if known else session.known,
-                shown_in_part=session.shown_in_part.union(record.parts),
-                requested=record.sequence,
-                is_rewritten=record.sequence == session.requested,
-            )
+            return {
+                "checkpoints": replace(kept, told=kept.latest),
+                "known": {**session.known, **known} if known else session.known,
+                "shown_in_part": session.shown_in_part.union(record.parts),
+                "requested": record.sequence,
+                "is_rewritten": record.sequence == session.requested,
+            }
         case entries.PersonSaid():
             # What is said during a turn goes into the request after it.
             sequence = session.sequence + (was in (_EXECUTING, _APPROVAL))
@@ -128,119 +154,109 @@ def _step(session: Session, record: entries.Record, was: Phase) -> Session:
             how = (is_late, record.wants, record.brief)
             said = Said(sequence, record.text, record.attached, *how)
             is_question = record.wants == "words"
-            return replace(
-                session,
-                notes=tuple(
+            return {
+                "notes": tuple(
                     n for n in session.notes if not is_question or not n.startswith(_REOPENED)
                 ),
-                was_done=session.was_done and is_question,
+                "was_done": session.was_done and is_question,
                 # The first request is rewritten without the guide to the commands.
-                is_taught=session.is_taught and not (is_question and sequence == 1),
-                said=(*session.said, said),
-                attached=tuple(dict.fromkeys((*session.attached, *record.attached))),
-                touched=session.touched.union(record.attached),
-            )
+                "is_taught": session.is_taught and not (is_question and sequence == 1),
+                "said": (*session.said, said),
+                "attached": tuple(dict.fromkeys((*session.attached, *record.attached))),
+                "touched": session.touched.union(record.attached),
+            }
         case entries.RefreshAsked():
             return _refresh(session, record)
         case entries.AnswerSetAside() | entries.CommitMade() | entries.HookChanged():
-            return session
+            return {}
         case entries.GrantsRevoked():
-            return replace(session, granted=session.granted.difference(record.grants))
+            return {"granted": session.granted.difference(record.grants)}
         case entries.CheckNamed():
-            return replace(session, check=record.command)
+            return {"check": record.command}
         case entries.AnswerTaken():
-            return replace(
-                session,
-                attached=(),
-                known_before=session.known,
-                was_done=session.was_done and session.is_asking,
-                checked=None,
-                checkpoints=replace(kept, before="", starts=NONE, began="", parts=()),
-                taken=record,
-                last_digest=record.digest,
-                results=NONE,
-                ends=NONE,
-                returned=0,
-                notes=(),
-                undos=0,
-                undo_note="",
+            return {
+                "attached": (),
+                "known_before": session.known,
+                "was_done": session.was_done and session.is_asking,
+                "checked": None,
+                "checkpoints": replace(kept, before="", starts=NONE, began="", parts=()),
+                "taken": record,
+                "last_digest": record.digest,
+                "results": NONE,
+                "ends": NONE,
+                "returned": 0,
+                "notes": (),
+                "undos": 0,
+                "undo_note": "",
                 # One that could not be finished must not be finished on a later turn's files.
-                undoing=None,
-                written=NONE,
-                agreed=frozenset(),
-                protected_found=(),
-                protected_settled=None,
-            )
-        case entries.OperationStarted():
-            return _start(session, record)
-        case entries.OperationEnded():
-            return _end_operation(session, record)
+                "undoing": None,
+                "written": NONE,
+                "agreed": frozenset(),
+                "protected_found": (),
+                "protected_settled": None,
+            }
         case entries.CheckEnded():
             return _end_check(session, record)
         case entries.ApprovalAsked():
-            return replace(session, asked=record, answered=None)
+            return {"asked": record, "answered": None}
         case entries.ApprovalAnswered():
             return _answer(session, record)
         case entries.CheckpointTaken():
             return _keep(session, record)
         case entries.ProtectedFound():
-            return replace(session, protected_found=record.changes)
+            return {"protected_found": record.changes}
         case entries.ProtectedSettled():
             is_unchecked = session.is_unchecked or bool(record.put_back)
-            return replace(
-                session,
-                asked=None,
-                answered=None,
-                protected_settled=record,
-                is_unchecked=is_unchecked,
-            )
+            return {
+                "asked": None,
+                "answered": None,
+                "protected_settled": record,
+                "is_unchecked": is_unchecked,
+            }
         case entries.UndoBegan():
-            return replace(session, undoing=record)
+            return {"undoing": record}
         case entries.UndoEnded():
             begun, spans = session.undoing, session.spans
-            return replace(
-                session,
-                undoing=None,
-                spans=spans if begun is None else spans.with_one((begun.at, record.at)),
-                undos=session.undos + (not record.is_void),
-                undo_note=record.told,
-                is_unchecked=True,
-            )
+            return {
+                "undoing": None,
+                "spans": spans if begun is None else spans.with_one((begun.at, record.at)),
+                "undos": session.undos + (not record.is_void),
+                "undo_note": record.told,
+                "is_unchecked": True,
+            }
         case entries.TurnEnded():
             return _end_turn(session, record)
         case entries.SessionReopened():
             # After a close, or an answer in words, the model sent no DONE; only the request is new.
             is_done = not (session.is_closed or session.is_asking)
             notes = (*session.notes, *[_reopened(session)] * is_done)
-            return replace(
-                session,
-                sequence=session.sequence + 1,
-                notes=notes,
-                is_closed=False,
-                was_done=is_done,
-            )
+            return {
+                "sequence": session.sequence + 1,
+                "notes": notes,
+                "is_closed": False,
+                "was_done": is_done,
+            }
         case entries.SessionClosed():
-            return replace(session, is_closed=True)
+            return {"is_closed": True}
         case entries.SessionRenamed():
-            return replace(session, name=record.name)
+            return {"name": record.name}
         case entries.SessionStarted() | entries.RunStarted():
             raise ValueError("a second start of a session")
         case _:
             assert_never(record)
 
 
-def _refresh(session: Session, record: entries.RefreshAsked) -> Session:
-    if record.leave_out is not None:
-        session = replace(session, leave_out=record.leave_out)
+def _refresh(session: Session, record: entries.RefreshAsked) -> Changes:
+    found: Changes = {} if record.leave_out is None else {"leave_out": record.leave_out}
     if not (record.unsays and session.said):
-        return session
+        return found
     *others, last = session.said
     gone = {*last.attached}.difference(*(each.attached for each in others))
     left = tuple(path for path in session.attached if path not in gone)
-    return replace(session, said=tuple(others), attached=left)
+    return {**found, "said": tuple(others), "attached": left}
 
 
-def _start(session: Session, record: entries.OperationStarted) -> Session:
+def _start(session: Session, record: entries.OperationStarted) -> Changes:
     if session.taken is None and (
         record.kind is not Kind.CHECK or (session.last_digest and session.is_taught)
     ):
@@ -248,62 +264,58 @@ def _start(session: Session, record: entries.OperationStarted) -> Session:
     kept = session.checkpoints
     if kept.before:
         kept = replace(kept, starts=kept.starts.with_one(record))
-    return replace(session, unfinished=record, checkpoints=kept)
+    return {"unfinished": record, "checkpoints": kept}
 
 
-def _end_operation(session: Session, record: entries.OperationEnded) -> Session:
+def _end_operation(session: Session, record: entries.OperationEnded) -> Changes:
     event, started = record.event, session.unfinished
-    is_change = bool(file_changes((event,)))
-    # A command counts only after a check has run.
-    undoes_check = is_change or (bool(session.checked_by) and EVERYWHERE in event.changes)
-    written, replies = session.written, session.replies
+    found: Changes = {"unfinished": None, "asked": None, "answered": None}
+    found["results"] = session.results.with_one(event)
+    found["ends"] = session.ends.with_one(record)
+    changed = [change.path for change in event.changes if change is not EVERYWHERE]
+    unparsed = session.unparsed.difference(changed) if session.unparsed else session.unparsed
     told: tuple[str, ...] = ()
-    unparsed = session.unparsed.difference(changed_paths((event,)))
     match event:
         case events.MessageShown(text=said) | events.Finished(summary=said) if said:
-            replies = replies.with_one((session.sequence, said))
+            found["replies"] = session.replies.with_one((session.sequence, said))
         case events.FileFetched():
             told = (event.content,)
         case events.CommandRan():
             told = event.stdout or "", event.stderr or ""
+            found |= {"tier": event.sandbox, "spans": _spans(session, event, record.at)}
         case events.FileMoved() if event.path in session.unparsed:
             unparsed |= {event.to}
         case events.FileCreated() | events.FileEdited() if event.fault:
             unparsed |= {event.path}
+        case events.Refused():
+            found["refused"] = session.refused + is_refused_by_check(event)
         case _:
             pass
-    return replace(
-        session,
-        unfinished=None,
-        asked=None,
-        answered=None,
-        replies=replies,
-        refused=session.refused + is_refused_by_check(event),
-        results=session.results.with_one(event),
-        ends=session.ends.with_one(record),
-        returned=session.returned + sum(map(json_length, told)),
-        tier=event.sandbox if isinstance(event, events.CommandRan) else session.tier,
-        is_unchecked=session.is_unchecked or undoes_check,
-        unparsed=unparsed,
-        written=written.with_one(started) if started and is_change else written,
-        spans=_spans(session, event, record.at),
-    )
+    if told:
+        found["returned"] = session.returned + sum(map(json_length, told))
+    # A command counts only after a check has run.
+    if changed or (session.checked_by and EVERYWHERE in event.changes):
+        found |= {"is_unchecked": True, "unparsed": unparsed}
+    if started and changed:
+        found["written"] = session.written.with_one(started)
+    return found
 
 
-def _end_check(session: Session, record: entries.CheckEnded) -> Session:
-    session = replace(session, unfinished=None, spans=_spans(session, record.event, record.at))
+def _end_check(session: Session, record: entries.CheckEnded) -> Changes:
+    found: Changes = {"unfinished": None, "spans": _spans(session, record.event, record.at)}
     if session.taken is None:
         # Before the first answer: what fails is not the model's to mend.
-        is_news = record.is_news and session.phase is _AWAITING
-        session = replace(session, phase=_DUE if is_news else session.phase, check_before=record)
-        if not events.succeeded(record.event):
-            return session
-        return replace(session, checked_by=record.command, checked_on="", is_unchecked=False)
+        if record.is_news and session.phase is _AWAITING:
+            found["phase"] = _DUE
+        found["check_before"] = record
+        if events.succeeded(record.event):
+            found |= {"checked_by": record.command, "checked_on": "", "is_unchecked": False}
+        return found
     if isinstance(record.event, events.Denied) and record.event.rules == events.SKIPPED:
-        return replace(session, checked=record.event)  # skipped: what it said before holds
+        return {**found, "checked": record.event}  # skipped: what it said before holds
     is_failing = not events.succeeded(record.event)
-    told = replace(session, checked=record.event, last_checked=record.event, is_failing=is_failing)
-    return replace(told, checked_by=record.command, checked_on="", is_unchecked=False)
+    found |= {"checked": record.event, "last_checked": record.event, "is_failing": is_failing}
+    return {**found, "checked_by": record.command, "checked_on": "", "is_unchecked": False}
 
 
 def _spans(session: Session, event: events.Event, at: str) -> AppendList[tuple[str, str]]:
@@ -313,7 +325,7 @@ def _spans(session: Session, event: events.Event, at: str) -> AppendList[tuple[s
     return session.spans.with_one((started.at, at)) if started and ran else session.spans
 
 
-def _answer(session: Session, record: entries.ApprovalAnswered) -> Session:
+def _answer(session: Session, record: entries.ApprovalAnswered) -> Changes:
     asked = session.asked
     if asked is None or asked.index != record.index:
         raise ValueError("an answer to what was not asked")
@@ -324,10 +336,10 @@ def _answer(session: Session, record: entries.ApprovalAnswered) -> Session:
     denied = session.denied.difference(grants)
     if decision == "no" and any(map(is_about_secrets, asked.question.rules)):
         denied = denied.union(grants)
-    return replace(session, answered=record, granted=granted, agreed=agreed, denied=denied)
+    return {"answered": record, "granted": granted, "agreed": agreed, "denied": denied}
 
 
-def _keep(session: Session, record: entries.CheckpointTaken) -> Session:
+def _keep(session: Session, record: entries.CheckpointTaken) -> Changes:
     kept, name, begins = session.checkpoints, record.name, record.name if record.before else ""
     # The request about its turn is already out; before the first answer there is no turn.
     is_told = session.phase is _AWAITING and session.sequence > 1 and session.is_taught
@@ -349,34 +361,34 @@ def _keep(session: Session, record: entries.CheckpointTaken) -> Session:
     is_ahead = bool(ends and session.checked_by) and session.last_checked is None
     is_first = not (begins or session.checked_on) and (session.checked is not None or is_ahead)
     checked_on = name if is_first and not session.is_failing else session.checked_on
-    return replace(session, checkpoints=checkpoints, checked_on=checked_on)
+    return {"checkpoints": checkpoints, "checked_on": checked_on}
 
 
-def _end_turn(session: Session, record: entries.TurnEnded) -> Session:
+def _end_turn(session: Session, record: entries.TurnEnded) -> Changes:
     done = any(isinstance(event, events.Finished) for event in session.results)
     # The DONE referred to the files as they were before.
     decision = session.protected_settled
     done = done and not (decision and (decision.put_back or decision.left))
     is_answered = session.is_asking and session.is_only_words
-    ended = replace(
-        session,
-        taken=None,
-        notes=record.notes,
-        touched=session.touched.union(*map(_paths, session.results)),
-        cut=record.cut,
-        checkpoints=replace(session.checkpoints, shown=session.checkpoints.told),
-        known=known_after(session.known, session.written),
-        worded=session.sequence if is_answered else session.worded,
-        is_taught=session.is_taught or not (session.is_asking or session.is_only_words),
-    )
+    worded = session.sequence if is_answered else session.worded
+    ended: Changes = {
+        "taken": None,
+        "notes": record.notes,
+        "touched": session.touched.union(*map(_paths, session.results)),
+        "cut": record.cut,
+        "checkpoints": replace(session.checkpoints, shown=session.checkpoints.told),
+        "known": known_after(session.known, session.written) if session.written else session.known,
+        "worded": worded,
+        "is_taught": session.is_taught or not (session.is_asking or session.is_only_words),
+    }
     # No request has included yet what was said during the turn: the DONE did not take it into account.
     is_unheard = any(said.sequence > session.sequence for said in session.said)
-    is_answered = is_answered and (session.was_done or ended.is_asking) and not is_unheard
+    goes_on = session.was_done or replace(session, worded=worded).is_asking
     if done and is_unheard:
-        ended = replace(ended, notes=(*record.notes, _reopened(session)))
-    elif done or session.is_run or is_answered:
-        return replace(ended, phase=_COMPLETE)
-    return replace(ended, sequence=session.sequence + 1)
+        ended["notes"] = (*record.notes, _reopened(session))
+    elif done or session.is_run or (is_answered and goes_on and not is_unheard):
+        return {**ended, "phase": _COMPLETE}
+    return {**ended, "sequence": session.sequence + 1}
 
 
 def known_after(

@@ -28,7 +28,7 @@ class AppendList(Sequence[T_co], Generic[T_co]):
         self._length = len(self._shared)
 
     def with_one(self, value: T) -> "AppendList[T_co | T]":
-        row: AppendList[T_co | T] = AppendList()
+        row: AppendList[T_co | T] = AppendList.__new__(AppendList)
         # Another row may already have grown from this one; in that case, copy.
         is_last = len(self._shared) == self._length
         row._shared = self._shared if is_last else self._shared[: self._length]  # type: ignore[assignment]  # our own kind
@@ -74,6 +74,8 @@ class Phase(Enum):
     EXECUTING = "executing"
     AWAITING_APPROVAL = "awaiting approval"
     COMPLETE = "complete"
+
+    __hash__ = object.__hash__  # each record of a journal is looked up by it
 
 
 class CheckpointState(Struct, frozen=True):

@@ -293,6 +293,9 @@ class Home(Struct, frozen=True):
     def records(self, name: str) -> Iterator[Record]:
         return self._of(name).records(name)
 
+    def outcomes(self, name: str, most: int | None) -> tuple[list[tuple[Record, Session]], int]:
+        return self._of(name).outcomes(name, most)
+
     def _of(self, name: str) -> Sessions:
         return self.runs if is_run_id(name) else self.sessions
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from codingagent.errors import UsageError, WorkError, disk_errors, system_reason
 from codingagent.model.events import FileRequested, succeeded
 from codingagent.model.journal_entries import (
@@ -24,14 +26,17 @@ from codingagent.model.journal_entries import (
 )
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.results import result_of
-from codingagent.model.session_fold import fold, replay
-from codingagent.model.session_state import Session
+from codingagent.model.session_fold import advance, fold, replay
+from codingagent.model.session_state import AppendList, Session
 from codingagent.storage import atomic_write
 from codingagent.workspace.sharing import retried, sync
 
 Tell: TypeAlias = Callable[[Record, Session], object]
 """Show a record, with the session's state after it."""
 
+# How lines begin of operations that began, half of a journal, and of those that did well on a file.
+_BEGUN = b'{"kind":"operation_started",'
+_DULL = lazy_pattern(rb'\{"kind":"operation_ended","index":\d+,"event":\{"kind":"f(?:ile|older)_')
 # What msgspec says of a name that this version does not know: no damage makes one in whole JSON.
 _NEWER = lazy_pattern(r"Invalid (enum )?value '")
 
@@ -98,16 +103,55 @@ class Sessions:
         path = self.journal_path(session_id)
         return _records(path, _lines(path))
 
+    def read_on(self, session_id: str, start: int) -> tuple[list[Record], int]:
+        """Return the records from an offset of the journal on, and the offset after them."""
+        path = self.journal_path(session_id)
+        lines = [*_lines(path, start)]
+        return [*_records(path, lines)], start + sum(map(len, lines))
+
     def load(self, session_id: str) -> Session:
         """Return a session's state, folded from its records; WorkError if the journal is damaged."""
-        path = self._path(session_id)
-        try:
+        with _folding(self._path(session_id)):
             session = replay(self.records(session_id))
-        except ValueError as fault:
-            raise WorkError(f"{path} is damaged: it has {fault}") from fault
         if session is None:
-            raise WorkError(f"{path} is empty: the session never began; start a new one")
+            raise _empty(self._path(session_id))
         return session
+
+    def outcomes(
+        self, session_id: str, most: int | None = None
+    ) -> tuple[list[tuple[Record, Session]], int]:
+        """Return the records of a session with the state after each, for who looks back.
+
+        They tell of no operation that only began. Where more than `most` lines follow, those that did well on
+        a file are left out, too; returns how many. The states know their number, and no files.
+        """
+        path = self.journal_path(session_id)
+        lines = [*_lines(path)]
+        early = 0 if most is None else len(lines) - most
+        found: list[tuple[Record, Session]] = []
+        left_out, run, session = 0, 0, None
+        with _folding(path):
+            for number, line in enumerate(lines, start=1):
+                if line.startswith(_BEGUN):
+                    continue
+                is_dull = number <= early and _DULL.match(line) is not None
+                if is_dull and run:
+                    run += 1
+                    continue
+                if (
+                    run and session is not None
+                ):  # the others of a run count like the one that was read
+                    results = (*session.results, *[session.results[-1]] * (run - 1))
+                    session = replace(session, results=AppendList(results))
+                left_out, run = left_out + run, int(is_dull)
+                record = _record(path, number, line)
+                session = advance(session, record)
+                if not is_dull:
+                    few = replace(session, known={}, known_before={}, touched=frozenset())
+                    found.append((record, few))
+        if not found:
+            raise _empty(path)
+        return found, left_out
 
     def write_document(self, session: Session) -> None:
         atomic_write.write_json(self._document(session.session_id), document(session))
@@ -349,17 +393,34 @@ class ShownTexts:
 
 def _records(path: Path, lines: Iterable[bytes]) -> Iterator[Record]:
     for number, line in enumerate(lines, start=1):
-        try:
-            yield decode_record(line)
-        except ValueError as fault:
-            what = f"is damaged at line {number}; put back a copy"
-            if _NEWER.search(str(fault)):
-                what = (
-                    f"was written by a newer codingagent (line {number} is of a kind that this one does"
-                    " not know): update codingagent"
-                )
-            away = f"move {path.parent} away to continue without this session"
-            raise WorkError(f"{path} {what}, or {away}") from fault
+        yield _record(path, number, line)
+
+
+def _record(path: Path, number: int, line: bytes) -> Record:
+    try:
+        return decode_record(line)
+    except ValueError as fault:
+        what = f"is damaged at line {number}; put back a copy"
+        if _NEWER.search(str(fault)):
+            what = (
+                f"was written by a newer codingagent (line {number} is of a kind that this one does"
+                " not know): update codingagent"
+            )
+        away = f"move {path.parent} away to continue without this session"
+        raise WorkError(f"{path} {what}, or {away}") from fault
+
+
+def _empty(path: Path) -> WorkError:
+    return WorkError(f"{path} is empty: the session never began; start a new one")
+
+
+@contextlib.contextmanager
+def _folding(path: Path) -> Iterator[None]:
+    """Say which journal it is whose records can't follow one another."""
+    try:
+        yield
+    except ValueError as fault:
+        raise WorkError(f"{path} is damaged: it has {fault}") from fault
 
 
 def _lines(path: Path, start: int = 0) -> Iterator[bytes]:

@@ -23,6 +23,7 @@ from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice, OutputCame
 from codingagent.storage import homes, journal
 from codingagent.workspace import git_files
+from codingagent.workspace.workspace import Workspace
 from tests.helpers import (
     HANG_S,
     REPOSITORY,
@@ -816,6 +817,17 @@ def test_a_hundred_edits_of_one_file_in_a_row_are_one(live: LiveSession) -> None
     assert "[FAILED] EDIT_FILE: 'a.md': SEARCH 50 of 100 " in text
     assert (live.workspace / "a.md").read_text() == changed
     assert live.answer("".join(edits[500:599])).count("[OK] EDIT_FILE") == 99
+
+
+def test_patterns_list_the_files_once_until_something_changes(live: LiveSession) -> None:
+    """Design, speed: 2,000 patterns that fit nothing were 2,000 listings."""
+    folders = "".join(f'[READ_FILE path="d{n}/*.txt"]\n' for n in range(20))
+    listing = Workspace.listing
+    once = calls_of(listing, lambda: live.answer(create("a.txt", "x\n") + folders[:29]))
+    assert calls_of(listing, lambda: live.answer(create("b.txt", "x\n") + folders)) == once
+    text = live.answer(folders + create("d1/new.txt", "x\n") + folders)
+    assert text.count("[FAILED] READ_FILE") == 39
+    assert "[OK] READ_FILE: Read 1 files for 'd1/*.txt'" in text
 
 
 def test_a_turn_words_each_result_and_the_session_file_only_as_often_as_it_is_shown(

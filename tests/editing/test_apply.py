@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.editing import apply, blank_lines, file_kinds, syntax_check
+from codingagent.editing import apply, blank_lines, file_kinds, nearest, syntax_check
 from codingagent.editing.apply import Edited
+from codingagent.editing.characters import Ground
 from codingagent.errors import OperationError
 from codingagent.model import encoding
 from codingagent.model.events import Hunk
@@ -335,6 +336,7 @@ def test_many_replacements_in_a_large_file_take_no_time() -> None:
         (file_kinds.lines_of_text, 0),
         (syntax_check.parses, 0),
         (blank_lines._runs, 20),  # noqa: SLF001
+        (vars(Ground)["known"].func, 0),
     ],
 )
 def test_a_plain_replacement_reads_no_more_than_its_own_lines(
@@ -351,3 +353,19 @@ def test_markers_without_end_take_no_time() -> None:
     with cpu_below(20):
         assert unreadable("<<<<<<< SEARCH\n" * 100_000)
         assert unreadable("<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n" * 20_000 + "x")
+
+
+def test_what_explains_a_failure_is_looked_for_only_where_it_is_told() -> None:
+    """6,500 searches that fit nowhere: each was compared with each line of the file."""
+    text = "".join(f"line_{n} = {n}\n" for n in range(400))
+    change = tuple(Replacement(f"line_{n} = x{n}\n", "y\n") for n in range(20))
+    faults: list[OperationError] = []
+
+    def refused() -> None:
+        with pytest.raises(OperationError, match="SEARCH 1 of 20 not found") as fault:
+            apply.apply(change, text, path="a.py")
+        faults.append(fault.value)
+
+    assert calls_of(nearest.nearest, refused) == 0
+    assert calls_of(nearest.nearest, lambda: faults[0].detail) == 1
+    assert "line_0 = 0" in faults[0].detail

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from codingagent.cli import tables
 from codingagent.cli.command_table import runnable
 from codingagent.cli.commands import options
-from codingagent.cli.commands.common import home_of, latest_of, trusted_home
+from codingagent.cli.commands.common import home_of, latest_id, latest_of, trusted_home
 from codingagent.cli.commands.options import Json, SessionName, told
 from codingagent.cli.output import fail
 from codingagent.cli.plain_output import write_json_line
@@ -20,6 +21,7 @@ from codingagent.cli.stdio import be_utf8
 from codingagent.cli.task_input import read_task
 from codingagent.errors import CodingAgentError, UsageError, WorkError
 from codingagent.model.events import Finished
+from codingagent.model.journal_entries import Record, TurnEnded
 from codingagent.model.plain_text import on_screen
 from codingagent.model.session_state import Session
 from codingagent.storage import homes
@@ -33,6 +35,11 @@ if TYPE_CHECKING:
     from codingagent.checkpoints.history import HistoryStep
 
 app = typer.Typer()
+
+# More of them tell nobody anything; their turns tell how many there were.
+_LINES = 600
+# Files of a turn whose added and removed lines are counted, if they are no more.
+_COUNTED = 200
 
 
 @app.command(epilog="Example: codingagent list verbose", name="list")
@@ -77,23 +84,28 @@ def _show(
 ) -> None:
     """Show one session: turns, results, changed files, and what to do next."""
     home = home_of(context)
-    state = latest_of(home, or_run=True) if session is None else home.load(session)
+    name = session or latest_id(home) or latest_of(home, or_run=True).session_id
+    told, early = home.outcomes(name, None if markdown else _LINES)
+    state = told[-1][1]
     request = home.mailbox.outbox_path(state.session_id, state.sequence)
     if state.is_awaiting_answer and not request.exists():
         fail(f"{request} is missing: `codingagent refresh {state.session_id}` writes it again")
-    hide_all = _hider(home, state).hide_all
-    records = map(hide_all, home.records(state.session_id))
-    shown = hide_all(state)
+    secrecy = _hider(home, state)
+    hide_all = secrecy.hide_all
     if json:
+        state, every = home.load(state.session_id), home.records(state.session_id)
+        shown, records = hide_all(state), map(hide_all, every)
         more = {"said": list(map(to_builtins, shown.said)), "granted": sorted(shown.granted)}
-        told = {**document(shown), **more, "records": list(map(to_builtins, records))}
-        write_json_line(sys.stdout, told)
+        more["records"] = list(map(to_builtins, records))
+        write_json_line(sys.stdout, {**document(shown), **more})
         return
-    counts = hide_all(_counts_of(home, state))
+    counts = hide_all(_counts_of(home, state, [record for record, _ in told]))
+    names = {each: hide_all(getattr(state, each)) for each in ("name", "task", "granted")}
+    hidden = (secrecy.record(*each) for each in told if not isinstance(each[0], tables.UNTOLD))
     if markdown:
-        tables.show_as_markdown(shown, records, counts)
+        tables.show_as_markdown(replace(state, **names), hidden, counts)
     else:
-        tables.show_session(shown, records, counts, home.mailbox)
+        tables.show_session(replace(state, **names), hidden, counts, home.mailbox, early)
 
 
 def _hider(home: Home, state: Session) -> "Secrecy":
@@ -114,18 +126,26 @@ def _readable(home: Home, states: list[Session]) -> "Iterator[tuple[Session, Sec
             yield state, secrecy
 
 
-def _counts_of(home: Home, state: Session) -> dict[int, dict[str, tuple[int, int]]]:
+def _counts_of(
+    home: Home, state: Session, records: list[Record]
+) -> dict[int, dict[str, tuple[int, int]]]:
     """Return the added and removed lines of the latest turns, as far as known."""
     from codingagent.checkpoints import undo
 
     found: dict[int, dict[str, tuple[int, int]]] = {}
-    with contextlib.suppress(CodingAgentError), undo.history_of(home, state) as (kept, steps):
-        # Each takes three calls of git; older turns need no exact counts.
-        for step in steps[-20:]:
-            if not step.after or not step.sequence:
-                continue
-            counts = found.setdefault(step.sequence, {})
-            for path, (added, removed) in kept.counts(step.before, step.after).items():
+    ended = (each for each in records if isinstance(each, TurnEnded))
+    many = {each.sequence for each in ended if len(each.changed) > _COUNTED}
+    with (
+        contextlib.suppress(CodingAgentError),
+        undo.history_of(home, state, records) as (kept, all_),
+    ):
+        # Older turns need no exact counts, and where many files changed they help nobody.
+        differing = (each for each in all_[-20:] if each.sequence and each.before != each.after)
+        steps = {each.after: each for each in differing if each.sequence not in many}
+        few = [(each.before, newer) for newer, each in steps.items() if newer]
+        for newer, told in kept.counts_of(few):
+            counts = found.setdefault(steps[newer].sequence, {}) if newer else {}
+            for path, (added, removed) in told.items():
                 before = counts.get(path, (0, 0))
                 counts[path] = (before[0] + added, before[1] + removed)
     return found

@@ -2,6 +2,7 @@
 
 import difflib
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
@@ -18,6 +19,10 @@ _WORD = lazy_pattern(r"\w+|\s+|[^\w\s]")
 _COLOURED_CHARACTERS = 1_000
 _MARKED_CHARACTERS = 400
 _SHOWN_LINES = 3_000
+# What colours and marks may cost in a view: characters, and pairs of words that are alike.
+_COLOURED_IN_ALL = 300_000
+_MARKED_IN_ALL = 500_000
+_MARKED_PAIRS = 5_000
 _NOT_HERE = "not all of it is shown here: `codingagent diff` shows more"
 
 Piece = tuple[str, str]
@@ -58,8 +63,20 @@ class DiffView(Struct):
                 yield row, row
 
 
-def files_of(text: str, named: Iterable[str] = ()) -> list[DiffView]:
-    """Return the files of a unified diff, as git writes it, and those `named` of which it has nothing."""
+def files_of_all(texts: Iterable[str]) -> list[list[DiffView]]:
+    """Return the files of each of some diffs that are shown in one view."""
+    spent = Counter[str]()
+    return [files_of(text, spent=spent) for text in texts]
+
+
+def files_of(
+    text: str, named: Iterable[str] = (), spent: Counter[str] | None = None
+) -> list[DiffView]:
+    """Return the files of a unified diff, as git writes it, and those `named` of which it has nothing.
+
+    `spent` is what others of the view have cost.
+    """
+    spent = Counter() if spent is None else spent
     found: list[DiffView] = []
     old = new = 0
     shown = 0
@@ -94,10 +111,15 @@ def files_of(text: str, named: Iterable[str] = ()) -> list[DiffView]:
     # By its language, then the words in which a line changed.
     for each in found:
         for row in each.rows:
-            row.pieces = _coloured(each.path, "".join(text for text, _ in row.pieces))
+            line = "".join(text for text, _ in row.pieces)
+            spent["colours"] += len(line)
+            if spent["colours"] < _COLOURED_IN_ALL:
+                row.pieces = _coloured(each.path, line)
         for before, after in [*each.pairs]:
-            if before is not None and after is not None and before is not after:
-                _mark(before, after)
+            if before is None or after is None or before is after:
+                continue
+            if spent["marks"] < _MARKED_IN_ALL:
+                spent["marks"] += _mark(before, after)
     return found
 
 
@@ -131,15 +153,20 @@ def _names() -> dict[Any, str]:
     return {kind: name for kind, name in found.items() if name}
 
 
-def _mark(old: DiffRow, new: DiffRow) -> None:
-    """Mark the words in which two lines differ, unless they have little in common."""
+def _mark(old: DiffRow, new: DiffRow) -> int:
+    """Mark the words in which two lines differ, unless they have little in common; return what it cost."""
     texts = ["".join(text for text, _ in row.pieces) for row in (old, new)]
     if max(map(len, texts)) > _MARKED_CHARACTERS:
-        return
+        return 0
     words = [_WORD.findall(text) for text in texts]
+    counts = [*map(Counter, words)]
+    # Where one word comes again and again, the comparison takes the cube of that.
+    pairs = sum(count * counts[1][word] for word, count in counts[0].items())
+    if pairs > _MARKED_PAIRS:
+        return 0
     match = difflib.SequenceMatcher(None, words[0], words[1], autojunk=False)
     if match.ratio() < 0.5:
-        return
+        return pairs
     for row, side, sequence in ((old, 0, words[0]), (new, 1, words[1])):
         spans = []
         for tag, *ends in match.get_opcodes():
@@ -148,6 +175,7 @@ def _mark(old: DiffRow, new: DiffRow) -> None:
                 start = sum(map(len, sequence[:first]))
                 spans.append((start, start + sum(map(len, sequence[first:last]))))
         row.pieces = [*_cut(row.pieces, spans)]
+    return pairs
 
 
 def _cut(pieces: Sequence[Piece], spans: Sequence[tuple[int, int]]) -> Iterator[Piece]:

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import socket
 import tempfile
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from starlette.staticfiles import StaticFiles
 from codingagent.agent.answers import save_answer
 from codingagent.cli.page import diffs, looking
 from codingagent.cli.page.looking import Desk
-from codingagent.cli.page.view import SessionView, rows, when
+from codingagent.cli.page.view import SessionView, Story, rows, when
 from codingagent.cli.page.walls import CONNECTIONS, BoundedConnection, Walls
 from codingagent.cli.page.workers import Done, Worker, run
 from codingagent.errors import CodingAgentError, UsageError
@@ -53,6 +54,7 @@ class Page:
         self.desk = desk
         self.is_closing = False
         self._workers: dict[str, Worker] = {}
+        self._stories = defaultdict[str, Story](Story)
         self._listeners: dict[str, set[asyncio.Event]] = {}
         self._choosing: asyncio.Task[Done] | None = None
         loader = jinja2.FileSystemLoader(_HERE / "templates")
@@ -95,7 +97,7 @@ class Page:
 
     # --- views ---------------------------------------------------------------------------------
 
-    def html(self, template: str, status: int = 200, **values: object) -> HTMLResponse:
+    def html(self, template: str, status: int = 200, /, **values: object) -> HTMLResponse:
         text = self._templates.get_template(template).render(values)
         return HTMLResponse(text, status_code=status)
 
@@ -148,11 +150,14 @@ class Page:
     async def _session(self, request: Request) -> Response:
         home, session_id = self._named(request)
         stamp = self._stamp(home, session_id)
-        view = await run_in_threadpool(SessionView, home, session_id, self._worker(session_id))
+        view = await run_in_threadpool(self._view, home, session_id)
         await self._wait_for_answer(home, view.session)
         # The output of a command may go on before the browser listens: then it is shown anew.
         values = {"shown": "" if view.is_at_work else stamp, **self._values(view)}
         return await run_in_threadpool(partial(self.html, "session.html", 200, **values))
+
+    def _view(self, home: Home, session_id: str) -> SessionView:
+        return SessionView(home, self._worker(session_id), self._stories[session_id], session_id)
 
     def _values(self, view: SessionView) -> dict[str, object]:
         settings = self.desk.settings
@@ -184,7 +189,7 @@ class Page:
                 stamp = self._stamp(home, session_id)
                 if stamp != shown:
                     shown, written = stamp, worker.written
-                    view = await run_in_threadpool(SessionView, home, session_id, worker)
+                    view = await run_in_threadpool(self._view, home, session_id)
                     template = self._templates.get_template("view.html")
                     yield _event(await run_in_threadpool(template.render, self._values(view)))
                     await self._wait_for_answer(home, view.session)
@@ -253,8 +258,8 @@ class Page:
     async def _answer(self, request: Request) -> Response:
         """Take an answer: as text, or as a file."""
         home, session_id = self._named(request)
-        session = home.sessions.load(session_id)
         query, in_thread = request.query_params, run_in_threadpool
+        session = await in_thread(self._stories[session_id].state, home, session_id)
         data = await in_thread(looking.text_in, await request.body(), query.get("name", ""))
         if "unsure" in query and not await in_thread(looking.looks_like_answer, data, session):
             return self.html("unsure.html", 409)
@@ -279,8 +284,9 @@ class Page:
     async def _review(self, request: Request) -> Response:
         """Show what an answer would do, and do nothing."""
         home, session_id = self._named(request)
-        name, session = request.query_params.get("name", ""), home.sessions.load(session_id)
-        data = await run_in_threadpool(looking.text_in, await request.body(), name)
+        name, in_thread = request.query_params.get("name", ""), run_in_threadpool
+        session = await in_thread(self._stories[session_id].state, home, session_id)
+        data = await in_thread(looking.text_in, await request.body(), name)
         await run_in_threadpool(looking.refuse_other, data, session)
         with _answer_file(data) as path:
             done = await run(
@@ -292,16 +298,16 @@ class Page:
         return await run_in_threadpool(self._plan, session_id, plan)
 
     def _plan(self, session_id: str, plan: list[dict[str, object]]) -> Response:
-        shown = []
-        for each in plan:
-            is_diff = str(each["operation"]).endswith("_FILE") and not each["fault"]
-            shown.append((each, diffs.files_of(str(each["difference"])) if is_diff else ()))
+        is_diff = (str(each["operation"]).endswith("_FILE") and not each["fault"] for each in plan)
+        texts = [str(each["difference"]) * has for each, has in zip(plan, is_diff, strict=True)]
+        shown = zip(plan, diffs.files_of_all(texts), strict=True)
         return self.html("review.html", 200, id=session_id, plan=shown)
 
     async def _act(self, request: Request) -> Response:
         home, session_id = self._named(request)
         form, worker = await _form(request), self._worker(session_id)
-        action, session = request.path_params["action"], home.sessions.load(session_id)
+        action = request.path_params["action"]
+        session = await run_in_threadpool(self._stories[session_id].state, home, session_id)
         match action:
             case "stop":
                 # A turn that ended meanwhile has nothing to stop.
@@ -322,7 +328,7 @@ class Page:
                 return self.said()
             case _:
                 if action == "undo" and not form.get("path"):
-                    view = await run_in_threadpool(SessionView, home, session_id, worker)
+                    view = await run_in_threadpool(self._view, home, session_id)
                     turns = [each for each in view.turns if str(each.number) == form.get("turn")]
                     if not turns or not turns[0].undoes:
                         raise UsageError("that turn is undone already: nothing was done")
@@ -374,7 +380,7 @@ class Page:
     async def _taken(self, home: Home, session_id: str, sequence: int, worker: Worker) -> None:
         """Wait until an answer is in the journal, or can't be taken."""
         while worker.is_running:
-            session = await run_in_threadpool(home.sessions.load, session_id)
+            session = await run_in_threadpool(self._stories[session_id].state, home, session_id)
             if session.sequence != sequence or not session.is_awaiting_answer:
                 return
             await asyncio.sleep(_GATHER_S)

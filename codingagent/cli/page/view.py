@@ -2,11 +2,13 @@
 
 import itertools
 import re
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.agent.secrecy import Secrecy, secrecy_of
 from codingagent.agent.uncommitted import work_since_commit
@@ -23,8 +25,8 @@ from codingagent.model.operations import Kind
 from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import estimated, one_line, plural
 from codingagent.model.plain_text import size as size_of
-from codingagent.model.session_fold import replay, states
-from codingagent.model.session_state import Phase
+from codingagent.model.session_fold import states
+from codingagent.model.session_state import Phase, Session
 from codingagent.prompt import tokens
 from codingagent.storage import homes
 from codingagent.storage.homes import Home
@@ -53,6 +55,8 @@ _STATES = {
 }
 _SECTION = lazy_pattern(r"^(?:=== ([A-Z]+) ===|## ([A-Z][A-Za-z ]+))$", re.MULTILINE)
 _TASK_CHARACTERS = 80
+# What a view shows of a session's state; thousands of results are in it, too.
+_HIDDEN = ("name", "task", "unfinished", "asked", "said")
 
 
 class Turn(Struct):
@@ -61,10 +65,17 @@ class Turn(Struct):
     number: int
     at: str
     lines: list[Line]
+    html: list[str] = []
+    """The first lines, as they were shown before."""
     changed: tuple[str, ...] = ()
     undoes: int = 0
     """How many turns an undo of this one and all later ones undoes; 0: it can't be undone."""
     is_undone: bool = False
+
+    def told(self, line: Callable[[Line], str]) -> str:
+        """Return the lines as HTML; `line` makes it of those that are new."""
+        self.html += map(line, self.lines[len(self.html) :])
+        return "".join(self.html)
 
 
 class RequestView(Struct):
@@ -99,19 +110,62 @@ def rows(home: Home, say: Callable[[str], object]) -> list[dict[str, str]]:
     return found
 
 
+class Story:
+    """What the journal of a session told so far; a view reads on from there."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.session: Session | None = None
+        self.records: list[entries.Record] = []
+        self.turns: list[Turn] = []
+        self._end, self._stamp = 0, list[int]()
+
+    def state(self, home: Home, session_id: str) -> Session:
+        with self.lock:
+            return self.read_on(home, session_id)
+
+    def read_on(self, home: Home, session_id: str) -> Session:
+        """Take in what is new of a session, and return its state; the lock is held."""
+        path = home.sessions.journal_path(session_id)
+        about, before = path.stat(), self.session
+        vault = [path.with_name(name) for name in ("vault.json", "secrets.json")]
+        stamp = [about.st_ino, *(each.exists() and each.stat().st_mtime_ns for each in vault)]
+        # What became a secret since is hidden in all that was told before.
+        if stamp != self._stamp or about.st_size < self._end:
+            self.records, self.turns, self._end, before = [], [Turn(0, "", [])], 0, None
+        records, end = home.sessions.read_on(session_id, self._end)
+        session = before
+        secrecy = secrecy_of(home.sessions.folder, session) if session else None
+        for record, session in states(records, before):
+            self.records.append(record)
+            if isinstance(record, entries.AnswerTaken):
+                self.turns.append(Turn(record.sequence, record.at, []))
+            if isinstance(record, _LEFT_OUT):
+                continue
+            secrecy = secrecy or secrecy_of(home.sessions.folder, session)
+            shown = lines_of(*secrecy.record(record, session), home.mailbox, LOOK)
+            self.turns[-1].lines += laid_out(shown, LOOK)
+            if isinstance(record, entries.TurnEnded):
+                self.turns[-1].changed = secrecy.hide_all(record.changed)
+        assert session is not None, "a session that is listed began"
+        self.session, self._end, self._stamp = session, end, stamp
+        return session
+
+
 class SessionView:
     """All that the page shows of one session, as it is now."""
 
-    def __init__(self, home: Home, session_id: str, worker: "Worker") -> None:
-        records = [*home.records(session_id)]
-        session = replay(records)
-        assert session is not None, "a session that is listed began"
-        self.session = session
+    def __init__(self, home: Home, worker: "Worker", story: Story, session_id: str) -> None:
+        with story.lock:
+            self.session = story.read_on(home, session_id)
+            records, turns = [*story.records], [*map(replace, story.turns)]
+        self.turns = _marked(turns, steps(records))
         secrecy = secrecy_of(home.sessions.folder, self.session)
-        shown = [secrecy.hide_all(each) for each in records]
-        self.hidden = secrecy.hide_all(self.session)
+        words = events.MessageShown | events.Finished
+        said = tuple(each for each in self.session.results if isinstance(each, words))
+        few = {name: getattr(self.session, name) for name in _HIDDEN}
+        self.hidden = replace(self.session, **secrecy.hide_all({**few, "results": said}))
         self.id, self.worker = session_id, worker
-        self.turns = _timeline(home, shown, steps(records))
         self.state = "closed" if self.session.is_closed else _STATES[self.session.phase]
         self.title = one_line(self.hidden.name or self.hidden.task, _TASK_CHARACTERS)
         self.task = self.hidden.task
@@ -143,7 +197,7 @@ class SessionView:
         )
         self.carried = _carried(records)
         summary = [e.summary for e in self.hidden.results if isinstance(e, events.Finished)]
-        self.message = work_since_commit(records, bool, secrecy.hide).message
+        self.message = work_since_commit(records, bool, secrecy.hide).message if is_commit else ""
         self.summary = summary[-1] if summary and self.session.is_complete else ""
 
     def _question(self, secrecy: Secrecy) -> "tuple[str, str, list[Line], Question] | None":
@@ -209,22 +263,12 @@ def _carried(records: Iterable[entries.Record]) -> str:
     return f"{answers} {plural(answers, 'answer')}, {layout.size(characters, total)} carried"
 
 
-def _timeline(
-    home: Home, records: Iterable[entries.Record], found: Iterable[HistoryStep]
-) -> list[Turn]:
-    turns = [Turn(0, "", [])]
+def _marked(turns: list[Turn], found: Iterable[HistoryStep]) -> list[Turn]:
+    """Mark which turns are undone, and how many an undo of each undoes."""
     parts = [step for step in found if step.sequence]
     # A turn of which some files are undone can still be undone.
     can_undo = {step.sequence for step in parts if step.undo is None or step.undo.files}
     undone = {step.sequence for step in parts} - can_undo
-    for record, session in states(records):
-        if isinstance(record, entries.AnswerTaken):
-            turns.append(Turn(record.sequence, record.at, []))
-        if isinstance(record, _LEFT_OUT):
-            continue
-        turns[-1].lines += laid_out(lines_of(record, session, home.mailbox, LOOK), LOOK)
-        if isinstance(record, entries.TurnEnded):
-            turns[-1].changed = record.changed
     changing = [turn for turn in turns if turn.changed and turn.number in can_undo]
     for number, turn in enumerate(reversed(changing), start=1):
         turn.undoes = number

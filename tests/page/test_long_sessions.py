@@ -1,0 +1,140 @@
+"""A long session: what looks at it again does no work for what was told before. Work is counted."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from codingagent.cli.page.diffs import files_of
+from codingagent.cli.page.view import SessionView, Story
+from codingagent.cli.page.workers import Worker
+from codingagent.model.events import FileCreated, Refused
+from codingagent.model.journal_entries import (
+    OperationEnded,
+    OperationStarted,
+    Record,
+    SessionRenamed,
+    SessionStarted,
+    decode_record,
+    encode_record,
+)
+from codingagent.model.operations import Kind
+from codingagent.model.plain_text import on_screen
+from codingagent.model.session_fold import advance
+from codingagent.secrets.vault import Wishes
+from codingagent.storage.homes import Home
+from codingagent.storage.vault_file import vault_file_of
+from tests.builders import CREATED_AT, LATER, SESSION_ID, turn
+from tests.helpers import calls_of, cpu_below
+from tests.killing import command_line_here
+
+OPERATIONS = 1_000
+
+
+def records_of(workspace: Path, turns: int, operations: int) -> list[Record]:
+    """Return a session in which a turn's last operation fails."""
+    found: list[Record] = [SessionStarted(SESSION_ID, "a task", str(workspace), CREATED_AT)]
+    for number in range(1, turns + 1):
+        made = [
+            FileCreated(f"{number}/{each}.txt", 2, replaced=False) for each in range(operations)
+        ]
+        for record in turn(*made, Refused(Kind.DELETE_FILE, f"no {number}"), sequence=number):
+            if isinstance(record, OperationEnded):
+                found.append(OperationStarted(record.index, record.event.kind, "x", LATER))
+            found.append(record)
+    return found
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    made = Home.at(tmp_path, create=True)
+    folder = made.sessions.folder / SESSION_ID
+    folder.mkdir()
+    records = records_of(workspace, 4, OPERATIONS // 4)
+    (folder / "journal.jsonl").write_bytes(b"".join(map(encode_record, records)))
+    return made
+
+
+def append(home: Home, *records: Record) -> None:
+    with home.sessions.journal_path(SESSION_ID).open("ab") as journal:
+        journal.writelines(map(encode_record, records))
+
+
+def view_of(home: Home, story: Story) -> SessionView:
+    return SessionView(home, Worker((), lambda: None), story, SESSION_ID)
+
+
+def told(view: SessionView) -> str:
+    return json.dumps([[turn.number, turn.lines, turn.changed] for turn in view.turns])
+
+
+def test_a_view_reads_on_where_the_one_before_had_ended(home: Home) -> None:
+    """Design, speed: no work that grows with the history."""
+    story = Story()
+    view_of(home, story)
+
+    def look() -> None:
+        view_of(home, story)
+
+    assert calls_of(decode_record, look) == 0
+    append(home, SessionRenamed("another name", LATER))
+    assert calls_of(decode_record, look) == 1
+    assert calls_of(on_screen, look) < 40
+    # What it tells is what a view tells that reads all of it at once.
+    append(home, *turn(FileCreated("later.txt", 2, replaced=False), sequence=5))
+    view, anew = view_of(home, story), view_of(home, Story())
+    assert told(view) == told(anew)
+    assert "later.txt" in told(view)
+    assert view.title == anew.title == "another name"
+    assert view.session == anew.session
+    drawn: list[object] = []
+
+    def line_of(line: object) -> str:
+        drawn.append(line)
+        return str(line)
+
+    assert [each.told(line_of) for each in view.turns] == [
+        each.told(line_of) for each in view_of(home, story).turns
+    ]
+    assert len(drawn) == sum(len(each.lines) for each in view.turns)
+
+
+def test_what_becomes_a_secret_is_hidden_in_what_was_told_before(home: Home) -> None:
+    """Design, secrets: a view hides what the person says now, also in earlier turns."""
+    story = Story()
+    assert "1/7.txt" in told(view_of(home, story))
+    vault = vault_file_of(home.sessions.folder, home.load(SESSION_ID))
+    vault.keep_wishes(Wishes(hide=("1/7.txt",)))
+    assert "1/7.txt" not in told(view_of(home, story))
+
+
+def test_show_reads_little_of_what_it_only_counts(home: Home) -> None:
+    """Design, speed: no work that grows with the history beyond what is printed."""
+    said: list[str] = []
+
+    def show() -> None:
+        status, out, err = command_line_here(home.root, "show")
+        assert status == 0, err
+        said.append(out)
+
+    assert calls_of(decode_record, show) < OPERATIONS / 2
+    assert calls_of(advance, show) < OPERATIONS / 2
+    assert "the first 704 operations that did well are only counted" in said[0]
+    for number in range(1, 5):
+        assert f"FAILED DELETE_FILE: no {number}\n" in said[0]
+        assert f"Turn {number}: 250 ok, 1 failed" in said[0]
+    assert "1/7.txt" not in said[0]
+    assert f"4/{OPERATIONS // 4 - 1}.txt, new" in said[0]
+
+
+def test_words_that_come_again_and_again_are_not_compared() -> None:
+    """Forty lines of 400 dots took half a minute."""
+    old, new = "." * 400, ".," * 200
+    lines = "".join(f"-{old}\n+{new}\n" for _ in range(40))
+    with cpu_below(10):
+        [file] = files_of(f"--- a/a.txt\n+++ b/a.txt\n@@ -1,40 +1,40 @@\n{lines}")
+    assert len(file.rows) == 80
+    [file] = files_of("--- a/a\n+++ b/a\n@@ -1,1 +1,1 @@\n-the old word\n+the new word\n")
+    assert ("new", "word") in file.rows[1].pieces
