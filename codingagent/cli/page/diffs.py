@@ -15,8 +15,13 @@ from codingagent.model.plain_text import on_screen
 
 _HUNK = lazy_pattern(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _WORD = lazy_pattern(r"\w+|\s+|[^\w\s]")
-# Colours cost time; a longer line has none.
-_COLOURED_CHARACTERS = 1_000
+# Colours cost time; a longer line has none. Some of pygments' lexers take for ever for a line of blanks: of
+# those below the worst line that was found takes what the square of its length lets expect.
+_COLOURED_CHARACTERS = 400
+_LANGUAGES = frozenset(
+    "bash c cpp csharp css docker elixir go haskell html ini java javascript json jsx kotlin lua make perl"
+    " php powershell python r ruby rust scala scss sql swift toml tsx typescript xml yaml".split()
+)
 _MARKED_CHARACTERS = 400
 _SHOWN_LINES = 3_000
 # What colours and marks may cost in a view: characters, and pairs of words that are alike.
@@ -112,7 +117,8 @@ def files_of(
     for each in found:
         for row in each.rows:
             line = "".join(text for text, _ in row.pieces)
-            spent["colours"] += len(line)
+            length = min(len(line), _COLOURED_CHARACTERS)
+            spent["colours"] += max(length, length**2 // 200)
             if spent["colours"] < _COLOURED_IN_ALL:
                 row.pieces = _coloured(each.path, line)
         for before, after in [*each.pairs]:
@@ -138,9 +144,10 @@ def _lexer(name: str) -> Any:
     from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
     try:
-        return get_lexer_for_filename(name, stripnl=False, ensurenl=False)
+        found = get_lexer_for_filename(name, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None
+    return None if _LANGUAGES.isdisjoint(found.aliases) else found
 
 
 @cache

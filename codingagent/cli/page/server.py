@@ -26,7 +26,7 @@ from codingagent.cli.page import diffs, looking
 from codingagent.cli.page.looking import Desk
 from codingagent.cli.page.view import SessionView, Story, rows, when
 from codingagent.cli.page.walls import CONNECTIONS, BoundedConnection, Walls
-from codingagent.cli.page.workers import Done, Worker, run
+from codingagent.cli.page.workers import Done, Worker, run, words_of
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.journal_entries import is_session_id
 from codingagent.model.plain_text import on_screen
@@ -333,7 +333,7 @@ class Page:
                     if not turns or not turns[0].undoes:
                         raise UsageError("that turn is undone already: nothing was done")
                     form["turns"] = str(turns[0].undoes)
-                words, data = _words(action, session, form)
+                words, data = words_of(action, session, form)
                 if worker.is_running and not (session.is_awaiting_answer or session.is_complete):
                     worker.remarks.append(_WAITS)
                     worker.version += 1
@@ -400,40 +400,6 @@ def _answer_file(data: bytes) -> Iterator[Path]:
         path = Path(folder) / "answer.txt"
         path.write_bytes(data)
         yield path
-
-
-def _words(action: str, session: Session, form: Form) -> tuple[list[str], bytes | None]:
-    """Return the command line that an action stands for, and its standard input."""
-    session_id = session.session_id
-    match action:
-        case "say":
-            wants = {"words": ["--ask"], "edits": ["--do"]}.get(form.get("wants", ""), [])
-            return ["say", session_id, *wants, "--json", "-"], form.get("text", "").encode()
-        case "attach":
-            path = str(Path(session.workspace) / form.get("path", ""))
-            return ["say", session_id, f"--attach={path}", "--json"], None
-        case "withdraw":
-            return ["say", session_id, "--withdraw", "--json"], None
-        case "undo" if form.get("path"):
-            path = str(Path(session.workspace) / form["path"])
-            return ["undo", "--json", "--", session_id, path], None
-        case "undo":
-            return ["undo", session_id, f"--turns={form.get('turns', '1')}", "--json"], None
-        case "redo":
-            return ["undo", session_id, "--redo", "--json"], None
-        case "refresh" | "close":
-            return [action, session_id, *(["--json"] if action == "refresh" else [])], None
-        case "allow" | "hide":
-            return ["secrets", f"--session={session_id}", "--", action, form.get("name", "")], None
-        case "commit":
-            branch = form.get("branch", "").strip()
-            more = [f"--branch={branch}"] if branch else []
-            more += ["--trust-ignored"] if form.get("trust") else []
-            message = form.get("message", "").strip()
-            more += ["--message=-"] if message else ["--no-edit"]
-            return ["commit", session_id, "--json", *more], message.encode()
-        case _:
-            raise UsageError(f"the page has no action '{action}'")
 
 
 def _shown(value: object) -> object:

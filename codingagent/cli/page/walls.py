@@ -5,8 +5,9 @@ needs a cookie that only a random token gives, a Host of ours (a foreign name ma
 where a browser says so, an origin of ours. A browser sends a cookie to all ports of a host, so to servers of
 others. What tells or does anything needs a second key, too: the tab keeps it, and sends it in a header.
 
-Once the page has ended, the port may be somebody else's. So the tab has another secret, which is never sent.
-Before each request, and of each answer, it asks for a proof that the server knows it.
+Once the page has ended, the port may be somebody else's. So each document has a secret of its own, which is
+never sent nor kept. Before each request, and of each answer, it asks for a proof that the server knows it.
+Only one address is ours: what has another one here could pass on what it is asked, and get a true proof.
 """
 
 import asyncio
@@ -60,7 +61,8 @@ class Walls:
 
     Args:
         app: what answers them.
-        shell: makes the page without its content, of a `nonce` for its scripts and the tab's `keys`, if any.
+        shell: makes the page without its content, of a `nonce` for its scripts and the `keys`: the tab's, or
+            none, and what proves that the server is the page.
         port: of the server; it is in its address and in the cookie's name.
         limits: the most bytes of a body by the last part of its path; others take a form.
     """
@@ -72,14 +74,12 @@ class Walls:
         self.token, self._key, self._tab_key, self._secret = (
             secrets.token_urlsafe(32) for _ in range(4)
         )
-        self._cookie = f"codingagent_{port}"
-        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
-        self.address = f"http://127.0.0.1:{port}/"
+        self._cookie, self._host = f"codingagent_{port}", f"127.0.0.1:{port}"
 
     @property
     def entrance(self) -> str:
         """The address that gives the cookie; it is the person's alone."""
-        return f"{self.address}?token={self.token}"
+        return f"http://{self._host}/?token={self.token}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -89,7 +89,7 @@ class Walls:
         }
         refusal = self._refusal(scope, found)
         nonce = found.get("codingagent-nonce", "")
-        proof = hmac.digest(self._secret.encode(), nonce.encode("latin-1"), "sha256").hex()
+        proof = _digest(self._secret_of(nonce.partition(".")[0]), nonce)
         given = {**_HEADERS, "Codingagent-Proof": proof} if nonce else _HEADERS
 
         async def send_with_headers(message: Message) -> None:
@@ -120,19 +120,19 @@ class Walls:
 
     def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
         """Return the answer to who may not come in; None for who may."""
-        if headers.get("host") not in self._hosts:
-            return PlainTextResponse("no such host here", 421)
+        if headers.get("host") != self._host:
+            return PlainTextResponse(f"no such host here: open http://{self._host}/", 421)
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["method"] == "GET" and scope["path"] == "/" and token:
             if not _is_same(token, self.token):
                 return PlainTextResponse(_STALE, 403)
-            entered = self._empty(keys=f"{self._tab_key} {self._secret}")
+            entered = self._empty(self._tab_key)
             entered.set_cookie(self._cookie, self._key, httponly=True, samesite="strict", path="/")
             return entered
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return PlainTextResponse("only the page itself may ask for that", 403)
         origin = headers.get("origin")
-        if origin is not None and origin not in {f"http://{host}" for host in self._hosts}:
+        if origin is not None and origin != f"http://{self._host}":
             return PlainTextResponse("only the page itself may ask for that", 403)
         if scope["method"] not in ("GET", "HEAD") and origin is None:
             return PlainTextResponse("only the page itself may ask for that", 403)
@@ -150,12 +150,21 @@ class Walls:
             return self._empty()
         return PlainTextResponse(_STALE, 403)
 
-    def _empty(self, **values: str) -> Response:
+    def _empty(self, key: str = "") -> Response:
         """Return the page without its content; it runs the scripts that it names, and no others."""
-        nonce = secrets.token_urlsafe(16)
-        made, policy = self._shell(nonce=nonce, **values), _HEADERS["Content-Security-Policy"]
-        made.headers["Content-Security-Policy"] = policy.replace("'none'", f"'nonce-{nonce}'", 1)
+        name = secrets.token_urlsafe(16)
+        made = self._shell(nonce=name, keys=f"{key} {name}.{self._secret_of(name)}")
+        policy = _HEADERS["Content-Security-Policy"]
+        made.headers["Content-Security-Policy"] = policy.replace("'none'", f"'nonce-{name}'", 1)
         return made
+
+    def _secret_of(self, name: str) -> str:
+        """Return the secret of a document."""
+        return _digest(self._secret, name)
+
+
+def _digest(secret: str, text: str) -> str:
+    return hmac.digest(secret.encode(), text.encode("latin-1"), "sha256").hex()
 
 
 def _is_same(given: str, own: str) -> bool:

@@ -13,9 +13,11 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from codingagent.errors import UsageError
+from codingagent.model.session_state import Session
 
 # A record may hold the text of a file.
 _LINE_BYTES = 2**27
@@ -149,6 +151,45 @@ class Worker:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await reading
+
+
+def words_of(
+    action: str, session: Session, form: Mapping[str, str]
+) -> tuple[list[str], bytes | None]:
+    """Return the command line that a click on the page stands for, and its standard input.
+
+    UsageError if there is no such action.
+    """
+    session_id = session.session_id
+    match action:
+        case "say":
+            wants = {"words": ["--ask"], "edits": ["--do"]}.get(form.get("wants", ""), [])
+            return ["say", session_id, *wants, "--json", "-"], form.get("text", "").encode()
+        case "attach":
+            path = str(Path(session.workspace) / form.get("path", ""))
+            return ["say", session_id, f"--attach={path}", "--json"], None
+        case "withdraw":
+            return ["say", session_id, "--withdraw", "--json"], None
+        case "undo" if form.get("path"):
+            path = str(Path(session.workspace) / form["path"])
+            return ["undo", "--json", "--", session_id, path], None
+        case "undo":
+            return ["undo", session_id, f"--turns={form.get('turns', '1')}", "--json"], None
+        case "redo":
+            return ["undo", session_id, "--redo", "--json"], None
+        case "refresh" | "close":
+            return [action, session_id, *(["--json"] if action == "refresh" else [])], None
+        case "allow" | "hide":
+            return ["secrets", f"--session={session_id}", "--", action, form.get("name", "")], None
+        case "commit":
+            branch = form.get("branch", "").strip()
+            more = [f"--branch={branch}"] if branch else []
+            more += ["--trust-ignored"] if form.get("trust") else []
+            message = form.get("message", "").strip()
+            more += ["--message=-"] if message else ["--no-edit"]
+            return ["commit", session_id, "--json", *more], message.encode()
+        case _:
+            raise UsageError(f"the page has no action '{action}'")
 
 
 async def run(words: Sequence[str], data: bytes | None = None) -> Done:

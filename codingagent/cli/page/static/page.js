@@ -15,15 +15,16 @@ function say(text, isFault) {
 
 // --- who is at the other end --------------------------------------------------------------------
 
-// The first key is shown to the server, the second never: by it the server proves that it is the page, before
-// anything is sent to it, and with all that comes from it. A browser asks whoever has the port.
+// The tab's key is shown to the server; the document's secret never: by it the server proves that it is the page,
+// before anything is sent to it, and with all that comes from it. A browser asks whoever has the port.
 const given = document.querySelector("meta[name=keys]");
-if (given) {
-  sessionStorage.setItem("keys", given.content);
-  given.remove();
+given.remove();
+const [, handed, name, secret] = given.content.match(/(.*) (.*)\.(.*)/);
+if (handed) {
+  sessionStorage.setItem("key", handed);
   history.replaceState(null, "", "/");
 }
-const [key, secret] = (sessionStorage.getItem("keys") ?? "").split(" ");
+const key = sessionStorage.getItem("key");
 const bare = window.fetch.bind(window);
 const OPEN = "Open it anew: `codingagent page` in a terminal prints the address.";
 let isOver = !key;
@@ -37,6 +38,7 @@ function warn(text) {
 
 function end(why) {
   isOver = true;
+  sessionStorage.removeItem("key");
   warn(`${why} ${OPEN}`);
 }
 
@@ -48,7 +50,7 @@ async function proofFor(nonce) {
 }
 
 async function proven(url, options) {
-  const nonce = crypto.randomUUID();
+  const nonce = `${name}.${crypto.randomUUID()}`;
   const proof = await proofFor(nonce);
   const headers = { ...options.headers, "Codingagent-Nonce": nonce };
   const response = await bare(url, { ...options, headers, redirect: "error" });
@@ -63,19 +65,21 @@ window.fetch = async (url, options = {}) => {
   try {
     await proven("/proof", { signal: options.signal });
     byId("over")?.remove();
-    return await proven(url, { ...options, headers: { ...options.headers, "Codingagent-Key": key } });
+    const response = await proven(url, { ...options, headers: { ...options.headers, "Codingagent-Key": key } });
+    if (response.status === 403) end("The page was started again, with other keys.");
+    return response;
   } catch (fault) {
     if (!isOver && fault instanceof TypeError) warn(`The page does not answer. If it has ended: ${OPEN}`);
     throw fault;
   }
 };
 
-// A new tab has no keys: one that has them hands them on, while the port is the page's. Other origins hear nothing.
-const tabs = new BroadcastChannel("keys");
+// A new tab has no key: one that has it hands it on, while the port is the page's. Other origins hear nothing.
+const tabs = new BroadcastChannel("key");
 tabs.onmessage = ({ data }) => {
-  if (!data && !isOver) proven("/proof", {}).then(() => tabs.postMessage(`${key} ${secret}`), () => {});
+  if (!data && !isOver) proven("/proof", {}).then(() => tabs.postMessage(key), () => {});
   if (!data || key) return;
-  sessionStorage.setItem("keys", data);
+  sessionStorage.setItem("key", data);
   location.reload();
 };
 if (!key) tabs.postMessage("");
@@ -100,7 +104,7 @@ async function follow(event) {
   const isApart = link.target || event.ctrlKey || event.metaKey || event.shiftKey || event.button === 1;
   if (link.hasAttribute("download")) save(link);
   else if (!await fetch("/proof").catch(() => null)) return;
-  else if (isApart) window.open(link.href);
+  else if (isApart) window.open(link.href, "_blank", "noopener");  // one that is lost must not reach this one
   else {
     history.pushState(null, "", link.href);
     window.scrollTo(0, 0);
