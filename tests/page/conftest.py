@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.page.browsing import demo_folder
 
 # A guard against waiting for ever, on a machine that does much else.
-_LONG_MS = 60_000
+_LONG_MS = 15_000
 expect.set_options(timeout=_LONG_MS)
 
 

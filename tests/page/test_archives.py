@@ -23,6 +23,11 @@ def _made(kind: int, *texts: bytes) -> bytes:
     return made.getvalue()
 
 
+def _twice() -> bytes:
+    """Return an archive in which a file comes twice: which of them is meant, nobody knows."""
+    return _made(zipfile.ZIP_STORED, b"one", b"two").replace(b"1.txt", b"0.txt")
+
+
 def _zeros(kind: int) -> bytes:
     """Return an archive of one long file, written piece by piece."""
     made = io.BytesIO()
@@ -59,8 +64,9 @@ def _many_entries() -> bytes:
         (_many_entries, "holds too much"),
         (lambda: _made(zipfile.ZIP_STORED, *[b"x"] * 201), "holds too much"),
         (lambda: _made(zipfile.ZIP_STORED, _made(zipfile.ZIP_STORED, b"x")), "not plain text"),
+        (_twice, "holds a file twice"),
     ],
-    ids=["large", "larger than it says", "bzip2", "lzma", "entries", "files", "nested"],
+    ids=["large", "larger than it says", "bzip2", "lzma", "entries", "files", "nested", "twice"],
 )
 def test_an_archive_costs_no_more_than_an_answer(made: Callable[[], bytes], told: str) -> None:
     data = made()
@@ -83,3 +89,13 @@ def test_the_most_that_an_archive_holds_is_taken_for_a_few_times_its_size() -> N
         assert tracemalloc.get_traced_memory()[1] < 3 * _MOST_BYTES
     finally:
         tracemalloc.stop()
+
+
+def test_what_macos_packs_beside_a_file_is_left_out() -> None:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("a/", b"")
+        archive.writestr("a/answer.txt", b"it")
+        for name in ("a/.DS_Store", "__MACOSX/a/._answer.txt"):
+            archive.writestr(name, b"\0\xff")
+    assert text_in(made.getvalue(), "answer.zip") == b"it"

@@ -9,7 +9,6 @@ import re
 import socket
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from itertools import product
@@ -228,7 +227,7 @@ def test_no_other_user_sees_what_the_person_typed(
     "host", ["evil.invalid", "evil.invalid:80", "127.0.0.1", "localhost", "", None]
 )
 def test_a_name_of_somebody_else_gets_nothing(found: Served, cookie: str, host: str | None) -> None:
-    """DNS rebinding: the browser thinks that it asks the other site. At localhost, ::1 may be somebody else."""
+    """DNS rebinding: the browser thinks that it asks the other site. Localhost may be ::1, and not ours."""
     if host == "localhost":
         host = f"localhost:{urlsplit(found.address).port}"
     assert ask(found, Host=host, Cookie=cookie).status in (400, 421)

@@ -18,10 +18,11 @@ _WORD = lazy_pattern(r"\w+|\s+|[^\w\s]")
 # Colours cost time; a longer line has none. Some of pygments' lexers take for ever for a line of blanks: of
 # those below the worst line that was found takes what the square of its length lets expect.
 _COLOURED_CHARACTERS = 400
-_LANGUAGES = frozenset(
+_NAMED = (
     "bash c cpp csharp css docker elixir go haskell html ini java javascript json jsx kotlin lua make perl"
-    " php powershell python r ruby rust scala scss sql swift toml tsx typescript xml yaml".split()
+    " php powershell python r ruby rust scala scss sql swift toml tsx typescript xml yaml"
 )
+_LANGUAGES = frozenset(_NAMED.split())
 _MARKED_CHARACTERS = 400
 _SHOWN_LINES = 3_000
 # What colours and marks may cost in a view: characters, and pairs of words that are alike.

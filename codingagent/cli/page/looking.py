@@ -26,6 +26,7 @@ from codingagent.model.encoding import typed_text
 from codingagent.model.events import FolderEntry
 from codingagent.model.journal_entries import AnswerTaken
 from codingagent.model.observations import digest_of
+from codingagent.model.patterns import lazy_pattern
 from codingagent.model.plain_text import on_screen
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings, chats
@@ -45,6 +46,8 @@ _ENDINGS = (".txt", ".md", ".patch", ".diff", ".json", ".zip")
 # Of an archive, which may name far more than it holds: its files, and the bytes of all together.
 _ZIP_KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ZIP_FILES, _ZIP_BYTES = 200, 8 * 2**20
+# A folder, and what macOS adds to a folder that it packs.
+_SIDE_FILE = lazy_pattern(r"__MACOSX/|(.*/)?\.DS_Store$|.*/$")
 
 
 class Desk:
@@ -276,12 +279,14 @@ def _unzipped(data: bytes, name: str) -> bytes:
         raise UsageError(f"{name} holds too much for an answer")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            found = [each for each in archive.infolist() if not each.is_dir()]
+            found = [each for each in archive.infolist() if not _SIDE_FILE.match(each.filename)]
             if sum(each.file_size for each in found) > _ZIP_BYTES:
                 raise UsageError(f"{name} holds too much for an answer")
             if any(each.compress_type not in _ZIP_KINDS for each in found):
                 raise UsageError(f"{name} is packed in a way that is not taken: pack it by deflate")
             texts = {each.filename: _entry(archive, each) for each in found}
+            if len(texts) < len(found):
+                raise UsageError(f"{name} holds a file twice")
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError) as fault:
         raise UsageError(f"{name} is no zip file that can be read: {fault}") from fault
     if len(texts) == 1:
