@@ -65,6 +65,8 @@ def on_screen(text: str, spaces: tuple[str, ...] = ("Zs", "Co")) -> str:
     All that is looked at or agreed to is shown so: nothing is left out or drawn over. CRLF is a line end
     where all lines have it. `spaces` are the categories that stay besides what is printed.
     """
+    if text.isascii() and text.isprintable():
+        return text
     (text,) = uniform(text) if spaces and "\r\n" in text else (text,)
     unseen = {ord(c): escaped(c) for c in set(text) if _is_unseen(c, spaces)}
     text = text.translate(unseen) if unseen else text

@@ -8,7 +8,7 @@ import pytest
 from codingagent.cli.page.diffs import files_of
 from codingagent.cli.page.view import SessionView, Story
 from codingagent.cli.page.workers import Worker
-from codingagent.model.events import FileCreated, Refused
+from codingagent.model.events import FileCreated, MessageShown, Refused
 from codingagent.model.journal_entries import (
     OperationEnded,
     OperationStarted,
@@ -99,6 +99,14 @@ def test_a_view_reads_on_where_the_one_before_had_ended(home: Home) -> None:
         each.told(line_of) for each in view_of(home, story).turns
     ]
     assert len(drawn) == sum(len(each.lines) for each in view.turns)
+
+
+def test_a_message_that_goes_on_and_on_is_cut_and_says_so(home: Home) -> None:
+    """A megabyte of short lines made 22 megabytes of HTML, again for each redraw."""
+    append(home, *turn(MessageShown("```\n" * 50_000 + "its end"), sequence=5))
+    last = view_of(home, Story()).turns[-1].lines
+    assert "(48,001 more lines: the text of the answer has all)" in str(last[2_000])
+    assert len(last) < 2_100
 
 
 def test_what_becomes_a_secret_is_hidden_in_what_was_told_before(home: Home) -> None:

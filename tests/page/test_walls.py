@@ -90,6 +90,7 @@ def test_both_keys_let_in_and_nothing_else(found: Served, keys: Keys) -> None:
     assert ask(found, "/files", Cookie=cookie).status == 403
     assert ask(found, "/files", Cookie=cookie, Codingagent_Key=key[:-1]).status == 403
     assert ask(found, "/files", Cookie=cookie, Codingagent_Key="\u00e4").status == 403
+    assert ask(found, Cookie=cookie, Codingagent_Key="").status == 403
     assert ask(found, Codingagent_Key=key).status == 403
     assert ask(found).status == 403
     assert ask(found, "/static/page.js").status == 403

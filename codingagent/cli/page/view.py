@@ -55,6 +55,8 @@ _STATES = {
 }
 _SECTION = lazy_pattern(r"^(?:=== ([A-Z]+) ===|## ([A-Z][A-Za-z ]+))$", re.MULTILINE)
 _TASK_CHARACTERS = 80
+# Of a message, or of what an operation tells; the text of the answer has all of it.
+_RECORD_LINES = 2_000
 # What a view shows of a session's state; thousands of results are in it, too.
 _HIDDEN = ("name", "task", "unfinished", "asked", "said")
 
@@ -144,7 +146,10 @@ class Story:
                 continue
             secrecy = secrecy or secrecy_of(home.sessions.folder, session)
             shown = lines_of(*secrecy.record(record, session), home.mailbox, LOOK)
-            self.turns[-1].lines += laid_out(shown, LOOK)
+            told = laid_out(shown, LOOK)
+            self.turns[-1].lines += itertools.islice(told, _RECORD_LINES)
+            if rest := sum(1 for _ in told):
+                self.turns[-1].lines.append([(_left_out(rest), "dim")])
             if isinstance(record, entries.TurnEnded):
                 self.turns[-1].changed = secrecy.hide_all(record.changed)
         assert session is not None, "a session that is listed began"
@@ -189,7 +194,10 @@ class SessionView:
         self.secrets = sorted(held, key=lambda each: each.name)
         told = (e.text for e in self.hidden.results if isinstance(e, events.MessageShown))
         is_asked = self.session.is_only_words and self.session.awaits_words
-        self.asks = [line for text in told for line in text.split("\n")] if is_asked else []
+        asked = [line for text in told for line in text.split("\n")] if is_asked else []
+        self.asks = asked[:_RECORD_LINES]
+        if rest := len(asked) - len(self.asks):
+            self.asks.append(_left_out(rest))
         waiting = [said.text for said in self.hidden.said if said.sequence == self.session.sequence]
         self.words = [text for text in waiting if text]
         self.can_withdraw = self.session.is_awaiting_answer and any(
@@ -239,6 +247,10 @@ def beside_in(records: Iterable[entries.Record]) -> dict[str, int]:
     """Return the files to attach beside the latest request, and their sizes, as they were recorded."""
     written = [each.beside for each in records if isinstance(each, entries.RequestWritten)]
     return written[-1] if written else {}
+
+
+def _left_out(lines: int) -> str:
+    return f"({lines:,} more {plural(lines, 'line')}: the text of the answer has all)"
 
 
 def _runs(root: Path, changed: Iterable[str]) -> "AtCommit | None":

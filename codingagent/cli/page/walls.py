@@ -127,6 +127,8 @@ class Walls:
             if not _is_same(token, self.token):
                 return PlainTextResponse(_STALE, 403)
             entered = self._empty(self._tab_key)
+            # What another server on this port left in the browser would be shown as ours.
+            entered.headers["Clear-Site-Data"] = '"cache", "storage"'
             entered.set_cookie(self._cookie, self._key, httponly=True, samesite="strict", path="/")
             return entered
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
@@ -143,10 +145,10 @@ class Walls:
             return PlainTextResponse(_STALE, 403)
         if scope["path"] == "/proof":
             return Response(status_code=204)
-        is_file_of_ours = scope["path"].startswith("/static/")
-        if is_file_of_ours or _is_same(headers.get("codingagent-key", ""), self._tab_key):
+        shown = headers.get("codingagent-key")  # a browser by itself shows none
+        if scope["path"].startswith("/static/") or _is_same(shown or "", self._tab_key):
             return None
-        if scope["method"] in ("GET", "HEAD") and _PAGES.fullmatch(scope["path"]):
+        if shown is None and scope["method"] in ("GET", "HEAD") and _PAGES.fullmatch(scope["path"]):
             return self._empty()
         return PlainTextResponse(_STALE, 403)
 

@@ -53,7 +53,7 @@ async function proven(url, options) {
   const nonce = `${name}.${crypto.randomUUID()}`;
   const proof = await proofFor(nonce);
   const headers = { ...options.headers, "Codingagent-Nonce": nonce };
-  const response = await bare(url, { ...options, headers, redirect: "error" });
+  const response = await bare(url, { ...options, headers, redirect: "error", cache: "no-store" });
   if (response.headers.get("Codingagent-Proof") !== proof) end("The page that this tab belongs to has ended.");
   if (isOver) throw new Error("this tab belongs to no page");
   return response;
