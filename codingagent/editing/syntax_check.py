@@ -173,8 +173,9 @@ def _parse(text: str) -> None:
     # The tree of a long text takes 500 times its room.
     fresh, start, failed = [0], 0, 0
     for end in [*range(_PIECE_LINES, len(lines), _PIECE_LINES), 0]:
-        at = next((n for n in range(end, start, -1) if _BEGINS.match(lines[n])), 0) if end else 0
-        if end and (at < 1 or lines[at - 1].startswith("@") or lines[at - 1].endswith("\\")):
+        near = range(end, max(start, end - _PIECE_LINES), -1)
+        at = next((n for n in near if _BEGINS.match(lines[n])), 0)
+        if end and (not at or lines[at - 1].startswith("@") or lines[at - 1].endswith("\\")):
             continue
         piece = lines[start : at or len(lines)]
         try:
