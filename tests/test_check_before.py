@@ -181,8 +181,11 @@ def test_a_key_goes_on_without_it_and_what_is_typed_is_kept(tmp_path: Path) -> N
     assert runs(tmp_path) == 1
 
 
-def test_an_answer_that_comes_meanwhile_ends_it(tmp_path: Path) -> None:
+def test_an_answer_that_comes_meanwhile_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The answer is taken at once and whole; the check then runs after it, as ever."""
+    monkeypatch.setenv("CODINGAGENT_CHECK_FIRST", "1")
     marker = new_marker()
     check = f"{LOGGED} test -e a.txt || exec sleep {marker}"
     with none_left(marker):

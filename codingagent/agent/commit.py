@@ -542,7 +542,7 @@ class PersonsRepository:
         done = run_tool(argv, variables or self._variables, data, _PATIENCE_S)
         if done.returncode not in ok:
             # What is named may stand in lines of its own.
-            told = re.sub(r"\n\s+", " ", done.stderr.decode(errors="replace").strip())
+            told = re.sub(r"\n[ \t]+", " ", done.stderr.decode(errors="replace").strip())
             lines = told.split("\n")
             said = next(
                 (line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1]

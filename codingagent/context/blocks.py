@@ -12,22 +12,25 @@ from typing import NamedTuple
 
 from codingagent.model.patterns import lazy_pattern, sections
 
-# Longer blocks are cut into pieces.
-_LONG_LINES, _PIECE_LINES = 60, 30
+# Longer blocks are cut into pieces, of about so many lines.
+_LONG_LINES, _PIECE_LINES = 40, 20
 # What begins a definition, by the endings of files. The first group that takes part is the name. A pattern
-# without leading blanks matches at the margin only.
+# without leading blanks matches at the margin only; one may hold that of another ending.
 _DEFINITIONS = {
     kinds: "".join(map(str.strip, body.splitlines())) for kinds, body in sections(__file__).items()
 }
-_DEFINED = _DEFINITIONS["py pyi go rs rb lua ex exs"]
+_HELD = {f"<{kinds.split()[0]}>": each for kinds, each in _DEFINITIONS.items()}
 _PATTERNS = {
-    suffix: lazy_pattern(each.replace("<defined>", _DEFINED))
+    suffix: lazy_pattern(each.replace("<py>", _HELD["<py>"]).replace("<m>", _HELD["<m>"]))
     for kinds, each in _DEFINITIONS.items()
     for suffix in kinds.split()
 }
 _HAS_MEMBERS = lazy_pattern(
     r"\s*(?:[\w@]+\s+)*?(?:class|interface|namespace|impl|trait|mod|module|object|struct|enum|record)\b"
+    r"|\s*(?:describe|suite|context)(?:\.\w+)*\(|\s*(?:\{%|<\w)"
 )
+# What Go declares in one pair of brackets is called by the names within.
+_GROUP, _GROUPED = lazy_pattern(r"(?:const|var|type)\s*\("), lazy_pattern(r"\t(\w+)")
 _BELONGS_BELOW = lazy_pattern(r"\s*(?:@|#(?!\s*define|include|pragma|if|endif)|//|/\*|\*|--|;)")
 
 
@@ -77,14 +80,32 @@ def blocks(path: str, text: str) -> Sequence[CodeBlock]:
             around = tuple(each.line for each in within)
             cuts[-1] = CodeBlock(cuts[-1].first, 0, (*cuts[-1].names, head.name), around)
     ends = [*(cut.first - 1 for cut in cuts[1:]), len(lines)]
-    found: list[CodeBlock] = []
-    for cut, last in zip(cuts, ends, strict=True):
-        first = cut.first
+    made: list[CodeBlock] = []
+    for each, last in zip(cuts, ends, strict=True):
+        cut, first = each, each.first
+        if cut.around and path.endswith(".go") and _GROUP.match(lines[cut.around[-1] - 1]):
+            inner = (_GROUPED.match(line) for line in lines[first:last])
+            cut = cut._replace(names=(*cut.names, *(found[1] for found in inner if found)))
         while last - first >= _LONG_LINES:
-            found.append(cut._replace(first=first, last=first + _PIECE_LINES - 1))
-            first += _PIECE_LINES
-        found.append(cut._replace(first=first, last=last))
-    return found
+            end = _piece_end(lines, first)
+            made.append(cut._replace(first=first, last=end))
+            first = end + 1
+        made.append(cut._replace(first=first, last=last))
+    return made
+
+
+def _piece_end(lines: Sequence[str], first: int) -> int:
+    """Return the last line of a piece: above a line of little depth, best after a blank one."""
+
+    def cost(end: int) -> float:
+        below = lines[end]
+        is_within = bool(lines[end - 1].strip()), below.lstrip()[:1] in {"}", ")", "]"}
+        far = abs(end - first - _PIECE_LINES + 1) / 30
+        return depth_of(below) + 4 * is_within[0] + 6 * is_within[1] + far
+
+    middle, half = first + _PIECE_LINES - 1, _PIECE_LINES // 2
+    ends = (end for end in range(middle - half + 1, middle + half + 1) if lines[end].strip())
+    return min(ends, key=cost, default=middle)
 
 
 def depth_of(line: str) -> int:
@@ -106,6 +127,8 @@ def _heads(path: str, lines: Sequence[str]) -> Iterator[_Definition]:
 def _with_what_is_above(lines: Sequence[str], head: _Definition) -> int:
     """Return the first line of a definition with its comments and decorators, also one of several lines."""
     first = at = head.line
+    if at > 2 and not lines[at - 2].strip() and lines[at - 3].rstrip().endswith("*/"):
+        first = at = head.line - 1
     while at > 1 and lines[at - 2].strip():
         at -= 1
         above = lines[at - 1]

@@ -14,7 +14,7 @@ from msgspec import Struct
 from codingagent.context.blocks import CodeBlock, blocks, lines_of
 from codingagent.context.rank import DOCS, TESTS, Query, Ranked, bm25, parts_of, said_shares
 from codingagent.model.observations import PastCommit
-from codingagent.model.patterns import lazy_pattern, words
+from codingagent.model.patterns import lazy_pattern
 from codingagent.prompt.tokens import estimate
 
 # The best files hold nearly all that is changed; more of them cost time.
@@ -22,16 +22,14 @@ FILES_LIMIT = 40
 _FILE, _TEXT, _NAME, _LENGTH = 3.0, 2.0, 1.0, 0.2
 # For what the task names: a file, and a definition or an option that so few blocks have.
 _NAMED_FILE, _NAMED_PLACE, _NAMED_IN = 4.0, 3.0, 3
+# What the blocks of a file are held back by after the first ones, times the logarithm of their number.
+_SPREAD, _UNSPREAD = 0.2, 5
 # So many of the best blocks count as what others call, or are called by; and for how much at most.
 _SEEDS, _CALLS = 6, 0.75
 # Of the budget, times how often a kind changed with sources; where the task has one of these words; and of
 # which budget on.
-_SHARES = {"test": 0.3, "doc": 0.2}
-_ASKED_SHARE = 0.4
-_ASKING = {
-    "test": words("test tests spec specs fixture fixtures"),
-    "doc": words("doc docs documentation readme changelog typo typos"),
-}
+_SHARES = {"test": 0.25, "doc": 0.2}
+_ASKED_SHARES = {"test": 0.22, "doc": 0.12}
 _FULL_BUDGET = 8_000
 _LATEST = 200
 # New entries of a changelog stand in its first lines, where so many commits of sources write some.
@@ -137,10 +135,9 @@ def _share(asked: Query, kind: str, latest: Sequence[Sequence[str]], budget: int
     if kind == "source":
         return 1.0
     of_full = min(budget / _FULL_BUDGET, 1) ** 2
-    if _ASKING[kind] & {*asked.words}:
-        return of_full * _ASKED_SHARE
     changed = sum(kind in map(kind_of, paths) for paths in latest)
-    return of_full * _SHARES[kind] * (changed / len(latest) if latest else 0.5)
+    usual = _SHARES[kind] * (changed / len(latest) if latest else 0.5)
+    return of_full * max(usual, _ASKED_SHARES[kind] * (kind in asked.kinds))
 
 
 def _top_of_changelog(
@@ -162,7 +159,8 @@ def _ordered(asked: Query, pages: Iterable[_Page]) -> list[_Candidate]:
         for block in blocks(page.file.path, page.text)
     ]
     low = [each.text.lower() for each in found]
-    by_text = bm25(asked, [*map(asked.count, low)], [len(text) + 20 for text in low])
+    counts = [asked.count_parts(each.text) for each in found]
+    by_text = bm25(asked, counts, [len(text) + 20 for text in low])
     names = [{part for name in each.block.names for part in parts_of(name)} for each in found]
     by_name = said_shares(names, asked.words)
     named = _named(asked, found, low)
@@ -175,8 +173,13 @@ def _ordered(asked: Query, pages: Iterable[_Page]) -> list[_Candidate]:
         score += _NAMED_PLACE * (at in named) - _LENGTH * math.log(len(each.text) + 60)
         scores.append(score)
     calls = _calls(found, scores)
-    order = sorted(range(len(found)), key=lambda at: -scores[at] - calls[at])
-    return [found[at] for at in order]
+    scores = [score + more for score, more in zip(scores, calls, strict=True)]
+    before: dict[str, int] = defaultdict(int)
+    for at in sorted(range(len(found)), key=lambda at: -scores[at]):
+        path = found[at].page.file.path
+        scores[at] -= _SPREAD * math.log1p(max(0, before[path] - _UNSPREAD))
+        before[path] += 1
+    return [found[at] for at in sorted(range(len(found)), key=lambda at: -scores[at])]
 
 
 def _calls(found: Sequence[_Candidate], scores: Sequence[float]) -> list[float]:
@@ -205,7 +208,7 @@ def _named(asked: Query, found: Sequence[_Candidate], low: Sequence[str]) -> set
         meant = [at for at, each in enumerate(found) if name in map(str.lower, each.block.names)]
         if not meant and word.startswith("-"):
             meant = [at for at, text in enumerate(low) if word in text]
-        if len(meant) <= _NAMED_IN:
+        if len({(found[at].page.file.path, found[at].block.around) for at in meant}) <= _NAMED_IN:
             named.update(meant)
     return named
 

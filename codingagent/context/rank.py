@@ -27,6 +27,8 @@ _TEST, _ASIDE = -1.0, -1.5
 _ALIKE_COMMITS = 40
 # A word of the first line counts as much as two of the rest; more does what is quoted or written as code.
 _TITLE, _EXACT = 2.0, 1.3
+# And so much that only asks for files of a kind.
+_KIND = 0.2
 # Parameters of BM25: how soon more of the same word stops counting, and how much long files are held back.
 _SATURATION, _LENGTH = 1.2, 0.75
 # Those of the first line come first. More of them cost time, and find the rest of a long message instead.
@@ -39,7 +41,7 @@ _AS_CODE = lazy_pattern(
     r"|((?<![\w-])--?[a-z][\w-]+|\w{1,99}(?:[._-]\w+)+|[a-z]{1,99}[A-Z]\w+|[A-Z][a-z]{1,99}[A-Z]\w*"
     r"|\b[A-Z]{2,}\b|\w{1,99}\(\))"
 )
-_COMMON = word_lists(__file__)["common"]
+_WORDS = word_lists(__file__)
 TESTS = lazy_pattern(r"(?i)(?:^|[/_.-])(?:tests?|specs?|testdata|fixtures?)(?=$|[/_.-])")
 DOCS = lazy_pattern(
     r"(?i)(?:^|/)(?:docs?|examples?|docs_src|changelogs?|website)/|\.(?:md|rst|txt|adoc|mdx)$"
@@ -59,10 +61,22 @@ class Query(Struct, frozen=True):
     words: Mapping[str, float]
     exact: frozenset[str] = frozenset()
     """What the task quotes or writes as code: `x`, --x, a_b, aB, X_Y; in lower case."""
+    kinds: frozenset[str] = frozenset()
+    """Whether it asks for tests ("test"), for documents ("doc")."""
 
     def count(self, text: str) -> tuple[int, ...]:
         """Return how often each word occurs in a text in lower case, inside longer words too."""
         return tuple(map(text.count, self.words))
+
+    def count_parts(self, text: str) -> tuple[int, ...]:
+        """Return how often each word is a part of a name in a text: "too" is none of "tool"."""
+        have, low = Counter(map(str.lower, _PART.findall(text))), text.lower()
+        return tuple(
+            have[word] + have[f"{word}s"] + (have[word[:-1]] if word[-1] == "s" else 0)
+            if word.isalpha()
+            else low.count(word)
+            for word in self.words
+        )
 
 
 class Row(NamedTuple):
@@ -96,10 +110,14 @@ def query(task: str, check: str = "") -> Query:
         for name in _WORD.findall(text):
             for word in (name, *re.split(r"[./-]", name), *_PART.findall(name)):
                 lower = word.lower().strip("_")
-                if len(lower) > 2 and lower not in _COMMON and not lower.isdecimal():
+                if len(lower) > 2 and lower not in _WORDS["common"] and not lower.isdecimal():
                     found.setdefault(lower, weight * (_EXACT if lower in said else 1))
+    kinds = frozenset(kind for kind in ("test", "doc") if _WORDS[kind] & found.keys())
+    # "With tests and documentation" says little of what they are about.
+    found |= {each: found[each] * _KIND for each in found if each in _WORDS["of kinds"]}
     best = dict(islice(found.items(), _WORDS_LIMIT))
-    return Query(f"{task}\n{check}", best, frozenset(each for each in said if len(each) > 2))
+    exact = frozenset(each for each in said if len(each) > 2)
+    return Query(f"{task}\n{check}", best, exact, kinds)
 
 
 def look(asked: Query, path: str, text: str) -> Row:
@@ -197,7 +215,7 @@ def parts_of(name: str) -> set[str]:
 
 def _alike(asked: Query, log: Sequence[PastCommit]) -> dict[str, float]:
     """Score files by the past commits that changed them and whose messages are most like the task."""
-    scores = bm25(asked, [asked.count(commit.message.lower()) for commit in log])
+    scores = bm25(asked, [asked.count_parts(commit.message) for commit in log])
     best = sorted(zip(scores, log, strict=True), key=lambda each: -each[0])[:_ALIKE_COMMITS]
     total: dict[str, float] = defaultdict(float)
     for score, commit in best:

@@ -9,6 +9,7 @@ else asked for again. What nothing proves is taken as written.
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property, reduce
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -227,10 +228,11 @@ class _Look:
     def _is_odd_indentation(self) -> bool:
         is_indented = any(line.startswith("  ") for line in self.ground.lines)
         # Or a line of code in a text is, and no line by ordinary spaces.
-        marks = [line.startswith(("```", "~~~")) for line in self.new]
+        marks = accumulate((line.startswith(("```", "~~~")) for line in self.new), initial=0)
+        is_fenced = [before % 2 for before in marks]
         plain = (index for index in self.changed if not self.new[index].startswith("&"))
         has_blanks = any(line.startswith("  ") for line in self.new)
-        is_in_fence = not has_blanks and any(sum(marks[:index]) % 2 for index in plain)
+        is_in_fence = not has_blanks and any(is_fenced[index] for index in plain)
         if not (is_indented or is_in_fence or file_kinds.is_program(self.path)):
             return False
         if any(map(self.row.trace.search, self.ground.lines)):

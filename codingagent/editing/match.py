@@ -104,9 +104,11 @@ def _as_it_came(lines: list[str], sought: Sought, place: Place, *, is_shifted: b
         return Found(place.start, place.count, new, same, place.note)
     if is_shifted and not sought.is_verbatim:
         check_flush(sought, place, lines)
-    fresh = [line for line in new if line not in sought.search]
-    dots = (line for i, line in enumerate(fresh) if elisions.is_elision(fresh, i, bare=False))
-    if (elided := next((line for line in dots if line not in lines), None)) is not None:
+    old = frozenset(sought.search)
+    fresh = [line for line in new if line not in old]
+    dots = [line for i, line in enumerate(fresh) if elisions.is_elision(fresh, i, bare=False)]
+    there = frozenset(lines if dots else ())
+    if (elided := next((line for line in dots if line not in there), None)) is not None:
         raise OperationError(
             f"REPLACE has the line '{clip(elided.strip())}' instead of the lines themselves",
             advice="; write all lines that belong there",

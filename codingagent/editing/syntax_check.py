@@ -9,14 +9,18 @@ import hashlib
 import re
 import warnings
 from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from codingagent.editing.nearest import common_ends
 from codingagent.model.patterns import lazy_pattern
 
+if TYPE_CHECKING:
+    import ast
+
 # A parser takes seconds for more; the tree of a Python program takes a thousand times its size.
-_LIMIT_CHARACTERS, _TREE_CHARACTERS = 1_000_000, 120_000
+_LIMIT_CHARACTERS, _TREE_CHARACTERS = 1_000_000, 250_000
 _PYTHON = (".py", ".pyi", ".pyw")
 _JSON = (".json", ".ipynb", ".webmanifest", ".geojson", ".jsonld")
 # What a program without an ending begins with; of Python 2 nothing can be said.
@@ -25,6 +29,10 @@ _SHEBANG = lazy_pattern(r"#![^\n]*\bpython(?:3[.\d]*)?(?: |$)", re.MULTILINE)
 _WITH_COMMENTS = lazy_pattern(r"(?:^|/)(?:\.vscode/|[tj]sconfig[^/]*$|\.?devcontainer[^/]*$)")
 # A limit of this parser, and no fault of the text.
 _LIMITS = ("too many", "Exceeds the limit")
+# So many lines are parsed at once where the next begins a statement, unless that goes on too often.
+_PIECE_LINES = 2_000
+_TRIED = 5
+_BEGINS = lazy_pattern(r"(?!(?:el(?:se|if)|except|finally)\b)[^\W\d]|@")
 _DUNDER = lazy_pattern(r"\b__[A-Za-z0-9]\w*?__\b")
 _TOKEN = lazy_pattern(r"\w+|[^\w\s]")
 
@@ -161,17 +169,37 @@ def _parse(text: str) -> None:
     if len(part) < len(lines) and is_whole:
         with contextlib.suppress(SyntaxError):
             tree = ast.parse("\n".join([*part, ""] if rest else part))
-    if tree is None:
-        before, first, rest, part = 1, 0, [], lines
-        tree = ast.parse(text)
-    # A statement begins at one of these lines, and nothing before it goes on there.
-    fresh = [
+    if tree is not None:
+        _LAST[0] = lines, [*cuts[:before], *_begun(tree, part, first), *rest]
+        return
+    # The tree of a long text takes 500 times its room.
+    fresh, start, failed = [0], 0, 0
+    for end in [*range(_PIECE_LINES, len(lines), _PIECE_LINES), 0]:
+        near = range(end, max(start, end - _PIECE_LINES), -1)
+        at = next((n for n in near if _BEGINS.match(lines[n])), 0)
+        if end and (not at or lines[at - 1].startswith("@") or lines[at - 1].endswith("\\")):
+            continue
+        piece = lines[start : at or len(lines)]
+        try:
+            tree = ast.parse("\n".join([*piece, ""] if at else piece))
+        except SyntaxError:
+            if at and (failed := failed + 1) < _TRIED:
+                continue  # it may go on there
+            _LAST[0] = lines, [0, *_begun(ast.parse(text), lines, 0)]
+            return
+        fresh += [*[start] * bool(start), *_begun(tree, piece, start)]
+        start = at
+    _LAST[0] = lines, fresh
+
+
+def _begun(tree: "ast.Module", lines: list[str], first: int) -> list[int]:
+    """Return at which lines a statement begins that goes on from nothing before it; the first aside."""
+    return [
         first + node.lineno - 1
         for node in tree.body
         if not node.col_offset and not getattr(node, "decorator_list", None)
-        if node.lineno > 1 and not part[node.lineno - 2].endswith("\\")
+        if node.lineno > 1 and not lines[node.lineno - 2].endswith("\\")
     ]
-    _LAST[0] = lines, [*cuts[:before], *fresh, *rest]
 
 
 # The lines of the Python that was parsed last, and before which of them it can be cut.

@@ -111,7 +111,7 @@ def test_create_file_replaces_a_file_and_says_so(live: LiveSession) -> None:
 def test_create_file_keeps_or_sets_line_ends(
     live: LiveSession, old: bytes | None, more: str, new: bytes
 ) -> None:
-    """Design, body to bytes: overwriting a file whose lines all end in CRLF keeps CRLF."""
+    """Body to bytes: overwriting a file whose lines all end in CRLF keeps CRLF."""
     if old is not None:
         (live.workspace / "a.txt").write_bytes(old)
     live.answer(create("a.txt", "one\ntwo\n", more))
@@ -119,19 +119,19 @@ def test_create_file_keeps_or_sets_line_ends(
 
 
 def test_an_empty_body_makes_an_empty_file(live: LiveSession) -> None:
-    """Design, body to bytes: an empty body makes an empty file."""
+    """Body to bytes: an empty body makes an empty file."""
     live.answer(create("a.txt", ""))
     assert (live.workspace / "a.txt").read_bytes() == b""
 
 
 def test_create_file_writes_bytes_from_base64(live: LiveSession) -> None:
-    """Design, attributes added: encoding="base64"."""
+    """Attributes added: encoding="base64"."""
     live.answer(create("a.bin", "AP8B\nCg==\n", ' encoding="base64"'))
     assert (live.workspace / "a.bin").read_bytes() == b"\x00\xff\x01\n"
 
 
 def test_create_file_can_be_told_not_to_replace(live: LiveSession) -> None:
-    """Design, attributes added: overwrite="false"."""
+    """Attributes added: overwrite="false"."""
     (live.workspace / "a.txt").write_bytes(b"old\n")
     text = live.answer(create("a.txt", "new\n", ' overwrite="false"'))
     assert text.startswith("[FAILED] CREATE_FILE: File 'a.txt' already exists")
@@ -157,7 +157,7 @@ def test_a_path_may_step_back_within_the_workspace(live: LiveSession) -> None:
 
 
 def test_git_is_read_only(live: LiveSession) -> None:
-    """Design, workspace: `.git` is not writable through file operations; the person commits."""
+    """Workspace: `.git` is not writable through file operations; the person commits."""
     hook = live.workspace / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(parents=True)
     hook.write_bytes(b"#!/bin/sh\n")
@@ -173,7 +173,7 @@ def test_git_is_read_only(live: LiveSession) -> None:
 
 
 def test_a_home_inside_the_workspace_is_invisible(tmp_path: Path) -> None:
-    """Design, workspace: a home inside is invisible to listing and file operations."""
+    """Workspace: a home inside is invisible to listing and file operations."""
     (tmp_path / "repo").mkdir()
     (tmp_path / "repo" / "a.txt").write_bytes(b"a\n")
     settings = Settings(workspace=str(tmp_path / "repo"))
@@ -185,7 +185,7 @@ def test_a_home_inside_the_workspace_is_invisible(tmp_path: Path) -> None:
 
 
 def test_a_home_cannot_be_its_own_workspace(tmp_path: Path) -> None:
-    """Design, workspace: one line says what to use instead."""
+    """Workspace: one line says what to use instead."""
     with pytest.raises(UsageError, match="can't be workspace and home at once"):
         homes.workspace_of(tmp_path, Settings(workspace=str(tmp_path)))
 
@@ -202,7 +202,7 @@ def test_edit_file_replaces_a_range_of_lines(live: LiveSession) -> None:
 
 
 def test_edit_file_keeps_all_bytes_outside_the_edit(live: LiveSession) -> None:
-    """Design, body to bytes: bytes outside the edited lines are untouched, whatever their encoding."""
+    """Body to bytes: bytes outside the edited lines are untouched, whatever their encoding."""
     before = b"caf\xe9\r\n\xff\x0c\r\nold\r\nlast \xe2\x82\xac"
     (live.workspace / "a.txt").write_bytes(before)
     live.answer(replace_text("a.txt", "old\n", "new\nnewer\n"))
@@ -211,7 +211,7 @@ def test_edit_file_keeps_all_bytes_outside_the_edit(live: LiveSession) -> None:
 
 
 def test_a_session_survives_bytes_that_are_no_text(live: LiveSession, tmp_path: Path) -> None:
-    """Design, nothing is lost: a file that is not quite UTF-8 must not cost the session."""
+    """Nothing is lost: a file that is not quite UTF-8 must not cost the session."""
     (live.workspace / "a.txt").write_bytes("€\n".encode() + b"caf\xe9\nold\n")
     (live.workspace / os.fsdecode(b"\xff.log")).write_bytes(b"x\n")
     reply = replace_text("a.txt", "old\n", "new\n") + '[READ_FILE path="*.log"]\n'
@@ -237,7 +237,7 @@ def test_edit_file_of_a_range_that_is_not_there(live: LiveSession) -> None:
 
 
 def test_edits_come_one_after_the_other(live: LiveSession) -> None:
-    """Design, line numbers: in order, each on the result of the one before, and a shift is said."""
+    """Line numbers: in order, each on the result of the one before, and a shift is said."""
     (live.workspace / "a.txt").write_bytes(b"1\n2\n3\n")
     text = live.answer(
         replace_lines("a.txt", 1, 1, "one\nand\n") + replace_lines("a.txt", 3, 3, "TWO\n")
@@ -247,7 +247,7 @@ def test_edits_come_one_after_the_other(live: LiveSession) -> None:
 
 
 def test_a_search_that_does_not_fit_shows_the_true_lines(live: LiveSession) -> None:
-    """Design, outbox: when an edit fails, the next outbox carries the true lines around the place."""
+    """Outbox: when an edit fails, the next outbox carries the true lines around the place."""
     (live.workspace / "a.py").write_bytes(b"def f(x):\n    return x + 1\n")
     text = live.answer(replace_text("a.py", "def f(x):\n    return x + 2\n", "pass\n"))
     assert text.startswith("[FAILED] EDIT_FILE: 'a.py': ")
@@ -256,7 +256,7 @@ def test_a_search_that_does_not_fit_shows_the_true_lines(live: LiveSession) -> N
 
 
 def test_a_binary_file_is_not_edited(live: LiveSession) -> None:
-    """Design, never wrong bytes: what is no text is replaced whole or not at all."""
+    """Never wrong bytes: what is no text is replaced whole or not at all."""
     (live.workspace / "a.bin").write_bytes(b"\x00\x01old\n")
     text = live.answer(replace_lines("a.bin", 1, 1, "x\n"))
     assert text == "[FAILED] EDIT_FILE: File 'a.bin' is not text (6 bytes); replace it whole"
@@ -293,7 +293,7 @@ def test_a_read_file_is_shown_as_it_is_after_the_reply(live: LiveSession) -> Non
 
 
 def test_read_file_of_some_lines(live: LiveSession) -> None:
-    """Design, attributes added: READ_FILE takes start_line, end_line."""
+    """Attributes added: READ_FILE takes start_line, end_line."""
     (live.workspace / "a.txt").write_bytes(b"".join(b"%d\n" % n for n in range(1, 101)))
     live.answer('[READ_FILE path="a.txt" start_line="99"]\n')
     assert live.contents() == "--- a.txt (lines 99-100 of 100) ---\n99\n100\n--- end a.txt ---"
@@ -324,7 +324,7 @@ def test_lines_asked_for_come_with_what_they_stand_in(live: LiveSession) -> None
 
 
 def test_a_glob_reads_all_that_fit(live: LiveSession) -> None:
-    """Design, attributes added: path may be a glob; brackets are never a glob."""
+    """Attributes added: path may be a glob; brackets are never a glob."""
     for path in ("a.py", "sub/b.py", "sub/deep/c.py", "d.txt", "[id].py"):
         (live.workspace / path).parent.mkdir(parents=True, exist_ok=True)
         (live.workspace / path).write_bytes(b"x\n")
@@ -340,7 +340,7 @@ def test_a_glob_reads_all_that_fit(live: LiveSession) -> None:
 
 
 def test_a_file_whose_name_has_a_star_is_that_file(live: LiveSession) -> None:
-    """Design, attributes added: a path that names an existing file is that file."""
+    """Attributes added: a path that names an existing file is that file."""
     for name in ("a*.txt", "ab.txt"):
         (live.workspace / name).write_bytes(b"x\n")
     assert live.answer('[READ_FILE path="a*.txt"]').startswith("[OK] READ_FILE: Read 'a*.txt';")
@@ -386,21 +386,21 @@ def test_run_command_that_times_out_has_failed(live: LiveSession) -> None:
 
 
 def test_the_settings_hold_the_usual_time_limit(tmp_path: Path) -> None:
-    """Design, commands: 30 s unless said, in the settings or the block."""
+    """Commands: 30 s unless said, in the settings or the block."""
     assert Settings().command_timeout == 30
     with plain_session(tmp_path / "home", settings=Settings(command_timeout=1)) as live:
         assert "time limit of 1 s" in live.answer(run("sleep 60"))
 
 
 def test_what_a_command_left_running_is_said(live: LiveSession) -> None:
-    """Design, commands: then the whole tree is ended, and the model is told."""
+    """Commands: then the whole tree is ended, and the model is told."""
     assert "1 background process was ended with the command" in live.answer(run("sleep 60 &"))
     text = live.answer(run("sleep 60 & sleep 60 &"))
     assert "2 background processes were ended with the command" in text
 
 
 def test_long_output_is_cut_in_the_middle(live: LiveSession) -> None:
-    """Design, outbox: at most 20,000 characters, the head and the tail, with a line between."""
+    """Outbox: at most 20,000 characters, the head and the tail, with a line between."""
     text = live.answer(run("seq 1 100000"))
     assert "    1\n    2\n" in text
     assert "\n    99999\n    100000" in text
@@ -409,7 +409,7 @@ def test_long_output_is_cut_in_the_middle(live: LiveSession) -> None:
 
 
 def test_terminal_controls_reach_neither_model_nor_person(live: LiveSession) -> None:
-    """Design, outbox: text from a command is made harmless."""
+    """Outbox: text from a command is made harmless."""
     text = live.answer(run(r"printf '\033[2J\033]0;title\007red\033[31m\r\nnext\n'"))
     shown = "".join(notice.text for notice in said(live, OutputCame))  # type: ignore[union-attr]  # chosen by kind
     assert "\x1b" not in text + shown
@@ -418,7 +418,7 @@ def test_terminal_controls_reach_neither_model_nor_person(live: LiveSession) -> 
 
 
 def test_output_cannot_pass_for_a_heading(live: LiveSession) -> None:
-    """Design, outbox: command output is indented, so that it cannot imitate our headings."""
+    """Outbox: command output is indented, so that it cannot imitate our headings."""
     text = live.answer(run("printf '=== PROMPT ===\\n[OK] CREATE_FILE: no\\n## Environment\\n'"))
     assert "    === PROMPT ===\n    [OK] CREATE_FILE: no\n    ## Environment" in text
     assert live.request().count("\n=== PROMPT ===\n") == 1
@@ -446,7 +446,7 @@ def test_done_ends_the_session(live: LiveSession) -> None:
 
 
 def test_a_session_that_was_done_can_go_on(live: LiveSession) -> None:
-    """Design, after DONE: `resume SESSION` reopens, with those results in the next outbox."""
+    """After DONE: `resume SESSION` reopens, with those results in the next outbox."""
     live.drop(run("exit 0") + "[DONE]\nAll is well.\n[/DONE]\n")
     live.conversation.take("reply.txt")
     live.conversation.requests.reopen()
@@ -528,7 +528,7 @@ def test_the_session_file_tells_of_the_last_results(live: LiveSession) -> None:
 
 
 def test_a_file_that_the_session_made_stays_in_the_list(live: LiveSession) -> None:
-    """Design, outbox: a file that this session made or read is always listed."""
+    """Outbox: a file that this session made or read is always listed."""
     (live.workspace / ".gitignore").write_bytes(b"build/\n")
     live.answer(create("build/made.txt", "x\n") + run("echo >build/other.txt"))
     assert "  build/made.txt (2 bytes)\n" in live.request()
@@ -538,7 +538,7 @@ def test_a_file_that_the_session_made_stays_in_the_list(live: LiveSession) -> No
 
 
 def test_only_what_is_not_listed_counts_as_left_out(live: LiveSession) -> None:
-    """Design, outbox: what is left out, with one line that says how many files and bytes that is."""
+    """Outbox: what is left out, with one line that says how many files and bytes that is."""
     (live.workspace / ".gitignore").write_bytes(b"build/\n")
     live.answer(create("build/made.txt", "made\n") + run("echo >build/other.txt"))
     assert "(1 file left out by ignore rules, 1 bytes)" in live.request()
@@ -555,7 +555,7 @@ def with_git(tmp_path: Path) -> Iterator[LiveSession]:
 
 
 def test_the_list_after_a_command_is_the_checkpoints(with_git: LiveSession) -> None:
-    """Design, speed: git lists the files before a command and after it, and not again for the request.
+    """Speed: git lists the files before a command and after it, and not again for the request.
 
     The list is the same as one made anew, though checkpoints cover ignored files that programs execute.
     """
@@ -616,7 +616,7 @@ def test_a_reply_to_an_older_request_is_set_aside(live: LiveSession) -> None:
 
 
 def test_the_same_reply_again_is_set_aside(live: LiveSession) -> None:
-    """Design, nothing is lost: the same reply text does nothing a second time, and says so."""
+    """Nothing is lost: the same reply text does nothing a second time, and says so."""
     reply = run("echo x >>count.txt")
     live.answer(reply)
     assert_set_aside(live, reply, "it is exactly the last answer")
@@ -624,7 +624,7 @@ def test_the_same_reply_again_is_set_aside(live: LiveSession) -> None:
 
 
 def test_the_same_text_for_the_present_request_is_taken(live: LiveSession) -> None:
-    """Design, nothing is lost: set aside only without a `[REPLY]` that names the present sequence."""
+    """Nothing is lost: set aside only without a `[REPLY]` that names the present sequence."""
     assert live.session_id
     for sequence in ("1", "2"):
         head = f'[REPLY session="{live.session_id}" sequence="{sequence}"]\n'
@@ -633,19 +633,19 @@ def test_the_same_text_for_the_present_request_is_taken(live: LiveSession) -> No
 
 
 def test_a_request_saved_as_the_reply_is_set_aside(live: LiveSession) -> None:
-    """Design, tag blocks: an outbox saved into the inbox is never executed."""
+    """Tag blocks: an outbox saved into the inbox is never executed."""
     assert_set_aside(live, live.request(1), "it is a request, not an answer")
     assert list(live.workspace.iterdir()) == []
 
 
 def test_a_reply_with_the_request_in_front_is_set_aside(live: LiveSession) -> None:
-    """Design, tag blocks: its examples are commands. Where it does not stand whole, nobody knows its end."""
+    """Tag blocks: its examples are commands. Where it does not stand whole, nobody knows its end."""
     request = live.request(1).replace("Put [DONE] after", "Put  [DONE] after")
     assert_set_aside(live, f"You said:\n{request}\n{TRAP}", "it is a request")
 
 
 def test_an_answer_below_the_whole_request_is_taken(live: LiveSession) -> None:
-    """Design, replies as chats give them: the outbox pasted back above the answer, known to the letter."""
+    """Replies as chats give them: the outbox pasted back above the answer, known to the letter."""
     results = live.answer(f"You said:\n{live.request(1)}\n" + create("made.txt", "x\n"))
     assert results.startswith("[OK] CREATE_FILE: Created 'made.txt'")
     assert "only the last answer to request 1 in it was taken" in results
@@ -661,12 +661,12 @@ def test_an_answer_below_the_whole_request_is_taken(live: LiveSession) -> None:
     ],
 )
 def test_what_is_no_text_is_set_aside(live: LiveSession, data: bytes, why: str) -> None:
-    """Design, inbox: UTF-8, marked UTF-16 or 8-bit text; anything else is said to be none."""
+    """Inbox: UTF-8, marked UTF-16 or 8-bit text; anything else is said to be none."""
     assert_set_aside(live, data, why)
 
 
 def test_a_reply_that_was_set_aside_can_be_accepted(live: LiveSession) -> None:
-    """Design, nothing is lost: `resume --accept FILE` executes it all the same."""
+    """Nothing is lost: `resume --accept FILE` executes it all the same."""
     reply = run("echo x >>count.txt")
     live.answer(reply)
     live.drop(reply)
@@ -697,20 +697,20 @@ PLAIN = create("a.txt", "é €\n")
 )
 @pytest.mark.one_in(2)
 def test_a_reply_means_the_same_in_each_encoding(live: LiveSession, data: bytes) -> None:
-    """Design, inbox: UTF-8 with or without mark, UTF-16 with mark; lines end in LF or CRLF."""
+    """Inbox: UTF-8 with or without mark, UTF-16 with mark; lines end in LF or CRLF."""
     assert live.answer(data) == "[OK] CREATE_FILE: Created 'a.txt'"
     assert (live.workspace / "a.txt").read_bytes() == "é €\n".encode()
 
 
 def test_an_eight_bit_reply_is_read_and_said(live: LiveSession) -> None:
-    """Design, inbox: else the locale's 8-bit encoding, said in the result."""
+    """Inbox: else the locale's 8-bit encoding, said in the result."""
     text = live.answer(create("a.txt", "caf\xe9\n").encode("latin-1"))
     assert (live.workspace / "a.txt").read_bytes() == "café\n".encode()
     assert "Note: the reply was not UTF-8 and was read as" in text
 
 
 def test_a_reply_without_a_block_gets_an_example(live: LiveSession) -> None:
-    """Design, no block at all: the turn's result says so and shows the model one example."""
+    """No block at all: the turn's result says so and shows the model one example."""
     text = live.answer("I think that we should first talk about it.\n")
     first, second = text.splitlines()[:2]
     assert first == "[OK] MESSAGE: Message was shown"
@@ -738,7 +738,7 @@ def test_one_bad_block_does_not_cost_the_others(live: LiveSession) -> None:
 
 
 def test_an_empty_file_waits(tmp_path: Path) -> None:
-    """Design, inbox: empty files wait."""
+    """Inbox: empty files wait."""
     with plain_session(tmp_path / "home") as live:
         live.drop(b"")
     done = command_line(tmp_path / "home", "resume", "--once")
@@ -779,7 +779,7 @@ def test_a_huge_reply_costs_bounded_work_and_memory(tmp_path: Path, lines: int) 
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.deep)])
 def test_thousands_of_blocks_are_done_in_bounded_work(tmp_path: Path, count: int) -> None:
-    """Design, speed: no work that grows with the history."""
+    """Speed: no work that grows with the history."""
     with plain_session(tmp_path / "home") as live, cpu_below(5 + count / 15):
         reply = "".join(create(f"{n % 100}/{n}.txt", f"{n}\n") for n in range(count))
         text = live.answer(reply)
@@ -790,7 +790,7 @@ def test_thousands_of_blocks_are_done_in_bounded_work(tmp_path: Path, count: int
 def test_an_edit_of_a_long_file_is_not_searched_for_what_all_of_the_file_says(
     live: LiveSession,
 ) -> None:
-    """Design, speed: 1,500 edits of a file of 366 KB took 80 seconds."""
+    """Speed: 1,500 edits of a file of 366 KB took 80 seconds."""
     lines = [f"word {n} and more" for n in range(4_000)]
     (live.workspace / "a.md").write_text("\n".join(lines))
     edits = "".join(
@@ -803,7 +803,7 @@ def test_an_edit_of_a_long_file_is_not_searched_for_what_all_of_the_file_says(
 
 
 def test_a_hundred_edits_of_one_file_in_a_row_are_one(live: LiveSession) -> None:
-    """Design, speed: 1,500 of them were 1,500 operations, each with several looks at the whole file."""
+    """Speed: 1,500 of them were 1,500 operations, each with several looks at the whole file."""
     lines = [f"word {n} and more\n" for n in range(600)]
     (live.workspace / "a.md").write_text("".join(lines))
     edits = [replace_text("a.md", line, f"new {line}") for line in lines]
@@ -820,7 +820,7 @@ def test_a_hundred_edits_of_one_file_in_a_row_are_one(live: LiveSession) -> None
 
 
 def test_patterns_list_the_files_once_until_something_changes(live: LiveSession) -> None:
-    """Design, speed: 2,000 patterns that fit nothing were 2,000 listings."""
+    """Speed: 2,000 patterns that fit nothing were 2,000 listings."""
     folders = "".join(f'[READ_FILE path="d{n}/*.txt"]\n' for n in range(20))
     listing = Workspace.listing
     once = calls_of(listing, lambda: live.answer(create("a.txt", "x\n") + folders[:29]))
@@ -833,7 +833,7 @@ def test_patterns_list_the_files_once_until_something_changes(live: LiveSession)
 def test_a_turn_words_each_result_and_the_session_file_only_as_often_as_it_is_shown(
     live: LiveSession,
 ) -> None:
-    """Design, speed: nothing is done twice. Once for the file and each form of the request."""
+    """Speed: nothing is done twice. Once for the file and each form of the request."""
     live.answer("".join(create(f"{n}.txt", f"{n}\n") for n in range(3)))
     again = "".join(create(f"{n}.py", f"{n}\n") for n in range(3))
     assert calls_of(results.result_of, lambda: live.answer(again)) == 3 * 3
@@ -841,7 +841,7 @@ def test_a_turn_words_each_result_and_the_session_file_only_as_often_as_it_is_sh
 
 
 def test_a_request_stays_within_its_budget(tmp_path: Path) -> None:
-    """Design, outbox: `context_chars` for the whole outbox; what does not fit is cut and said."""
+    """Outbox: `context_chars` for the whole outbox; what does not fit is cut and said."""
     with plain_session(tmp_path / "home", settings=Settings(context_chars=30_000)) as live:
         live.answer("".join(create(f"{n % 10}/{n}.txt", f"{n}\n") for n in range(200)))
         assert len(live.request()) <= 30_000
@@ -880,7 +880,7 @@ def interrupted_turn(home: Path, reply: str) -> Iterator[LiveSession]:
 
 
 def test_an_interrupted_command_is_not_run_again(tmp_path: Path) -> None:
-    """Design, nothing is lost: a command that had started is never started again, and is said."""
+    """Nothing is lost: a command that had started is never started again, and is said."""
     marker = new_marker()
     reply = (
         create("a.txt", "x\n")
@@ -901,7 +901,7 @@ def test_an_interrupted_command_is_not_run_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["deleted", "changed"])
 def test_a_reply_that_vanished_in_the_middle_ends_the_turn(tmp_path: Path, change: str) -> None:
-    """Design, nothing is lost: what was done is told, and the rest is asked for again."""
+    """Nothing is lost: what was done is told, and the rest is asked for again."""
     reply = create("a.txt", "x\n") + run("echo up; sleep 60") + create("b.txt", "x\n")
     with interrupted_turn(tmp_path / "home", reply) as broken:
         (taken,) = broken.home.mailbox.processed.iterdir()
@@ -919,7 +919,7 @@ def test_a_reply_that_vanished_in_the_middle_ends_the_turn(tmp_path: Path, chang
 
 
 def test_a_workspace_that_was_replaced_stops_the_turn(live: LiveSession, tmp_path: Path) -> None:
-    """Design, workspace: at each turn the root's name must lead to the folder that was opened."""
+    """Workspace: at each turn the root's name must lead to the folder that was opened."""
     live.workspace.rename(tmp_path / "moved")
     live.workspace.mkdir()
     live.drop(create("a.txt", "x\n"))
@@ -943,7 +943,7 @@ def test_a_file_changed_by_a_command_is_seen_by_the_next_edit(live: LiveSession)
 
 
 def test_a_file_operation_in_doubt_is_settled_by_looking(tmp_path: Path) -> None:
-    """Design, nothing is lost: a doubtful file operation is settled by looking, and applied once."""
+    """Nothing is lost: a doubtful file operation is settled by looking, and applied once."""
     from codingagent.model.events import FileEdited
     from codingagent.model.journal_entries import AnswerTaken, ContentChange, OperationStarted
     from codingagent.model.observations import digest_of
@@ -975,7 +975,7 @@ def test_a_file_operation_in_doubt_is_settled_by_looking(tmp_path: Path) -> None
 
 
 def test_a_reply_that_is_gone_when_its_turn_comes_is_no_end(live: LiveSession) -> None:
-    """Design, inbox: the folder is the truth; a person may take a file back while we look."""
+    """Inbox: the folder is the truth; a person may take a file back while we look."""
     live.drop(create("a.txt", "x\n"))
     reader = threading.Thread(target=(live.home.mailbox.inbox / "reply.txt").unlink)
     reader.start()
@@ -987,7 +987,7 @@ def test_a_reply_that_is_gone_when_its_turn_comes_is_no_end(live: LiveSession) -
 
 
 def test_a_full_disk_fails_the_operation_and_not_the_session(tmp_path: Path) -> None:
-    """Design, nothing is lost: a full disk fails the operation, says so, and leaves the old file."""
+    """Nothing is lost: a full disk fails the operation, says so, and leaves the old file."""
     with plain_session(tmp_path / "home") as live:
         (live.workspace / "a.txt").write_bytes(b"old\n")
         live.drop(create("a.txt", "x" * 2**21 + "\n") + create("b.txt", "x\n"))

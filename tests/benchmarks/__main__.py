@@ -8,6 +8,7 @@ import sys
 
 from tests.benchmarks import (
     choosing,
+    history,
     large,
     listing,
     messages,
@@ -28,6 +29,7 @@ _ROOMS = (
     page,
     listing,
     choosing,
+    history,
     turns,
     large,
     reading,

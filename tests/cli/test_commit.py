@@ -739,6 +739,7 @@ def test_where_git_knows_nobody_it_says_what_to_type(
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     said = repository.commit("--message", "Mine", ok=2)
     assert said.count("\n") == 1, said
+    assert "Omit" not in said
     unread = tmp_path / "message"
     unread.write_text("Piped\n")
     with unread.open() as piped, monkeypatch.context() as typing:

@@ -57,6 +57,30 @@ FILES = {
         "<?php\nclass A {\n  public function f($a) {\n    return $a;\n  }\n}",
         ("A",),
     ),
+    "a.h": (
+        "#define X 1\nEXPORT int f(int a);\nstatic const struct t table[] = {\n  1,\n};\nreturn x;",
+        ("X", "f", "table"),
+    ),
+    "b.go": (
+        "const (\n\tOne = 1\n\tTwo\n)\nfunc f() {\n}",
+        ("One", "Two", "f"),
+    ),
+    "a.kt": (
+        "fun <T> List<T>.second(): T = this[1]\nclass A {\n}",
+        ("second", "A"),
+    ),
+    "a.spec.ts": (
+        'describe("a cart", () => {\n})\ntest.each([1])(`x`, f)\nit("is empty", () => {})',
+        ("a cart", "is empty"),
+    ),
+    "a.css": (
+        ".a, .b {\n  x: 1;\n}\n@media print {\n}",
+        (".a, .b ", "@media print "),
+    ),
+    "a.html": (
+        "{% block body %}\n{% endblock %}\n<form>\n</form>",
+        ("body", "form"),
+    ),
     "a.sh": (
         "set -e\nrun() {\n  x\n}",
         ("run",),
@@ -96,14 +120,14 @@ def test_a_block_begins_with_what_belongs_to_its_definition() -> None:
         "    1,",
         ")",
         "def f():",
-        *["    pass"] * 40,
+        *["    pass"] * 20,
         "",
         "def g():",
     ]
     assert blocks("a.py", "\n".join([*lines, ""])) == [
         CodeBlock(1, 2),
-        CodeBlock(3, 48, ("f",), (7,)),
-        CodeBlock(49, 49, ("g",), (49,)),
+        CodeBlock(3, 28, ("f",), (7,)),
+        CodeBlock(29, 29, ("g",), (29,)),
     ]
 
 
@@ -113,34 +137,36 @@ def test_a_class_is_cut_into_its_members_and_a_function_is_not() -> None:
         "class A:",
         "    def f(self):",
         "        def inner(): ...",
-        *["        pass"] * 40,
+        *["        pass"] * 20,
         "    def g(self):",
     ]
     assert blocks("a.py", "\n".join([*lines, ""])) == [
         CodeBlock(1, 1, ("A",), (1,)),
-        CodeBlock(2, 43, ("f",), (1, 2)),
-        CodeBlock(44, 44, ("g",), (1, 44)),
+        CodeBlock(2, 23, ("f",), (1, 2)),
+        CodeBlock(24, 24, ("g",), (1, 24)),
     ]
 
 
 def test_texts_are_cut_at_their_headings() -> None:
     """Markdown outside of fences, and reStructuredText by the lines below its headings."""
-    filler = ["text"] * 45
+    filler = ["text"] * 25
     text = ["# One", "```", "# no heading", "```", *filler, "## Two", "text"]
     assert [each.names for each in blocks("a.md", "\n".join([*text, ""]))] == [("One",), ("Two",)]
     text = ["One", "===", ".. code-block::", *filler, "Two", "~~~", "text"]
     assert [(each.first, each.names) for each in blocks("a.rst", "\n".join([*text, ""]))] == [
         (1, ("One",)),
-        (49, ("Two",)),
+        (29, ("Two",)),
     ]
 
 
 def test_a_long_block_is_cut_in_pieces() -> None:
     """Blocks of about the size of a definition: no function of a thousand lines takes all."""
-    found = blocks("a.py", "def f():\n" + "    pass\n" * 199)
+    found = blocks("a.py", "def f():\n" + "    pass\n" * 99)
     assert [(each.last, each.names, each.around) for each in found] == [
-        (last, ("f",), (1,)) for last in (30, 60, 90, 120, 150, 200)
+        (last, ("f",), (1,)) for last in (20, 40, 60, 100)
     ]
+    body = "        step()\n" * 16 + "\n    again()\n" + "        step()\n" * 40
+    assert next(each.last for each in blocks("a.py", f"def f():\n{body}")) == 18
 
 
 @given(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.editing import apply, blank_lines, file_kinds, nearest, syntax_check
+from codingagent.editing import apply, blank_lines, file_kinds, nearest, places, syntax_check
 from codingagent.editing.apply import Edited
 from codingagent.editing.characters import Ground
 from codingagent.errors import OperationError
@@ -369,3 +369,19 @@ def test_what_explains_a_failure_is_looked_for_only_where_it_is_told() -> None:
     assert calls_of(nearest.nearest, refused) == 0
     assert calls_of(nearest.nearest, lambda: faults[0].detail) == 1
     assert "line_0 = 0" in faults[0].detail
+
+
+def test_lines_are_found_wherever_they_are_also_where_they_overlap() -> None:
+    """A search that repeats itself: a look from each of its places at all of it was a square."""
+    luck = random.Random(1)
+    for _ in range(500):
+        unit = luck.choices("ab", k=luck.randint(1, 3))
+        text = [*(unit * 6), *luck.choices("ab", k=luck.randint(0, 6)), *(unit * 4)]
+        search = (unit * 4)[: luck.randint(1, 9)]
+        found = [place.start for place in places.File(text).places(places.RULES[0], search)]
+        assert found == [at for at in range(len(text)) if text[at : at + len(search)] == search]
+    with cpu_below(20):
+        lines = "same\n" * 40_000
+        apply.apply((Replacement(lines, "other\n" * 20_000),), lines, path="a.txt")
+        with pytest.raises(OperationError, match="matches 20001 places"):
+            apply.apply((Replacement("same\n" * 20_000, "x\n"),), lines, path="a.txt")

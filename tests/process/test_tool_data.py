@@ -394,7 +394,7 @@ def test_two_commands_at_once_do_not_write_to_one_folder(site: Site) -> None:
 
 
 def test_a_full_layer_ends_the_command_and_begins_anew(site: Site) -> None:
-    """Design, sandbox: the layer is bounded, in one command and in many."""
+    """It is bounded, in one command and in many."""
     filled(site)
     small = replace(site.sandbox(), layer_bytes=4 * 2**20)
     grow = "head -c {} /dev/urandom >~/.cache/{}; echo kept"

@@ -60,13 +60,23 @@ def _list(
     shown = [each for each in found if all_ or words or not each.is_closed]
     if len(shown) < len(found):
         fail(f"closed sessions are left out ({len(found) - len(shown)}): --all lists them, too")
-    sessions = [secrecy.hide_all(each) for each, secrecy in _readable(home, shown)]
+    sessions = [
+        secrecy.hide_all(each) if json else _listed(each, secrecy)
+        for each, secrecy in _readable(home, shown)
+    ]
     wanted = [word.casefold() for word in words or ()]
     sessions = [each for each in sessions if all(word in _told(each) for word in wanted)]
     if wanted and not sessions:
         fail(f"no session has {' and '.join(words or ())} in its task or its summary")
     elif sessions or not count:
         tables.show_sessions(sessions, runs=0 if runs else len(home.runs.ids()), json=json)
+
+
+def _listed(session: Session, secrecy: "Secrecy") -> Session:
+    """Return a session without the secrets in what a list tells of it; it may have thousands of results."""
+    ends = tuple(each for each in session.results if isinstance(each, Finished))
+    told = {"name": session.name, "task": session.task, "results": ends}
+    return replace(session, **secrecy.hide_all(told))
 
 
 def _told(session: Session) -> str:

@@ -3,7 +3,7 @@
 import itertools
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -146,10 +146,9 @@ class Story:
                 continue
             secrecy = secrecy or secrecy_of(home.sessions.folder, session)
             shown = lines_of(*secrecy.record(record, session), home.mailbox, LOOK)
-            told = laid_out(shown, LOOK)
-            self.turns[-1].lines += itertools.islice(told, _RECORD_LINES)
-            if rest := sum(1 for _ in told):
-                self.turns[-1].lines.append([(_left_out(rest), "dim")])
+            told = [*laid_out(shown, LOOK)]
+            self.turns[-1].lines += told[:_RECORD_LINES]
+            self.turns[-1].lines += [[(each, "dim")] for each in _left_out(told)]
             if isinstance(record, entries.TurnEnded):
                 self.turns[-1].changed = secrecy.hide_all(record.changed)
         assert session is not None, "a session that is listed began"
@@ -195,9 +194,7 @@ class SessionView:
         told = (e.text for e in self.hidden.results if isinstance(e, events.MessageShown))
         is_asked = self.session.is_only_words and self.session.awaits_words
         asked = [line for text in told for line in text.split("\n")] if is_asked else []
-        self.asks = asked[:_RECORD_LINES]
-        if rest := len(asked) - len(self.asks):
-            self.asks.append(_left_out(rest))
+        self.asks = asked[:_RECORD_LINES] + _left_out(asked)
         waiting = [said.text for said in self.hidden.said if said.sequence == self.session.sequence]
         self.words = [text for text in waiting if text]
         self.can_withdraw = self.session.is_awaiting_answer and any(
@@ -249,8 +246,9 @@ def beside_in(records: Iterable[entries.Record]) -> dict[str, int]:
     return written[-1] if written else {}
 
 
-def _left_out(lines: int) -> str:
-    return f"({lines:,} more {plural(lines, 'line')}: the text of the answer has all)"
+def _left_out(lines: Sized) -> list[str]:
+    rest = len(lines) - _RECORD_LINES
+    return [f"({rest:,} more lines: the text of the answer has all)"] * (rest > 0)
 
 
 def _runs(root: Path, changed: Iterable[str]) -> "AtCommit | None":

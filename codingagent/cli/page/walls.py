@@ -89,7 +89,7 @@ class Walls:
         }
         refusal = self._refusal(scope, found)
         nonce = found.get("codingagent-nonce", "")
-        proof = _digest(self._secret_of(nonce.partition(".")[0]), nonce)
+        proof = _digest(_digest(self._secret, nonce.partition(".")[0]), nonce)
         given = {**_HEADERS, "Codingagent-Proof": proof} if nonce else _HEADERS
 
         async def send_with_headers(message: Message) -> None:
@@ -131,12 +131,9 @@ class Walls:
             entered.headers["Clear-Site-Data"] = '"cache", "storage"'
             entered.set_cookie(self._cookie, self._key, httponly=True, samesite="strict", path="/")
             return entered
-        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            return PlainTextResponse("only the page itself may ask for that", 403)
-        origin = headers.get("origin")
-        if origin is not None and origin != f"http://{self._host}":
-            return PlainTextResponse("only the page itself may ask for that", 403)
-        if scope["method"] not in ("GET", "HEAD") and origin is None:
+        site, is_reading = headers.get("sec-fetch-site"), scope["method"] in ("GET", "HEAD")
+        origins = (f"http://{self._host}", *[None] * is_reading)
+        if site not in (None, "same-origin", "none") or headers.get("origin") not in origins:
             return PlainTextResponse("only the page itself may ask for that", 403)
         # Cookies know no ports: those of other servers here may have any form.
         given = (each.strip().partition("=") for each in headers.get("cookie", "").split(";"))
@@ -148,21 +145,17 @@ class Walls:
         shown = headers.get("codingagent-key")  # a browser by itself shows none
         if scope["path"].startswith("/static/") or _is_same(shown or "", self._tab_key):
             return None
-        if shown is None and scope["method"] in ("GET", "HEAD") and _PAGES.fullmatch(scope["path"]):
+        if shown is None and is_reading and _PAGES.fullmatch(scope["path"]):
             return self._empty()
         return PlainTextResponse(_STALE, 403)
 
     def _empty(self, key: str = "") -> Response:
         """Return the page without its content; it runs the scripts that it names, and no others."""
         name = secrets.token_urlsafe(16)
-        made = self._shell(nonce=name, keys=f"{key} {name}.{self._secret_of(name)}")
+        made = self._shell(nonce=name, keys=f"{key} {name}.{_digest(self._secret, name)}")
         policy = _HEADERS["Content-Security-Policy"]
         made.headers["Content-Security-Policy"] = policy.replace("'none'", f"'nonce-{name}'", 1)
         return made
-
-    def _secret_of(self, name: str) -> str:
-        """Return the secret of a document."""
-        return _digest(self._secret, name)
 
 
 def _digest(secret: str, text: str) -> str:

@@ -156,10 +156,7 @@ class Worker:
 def words_of(
     action: str, session: Session, form: Mapping[str, str]
 ) -> tuple[list[str], bytes | None]:
-    """Return the command line that a click on the page stands for, and its standard input.
-
-    UsageError if there is no such action.
-    """
+    """Return the command line that a click stands for, and its standard input; UsageError for none."""
     session_id = session.session_id
     match action:
         case "say":
