@@ -54,6 +54,12 @@ def test_a_long_line_of_such_signs_takes_no_time() -> None:
         assert body_repair.mend_file(body, "a.js", AS_IT_IS).text == body
 
 
+def test_empty_lines_before_all_else_take_no_time() -> None:
+    body = "\n" * 150_000 + "x\n"
+    with cpu_below(20):
+        assert body_repair.mend_file(body, "a.txt", AS_IT_IS).text == body
+
+
 @each_row(
     ("way", "body"),
     [
