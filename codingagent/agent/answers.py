@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from codingagent.agent import placeholders
 from codingagent.agent.context import Context
 from codingagent.errors import CodingAgentError, OperationError, UsageError
-from codingagent.model import chat_damage, documents, encoding
+from codingagent.model import documents, encoding
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import CreateFile, Kind
 from codingagent.model.plain_text import Note
@@ -71,8 +71,7 @@ class AnswerReader:
     def parse(self, text: str) -> Reply:
         """Parse a text that may be a whole conversation: its answer to the request that waits."""
         session = self._context.log.session
-        # Before all else: no other format is known with such marks before its lines.
-        text = chat_damage.without_direction_margin(tag_blocks.fold_line_ends(text))
+        text = tag_blocks.fold_line_ends(text)
         text, note = transcript.answer_in(text, session.session_id, session.sequence)
         return reply.with_note(self._parse_one(text), note)
 
