@@ -29,6 +29,8 @@ def shapes(sought: Sought) -> Iterator[tuple[str, Sought]]:
             new = sought.replace
             if strip is _unspaced:
                 continue  # it came as SEARCH did, so it has the same
+            if strip is _unmarked and any(line[:1] in ("-", " ") for line in new):
+                continue
             if strip in (_unnumbered, _unnumbered_closely):
                 if any(map(OURS.match, new)) and any(map(OURS.match, {*new} & {*sought.search})):
                     new = tuple(map(without_number, new))
@@ -121,6 +123,14 @@ def _unnumbered_closely(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
     return tuple(line[m.end() :] if m else line for line, m in zip(lines, found, strict=True))
 
 
+def _unmarked(lines: Sequence[str], mark: str) -> tuple[str, ...] | None:
+    if not any(line.startswith(mark) for line in lines):
+        return None if lines else ()
+    if any(line and line[0] not in (mark, " ") for line in lines):
+        return None
+    return tuple(line[1:] for line in lines)
+
+
 def _unspaced(lines: Sequence[str], side: str) -> tuple[str, ...] | None:
     """Return the lines without the blank one after each, and after the marker before them if it is there."""
     after_marker = len(lines) % 2
@@ -136,6 +146,7 @@ RULES: tuple[Rule[Callable[[Sequence[str], str], tuple[str, ...] | None]], ...] 
     Rule("citation marks in an edit", "without the chat's citation marks", _uncited),
     Rule("line numbers in an edit", "without the copied line numbers", _unnumbered),
     Rule("line numbers, closely", "without the copied line numbers", _unnumbered_closely),
+    Rule("marks of a diff in an edit", "without the marks of a diff", _unmarked),
     Rule(
         "blank lines between the lines of an edit",
         "without the blank line after each line",
