@@ -165,16 +165,9 @@ def _unlinked(value: str) -> str:
     return chat_damage.without_links(value) if is_link else value
 
 
-def _unturned(value: str) -> str:
-    """Return a value without marks around it; what turns letters of a name round is left to be refused."""
-    is_odd = any(mark in value for mark in "\u202d\u202e")
-    return value if is_odd else chat_damage.without_direction(value)
-
-
 _IN_VALUES: Mapping[Damage, Callable[[str], str]] = {
     Damage.LINKS: _unlinked,
     Damage.CITATIONS: citations.without,
-    Damage.DIRECTION: _unturned,
 }
 
 
