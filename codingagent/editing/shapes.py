@@ -27,7 +27,7 @@ def shapes(sought: Sought) -> Iterator[tuple[str, Sought]]:
         new = strip(sought.replace, "+")
         if new is None:
             new = sought.replace
-            if strip is _unspaced:
+            if strip in _BOTH:
                 continue  # it came as SEARCH did, so it has the same
             if strip is _unmarked and any(line[:1] in ("-", " ") for line in new):
                 continue
@@ -131,6 +131,11 @@ def _unmarked(lines: Sequence[str], mark: str) -> tuple[str, ...] | None:
     return tuple(line[1:] for line in lines)
 
 
+def _added(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
+    is_added = all(line.startswith("+") for line in lines)
+    return tuple(line[1:] for line in lines) if is_added else None
+
+
 def _unspaced(lines: Sequence[str], side: str) -> tuple[str, ...] | None:
     """Return the lines without the blank one after each, and after the marker before them if it is there."""
     after_marker = len(lines) % 2
@@ -141,12 +146,15 @@ def _unspaced(lines: Sequence[str], side: str) -> tuple[str, ...] | None:
     return bare if side == "+" or sum(map(bool, map(str.strip, bare))) > 1 else None
 
 
+_BOTH = (_added, _unspaced)
+
 RULES: tuple[Rule[Callable[[Sequence[str], str], tuple[str, ...] | None]], ...] = (
     Rule("code fences in an edit", "without the code fences in it", _unfenced),
     Rule("citation marks in an edit", "without the chat's citation marks", _uncited),
     Rule("line numbers in an edit", "without the copied line numbers", _unnumbered),
     Rule("line numbers, closely", "without the copied line numbers", _unnumbered_closely),
     Rule("marks of a diff in an edit", "without the marks of a diff", _unmarked),
+    Rule("marks of new lines in an edit", "without the + of a diff before each line", _added),
     Rule(
         "blank lines between the lines of an edit",
         "without the blank line after each line",

@@ -66,6 +66,7 @@ SEARCHES = {
     "line numbers in an edit": (CODE, "2 |     net = 0\n", "2 |     net = 1\n"),
     "line numbers, closely": (CODE, "2|    net = 0\n", "2|    net = 1\n"),
     "marks of a diff in an edit": (CODE, "-    net = 0\n", "+    net = 1\n"),
+    "marks of new lines in an edit": (CODE, "+    net = 0\n", "+    net = 1\n"),
     "blank lines between the lines of an edit": (
         CODE,
         "    net = 0\n\n    for each in items:\n\n",
