@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from codingagent.agent import placeholders
 from codingagent.agent.context import Context
-from codingagent.errors import CodingAgentError, OperationError, UsageError
-from codingagent.model import chat_damage, documents, encoding
+from codingagent.errors import CodingAgentError, UsageError
+from codingagent.model import documents, encoding
 from codingagent.model.observations import digest_of
-from codingagent.model.operations import CreateFile, Kind
+from codingagent.model.operations import Kind
 from codingagent.model.plain_text import Note
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import continuation, prose, reply, tag_blocks, transcript
@@ -71,8 +71,7 @@ class AnswerReader:
     def parse(self, text: str) -> Reply:
         """Parse a text that may be a whole conversation: its answer to the request that waits."""
         session = self._context.log.session
-        # Before all else: no other format is known with such marks before its lines.
-        text = chat_damage.without_direction_margin(tag_blocks.fold_line_ends(text))
+        text = tag_blocks.fold_line_ends(text)
         text, note = transcript.answer_in(text, session.session_id, session.sequence)
         return reply.with_note(self._parse_one(text), note)
 
@@ -145,9 +144,6 @@ class AnswerReader:
         if not other.items:
             is_json = self._context.log.session.terms.protocol == "json"
             words = prose.items_of(text, files, is_json=is_json)
-            if (new := self._only_file(text)) is not None:
-                words = words[0], Step(new, 1, foreign=self._foreign)
-                said = *said, _FOREIGN
             return replace(found, items=words, notes=said, files=files or ("",))
         if len(other.items) > _FOREIGN_LIMIT:
             return replace(found, items=(_too_many(len(other.items)),))
@@ -160,18 +156,6 @@ class AnswerReader:
     @property
     def _foreign(self) -> Foreign:
         return "accepted" if self._context.person.accepts_formats else "asked"
-
-    def _only_file(self, text: str) -> CreateFile | None:
-        """Return the new text of the only file that the person attached, if that is all an answer has."""
-        attached = {path for said in self._context.log.session.said for path in said.attached}
-        if len(attached) != 1:
-            return None
-        with contextlib.suppress(OperationError):
-            (path,) = attached
-            workspace = self._context.workspace
-            old = workspace.text(path, workspace.read(path).data)
-            return None if old is None else prose.whole_file(text, path, old.text)
-        return None
 
     def _files(self) -> tuple[str, ...]:
         """Return the file names by which paths in other formats are resolved."""

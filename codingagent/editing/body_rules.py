@@ -187,22 +187,15 @@ def _are_numbers(case: BodyCase, mark: str, first: int, *, is_deep: bool) -> boo
     return mark != ":" or not is_yaml or any(map(_NESTED.match, case.lines))
 
 
-def _marks(case: BodyCase) -> list[str] | None:
+def _marks(case: BodyCase) -> None:
+    """Refuse a + before all lines where no such file has any, or lines on disk fit without it."""
     has_all = bool(case.lines) and all(line.startswith("+") for line in case.lines)
     if not has_all or file_kinds.ending(case.path) in ("diff", "patch"):
-        return None
-    bare = [line[1:] for line in case.lines]
-    old = _first_line(case.ground.replaced)
-    is_deep = bool(blanks(old)) and file_kinds.is_program(case.path)
-    is_deep = is_deep and blanks(_first_line(bare)) == blanks(old)
-    parses = [case.ground.parses_with(each) for each in (case.lines, bare)]
-    if case.is_proven(bare) or is_deep or parses == [False, True]:
-        return bare
-    if file_kinds.is_code(case.path) or file_kinds.ending(case.path) == "sh":
+        return
+    if file_kinds.is_program(case.path) or case.is_proven([line[1:] for line in case.lines]):
         case.refuse("each line begins with the + of a diff")
-    if len(bare) > 1:
+    if len(case.lines) > 1:
         case.say("each line begins with +, and was written as it is")
-    return None
 
 
 def _lead(case: BodyCase) -> list[str] | None:
@@ -396,7 +389,7 @@ def _odd_command(case: BodyCase) -> None:
 _SHARED: tuple[Rule[BodyRule], ...] = (
     Rule("code fence", FENCE_NOTE, _fence),
     Rule("line numbers", "the copied line numbers were removed", _numbers),
-    Rule("marks of a diff", "the + of a diff before each line was removed", _marks),
+    Rule("marks of a diff", "each line begins with the + of a diff", _marks),
     Rule(
         "indentation of the tags",
         "the body was indented with its tags, and was shifted back",

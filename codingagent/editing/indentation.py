@@ -267,17 +267,14 @@ def _shifted(moves: _Moves) -> MendedLines | None:
         if _is_too_deep(moves, shift) and not moves.arrival.in_code:
             raise moves.refusal("the body is deeper than the lines that it replaces")
         return None
-    if (
-        not moves.ground.lines
-        and file_kinds.is_code(moves.ground.path)
-        and moves.parses is not True
-    ):
-        return moves.undone(back, "the body was indented")
-    if not file_kinds.is_program(moves.ground.path) or not moves.moved:
-        return None
-    if all(any(shift + each == line for each in there) for line, there in moves.moved):
-        return moves.undone(back, "the body was indented")
-    return None
+    if moves.ground.lines:
+        pairs = moves.moved if file_kinds.is_program(moves.ground.path) else []
+        is_odd = bool(pairs) and all(
+            any(shift + each == line for each in there) for line, there in pairs
+        )
+    else:
+        is_odd = file_kinds.is_code(moves.ground.path) and moves.parses is not True
+    return moves.undone(back, "the body was indented") if is_odd else None
 
 
 def _is_too_deep(moves: _Moves, shift: str) -> bool:

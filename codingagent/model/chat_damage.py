@@ -208,19 +208,6 @@ def without_direction(text: str) -> str:
     )
 
 
-def without_direction_margin(text: str) -> str:
-    """Remove the direction marks before the lines of an answer if all of its lines have the same."""
-    first = re.match(rf"\s*?({_TURN}+)", text) if not text.isascii() else None
-    if first is None:
-        return text
-    lines = text.split("\n")
-    if not all(line.startswith(first[1]) for line in lines if line.strip()) or len(lines) < 2:
-        return text
-    is_paired = all(TURN.match(line[-1]) for line in lines if line.strip())
-    bare = (line.removeprefix(first[1]) for line in lines)
-    return "\n".join(re.sub(f"{_TURN}+$", "", line) if is_paired else line for line in bare)
-
-
 HYPHEN = lazy_pattern("[\u2010\u2011]")
 DASH = lazy_pattern("[—…]")
 

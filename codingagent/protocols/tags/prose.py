@@ -4,11 +4,8 @@ import json
 import re
 from collections.abc import Iterable
 
-from codingagent.editing import elisions
 from codingagent.model import commands
-from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import (
-    CreateFile,
     FetchFile,
     Kind,
     ListFolder,
@@ -16,7 +13,7 @@ from codingagent.model.operations import (
     ShowMessage,
 )
 from codingagent.model.patterns import lazy_pattern
-from codingagent.model.plain_text import joined, one_line, some
+from codingagent.model.plain_text import one_line, some
 from codingagent.protocols.tags.reply import NO_BLOCK, Problem, Step
 
 _OUR_LINES = lazy_pattern(r"^[ \t]*\[(?:REPLY\b[^\]\n]*|END)\][ \t]*$\n?", re.MULTILINE)
@@ -72,28 +69,6 @@ def words_of(text: str) -> str:
     words = _ANSWER_LINES.sub("", text).strip("\n")
     fence = _FENCED.fullmatch(words)
     return (words if fence is None else fence[2]).strip("\n")
-
-
-def whole_file(text: str, path: str, old: str) -> CreateFile | None:
-    """Return the new text of the only attached file, if an answer without a command can mean nothing else.
-
-    Its only code block follows a sentence that names the file, and has at least half of its `old` lines.
-    """
-    lines = text.split("\n")
-    fences = [at for at, line in enumerate(lines) if line.lstrip().startswith(("```", "~~~"))]
-    if len(fences) != 2 or lines[fences[1]].strip().strip("`~"):
-        return None
-    above = "\n".join(lines[: fences[0]]).strip()
-    sentence = re.split(r"(?<=[.!?])\s|\n[ \t]*\n", above)[-1]
-    name = re.escape(path.rpartition("/")[2])
-    if not re.search(rf"(?<![\w.-]){name}(?![\w-]|\.\w)", sentence):
-        return None
-    body = lines[fences[0] + 1 : fences[1]]
-    known = {line.strip() for line in old.splitlines()} - {""}
-    has_most = 2 * len(known & {line.strip() for line in body}) >= len(known) > 0
-    if not has_most or elisions.first_elision(body) is not None:
-        return None
-    return CreateFile(path, joined(body), arrival=Arrival(in_code=True))
 
 
 def _skeleton(words: str, files: Iterable[str], *, is_json: bool) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from codingagent.model import chat_damage, citations, commands
+from codingagent.model import chat_damage, citations
 from codingagent.model.chat_damage import Damage, Rule
 from codingagent.model.patterns import lazy_pattern
 from codingagent.protocols.tags import block_repair, scanner, tag_blocks, tag_lines
@@ -26,13 +26,6 @@ _THOUGHT = lazy_pattern(
     re.IGNORECASE,
 )
 _HEADER = lazy_pattern(r"^\[REPLY ", re.MULTILINE)
-_TAG_ENCODED_TWICE = lazy_pattern(
-    rf"^[^\w\n]{{0,20}}\[(?:REPLY|{'|'.join(commands.HAS_BODY)})\b[^\n]*=&amp;(?:quot|#0*34|#[xX]0*22);",
-    re.MULTILINE,
-)
-_NOT_ENCODED_TWICE = lazy_pattern(
-    rf"[<>\"]|&(?!amp;{chat_damage.ENTITY.pattern.removeprefix('&')})"
-)
 _Said = Mapping[str, object] | None
 """The values in the note of a rule that was applied; None if it was not."""
 
@@ -101,19 +94,6 @@ def _thoughts(mended: Mended) -> _Said:
     drafts = sum(bisect_left(starts, end) - bisect_left(starts, at) for at, end in parts)
     mended.blank(*parts)
     return {"drafts": f", with {drafts} blocks in it that were not executed" if drafts else ""}
-
-
-def _encoded_twice(mended: Mended) -> _Said:
-    """Decode the answer once; the other rules read what is left, as any encoded answer."""
-    text = mended.text
-    if "&amp;" not in text or _NOT_ENCODED_TWICE.search(text):
-        return None
-    openings = [(b.start, tag_blocks.line_end(text, b.start)) for b in mended.scan.blocks]
-    parts = [*mended.scan.around, *openings]
-    if not any(_TAG_ENCODED_TWICE.search(text, *part) for part in parts):
-        return None
-    mended.change(text.replace("&amp;", "&"))
-    return {}
 
 
 def _second_copy(mended: Mended) -> _Said:
@@ -185,25 +165,10 @@ def _unlinked(value: str) -> str:
     return chat_damage.without_links(value) if is_link else value
 
 
-def _unturned(value: str) -> str:
-    """Return a value without marks around it; what turns letters of a name round is left to be refused."""
-    is_odd = any(mark in value for mark in "\u202d\u202e")
-    return value if is_odd else chat_damage.without_direction(value)
-
-
 _IN_VALUES: Mapping[Damage, Callable[[str], str]] = {
     Damage.LINKS: _unlinked,
     Damage.CITATIONS: citations.without,
-    Damage.DIRECTION: _unturned,
 }
-
-
-def _direction(mended: Mended) -> _Said:
-    text = chat_damage.without_direction_margin(mended.text)
-    if text == mended.text:
-        return None
-    mended.change(text)
-    return {}
 
 
 def _encoded_markers(mended: Mended) -> None:
@@ -216,13 +181,7 @@ def _encoded_markers(mended: Mended) -> None:
 
 RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
     Rule("line ends", "its lines ended with {end}: read as line ends", _line_ends),
-    Rule("direction marks", "the direction marks before all lines were removed", _direction),
     Rule("thoughts", "thoughts before the answer were ignored{drafts}", _thoughts),
-    Rule(
-        "encoded twice",
-        "its HTML entities were encoded twice: they were decoded once more",
-        _encoded_twice,
-    ),
     Rule("damaged tags", "", block_repair.repair),
     Rule("second copy", "the same answer came twice: it was executed once", _second_copy),
     Rule("marked paths", "", _marked_paths),

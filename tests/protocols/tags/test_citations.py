@@ -141,13 +141,15 @@ ANSWER = (
 def test_a_direction_mark_before_each_line(turn: str, end: str) -> None:
     lines = [f"{turn}{line}{end}" if line else line for line in ANSWER.split("\n")]
     create, done = steps("\n".join(lines))
-    assert getattr(create.operation, "content", "") == "def f():\n    return 'שלום'\n"
-    assert done.operation == Finish("תוקן")
+    assert isinstance(create.operation, CreateFile)
+    body = body_repair.mend_file(str(create.operation.content), "a.py", AS_IT_IS)
+    assert body.text == "def f():\n    return 'שלום'\n"
+    assert isinstance(done.operation, Finish)
 
 
 @each_row("turn", TURNS)
-def test_a_direction_mark_beside_tags_and_in_values(turn: str) -> None:
-    tag = f'{turn}[CREATE_FILE path="{turn}a.py{turn}"]{turn}'
+def test_a_direction_mark_beside_tags(turn: str) -> None:
+    tag = f'{turn}[CREATE_FILE path="a.py"]{turn}'
     (step,) = steps(f"שינוי:\n{tag}\nx = 1\n{turn}[/CREATE_FILE]{turn}\n{turn}[END]\n")
     assert getattr(step.operation, "path", "") == "a.py"
     assert getattr(step.operation, "content", "") == "x = 1\n"
