@@ -154,7 +154,7 @@ def from_environment(variables: Mapping[str, str]) -> Source:
 
 
 def strays(variables: Mapping[str, str]) -> list[str]:
-    """Return the variables, CODINGAGENT_…, that look like no setting: a script's own, which count as nothing."""
+    """Return the variables, CODINGAGENT_…, of a script's own: they look like no setting."""
     return [each for each in variables if (name := _of(each)) and not _near(name)]
 
 
