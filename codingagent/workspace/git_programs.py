@@ -10,6 +10,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import partial
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,6 +38,13 @@ _LIMIT_BYTES, _FOLDERS_LIMIT = 1 << 17, 8
 _COMMENT = lazy_pattern(r"(?m)^[ \t]*#(?!!).*$")
 # What nobody knows beforehand: `"$(git rev-parse --show-toplevel)"/x` leaves `/x`.
 _VARIABLE = lazy_pattern(r"\$\{[^}]*\}|\$\w+")
+# What is formatted or looked through is not run; what a substitution among the arguments runs, is.
+_ABOUT = lazy_pattern(
+    rf"""(?<![\w./-])(?:{alternatives(_TOLD["about"]).pattern})(?=\s)"""
+    r"""(?:"(?:[^"`$]|\$(?!\())*"|'[^']*'|[^;&|\n"'`()<>])*"""
+)
+# Scripts whose name is made when they are run.
+_SCRIPTS = lazy_pattern(r"([\w./-]+/)[\w.-]*(?:\*|\$\w+|\$\{\w+\})[\w.-]*\.sh\b")
 _TOKEN = lazy_pattern(r""""((?:[^"\\]|\\.)*)"|'([^']*)'|((?:[^\s"'\\]|\\.)+)""", re.DOTALL)
 _PIECE = lazy_pattern(r"[\w./~@%+-]+")
 _ESCAPED = lazy_pattern(r"\\(?=.)", re.DOTALL)
@@ -197,7 +205,11 @@ class _Search:
 
     def _places(self, text: str, beside: str) -> Iterator[tuple[str, str]]:
         """Yield the places that a text may mean, and where what is there imports from."""
-        text = _VARIABLE.sub("", _COMMENT.sub("", text))
+        text = _ABOUT.sub(" ", _COMMENT.sub("", text))
+        for folder in _SCRIPTS.findall(text):
+            place = os.path.join(self._top, folder)
+            yield from ((each, place) for each in (f"{place}*.sh", *glob(f"{place}*.sh")))
+        text = _VARIABLE.sub("", text)
         tokens = _TOKEN.findall(text)
         said = {quoted or single or _ESCAPED.sub("", bare) for quoted, single, bare in tokens}
         said |= {piece for token in said for piece in _PIECE.findall(token)}

@@ -298,6 +298,11 @@ HOOKS = {
     "make -C tools check": "tools/Makefile",
     "npm run lint": "tools/clean",
     "pytest -q": "tests/conftest.py",
+    "for each in a b; do ./tools/$each.sh; done": "tools/*.sh",
+    "for each in tools/*.sh; do sh $each; done": "tools/chain.sh",
+    "grep -q $(sh tools/clean) x": "tools/clean",
+    "sed -i 's/a/b/;s/c/d/' x; tools/clean": "tools/clean",
+    'grep x tools/clean && sed -i "s/ *$//;s/1/2/" tools/clean\ngit add tools/clean': "",
     "# ./tools/clean\ntrue": "",
     "ruff check tools": "",
 }
