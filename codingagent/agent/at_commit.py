@@ -51,7 +51,8 @@ class PersonsPrograms:
             if AT_COMMIT.fullmatch(each.what) or each.what.rpartition(".")[0] in used
         ]
         files = sorted({path for each in every for path in self._there(each) if each.named[path]})
-        names = dict.fromkeys(each.told for each in every if each.told or {*each.named} & {*files})
+        run = (each for each in every if each.told or not each.named.keys().isdisjoint(files))
+        names = dict.fromkeys(each.told or each.what for each in run)
         said = f"your git runs with your rights, on what answers wrote: {', '.join(names)}"
         said += f"; of the workspace: {named(files)}" if files else ""
         known = self._git.variables.get("PATH", "").split(os.pathsep)

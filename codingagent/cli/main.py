@@ -220,6 +220,11 @@ def _options(
 ) -> None:
     context.obj = home
     HOME.set(home)
+    if any(name.startswith("CODINGAGENT_") for name in os.environ):
+        from codingagent.model.settings import strays
+
+        if found := strays(os.environ):
+            fail(f"ignored, as no setting is named so: {', '.join(found)}")
 
     def workspaces() -> list[Path]:
         from codingagent.storage import homes

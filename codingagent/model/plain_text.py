@@ -74,8 +74,7 @@ def on_screen(text: str, spaces: tuple[str, ...] = ("Zs", "Co")) -> str:
 
 
 def without_unseen(text: str) -> str:
-    """Return the text without controls, direction marks and all else that nobody sees."""
-    text = without_controls(text)
+    """Return the text without controls, direction marks and all else that nobody sees; all words stay."""
     clean = text.translate({ord(c): None for c in set(text) if _is_unseen(c, ("Zs", "Co"))})
     return _IN_CONTEXT.sub(lambda found: found[1] or "", clean)
 

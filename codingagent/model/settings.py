@@ -130,7 +130,7 @@ def resolve(sources: list[Source]) -> Resolved:
     for source in sources:
         for name, value in source.values.items():
             if name not in origins:
-                close = difflib.get_close_matches(name, origins, n=1)
+                close = _near(name)
                 hint = f"did you mean '{close[0]}'?" if close else ""
                 hint = hint or "`codingagent config` lists the settings"
                 raise UsageError(f"{source.name}: unknown setting '{name}'; {hint}")
@@ -143,13 +143,29 @@ def resolve(sources: list[Source]) -> Resolved:
 
 
 def from_environment(variables: Mapping[str, str]) -> Source:
-    """Return the settings in variables, CODINGAGENT_…; UsageError if one is not a setting."""
-    values: dict[str, object] = {}
-    for variable, text in variables.items():
-        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in _NO_SETTINGS:
-            name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
-            values[name] = [v for v in text.split(",") if v] if name in _LISTS else text
+    """Return the settings in variables, CODINGAGENT_…; of other names, those that one may have meant."""
+    named = {_of(variable): text for variable, text in variables.items()}
+    values = {
+        name: [v for v in text.split(",") if v] if name in _LISTS else text
+        for name, text in named.items()
+        if name and _near(name)
+    }
     return Source("environment", values)
+
+
+def strays(variables: Mapping[str, str]) -> list[str]:
+    """Return the variables, CODINGAGENT_…, of a script's own: they look like no setting."""
+    return [each for each in variables if (name := _of(each)) and not _near(name)]
+
+
+def _of(variable: str) -> str:
+    """Return the setting that a variable names; empty if it is another program's, or no setting."""
+    is_ours = variable.startswith(ENVIRONMENT_PREFIX) and variable not in _NO_SETTINGS
+    return variable.removeprefix(ENVIRONMENT_PREFIX).lower() if is_ours else ""
+
+
+def _near(name: str) -> list[str]:
+    return difflib.get_close_matches(name, Settings.__struct_fields__, n=1)
 
 
 def meanings() -> dict[str, str]:

@@ -10,6 +10,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import partial
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,6 +30,7 @@ _TAKES = {
     for names, files in re.findall(r"(?m)^ *(\S.*?)  +(\S.*)", _TOLD["takes"])
     for name in names.split()
 }
+_TAKEN = {file for files in _TAKES.values() for file in files}
 AT_COMMIT = alternatives(_TOLD["at a commit"])
 """What runs at a commit, besides filters."""
 # Of what one program names, so much is read: scripts that run scripts.
@@ -36,17 +38,27 @@ _LIMIT_BYTES, _FOLDERS_LIMIT = 1 << 17, 8
 _COMMENT = lazy_pattern(r"(?m)^[ \t]*#(?!!).*$")
 # What nobody knows beforehand: `"$(git rev-parse --show-toplevel)"/x` leaves `/x`.
 _VARIABLE = lazy_pattern(r"\$\{[^}]*\}|\$\w+")
+# What is formatted or looked through is not run; what a substitution among the arguments runs, is.
+_ABOUT = lazy_pattern(
+    rf"""(?<![\w./-])(?:{alternatives(_TOLD["about"]).pattern})(?=\s)"""
+    r"""(?:"(?:[^"`$]|\$(?!\())*"|'[^']*'|[^;&|\n"'`()<>])*"""
+)
+# Scripts whose name is made when they are run.
+_SCRIPTS = lazy_pattern(r"([\w./-]+/)[\w.-]*(?:\*|\$\w+|\$\{\w+\})[\w.-]*\.sh\b")
 _TOKEN = lazy_pattern(r""""((?:[^"\\]|\\.)*)"|'([^']*)'|((?:[^\s"'\\]|\\.)+)""", re.DOTALL)
 _PIECE = lazy_pattern(r"[\w./~@%+-]+")
 _ESCAPED = lazy_pattern(r"\\(?=.)", re.DOTALL)
 _UPWARDS = lazy_pattern(r"^(?:\.{0,2}/)+")
 _MODULE = lazy_pattern(r"(?:^|[\s\"'])-m\s*([\w.]+)")
-_IMPORT = lazy_pattern(r"(?m)^\s*(?:from|import)\s+([\w.]+)")
-_RELATIVE = lazy_pattern(r"""['"](\.\.?/[^'"\s]+)['"]""")
+_IMPORT = lazy_pattern(
+    r"""(?m)(?:^|[;"'])[ \t]*(?:from[ \t]+([\w.]+)[ \t]+)?import[ \t]+(\([^)]*|[\w., \t]+)"""
+)
+_QUOTED = lazy_pattern(r"""['"]([^'"\s]*/[^'"\s]+)['"]""")
 # What Python and Node run of a folder.
 _OF_FOLDER = ("__main__.py", "index.js")
 _SHELL = lazy_pattern(r"#!.*\b(?:ba|da|k|z)?sh\b")
 _PYTHON = lazy_pattern(r"#!.*\bpython")
+_OF_NODE = (".js", ".cjs", ".mjs")
 # They hold commands of hooks.
 _LISTS = lazy_pattern(r"\.?(?:pre-commit|lefthook|lint-?staged|overcommit|husky).*|.*\.(?:ba)?sh")
 
@@ -176,20 +188,28 @@ class _Search:
         with contextlib.suppress(OSError):
             if os.path.isfile(place) and os.path.getsize(place) <= _LIMIT_BYTES:
                 text = Path(place).read_bytes().decode("utf-8", "replace")
-        if is_run or _SHELL.match(text) or _LISTS.fullmatch(os.path.basename(place)):
+        if (
+            is_run
+            or _SHELL.match(text)
+            or _LISTS.fullmatch(name := os.path.basename(place))
+            or name in _TAKEN
+        ):
             yield text, os.path.dirname(place)
-        elif place.endswith(".py") or _PYTHON.match(text):
-            yield "\n".join(f"import {name}" for name in _IMPORT.findall(text)), importing
-        elif place.endswith((".js", ".cjs", ".mjs")):
-            said = _RELATIVE.findall(text)
-            yield (
-                "\n".join(f"{n} {n}.js {n}.cjs {n}.mjs {n}.json" for n in said),
-                os.path.dirname(place),
-            )
+        elif text.startswith("#!") or place.endswith((".py", ".pl", ".rb", *_OF_NODE)):
+            ends = ("", *_OF_NODE, ".json") if place.endswith(_OF_NODE) else ("",)
+            said = [f"{name}{end}" for name in _QUOTED.findall(text) for end in ends]
+            if place.endswith(".py") or _PYTHON.match(text):
+                said += (f"import {name}" for name in _imported(text))
+            for beside in {importing, os.path.dirname(place)}:
+                yield "\n".join(said), beside
 
     def _places(self, text: str, beside: str) -> Iterator[tuple[str, str]]:
         """Yield the places that a text may mean, and where what is there imports from."""
-        text = _VARIABLE.sub("", _COMMENT.sub("", text))
+        text = _ABOUT.sub(" ", _COMMENT.sub("", text))
+        for folder in _SCRIPTS.findall(text):
+            place = os.path.join(self._top, folder)
+            yield from ((each, place) for each in (f"{place}*.sh", *glob(f"{place}*.sh")))
+        text = _VARIABLE.sub("", text)
         tokens = _TOKEN.findall(text)
         said = {quoted or single or _ESCAPED.sub("", bare) for quoted, single, bare in tokens}
         said |= {piece for token in said for piece in _PIECE.findall(token)}
@@ -207,16 +227,28 @@ class _Search:
             if (
                 "/" in word and "//" not in word and _PIECE.fullmatch(word)
             ):  # an answer could make it
-                found.update(os.path.normpath(os.path.join(self._top, way)) for way in both)
+                found |= {
+                    os.path.normpath(os.path.join(f, way))
+                    for f in (self._top, beside)
+                    for way in both
+                }
             for place in found:
                 yield place, os.path.dirname(place)
                 if os.path.isdir(place):
                     yield from ((os.path.join(place, name), place) for name in _OF_FOLDER)
-        for names, base in ((_MODULE.findall(text), self._top), (_IMPORT.findall(text), beside)):
-            for parts in (name.strip(".").split(".") for name in names):
-                inits = ["/".join([*parts[:n], "__init__.py"]) for n in range(1, len(parts) + 1)]
-                module = "/".join(parts)
-                for each in (f"{module}.py", f"{module}/__main__.py", *inits):
-                    yield os.path.join(base, each), base
+        for name in (*_MODULE.findall(text), *_imported(text)):
+            parts = name.strip(".").split(".")
+            for base in {self._top, beside}:
+                above = [os.path.join(base, *parts[:n]) for n in range(1, len(parts) + 1)]
+                for each in above:
+                    yield from ((f"{each}{end}", base) for end in (".py", "/__init__.py"))
+                yield f"{above[-1]}/__main__.py", base
         for name in {bare for _, _, bare in tokens} & _TAKES.keys():
-            yield from ((os.path.join(self._top, each), beside) for each in _TAKES[name])
+            taken = (os.path.join(f, each) for f in (self._top, *inner) for each in _TAKES[name])
+            yield from ((place, beside) for place in taken)
+
+
+def _imported(text: str) -> list[str]:
+    """Return the modules that a text of Python's may import; of `from a import b`, a.b."""
+    found = ((base, re.findall(r"[\w.]+", names)) for base, names in _IMPORT.findall(text))
+    return [f"{base}.{name}" if base else name for base, names in found for name in names]

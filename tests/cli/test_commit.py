@@ -359,6 +359,13 @@ def test_files_of_the_workspace_that_hooks_run_are_told_before(tmp_path: Path) -
     repository.turn(EDIT.format("cart.py", "g", "G"))
     told = "your git runs with your rights, on what answers wrote: hook pre-commit"
     assert f"{told}; of the workspace: check.sh\n" in repository.commit()
+    hook(repository, "pre-commit", "true")
+    repository.git("config", "core.editor", "sub/check.sh")
+    repository.turn(EDIT.format("cart.py", "b", "B"))
+    both = told.replace("hook", "core.editor, hook")
+    assert f"{both}; of the workspace: check.sh\n" in repository.commit()
+    hook(repository, "pre-commit", "./sub/check.sh && echo hook")
+    repository.git("config", "--unset", "core.editor")
     hook(repository, "commit-msg", "sub/local/check.sh")
     repository.turn(EDIT.format("cart.py", "a", "A"))
     said = repository.commit(ok=2)

@@ -62,6 +62,15 @@ def test_an_unknown_setting_is_an_error_that_names_it() -> None:
     )
 
 
+def test_a_variable_that_looks_like_no_setting_is_a_scripts_own() -> None:
+    """Environment variables belong to everyone: one that is no slip of the pen stops nothing."""
+    variables = {"CODINGAGENT_SRC": "/x", "CODINGAGENT_HOME": "/h", "CODINGAGENT_DIF": "full"}
+    assert settings.strays(variables) == ["CODINGAGENT_SRC"]
+    found = settings.from_environment(variables)
+    assert found == Source("environment", {"dif": "full"})
+    assert refusal(found) == "environment: unknown setting 'dif'; did you mean 'diff'?"
+
+
 def test_the_home_is_no_setting() -> None:
     """Design, the command line: the home says where the settings are."""
     assert settings.from_environment({"CODINGAGENT_HOME": "/x"}) == Source("environment", {})
