@@ -39,7 +39,7 @@ def history() -> Iterator[Figure]:
         story, worker = Story(), Worker((), lambda: None)
 
         def look() -> None:
-            SessionView(home, worker, story, SESSION_ID)
+            SessionView(home, SESSION_ID, worker, story)
 
         first_ms = milliseconds(look)
         again_ms = min(milliseconds(look) for _ in range(ROUNDS))

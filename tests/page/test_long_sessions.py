@@ -63,7 +63,7 @@ def append(home: Home, *records: Record) -> None:
 
 
 def view_of(home: Home, story: Story) -> SessionView:
-    return SessionView(home, Worker((), lambda: None), story, SESSION_ID)
+    return SessionView(home, SESSION_ID, Worker((), lambda: None), story)
 
 
 def told(view: SessionView) -> str:

@@ -157,7 +157,7 @@ class Page:
         return await run_in_threadpool(partial(self.html, "session.html", 200, **values))
 
     def _view(self, home: Home, session_id: str) -> SessionView:
-        return SessionView(home, self._worker(session_id), self._stories[session_id], session_id)
+        return SessionView(home, session_id, self._worker(session_id), self._stories[session_id])
 
     def _values(self, view: SessionView) -> dict[str, object]:
         settings = self.desk.settings

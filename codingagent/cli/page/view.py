@@ -157,9 +157,12 @@ class Story:
 
 
 class SessionView:
-    """All that the page shows of one session, as it is now."""
+    """All that the page shows of one session, as it is now; `story` is what earlier views have read."""
 
-    def __init__(self, home: Home, worker: "Worker", story: Story, session_id: str) -> None:
+    def __init__(
+        self, home: Home, session_id: str, worker: "Worker", story: Story | None = None
+    ) -> None:
+        story = story or Story()
         with story.lock:
             self.session = story.read_on(home, session_id)
             records, turns = [*story.records], [*map(replace, story.turns)]
