@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -416,6 +417,15 @@ def test_why_it_can_not_start_is_told(tmp_path: Path, check: str, said: str) -> 
     assert ("CHECK: Ran" in request(home, 1)) != ("can't start" in said)
 
 
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    needs_bwrap()
+    home = tmp_path / "own"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    return home
+
+
 @pytest.mark.with_git
 def test_what_the_sandbox_does_not_show_is_told(tmp_path: Path) -> None:
     needs_bwrap()
@@ -423,8 +433,53 @@ def test_what_the_sandbox_does_not_show_is_told(tmp_path: Path) -> None:
     tool.parent.mkdir()
     tool.write_text("#!/bin/sh\n", "utf-8")
     tool.chmod(0o755)
-    _, shown = begun(tmp_path, f"{tool} -q", "t", "--sandbox", "require")
-    assert f"can't start: {tool} is not visible in the sandbox" in shown
+    _, shown = begun(tmp_path, "../elsewhere/tool -q", "t", "--sandbox", "require")
+    assert "/elsewhere/tool is not visible in the sandbox" in shown
+
+
+LOOKUP = "python3 -c 'import socket; socket.getaddrinfo(\"a.invalid\", 1)'"
+HIDDEN = "in the sandbox ~/data/models is hidden: codingagent config set show '~/data/models'"
+# What fails, and what is told of it; nothing where the sandbox is not the cause.
+CAUSES = [
+    ("cat ~/data/models/one.txt", HIDDEN),
+    ("cd ~/data && cat models/one.txt", "in the sandbox ~/data is hidden"),
+    ("own-wrapper", HIDDEN),
+    ("cat ~/.ssh/id_rsa", "in the sandbox ~/.ssh/id_rsa is hidden\n"),
+    ("cat ~/data/nothing.txt", ""),
+    (LOOKUP, "the network is off in the sandbox"),
+    (
+        "echo \"KeyError: 'OWN_URL'\"; exit 1",
+        "commands do not see your variable OWN_URL: codingagent",
+    ),
+    ("sh -c ': \"${OWN_URL:?}\"'", "commands do not see your variable OWN_URL"),
+    ("echo \"KeyError: 'OTHER_URL'\"; exit 1", ""),
+    ("echo getaddrinfo EAI_AGAIN", ""),
+]
+
+
+@pytest.mark.with_git
+@pytest.mark.parametrize(("line", "said"), CAUSES)
+@pytest.mark.one_in(3)
+def test_the_cause_in_the_sandbox_is_told_to_both(
+    tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch, line: str, said: str
+) -> None:
+    """To the person and to the model, with what helps; no longer once that was done."""
+    for name in ("data/models/one.txt", ".ssh/id_rsa", "bin/own-wrapper"):
+        (own_home / name).parent.mkdir(parents=True, exist_ok=True)
+        (own_home / name).write_text("#!/bin/sh\nexec cat ${HOME}/data/models/one.txt\n", "ascii")
+    (own_home / "bin" / "own-wrapper").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{own_home}/bin{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("OWN_URL", "x")
+    home, shown = begun(tmp_path / "one", line, "t", "--sandbox", "require")
+    if not said:
+        assert not re.search("is hidden|network is off|do not see", shown)
+        return
+    assert f"note: {said}" in shown
+    assert f"Note: {said}" in request(home, 1)
+    monkeypatch.setenv("CODINGAGENT_SHOW", f"{own_home}/data")
+    monkeypatch.setenv("CODINGAGENT_PASS_ENV", "OWN_URL")
+    _, shown = begun(tmp_path / "two", line, "t", "--sandbox", "require")
+    assert ("note:" in shown) == (line == LOOKUP or "ssh" in line)
 
 
 def test_one_is_proposed_and_run_only_when_it_is_accepted(tmp_path: Path) -> None:

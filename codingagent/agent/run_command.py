@@ -18,7 +18,11 @@ from codingagent.model.patterns import lazy_pattern
 from codingagent.model.ui_events import OutputCame
 from codingagent.policy import evaluate
 from codingagent.policy.rules import Ask, Deny
+from codingagent.process.bubblewrap import Bubblewrap
+from codingagent.process.diagnosis import causes
 from codingagent.process.output import TRUNCATED, without_half
+from codingagent.process.runner import environment
+from codingagent.workspace.programs import persons_variables
 from codingagent.workspace.real_paths import with_slashes
 
 # How much of a command's output a result shows (specification 003, RUN_COMMAND).
@@ -118,6 +122,7 @@ def ended(context: Context, operation: RunCommand, outcome: Outcome, room: int =
         streams = [None if each is None else hide(_readable(each, was_cut)) for each in streams]
     limit = max(room, OUTPUT_LIMIT_CHARACTERS)
     clip = plain_text.clip_middle
+    output = clip(output, OUTPUT_LIMIT_CHARACTERS, outcome.dropped_characters)
     streams = [None if each is None else clip(each, limit) for each in streams]
     context.secrecy.save()
     notes = outcome.notes
@@ -125,10 +130,14 @@ def ended(context: Context, operation: RunCommand, outcome: Outcome, room: int =
         count = outcome.stopped_processes
         what = plain_text.plural(count, "background process was", "background processes were")
         notes += (f"{count} {what} ended with the command",)
+    if outcome.exit_code and isinstance(sandbox := context.runner.sandbox, Bubblewrap):
+        known, passed = persons_variables(), context.settings.pass_env
+        told = causes(sandbox, operation.command, output, known, environment(known, passed))
+        notes += tuple(map(hide, told))
     return CommandRan(
         operation.command,
         outcome.exit_code,
-        clip(output, OUTPUT_LIMIT_CHARACTERS, outcome.dropped_characters),
+        output,
         round(outcome.duration_s, 3),
         outcome.ended_by,
         outcome.limit,

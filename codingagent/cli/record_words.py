@@ -50,6 +50,7 @@ def lines_of(  # noqa: C901, PLR0912, PLR0915  # one case for each record
             yield from _outcome(record.event, look, beside, below)
         case entries.CheckEnded() if session.taken is None:
             yield _plain(told_before(record.event, record.sees))
+            yield from (_note(note, look) for note in record.event.facts or record.event.notes)
         case entries.CheckEnded():
             yield from _outcome(record.event, look, beside, below, Kind.CHECK)
             if old := compared(session).old:

@@ -1,0 +1,67 @@
+"""Say why a command failed in a sandbox, where that is certain: what is hidden, and what helps."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from codingagent.model.patterns import alternatives, sections, words
+from codingagent.process.bubblewrap import Bubblewrap
+from codingagent.process.folders import around_homes, is_harmless_part, small_text
+from codingagent.process.names import listed
+
+_SECTIONS = sections(__file__)
+_NO_NETWORK = alternatives(_SECTIONS["no network"])
+_MISSING_VARIABLE = alternatives(_SECTIONS["missing variable"])
+_PRIVATE = {*listed("private folders")} - words(_SECTIONS["with caches"])
+# As many hidden places are named; a script of the person's leads to some, too.
+_NAMED = 2
+
+
+def causes(
+    sandbox: Bubblewrap,
+    command: str,
+    output: str,
+    variables: Mapping[str, str],
+    given: Mapping[str, str],
+) -> Iterator[str]:
+    """Yield a line for each cause of a failed command that lies in the sandbox, with the remedy.
+
+    `variables` are the person's, `given` those that the command saw.
+    """
+    texts = [output, command, *_scripts(sandbox.home, command, given.get("PATH", ""))]
+    for place in list(_hidden(sandbox, "\n".join(texts)))[:_NAMED]:
+        real, name = place.resolve(), f"~/{place.relative_to(sandbox.home)}"
+        may_be_shown = is_harmless_part(place, real, sandbox.workspace, around_homes(sandbox.home))
+        helps = f": codingagent config set show '{name}'" if may_be_shown else ""
+        yield f"in the sandbox {name} is hidden{'' if _PRIVATE & {*place.parts} else helps}"
+    if not sandbox.has_network and _NO_NETWORK.search(output):
+        yield "the network is off in the sandbox: `--network` with `new` or `resume` allows it"
+    missed = ("".join(filter(None, found.groups())) for found in _MISSING_VARIABLE.finditer(output))
+    for name in dict.fromkeys(missed):
+        if name in variables and name not in given:
+            yield f"commands do not see your variable {name}: codingagent config set pass_env {name}"
+
+
+def _hidden(sandbox: Bubblewrap, text: str) -> Iterator[Path]:
+    """Yield the narrow folders or files of the home that a text names, which are there and not shown."""
+    home = sandbox.home
+    named = rf"(?:~|\$HOME|\$\{{HOME\}}|{re.escape(os.fspath(home))})/([\w.@+/-]+)"
+    found: dict[Path, None] = {}
+    for inner in re.findall(named, text):
+        parts = Path(os.path.normpath(inner.rstrip("."))).parts
+        place = home.joinpath(*parts)
+        if ".." in parts or not os.path.lexists(place) or sandbox.shows(place):
+            continue
+        depth = 3 if parts[0] == ".local" else 2
+        found[home.joinpath(*parts[:depth])] = None
+    yield from found
+
+
+def _scripts(home: Path, command: str, path: str) -> Iterator[str]:
+    """Yield the texts of scripts in the home that a command starts: what they lead to, no output names."""
+    for word in dict.fromkeys(command.split()):
+        place = Path(shutil.which(word, path=path) or "/")
+        if home in place.parents and (text := small_text(place.resolve())).startswith("#!"):
+            yield text
