@@ -177,7 +177,8 @@ def _ordered(asked: Query, pages: Iterable[_Page]) -> list[_Candidate]:
     before: dict[str, int] = defaultdict(int)
     for at in sorted(range(len(found)), key=lambda at: -scores[at]):
         path = found[at].page.file.path
-        scores[at] -= _SPREAD * math.log1p(max(0, before[path] - _UNSPREAD))
+        if by_text[at]:  # what only fills the room stays together
+            scores[at] -= _SPREAD * math.log1p(max(0, before[path] - _UNSPREAD))
         before[path] += 1
     return [found[at] for at in sorted(range(len(found)), key=lambda at: -scores[at])]
 
