@@ -228,9 +228,8 @@ def git_folders(workspace: Path) -> list[Path]:
         folder = (workspace / said.removeprefix("gitdir:").strip()).resolve()
         back = small_text(folder / "gitdir").strip()
         common = (folder / small_text(folder / "commondir").strip()).resolve()
-        is_ours = back and (folder / back).resolve() == git
-        is_ours = is_ours and folder.parent == common / "worktrees"
-        if is_ours and (common / "HEAD").is_file() and (common / "objects").is_dir():
+        is_ours = (folder / back).resolve() == git and folder.parent == common / "worktrees"
+        if back and is_ours and (common / "HEAD").is_file() and (common / "objects").is_dir():
             return [git, common]
     return [git]
 

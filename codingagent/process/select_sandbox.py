@@ -149,13 +149,10 @@ def paths_to_show(
 ) -> dict[Path, bool]:
     """Return the real paths that the person shows to commands, True where they may write; else UsageError."""
     found: dict[Path, bool] = {}
-    ours = [
-        *map(
-            resolved, (config_folder(), state_folder(), Path(sys.prefix), Path(__file__).parents[1])
-        )
-    ]
+    own = (config_folder(), state_folder(), Path(sys.prefix), Path(__file__).parents[1])
     # What of a home lies in the workspace is covered there.
-    ours += [each for each in map(resolved, hidden) if resolved(workspace) not in each.parents]
+    outside = (each for each in map(resolved, hidden) if resolved(workspace) not in each.parents)
+    ours = [*map(resolved, own), *outside]
     homes = around_homes(_person_home())
     for each in settings.show:
         name = each.removesuffix(":rw")
@@ -163,7 +160,7 @@ def paths_to_show(
         path = resolved(typed)
         if not typed.is_absolute():
             raise UsageError(f"show: '{name}' is not an absolute path, nor one below ~")
-        is_ours = any(path == own or path in own.parents or own in path.parents for own in ours)
+        is_ours = any(path == our or path in our.parents or our in path.parents for our in ours)
         if path in homes or is_ours or path.parent == Path(path.anchor):
             what = "codingagent's own files" if is_ours else "a whole home folder, or more"
             raise UsageError(
@@ -302,14 +299,13 @@ def seen_folders(settings: Settings, workspace: Path) -> tuple[list[tuple[str, s
     found = bubblewrap_for(workspace, (), workspace, settings.network, shown, settings.check)
     if found is None:
         return [], "no sandbox: commands see all that you see, and write there"
-    parts = [(part.tool, part.kind in ("=", "?"), part.target) for part in found.data.parts]
-    parts += [("PATH", True, each) for each in found.tools]
-    parts += [("show", not is_written, path) for path, is_written in shown.items()]
-    ways = {"show": "written"}
-    seen = [
-        (tool, "read only" if is_read_only else ways.get(tool, "layer"), os.fspath(path))
-        for tool, is_read_only, path in sorted(parts)
+    read = "read only"
+    parts = [
+        (p.tool, read if p.kind in ("=", "?") else "layer", p.target) for p in found.data.parts
     ]
+    parts += [("PATH", read, each) for each in found.tools]
+    parts += [("show", "written" if writes else read, path) for path, writes in shown.items()]
+    seen = [(tool, how, os.fspath(path)) for tool, how, path in sorted(parts)]
     told = "no layer: codingagent's state is in the workspace; what tools write is not kept"
     if sys.platform != "win32" and found.layer is not None:
         from codingagent.process.layer import size_of

@@ -7,6 +7,7 @@ commands see it.
 import os
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from itertools import islice
 from pathlib import Path
 from typing import Literal, cast
 
@@ -137,10 +138,9 @@ def _resolved(part: Part, home: Path, workspace: Path, homes: AbstractSet[Path])
 def _names_in(workspace: Path) -> set[str]:
     """Return the names in a workspace's root, and in the folders there."""
     found: set[str] = set()
-    walk = walk_names(os.fspath(workspace))
-    _, folders, names = next(walk, ("", [], []))
-    found.update(names)
-    for folder in folders[:_LOOKED_AT]:
-        _, _, inner = next(walk_names(os.path.join(workspace, folder)), ("", [], []))
-        found.update(inner[:_LOOKED_AT])
+    root = os.fspath(workspace)
+    for folder, inner, names in islice(walk_names(root), _LOOKED_AT + 1):
+        found.update(names if folder == root else names[:_LOOKED_AT])
+        if folder != root:
+            inner.clear()
     return found

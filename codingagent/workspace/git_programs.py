@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import partial
 from glob import glob
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -102,9 +103,8 @@ def _programs(root: Path, git: "Git", found: Repository) -> Iterator[GitProgram]
     search, hooks = _Search(root, top), os.path.join(top, found.common, "hooks")
     variables = git_variables(root, top)
     for name in (_COMMANDS | _OBEYED) & variables.keys():
-        value = variables[name]
-        is_path = name in _OBEYED
-        yield GitProgram(name, search.at(value) if is_path else search.named(value))
+        find = search.at if name in _OBEYED else search.named
+        yield GitProgram(name, find(variables[name]))
     settings = [*_settings(top, git, variables)]
     yield from (GitProgram(file, search.at(file)) for file in {file for file, _, _ in settings})
     for origin, key, value in settings:
@@ -216,23 +216,16 @@ class _Search:
         said = {os.path.expanduser(word) for word in said if "\0" not in word and len(word) < 1000}
         # As written, and after a beginning that nobody knows.
         ways = {word: {word, _UPWARDS.sub("", word) or word} for word in sorted(said)}
-        there = (
-            os.path.normpath(os.path.join(self._top, way)) for each in ways.values() for way in each
-        )
+        there = (os.path.normpath(os.path.join(self._top, way)) for way in chain(*ways.values()))
         inner = [place for place in there if os.path.isdir(place) and any(self._inside(place))]
         folders = dict.fromkeys((self._top, beside, *inner[:_FOLDERS_LIMIT]))
         for word, both in ways.items():
-            tried = {os.path.normpath(os.path.join(f, way)) for f in folders for way in both}
-            found = {*filter(os.path.lexists, tried)}
-            if (
-                "/" in word and "//" not in word and _PIECE.fullmatch(word)
-            ):  # an answer could make it
-                found |= {
-                    os.path.normpath(os.path.join(f, way))
-                    for f in (self._top, beside)
-                    for way in both
-                }
-            for place in found:
+            # An answer could make it.
+            is_path = "/" in word and "//" not in word and _PIECE.fullmatch(word)
+            for folder, way in product(folders, both):
+                place = os.path.normpath(os.path.join(folder, way))
+                if not (os.path.lexists(place) or (is_path and folder in (self._top, beside))):
+                    continue
                 yield place, os.path.dirname(place)
                 if os.path.isdir(place):
                     yield from ((os.path.join(place, name), place) for name in _OF_FOLDER)

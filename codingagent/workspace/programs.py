@@ -33,8 +33,6 @@ _TOOLS = (
     *("/Library/Developer/CommandLineTools", "/Applications/Xcode.app"),
     "/var/db/xcode_select_link",
 )
-
-
 # Where python3 leads, its file is called so: the version is known without running it.
 _PYTHON = lazy_pattern(r"python(3\.\d+)(?:\.exe)?")
 # On Windows: an apostrophe within a word is one.
